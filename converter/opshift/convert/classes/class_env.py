@@ -95,10 +95,10 @@ class ClassEnv(FoldingEnv):
         if not facet.maker:
             self.questions.append(name)
             return None
-        _, proto = self.memo.nodes[facet.maker[0]]
+        made = self.memo.operations[facet.maker[0]]
         known = map(self.memo.facets.__getitem__, facet.maker[1:])
-        given = {n: one for n, one in zip(proto.input, known, strict=True) if n}
-        return self.memo.read(proto, ClassEnv(given, self.memo, self.questions))
+        given = {n: one for n, one in zip(made.proto.input, known, strict=True) if n}
+        return Node(made.proto, made.schema, ClassEnv(given, self.memo, self.questions))
 
     def possible_types(self) -> frozenset[str]:
         self.questions.append("")

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 from opshift.author import inference, safe_inference
 from opshift.author.facts import MAX_FOLD_BYTES
-from opshift.author.node import FoldingEnv, Node, TypesOnly
+from opshift.author.node import Node, TypesOnly
 from opshift.author.present_types import element_types
 from opshift.author.registry import Registry
 from opshift.author.traits import Fold, Fragile, Illegal, OutputRanks, OutputShapes, OutputTypes
@@ -95,6 +95,17 @@ def forget() -> None:
         _memos.clear()
 
 
+class Operation(NamedTuple):
+    """What a memo knows of a signature."""
+
+    signature: Signature
+    proto: NodeProto
+    key: tuple[str, str]  # the domain and the name of the operator
+    schema: schemas.Schema | None
+    inputs: tuple[bytes, ...]  # the names of what it reads
+    written: bytes  # the node as a field of a graph
+
+
 class Memo:
     """Facets (types with small values), signatures (nodes without names) and classes.
 
@@ -125,7 +136,7 @@ class Memo:
         self.facets: list[Facet] = [Facet()]
         self._numbers: dict[Facet, int] = {self.facets[0]: UNKNOWN}
         self.signatures: dict[Signature, int] = {}
-        self.nodes: list[tuple[Signature, NodeProto]] = []
+        self.operations: list[Operation] = []  # by the number of a signature
         self.retired: set[int] = set()  # signatures that the checker rejects, and no conversion
         self.classes: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._types: dict[bytes, int | None] = {}
@@ -258,22 +269,30 @@ class Memo:
         if number is None and _MARK in key[0] and (shared := without_places(key)) != key:
             number = self.signatures[key] = self.signature(shared)
         if number is None:
-            proto = NodeProto.FromString(named(key))
-            if self._check(key, proto):
-                self.retired.add(len(self.nodes))
-            number = self.signatures[key] = len(self.nodes)
-            self.nodes.append((key, proto))
+            operation = self._operation(key)
+            if self._check(operation):
+                self.retired.add(len(self.operations))
+            number = self.signatures[key] = len(self.operations)
+            self.operations.append(operation)
         return number
 
-    def _check(self, key: Signature, node: NodeProto) -> bool:
+    def _operation(self, signature: Signature) -> Operation:
+        data = named(signature)
+        proto = NodeProto.FromString(data)
+        if illegible(proto):
+            raise Unproven("a text that is no UTF-8")
+        key = _key(proto)
+        schema = schemas.schema(*key, self.versions.get(proto.domain, 0))
+        return Operation(signature, proto, key, schema, inputs_of(signature), wire.framed(1, data))
+
+    def _check(self, operation: Operation) -> bool:
         """Shows a node to the checker, and to the rules of adapters; nobody must object.
 
         Returns whether its operator is one that only a conversion knows, which is not shown.
         """
-        if illegible(node):
-            raise Unproven("a text that is no UTF-8")
+        key, node = operation.signature, operation.proto
         nested = holds_graphs(key)
-        retired = not nested and self._is_retired(node)
+        retired = not nested and self._is_retired(operation)
         for one in (node, *nodes_inside(node)):
             if not (retired or self._is_checked(one)) or not _is_plain(
                 one, self.adapters, nested=nested
@@ -284,18 +303,18 @@ class Memo:
                 raise Unproven("an objection to an attribute")
         try:
             if nested:
-                onnx_checker.check_model(self._alone(key))
+                onnx_checker.check_model(self._alone(operation))
             elif not retired:
                 onnx_checker.check_node(checkable(node, key), self.context, _NO_NAMES)
         except (onnx_checker.ValidationError, RuntimeError, ValueError):
             raise Unproven("an objection to a node") from None
         return retired
 
-    def _alone(self, key: Signature) -> bytes:
+    def _alone(self, operation: Operation) -> bytes:
         """A model of one node, whose inputs have some type."""
         number = helper.make_tensor_type_proto(TensorProto.FLOAT, ()).SerializeToString()
-        inputs = [graph_input(name, number) for name in inputs_of(key) if name]
-        graph = [wire.framed(1, named(key)), wire.framed(2, b"alone"), *inputs]
+        inputs = [graph_input(name, number) for name in operation.inputs if name]
+        graph = [operation.written, wire.framed(2, b"alone"), *inputs]
         return self._head + wire.framed(7, b"".join(graph))
 
     def _is_checked(self, node: NodeProto) -> bool:
@@ -308,43 +327,41 @@ class Memo:
             return schemas.schema(domain, node.op_type, version) is not None
         return domain not in schemas.known_domains()
 
-    def _is_retired(self, node: NodeProto) -> bool:
+    def _is_retired(self, operation: Operation) -> bool:
         """Whether an operator has no schema here, and a conversion replaces it."""
-        return self._is_unknown(node) and self.adapters.retired(*_key(node)) is not None
-
-    def _is_unknown(self, node: NodeProto) -> bool:
-        """Whether onnx has no schema for an operator."""
-        return schemas.schema(*_key(node), self.versions.get(node.domain, 0)) is None
+        return operation.schema is None and self.adapters.retired(*operation.key) is not None
 
     def outputs(self, key: tuple[int, ...]) -> tuple[int, ...]:
         """The facets of the outputs of a class: signature, inputs, then outputs as declared."""
-        _, proto = self.nodes[key[0]]
-        signature = self.nodes[key[0]][0]
-        given = 1 + len(inputs_of(signature))
+        one = self.operations[key[0]]
+        given = 1 + len(one.inputs)
         inputs, declared = key[1:given], key[given:]
-        kinds = self._kinds(key[0], inputs, ())  # first: what is not legal is not folded
-        self._require_unread(key[0], inputs, kinds)
-        folded = self._fold(proto, inputs)
-        trust = self._trust(signature, inputs) | (VARIABLE if folded is None else 0)
-        ranked = self._ranked(key[0], inputs, kinds)
+        facets = [self.facets[number] for number in inputs]
+        kinds = self._kinds(one, facets)  # first: what is not legal is not folded
+        self._require_unread(one, facets, kinds)
+        folded = self._fold(one, facets)
+        trust = self._trust(one, facets) | (VARIABLE if folded is None else 0)
+        ranked = self._ranked(one, facets, kinds)
         if any(declared):
-            alone, kinds = kinds, self._kinds(key[0], inputs, declared)
+            alone, kinds = kinds, self._kinds(one, facets, declared)
             if alone != kinds:
                 self.informed.add(key)
-        if self._is_foreign(proto, inputs):
-            trust |= FOREIGN
+        if one.schema is None or any(facet.trust & FOREIGN for facet in facets):
+            trust |= FOREIGN  # inference knows nothing of the node, or lacks what comes from there
         value = folded if isinstance(folded, bytes) else None
-        maker = self._maker(key[0], inputs, ranked) if not value and not signature[3] else ()
+        maker = key[:given] if not value and self._follows(one, inputs, ranked) else ()
         if maker and trust & EXACT:
             trust |= FOLLOWED
-        facets = tuple(
-            self._output(kind, trust | COMPUTED, more, value, maker)
-            for kind, more in zip(kinds, ranked, strict=True)
+        found = tuple(
+            [
+                self._output(kind, trust | COMPUTED, more, value, maker)
+                for kind, more in zip(kinds, ranked, strict=True)
+            ]
         )
-        if proto.op_type == "Constant" and not proto.domain:
-            facets = (self._constant(proto, facets[0]),)
-        self.classes[key] = facets
-        return facets
+        if one.key == ("", "Constant"):
+            found = (self._constant(one.proto, found[0]),)
+        self.classes[key] = found
+        return found
 
     def _output(
         self,
@@ -362,22 +379,15 @@ class Memo:
             trust |= EXACT
         return self.facet(kind, trust=trust, ranked=ranked, folded=folded, maker=maker)
 
-    def _is_foreign(self, node: NodeProto, inputs: Sequence[int]) -> bool:
-        """Whether inference knows nothing of a node, so that it may lack what comes from there."""
-        return self._is_unknown(node) or any(self.facets[n].trust & FOREIGN for n in inputs)
-
-    def _maker(
-        self, signature: int, inputs: Sequence[int], kinds: Sequence[bytes | None]
-    ) -> tuple[int, ...]:
-        """The node that computes numbers which inference follows: those of vectors and scalars."""
-        _, proto = self.nodes[signature]
-        if len(proto.output) != 1 or not may_count(kinds[0]):
-            return ()
+    def _follows(
+        self, operation: Operation, inputs: Sequence[int], kinds: Sequence[bytes | None]
+    ) -> bool:
+        """Whether a node computes numbers which inference follows: of vectors and scalars."""
+        if len(kinds) != 1 or operation.signature[3] or not may_count(kinds[0]):
+            return False
         if not all(self.facets[number].trust & PROVED for number in inputs if number):
-            return ()
-        if 1 + sum(map(self._length, inputs)) > MOST_MAKERS:
-            return ()
-        return (signature, *inputs)
+            return False
+        return 1 + sum(map(self._length, inputs)) <= MOST_MAKERS
 
     def _length(self, number: int) -> int:
         """How many nodes compute a value that inference follows."""
@@ -386,16 +396,15 @@ class Memo:
             self._lengths[number] = 1 + sum(map(self._length, maker[1:])) if maker else 0
         return self._lengths[number]
 
-    def _fold(self, node: NodeProto, inputs: Sequence[int]) -> bytes | Unsure | None:
+    def _fold(self, operation: Operation, facets: Sequence[Facet]) -> bytes | Unsure | None:
         """The value that folding finds, None where it finds none."""
-        known = self.adapters
-        key = _key(node)
+        key, node = operation.key, operation.proto
         if key == ("", "Constant") or len(node.output) != 1:
             return UNSURE if key == ("", "Constant") else None
-        rule = known.rules(Fold).get(key)
+        rule = self.adapters.rules(Fold).get(key)
         if rule is None and key != ("", "Identity"):
             return None
-        given = {n: self.facets[i] for n, i in zip(node.input, inputs, strict=False) if n}
+        given = {name: facet for name, facet in zip(node.input, facets, strict=False) if name}
         env = ClassEnv(given, self)
         try:
             if rule is None:
@@ -403,7 +412,7 @@ class Memo:
             elif self._lacks(rule, node, given):
                 return None
             else:
-                found = rule.value(self.read(node, env))
+                found = rule.value(Node(node, operation.schema, env))
         except AdapterBug:
             return UNSURE
         if env.questions:
@@ -418,34 +427,26 @@ class Memo:
         names = enumerate(node.input)
         return any(name and rule.needs(i) and given[name].trust & VARIABLE for i, name in names)
 
-    def read(self, node: NodeProto, env: FoldingEnv) -> Node:
-        """A node as an adapter reads it."""
-        version = self.versions.get(node.domain, 0)
-        return Node(node, schemas.schema(*_key(node), version), env)
-
     def _ranked(
-        self, signature: int, inputs: Sequence[int], kinds: list[bytes | None]
+        self, operation: Operation, facets: Sequence[Facet], kinds: list[bytes | None]
     ) -> list[bytes | None]:
         """The types of the outputs with the ranks that adapters tell, as far as there are such."""
-        key, proto = self.nodes[signature]
-        if holds_graphs(key):
-            return self._ranked_behind_graphs(signature, inputs)
-        rule = self.adapters.rules(OutputRanks).get(_key(proto))
-        facets = [self.facets[number] for number in inputs]
-        if self._is_unknown(proto):
-            return self._told(proto, facets)
-        if _key(proto) in self.adapters.rules(OutputShapes):
+        proto = operation.proto
+        if holds_graphs(operation.signature):
+            return self._ranked_behind_graphs(operation, facets)
+        if operation.schema is None:
+            return self._told(operation, facets)
+        if operation.key in self.adapters.rules(OutputShapes):
             return [None] * len(kinds)  # a rule corrects what inference finds
-        if any(self._is_other(facet) for facet in facets):
+        if any(map(self._is_other, facets)):
             try:
-                kinds = self._kinds(signature, inputs, (), ranked=True)
+                kinds = self._kinds(operation, facets, ranked=True)
             except Unproven:
                 return [None] * len(kinds)
+        rule = self.adapters.rules(OutputRanks).get(operation.key)
         if rule is None or all(kind is not None and has_rank(kind) for kind in kinds):
             return kinds
-        version = self.versions.get(proto.domain, 0)
-        schema = schemas.schema(*_key(proto), version)
-        ranks = inference.told_ranks(rule, proto, schema, _types_of(proto, facets))
+        ranks = inference.told_ranks(rule, proto, operation.schema, _types_of(proto, facets))
         found = list(kinds)
         for i, (kind, rank) in enumerate(zip(kinds, ranks, strict=False)):
             if kind is not None and not has_rank(kind):
@@ -454,18 +455,20 @@ class Memo:
                 found[i] = known.SerializeToString(deterministic=True)
         return found
 
-    def _told(self, node: NodeProto, facets: Sequence[Facet]) -> list[bytes | None]:
+    def _told(self, operation: Operation, facets: Sequence[Facet]) -> list[bytes | None]:
         """The types that adapters tell for the outputs of an operator without a schema."""
-        rule = self.adapters.rules(OutputTypes).get(_key(node))
+        node, rule = operation.proto, self.adapters.rules(OutputTypes).get(operation.key)
         found = inference.told_types(rule, node, _types_of(node, facets))
         return [without_symbols(found[name]) if name in found else None for name in node.output]
 
-    def _ranked_behind_graphs(self, signature: int, inputs: Sequence[int]) -> list[bytes | None]:
+    def _ranked_behind_graphs(
+        self, operation: Operation, facets: Sequence[Facet]
+    ) -> list[bytes | None]:
         """The types that are found for the outputs of a node with graphs, as for a whole model."""
-        graph = self._graph(signature, inputs, (), ranked=True)
+        graph = self._graph(operation, facets, (), ranked=True)
         model = ModelProto.FromString(self._head + wire.framed(7, graph))
         types = inference.infer_all(model, self.adapters).types
-        found = (types.get(name) for name in self.nodes[signature][1].output)
+        found = (types.get(name) for name in operation.proto.output)
         return [None if one is None else without_symbols(one) for one in found]
 
     def _is_other(self, facet: Facet) -> bool:
@@ -478,48 +481,56 @@ class Memo:
 
     def _kinds(
         self,
-        signature: int,
-        inputs: Sequence[int],
-        declared: Sequence[int],
+        operation: Operation,
+        facets: Sequence[Facet],
+        declared: Sequence[int] = (),
         *,
         ranked: bool = False,
     ) -> list[bytes | None]:
         """The types of the outputs, as strict inference finds them for one node of a class."""
-        graph = self._graph(signature, inputs, declared, ranked=ranked)
-        foreign = not ranked and any(self.facets[n].trust & FOREIGN for n in inputs)
+        graph = self._graph(operation, facets, declared, ranked=ranked)
+        foreign = not ranked and any(facet.trust & FOREIGN for facet in facets)
         found = self._infer(graph, data_prop=ranked, foreign=foreign)
         types = {info.name: info.type for info in found.graph.value_info}
-        names = self.nodes[signature][1].output
+        names = operation.proto.output
         return [without_symbols(types[name]) if name in types else None for name in names]
 
     def _graph(
-        self, signature: int, inputs: Sequence[int], declared: Sequence[int], *, ranked: bool
+        self,
+        operation: Operation,
+        facets: Sequence[Facet],
+        declared: Sequence[int],
+        *,
+        ranked: bool,
     ) -> bytes:
         """A graph with one node of a class."""
-        key, _ = self.nodes[signature]
         graph: list[bytes] = []
-        for name, number in zip(inputs_of(key), inputs, strict=True):
-            self._give(graph, name, self.facets[number], ranked=ranked)
-        graph.append(wire.framed(1, named(key)))
-        outputs = names_of(key[2], "o")
-        for name, number in zip(outputs, declared, strict=False):  # mostly none is declared
-            if number != UNKNOWN:
-                graph.append(wire.framed(13, described(name, self.facets[number][0])))
+        for name, facet in zip(operation.inputs, facets, strict=True):
+            self._give(graph, name, facet, ranked=ranked)
+        graph.append(operation.written)
+        if declared:
+            outputs = names_of(operation.signature[2], "o")
+            for name, number in zip(outputs, declared, strict=False):  # mostly none is declared
+                if number != UNKNOWN:
+                    graph.append(wire.framed(13, described(name, self.facets[number].kind)))
         return b"".join(graph)
 
     def _require_unread(
-        self, signature: int, inputs: Sequence[int], kinds: Sequence[bytes | None]
+        self, operation: Operation, facets: Sequence[Facet], kinds: Sequence[bytes | None]
     ) -> None:
         """What a class does not hold of a long vector, inference must not read."""
-        facets = [self.facets[number] for number in inputs]
+        if not any(facet.long for facet in facets):
+            return
         zeros = [zeros_like(facet) for facet in facets]
         if not any(zeros):
             return
         shown = [
-            number if zero is None else self.facet(facet.kind, zero, facet.listed, facet.trust)
-            for number, facet, zero in zip(inputs, facets, zeros, strict=True)
+            facet
+            if zero is None
+            else Facet(facet.kind, zero, facet.listed, facet.trust, facet.kind)
+            for facet, zero in zip(facets, zeros, strict=True)
         ]
-        if self._kinds(signature, shown, ()) != kinds:
+        if self._kinds(operation, shown) != kinds:
             raise Unproven("a long constant that inference reads")
 
     def _give(self, graph: list[bytes], name: bytes, facet: Facet, *, ranked: bool) -> None:
@@ -530,7 +541,7 @@ class Memo:
             graph.append(wire.framed(1, b"".join(wire.framed(*one) for one in parts)))
             return
         if ranked and facet.trust & FOLLOWED and facet.maker:
-            (raw, shape, *_), _ = self.nodes[facet.maker[0]]
+            raw, shape, *_ = self.operations[facet.maker[0]].signature
             inputs = [name + b"_" + one if one else b"" for one in names_of(shape, "i")]
             for one, number in zip(inputs, facet.maker[1:], strict=True):
                 self._give(graph, one, self.facets[number], ranked=True)
@@ -542,10 +553,9 @@ class Memo:
         if facet.value is not None and not (ranked and self._is_replaceable(facet)):
             graph.append(wire.framed(5, facet.value + wire.framed(8, name)))
 
-    def _trust(self, signature: Signature, inputs: Sequence[int]) -> int:
+    def _trust(self, operation: Operation, facets: Sequence[Facet]) -> int:
         """How far the types of the outputs of a class may be trusted."""
-        names = inputs_of(signature)
-        read = [self.facets[n] for n, name in zip(inputs, names, strict=True) if name]
+        read = [facet for facet, name in zip(facets, operation.inputs, strict=True) if name]
         if not all(facet.trust & PROVED for facet in read):
             return 0
         if all(facet.trust & EXACT and not self._may_carry(facet) for facet in read):

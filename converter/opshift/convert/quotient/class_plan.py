@@ -13,7 +13,7 @@ from opshift.convert.blockers import StepRefused
 from opshift.convert.classes.facets import MOST_TYPES, Facet
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.nested import holds_graphs, rename
-from opshift.convert.classes.rows import Signature, inputs_of, names_of
+from opshift.convert.classes.rows import names_of
 from opshift.convert.ir.lift import lift
 from opshift.convert.quotient.class_journal import ClassJournal, input_name, output_name
 from opshift.convert.quotient.compile import Compilation, content_of
@@ -45,7 +45,7 @@ class ClassPlan:
         self.adapters = known.adapters
         self.ir_version = known.ir_version
         self.facets: list[Facet] = known.facets
-        self.nodes: list[tuple[Signature, NodeProto]] = known.nodes
+        self.operations = known.operations
         self.classes: dict[tuple[int, ...], tuple[int, ...]] = known.classes
         self.touched: dict[int, bool] = {}  # by signature
         self.answers: dict[Key, Answer | str] = {}
@@ -56,7 +56,7 @@ class ClassPlan:
     def touches(self, signature: int) -> bool:
         """Whether a step may look at the nodes of a signature."""
         if signature not in self.touched:
-            node = self.nodes[signature][1]
+            node = self.operations[signature].proto
             nodes = (node, *nodes_inside(node))
             self.touched[signature] = any(map(self._touches, nodes))
         return self.touched[signature]
@@ -77,7 +77,7 @@ class ClassPlan:
         self._learn(asked, ir_version)
         if all(isinstance(self.answers.get(key), Answer) for key in asked):
             return
-        plain = [key for key in asked if not holds_graphs(self.nodes[key[0][0]][0])]
+        plain = [key for key in asked if not holds_graphs(self.operations[key[0][0]].signature)]
         if len(plain) < len(asked) > 1:
             alone = [[key] for key in asked if key not in plain]
             for group in filter(None, [plain, *alone]):
@@ -145,12 +145,12 @@ class Quotient:
         self, graph: GraphProto, number: int, row: Sequence[int], mask: int, named: bool
     ) -> None:
         plan = self.plan
-        signature, proto = plan.nodes[row[0]]
+        operation = plan.operations[row[0]]
         node, known = NodeProto(), dict[str, Facet]()
-        node.CopyFrom(proto)
+        node.CopyFrom(operation.proto)
         node.name = NAMED % number if named else ""
         node.doc_string = NAMED % number
-        for i, name in enumerate(inputs_of(signature)):
+        for i, name in enumerate(operation.inputs):
             given = input_name(number, i) if name else ""
             if i < len(node.input):
                 node.input[i] = given
@@ -160,7 +160,7 @@ class Quotient:
         rename(node, f"k{number}{{}}".format, f"k{number}{{}}".format)
         self.known.append(known)
         outputs = plan.classes[tuple(row)]
-        for i, name in enumerate(names_of(signature[2], "o")):
+        for i, name in enumerate(names_of(operation.signature[2], "o")):
             node.output[i] = output_name(number, i) if name else ""
             facet = plan.facets[outputs[i]]
             if name and not mask >> i & 1:
@@ -230,7 +230,7 @@ class Quotient:
         if deeds.beyond:
             return deeds.beyond
         try:
-            inputs = inputs_of(self.plan.nodes[self.keys[number][0][0]][0])
+            inputs = self.plan.operations[self.keys[number][0][0]].inputs
             reader = Reader(number, inputs, constants, self.prefix)
             return reader.answer(self.nodes[number], made, deeds)
         except Beyond as why:

@@ -26,7 +26,7 @@ from opshift.convert.classes.facets import (
     Facet,
     is_told,
 )
-from opshift.convert.classes.rows import Signature
+from opshift.convert.classes.memo import Operation
 from opshift.convert.ir.features import TYPES
 from opshift.convert.quotient.class_journal import (
     INEXACT,
@@ -60,7 +60,7 @@ class Classes(Protocol):
     adapters: Registry
     ir_version: int
     facets: list[Facet]
-    nodes: list[tuple[Signature, NodeProto]]
+    operations: list[Operation]
 
     def touches(self, signature: int) -> bool:
         """Whether a step may look at the nodes of a signature."""
@@ -226,7 +226,7 @@ class AskedFacts(Facts):
         if not facet.trust & COMPUTED:
             return None
         # A step may have written another node in its place, and a graph has a scope of its own.
-        maker = self.classes.nodes[facet.maker[0]][1] if facet.maker else None
+        maker = self.classes.operations[facet.maker[0]].proto if facet.maker else None
         if maker is None or self.classes.touches(facet.maker[0]) or holds_graphs(maker):
             self.journal.beyond("the producer of a value")
             return None

@@ -223,7 +223,7 @@ class _Work:
         if not whys:
             return
         hard, key, why = max(whys, key=operator.itemgetter(0))
-        raise (Beyond if hard else Vague)(f"{self.memo.nodes[key[0][0]][1].op_type}: {why}")
+        raise (Beyond if hard else Vague)(f"{self.memo.operations[key[0][0]].proto.op_type}: {why}")
 
     def _told(self) -> list[tuple[int, ...]]:
         """The class of each row with the types that the whole model tells, where they last."""

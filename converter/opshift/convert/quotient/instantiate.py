@@ -40,7 +40,7 @@ class Instance:
         self.nested = proof.nested
         self.nodes = proof.nodes
         self.classes = proof.classes
-        self.known = proof.memo.nodes
+        self.operations = proof.memo.operations
         self.gone: set[bytes] = set()
 
     def graph(self) -> list[bytes | memoryview]:
@@ -160,7 +160,7 @@ class Instance:
         return found
 
     def _operator(self, row: int) -> tuple[str, str]:
-        node = self.known[self.classes[row][0]][1]
+        node = self.operations[self.classes[row][0]].proto
         return node.domain, node.op_type
 
     # -- what is left unread -----------------------------------------------------------------
