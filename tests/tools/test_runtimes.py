@@ -42,9 +42,9 @@ def runtime(tmp_path_factory):
         pytest.skip(f"onnxruntime {OLD} cannot be installed here: {reason}")
 
 
-def folder_of(text, place):
-    """A model of the newest operator set with its inputs and expected outputs."""
-    proto = model(text, 20, ir=9)
+def folder_of(text, place, opset=20):
+    """A model of an operator set with its inputs and expected outputs."""
+    proto = model(text, opset, ir=9 if opset == 20 else 6)
     for node in proto.graph.node:
         node.metadata_props.add(key="pkg.stack_trace", value="line 1")
     place.mkdir()
@@ -52,7 +52,8 @@ def folder_of(text, place):
     feed = {"x": np.arange(-4, 4, dtype=np.float32).reshape(2, 4)}
     session = InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
     np.savez(place / "inputs.npz", **feed)
-    np.savez(place / "expected.npz", y=session.run(None, feed)[0])
+    names = [one.name for one in proto.graph.output]
+    np.savez(place / "expected.npz", **dict(zip(names, session.run(None, feed), strict=True)))
     return place
 
 
@@ -69,6 +70,41 @@ def test_a_converted_model_is_right_in_an_older_onnxruntime(name, runtime, tmp_p
         assert runner.judge(place / "model.onnx", place)["outcome"] == "not loaded"  # opset 20
         np.savez(place / "expected.npz", y=np.ones((2, 4), np.float32) * 100)
         assert runner.judge(result, place)["outcome"] == "wrong"
+    finally:
+        runner.close()
+
+
+# Models that a release reads and does not run as they are, or computes wrongly.
+FUSED = {
+    (
+        "1.10.0",
+        "a Transpose that a branch reads",
+    ): "(float[2,4] x) => (float[4,2] y, float[8,2] z) <int64 n = {1}, bool t = {1}, float[4,2] o = {0,0,0,0,0,0,0,0}> { u = Transpose<perm = [1,0]>(x) z = Concat<axis = 0>(u, u) y = Loop(n, t, o) <body = f (int64 i, bool c, float[4,2] p) => (bool d, float[4,2] q) { d = Identity(c) q = Add(p, u) }> }",
+    (
+        "1.2.0",
+        "a bias as first input before Gelu",
+    ): "(float[2,4] x) => (float[2,4] y) <float[4] b = {1, -2, 3, 0.5}, float r = {1.4142135}, float o = {1}, float h = {0.5}> { m = Abs(x) s = Add(b, m) d = Div(s, r) e = Erf(d) f = Add(e, o) g = Mul(s, h) y = Mul(g, f) }",
+    (
+        "1.2.0",
+        "a sum before LayerNormalization",
+    ): "(float[2,4] x) => (float[1,2,4] y) <float[4] b = {1, -2, 3, 0.5}, float[4] k = {1, 1.5, 0.5, 2}, float e = {0.1}, float p = {2}, float[4,4] w = {1,2,3,4,-5,6,7,-8,9,1,2,3,3,-2,1,2}> { z = Unsqueeze<axes = [0]>(x) c = MatMul(z, w) a = Add(c, b) s = Add(z, a) m = ReduceMean<axes = [-1]>(s) d = Sub(s, m) q = Pow(d, p) v = ReduceMean<axes = [-1]>(q) t = Add(v, e) r = Sqrt(t) n = Div(d, r) l = Mul(n, k) y = Add(l, b) }",
+}
+
+
+@pytest.mark.parametrize("case", FUSED, ids=" ".join)
+def test_what_a_release_fuses_wrongly_is_written_in_another_form(case, tmp_path):
+    version, _ = case
+    try:
+        runner = Runner(install(version), seconds=400)
+    except (NotHere, OSError) as reason:
+        pytest.skip(f"onnxruntime {version} cannot be installed here: {reason}")
+    place = folder_of(FUSED[case], tmp_path / "m", opset=11)
+    result = tmp_path / "result.onnx"
+    try:
+        assert runner.judge(place / "model.onnx", place)["outcome"] != "right"
+        convert((str(place / "model.onnx"), str(result), f"onnxruntime=={version}"))
+        told = runner.judge(result, place)
+        assert told["outcome"] == "right", told
     finally:
         runner.close()
 

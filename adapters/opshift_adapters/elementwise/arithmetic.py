@@ -138,6 +138,27 @@ def with_a_node_behind(node: Node, op: Builder) -> Result:
     return op.Identity(op.same(node))
 
 
+GELU_OF = " => (float[{shape}] y) <float[4] b = {1, -2, 3, 0.5}, float r = {1.4142135}, float o = {1}, float h = {0.5}> { m = Abs(x) s = Add({sum}) d = Div(s, r) e = Erf(d) f = Add(e, o) g = Mul(s, h) y = Mul(g, f) }"
+NORMAL_OF = "(float[1,2,4] x, float[1,2,4] z, float[4] g) => (float[1,2,4] y) <float e = {0.1}, float[4] b = {1, -2, 3, 0.5}> { a = Neg(x) c = Add(a, b) s = Add(z, c) m = ReduceMean<axes = [-1]>(s) d = Sub(s, m) q = Mul(d, d) v = ReduceMean<axes = [-1]>(q) w = Add(v, e) r = Sqrt(w) n = Div(d, r) k = Mul(n, g) y = Add(k, b) }"
+
+
+@alternative("Add", runtime="onnxruntime==1.2")
+@example("bias before a matrix", "(float[2,4] x)" + GELU_OF.replace("{shape}", "2,4").replace("{sum}", "b, m"), imports={"": 11}, gives="Abs Add Div Erf Add Mul Mul")
+@example("bias before a row", "(float[4] x)" + GELU_OF.replace("{shape}", "4").replace("{sum}", "b, m"), imports={"": 11}, gives="Abs Sum Div Erf Add Mul Mul")
+@example("bias after a matrix", "(float[2,4] x)" + GELU_OF.replace("{shape}", "2,4").replace("{sum}", "m, b"), imports={"": 11}, gives="Abs Add Div Erf Add Mul Mul")
+@example("before LayerNormalization", NORMAL_OF, imports={"": 11}, gives="Neg Add Sum ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add")
+@example("before another operator", "(float[2,4] x, float[4] b) => (float[2,4] y) { s = Add(b, x) y = Erf(s) }", imports={"": 11}, gives="Add Erf")
+@example("no kernel", "(uint32[4] x, uint32[4] b) => (uint32[4] y) { y = Add(b, x) }", imports={"": 11}, gives="Add")
+def with_the_bias_behind(node: Node, op: Builder) -> Result:
+    """onnxruntime 1.1 to 1.3 fuse Add with what follows, and then mistake or lose an input."""
+    a, b = node["A"], node["B"]
+    if a.elem_type_or_none != T.FLOAT:
+        return KEEP
+    if a.rank_or_none == 1 and (b.rank_or_none or 0) > 1:
+        return op.same_but(node, [b, a])
+    return op.Sum(a, b)  # which they do not fuse
+
+
 @adapter("Pow", 12, 11, handles_types=True)
 @example("one float type", "(float[2,3] x, float[3] p) => (float[2,3] y) { y = Pow(x, p) }", gives="Pow")
 @example("constant int64 exponent", "(float[2,3] x) => (float[2,3] y) <int64 p = {3}> { y = Pow(x, p) }", gives="Pow")

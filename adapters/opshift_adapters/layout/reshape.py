@@ -12,6 +12,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     form,
@@ -198,6 +199,21 @@ TYPES_13 = boundary(13, (
     "Expand:505986 Flatten:17f24e Identity:42b4bb Reshape:de35a2 Shape:fcabfe Size:a2977a "
     "Transpose:e93d32"
 ))
+TURNED_IN_LOOP = "(float[2,5,6] x, bool t) => (float[5,2,6] y, int64[3] s) { u = {op}(x) s = Shape(u) y = If<then_branch = a () => (float[5,2,6] p) { p = Neg(u) }, else_branch = b () => (float[5,2,6] q) { q = Abs(u) }>(t) }"
+
+
+@alternative("Transpose", runtime="onnxruntime==1.10")
+@example("in a branch, too", TURNED_IN_LOOP.replace("{op}", "Transpose<perm=[1,0,2]>"), imports={"": 13}, gives="Transpose Reshape Shape If")
+@example("unknown rank", "(float[24] v, int64[n] r, bool t) => (float[a,b] y, int64[2] s) { x = Reshape(v, r) u = Transpose(x) s = Shape(u) y = If<then_branch = a () => (float[c,d] p) { p = Neg(u) }, else_branch = b () => (float[e,f] q) { q = Abs(u) }>(t) }", imports={"": 13}, gives="Reshape Transpose Shape If", inputs={"r": [4, 6]})
+@example("not in a branch", "(float[2,5,6] x) => (float[5,2,6] y, int64[3] s) { y = Transpose<perm=[1,0,2]>(x) s = Shape(y) }", imports={"": 13}, gives="Transpose Shape")
+def behind_a_reshape(node: Node, op: Builder) -> Result:
+    """onnxruntime 1.10 moves a Transpose that a branch reads, and fails; a Reshape behind it stops that."""
+    rank = node["data"].rank_or_none
+    if rank is None:
+        return KEEP
+    return op.Reshape(op.same(node), op.const([0] * rank))
+
+
 FLATTEN_11_UP = boundary(11, "Flatten:5fda33", directions="up")
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) "
 

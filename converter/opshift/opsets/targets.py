@@ -41,7 +41,9 @@ class Form:
     them. With `inputs_above`, the node has more inputs than this number. With `imported`, ai.onnx
     is imported at this version or above. With `ends_after`, the node gives an output of its graph,
     and its first inputs come from these operators, the nearest one first; another node behind it
-    makes that another form.
+    makes that another form. With `leads_to`, its first output goes through these operators, the
+    nearest one first. With `read_within`, graphs of other nodes read its first output, and nodes
+    beside it read it, too.
     """
 
     op: str
@@ -57,12 +59,19 @@ class Form:
     inputs_above: int = 0
     imported: int = 0
     ends_after: tuple[str, ...] = ()
+    leads_to: tuple[str, ...] = ()
+    read_within: bool = False
     since: int = 1
     before: int = 1 << 30
 
     def names(self, key: Key) -> bool:
         """Whether an operator can have this form."""
         return key == ("", self.op)
+
+    @property
+    def depends_on_neighbours(self) -> bool:
+        """Whether the nodes around a node decide if it has this form."""
+        return bool(self.ends_after or self.leads_to or self.read_within)
 
 
 @dataclass(frozen=True, slots=True)
@@ -307,7 +316,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
 def _form(raw: Mapping[str, Any]) -> Form:
     lists = {
         key: tuple(raw.get(key, ()))
-        for key in ("values", "holds", "read_beside", "ends_after", "of")
+        for key in ("values", "holds", "read_beside", "ends_after", "leads_to", "of")
     }
     return Form(**{**raw, **lists})
 

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 # The element types that nodes choose, by their root, their operator and its type variables.
 Seen: TypeAlias = "dict[tuple[int, Key, tuple[str, ...]], list[Types]]"
+# The nodes that read each value of one graph.
+Readers: TypeAlias = "Callable[[Scope], Mapping[str, list[NodeProto]]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +82,7 @@ def _not_handed_out(document: Document, row: Ceiling) -> list[RuntimeLack]:
 
 def in_form(document: Document, row: Ceiling, facts: Facts) -> Iterator[tuple[Form, list[Place]]]:
     """The nodes of each form that a runtime does not run."""
+    readers = functools.cache(_readers)
     for form in row.forms:
         key = ("", form.op)
         yield (
@@ -90,7 +93,7 @@ def in_form(document: Document, row: Ceiling, facts: Facts) -> Iterator[tuple[Fo
                 for scope, at in root.index.get(key, ())
                 if _has(scope.node(at), root, form, functools.partial(facts.type, scope))
                 and (not form.holds or _holds(scope, scope.node(at), form, facts))
-                and (not form.ends_after or _ends(scope, scope.node(at), form))
+                and (not form.depends_on_neighbours or _stands(scope, at, form, readers))
             ],
         )
 
@@ -163,7 +166,7 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
     for node in nodes:
         key = schemas.normal(node.domain), node.op_type
         since = _since(root, key)
-        forms = (form for form in row.forms if form.names(key) and not form.ends_after)
+        forms = (form for form in row.forms if form.names(key) and not form.depends_on_neighbours)
         if any(_has(node, root, form, type_of) for form in forms):
             return False
         missing = row.no_kernels(key, since)
@@ -381,6 +384,44 @@ def _holds(scope: Scope, node: NodeProto, form: Form, facts: Facts) -> bool:
     names = [name, *(owner.node(at).input if owner and at is not None else ())]
     known = [facts.constant(scope, one) for one in names if one]
     return any(value is not None and number in value for value in known)
+
+
+def _readers(scope: Scope) -> Mapping[str, list[NodeProto]]:
+    """The nodes of one graph that read each value."""
+    found: dict[str, list[NodeProto]] = defaultdict(list)
+    for at, node in enumerate(scope.proto.node):
+        for name in node.input if at not in scope.removed else ():
+            found[name].append(node)
+    return found
+
+
+def _stands(scope: Scope, at: int, form: Form, readers: Readers) -> bool:
+    """Whether the nodes before and behind a node are those of a form."""
+    node = scope.node(at)
+    return (
+        (not form.ends_after or _ends(scope, node, form))
+        and (not form.leads_to or _leads_to(node, form.leads_to, readers(scope)))
+        and (not form.read_within or _is_read_within(scope, node, readers))
+    )
+
+
+def _leads_to(node: NodeProto, ops: Sequence[str], read_by: Mapping[str, list[NodeProto]]) -> bool:
+    """Whether the first output of a node goes through some operators, as their first input."""
+    name = node.output[0]
+    if not ops:
+        return True
+    behind = (one for one in read_by.get(name, ()) if one.op_type == ops[0])
+    return any(one.input[0] == name and _leads_to(one, ops[1:], read_by) for one in behind)
+
+
+def _is_read_within(scope: Scope, node: NodeProto, readers: Readers) -> bool:
+    """Whether graphs of other nodes read the output of a node, and nodes beside it, too."""
+    name = node.output[0]
+    return name in readers(scope) and any(
+        name in readers(other) and other.owner(name) is scope
+        for other in scope.root.scopes
+        if other is not scope
+    )
 
 
 def _ends(scope: Scope, node: NodeProto, form: Form) -> bool:
