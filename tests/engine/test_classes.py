@@ -8,14 +8,15 @@ from collections.abc import Callable
 import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, NodeProto, TensorProto, helper, numpy_helper
-from opshift import convert_version
+from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, numpy_helper
+from opshift import InvalidModel, convert_version
 from opshift.author import registry
 from opshift.convert import api
 from opshift.convert.classes import proof
 from opshift.convert.classes.memo import memo
 from opshift.convert.classes.proof import proves
 from opshift.convert.legal import checker
+from text_models import model
 
 from tools.bench.workloads import transformer
 from tools.conformance import prove
@@ -184,6 +185,19 @@ def test_a_damage_is_seen_behind_a_class_that_is_known(sound):
         damage(made)
         assert not proves(made.SerializeToString(), registry.default(), at_any_cost=True)
     assert proves(sound.SerializeToString(), registry.default())
+
+
+def test_a_damage_of_an_operator_without_a_schema_is_seen_each_time():
+    """LayerNormalization is older in onnxruntime than in onnx, which has no schema for it at 13."""
+    made = model(
+        "(float[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization<epsilon=0.1>(x, s) }",
+        13,
+    )
+    assert convert_version(made, 13).graph.node[0].op_type == "LayerNormalization"
+    made.graph.node[0].attribute[0].type = AttributeProto.TENSORS
+    for _ in range(3):
+        with pytest.raises(InvalidModel, match="mismatch in attribute epsilon"):
+            convert_version(made, 13)
 
 
 def test_what_is_proved_does_not_depend_on_what_is_remembered(sound):

@@ -200,3 +200,33 @@ def test_nodes_out_of_order_are_sorted_and_the_report_says_so(tmp_path):
     (tmp_path / "in.onnx").write_bytes(before.SerializeToString())
     report = convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 13)
     assert report.notes == ("the nodes were not sorted topologically; they were sorted",)
+
+
+def in_another_file(tensor, folder, data):
+    (folder / "data.bin").write_bytes(data)
+    tensor.data_location = onnx.TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="data.bin")
+
+
+def test_a_tensor_has_its_data_in_one_place(tmp_path):
+    made = model("(float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }")
+    in_another_file(made.graph.initializer[0], tmp_path, bytes(12))
+    (tmp_path / "in.onnx").write_bytes(made.SerializeToString())
+    with pytest.raises(InvalidModel, match=r"'w' has its data in another file and in float_data"):
+        convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 17)
+    assert not (tmp_path / "out.onnx").exists()
+
+
+@pytest.mark.parametrize(("last", "legal"), [(3, True), (4, False)])
+def test_indices_of_a_sparse_tensor_are_checked_in_another_file(last, legal, tmp_path):
+    values = helper.make_tensor("w", onnx.TensorProto.FLOAT, [2], [1, 2])
+    indices = onnx.TensorProto(name="i", data_type=onnx.TensorProto.INT64, dims=[2])
+    in_another_file(indices, tmp_path, np.array([0, last], "<i8").tobytes())
+    made = model("(float[4] x) => (float[4] y) { y = Mul(x, w) }")
+    made.graph.sparse_initializer.add(values=values, indices=indices, dims=[4])
+    (tmp_path / "in.onnx").write_bytes(made.SerializeToString())
+    if legal:
+        convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 17)
+    else:
+        with pytest.raises(InvalidModel, match=r"index value at position \[1\] out of range"):
+            convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 17)

@@ -17,7 +17,7 @@ import onnx
 import onnx.shape_inference
 import opshift
 from google.protobuf.message import DecodeError
-from onnx import ModelProto, checker, numpy_helper
+from onnx import ModelProto, TensorProto, checker, numpy_helper
 from opshift import BadDestination, BadTarget, InvalidModel, Refused
 
 from tools.fuzz.case import Case, FuzzCall
@@ -237,7 +237,8 @@ def locations(case: Case) -> set[str]:
 
     if not is_readable(case.model):
         return set()
-    return {location_of(tensor) for tensor in tensors(ModelProto.FromString(case.model))}
+    found = tensors(ModelProto.FromString(case.model))
+    return {location_of(one) for one in found if one.data_location == TensorProto.EXTERNAL}
 
 
 def read_by(case: Case, operators: set[str]) -> set[str]:

@@ -31,6 +31,14 @@ RANKS = (
     ranks("NonMaxSuppression", boxes="3", scores="3"),
     ranks("GroupNormalization InstanceNormalization", scale="1", bias="1", B="1"),
     ranks("Slice", starts="1", ends="1", axes="1", steps="1"),
+    ranks("Pad", pads="1", axes="1"),
+    ranks("AffineGrid", theta="3", size="1"),
+    ranks("Conv ConvTranspose DeformConv QLinearConv", B="1"),
+    ranks("EyeLike", input="2"),
+    ranks("LinearAttention", query="3", key="3", value="3", decay="3", beta="3"),
+    ranks("RotaryEmbedding", X="3 4", cos_cache="2 3", sin_cache="2 3", position_ids="2"),
+    ranks("SplitToSequence", split="0 1"),
+    ranks("STFT", window="1"),
 )
 
 POSITIVE = (
@@ -38,8 +46,11 @@ POSITIVE = (
     positive("Resize Upsample", "scales sizes"),
 )
 SINGLES = (
+    singles("BlackmanWindow HammingWindow HannWindow", "size"),
     singles("CumProd CumSum", "axis"),
     singles("MelWeightMatrix", "num_mel_bins dft_length sample_rate lower_edge_hertz upper_edge_hertz"),
+    singles("DFT", "dft_length axis"),
+    singles("NonMaxSuppression", "max_output_boxes_per_class iou_threshold score_threshold"),
     singles("OneHot", "depth"),
     singles("Pad", "constant_value"),
     singles("Range", "start limit delta"),

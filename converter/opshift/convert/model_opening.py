@@ -32,7 +32,7 @@ def open_content(state: State) -> None:
         opening.references(state.skeleton, data)
     if weights.EXTERNAL_FIELD in data:
         opening.external_data(state.skeleton)
-    state.view = weights.checkable(state.skeleton, b"" if inlined else data)
+    state.view = weights.checkable(state.skeleton, b"" if inlined else data, state.store)
     looks = state.options.checks and not state.proved
     error = checker.whole(state.view, state.adapters, full=False) if looks else None
     if error is not None:

@@ -71,6 +71,7 @@ MOST_MEMOS = 256
 MOST_MAKERS = 50  # nodes before one of which its class consists
 _NO_NAMES = onnx_checker.LexicalScopeContext()
 _MARK = wire.MARK.encode()
+_OF_NOBODY = wire.framed(7, safe_inference.NOBODY.encode())  # the last domain counts
 
 
 _memos: dict[Hashable, Memo] = {}  # the one that was used last is the last one
@@ -122,7 +123,10 @@ class Memo:
         self.noted = False  # whether the values of the model at hand have metadata
         self.context = onnx_checker.CheckerContext()
         self.context.ir_version = ir_version
-        self.context.opset_imports = {d: min(v, onnx_checker.LARGEST_VERSION) for d, v in imports}
+        self.context.opset_imports = {
+            safe_inference.NOBODY: 1,
+            **{d: min(v, onnx_checker.LARGEST_VERSION) for d, v in imports},
+        }
         head = ModelProto(ir_version=ir_version)
         for domain, version in imports:
             head.opset_import.add(domain=domain, version=version)
@@ -288,7 +292,7 @@ class Memo:
     def _check(self, operation: Operation) -> bool:
         """Shows a node to the checker, and to the rules of adapters; nobody must object.
 
-        Returns whether its operator is one that only a conversion knows, which is not shown.
+        Returns whether its operator is one that only a conversion knows, and no schema describes.
         """
         key, node = operation.signature, operation.proto
         nested = holds_graphs(key)
@@ -304,8 +308,9 @@ class Memo:
         try:
             if nested:
                 onnx_checker.check_model(self._alone(operation))
-            elif not retired:
-                onnx_checker.check_node(checkable(node, key), self.context, _NO_NAMES)
+            else:
+                shown = checkable(node, key) + (_OF_NOBODY if retired else b"")
+                onnx_checker.check_node(shown, self.context, _NO_NAMES)
         except (onnx_checker.ValidationError, RuntimeError, ValueError):
             raise Unproven("an objection to a node") from None
         return retired

@@ -53,8 +53,13 @@ def location_of(tensor: TensorProto) -> str:
 
 
 def _where(tensor: TensorProto) -> dict[str, str]:
-    """What the keys of external data state; raises if one of them states two things."""
+    """What the keys of external data state; raises for two places, one of them in the model."""
     where: dict[str, str] = {}
+    if held := [name for name in wire.PAYLOAD.values() if _holds(tensor, name)]:
+        raise InvalidModel(
+            f"tensor {tensor.name!r} has its data in another file and in {held[0]}; keep one of"
+            " the two"
+        )
     for entry in tensor.external_data:
         if where.setdefault(entry.key, entry.value) != entry.value:
             raise InvalidModel(
@@ -62,6 +67,12 @@ def _where(tensor: TensorProto) -> dict[str, str]:
                 f" values, {where[entry.key]!r} and {entry.value!r}; keep one of them"
             )
     return where
+
+
+def _holds(tensor: TensorProto, payload: str) -> bool:
+    if payload == "raw_data":
+        return tensor.HasField("raw_data") or any(e.key == wire.MARK for e in tensor.external_data)
+    return bool(getattr(tensor, payload))
 
 
 def _identity(path: str, location: str, tensor: str) -> Identity:

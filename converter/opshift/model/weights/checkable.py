@@ -32,10 +32,13 @@ else:
     np = deferred("numpy")
 
 
-def checkable(skeleton: ModelProto, data: bytes = b"") -> bytes | ModelProto:
+def checkable(
+    skeleton: ModelProto, data: bytes = b"", store: Weights | None = None
+) -> bytes | ModelProto:
     """The skeleton with its stubs shown as graph inputs, for checks that read no weights.
 
-    `data` is the skeleton's serialized form, where the caller has it.
+    `data` is the skeleton's serialized form, where the caller has it. With `store`, the checks see
+    the indices of sparse tensors, wherever these are.
     """
     data = data or skeleton.SerializeToString(deterministic=True)
     found = data.count(wire.MARK_KEY) + data.count(EXTERNAL_KEY)
@@ -54,7 +57,7 @@ def checkable(skeleton: ModelProto, data: bytes = b"") -> bytes | ModelProto:
         if cut is not None:
             return cut
     view = copy_of(skeleton)
-    _show_nested(view)
+    _show_nested(view, store)
     return view
 
 
@@ -87,7 +90,7 @@ def _as_input(tensor: TensorProto, name: str) -> ValueInfoProto:
     return value
 
 
-def _show_nested(view: ModelProto) -> None:
+def _show_nested(view: ModelProto, store: Weights | None) -> None:
     """Turn all stubs of a private copy into main-graph inputs, or zeros where that cannot be."""
     names = Counter(walk.defined_names(view.graph))
     inputs: list[ValueInfoProto] = []
@@ -97,7 +100,7 @@ def _show_nested(view: ModelProto) -> None:
         if isinstance(item, TensorProto):
             _zero(item)
         else:
-            _zero_sparse(item)
+            _zero_sparse(item, store)
 
 
 def _hoist(
@@ -157,9 +160,12 @@ def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
     tensor.raw_data = bytes(-(-prod(tensor.dims) * bits // 8)) if value is None else value
 
 
-def _zero_sparse(sparse: SparseTensorProto) -> None:
-    """Fill a sparse tensor with zeros at its first positions, because its indices must ascend."""
+def _zero_sparse(sparse: SparseTensorProto, store: Weights | None) -> None:
+    """Fill a sparse tensor with zeros, at its first positions where its own cannot be read."""
     _zero(sparse.values)
+    if store is not None and store.has(sparse.indices):
+        _zero(sparse.indices, store.load(sparse.indices).astype("<i8").tobytes())
+        return
     indices = np.arange(prod(sparse.indices.dims[:1]), dtype="<i8")
     if len(sparse.indices.dims) == 2:
         indices = np.stack(np.unravel_index(indices, tuple(sparse.dims)), axis=1)

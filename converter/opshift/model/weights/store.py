@@ -41,6 +41,10 @@ class Weights:
         """Whether the payload is outside of the tensor: carved, or external data."""
         return tensor.data_location == TensorProto.EXTERNAL or marker_of(tensor) is not None
 
+    def has(self, tensor: TensorProto) -> bool:
+        """Whether the payload of a tensor can be read; a model in memory has no folder."""
+        return tensor.data_location != TensorProto.EXTERNAL or self.file is not None
+
     def load(self, tensor: TensorProto) -> Array:
         """Value of a stub, of an external tensor, or of an ordinary tensor."""
         if not self.is_stub(tensor):
