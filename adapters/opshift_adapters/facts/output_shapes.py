@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of outputs for which onnx's inference gives wrong lengths."""
+"""Shapes of outputs for which onnx's inference gives wrong lengths, or no rank."""
 
 from collections.abc import Sequence
 
@@ -49,3 +49,17 @@ def stft(node: Node) -> Sequence[ToldDims | None]:
     if length is not None:
         size = int(length.item())  # pragma: no cover: an example asks without constants
     return [(..., ..., size // 2 + 1 if isinstance(size, int) else None, ...)]
+
+
+@output_shapes("Compress")
+@example("along an axis", "(float[2,3] x, bool[3] c) => (float y) { y = Compress<axis=1>(x, c) }", imports={"": 9})
+@example("along an axis from the end", "(float[2,3] x, bool[2] c) => (float y) { y = Compress<axis=-2>(x, c) }", imports={"": 11})
+@example("flattened", "(float[2,3] x, bool[6] c) => (float y) { y = Compress(x, c) }", inputs={"c": [1, 0, 1, 0, 1, 1]}, imports={"": 9})
+def compress(node: Node) -> Sequence[ToldDims | None]:
+    """onnx infers nothing below opset 11."""
+    axis = node.attr("axis")
+    if axis is None:
+        return [(None,)]
+    dims = list(node["input"].dims)
+    dims[axis] = None
+    return [tuple(dims)]

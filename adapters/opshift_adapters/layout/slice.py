@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Slice: bounds as attributes (below opset 10), and as inputs with steps (from 10)."""
 
+import functools
 from collections.abc import Sequence
 
 from opshift.adapter import (
@@ -75,7 +76,12 @@ def five() -> Array:
 @example("computed, nothing left", COMPUTED, inputs={"x": five, "s": [3], "e": [1], "t": [1]})
 @example("computed, an empty tensor", COMPUTED, inputs={"x": lambda: np.zeros((0, 5)), "s": [-1], "e": [-9], "t": [-1]})
 @example("computed bounds", "(float[5,6] x, int32[2] s, int32[2] e) => (float[a,b] y) { y = Slice(x, s, e) }", inputs={"s": [1, 2], "e": [4, 9]})
-@example("up to a size", "(float[5,6] x, float[N] z) => (float[5,b] y) <int64[1] s = {0}, int64[1] axes = {1}> { e = Shape(z) y = Slice(x, s, e, axes) }", gives="Shape Less Where ConstantOfShape NonZero Reshape Gather")
+@example("up to a size", "(float[5,6] x, float[N] z) => (float[5,b] y) <int64[1] s = {0}, int64[1] axes = {1}> { e = Shape(z) y = Slice(x, s, e, axes) }", gives="Shape Less Compress")
+@example("up to a size along an axis of unknown size", "(float[5,M] x, float[N] z) => (float[5,b] y) <int64[1] s = {0}, int64[1] axes = {1}> { e = Shape(z) y = Slice(x, s, e, axes) }", gives="Shape Shape Slice Less Where ConstantOfShape Compress")
+@example("between sizes along an axis of unknown size", "(float[5,M] x, float[N,K] z) => (float[5,b] y) <int64[1] axes = {1}, int64[1] i = {0}, int64[1] j = {1}> { d = Shape(z) s = Gather(d, i) e = Gather(d, j) y = Slice(x, s, e, axes) }", inputs={"x": lambda: np.ones((5, 4)), "z": lambda: np.ones((1, 3))})
+@example("between sizes in no order", "(float[5,M] x, float[N,K] z) => (float[5,b] y) <int64[1] axes = {1}, int64[1] i = {0}, int64[1] j = {1}> { d = Shape(z) s = Gather(d, i) e = Gather(d, j) y = Slice(x, s, e, axes) }", inputs={"x": lambda: np.ones((5, 4)), "z": lambda: np.ones((3, 1))})
+@example("of a long axis", "(float[5000] x, int64[1] e) => (float[b] y) <int64[1] s = {1}, int64[1] axes = {0}> { y = Slice(x, s, e, axes) }", gives="Less Add Where ConstantOfShape NonZero Reshape Less Less And Compress", inputs={"e": [-4990]})
+@example("of a long axis up to a size", "(float[5000] x, float[N] z) => (float[b] y) <int64[1] s = {0}, int64[1] axes = {0}> { e = Shape(z) y = Slice(x, s, e, axes) }", gives="Shape Less Where ConstantOfShape Compress")
 @example("from a size on", "(float[5,6] x, float[N] z) => (float[5,b] y) <int64[1] e = {9223372036854775807}, int64[1] axes = {1}> { s = Shape(z) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2]})
 @example("from a size beyond", "(float[5,2] x, float[N] z) => (float[5,b] y) <int64[1] e = {9}, int64[1] axes = {1}> { s = Shape(z) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2, 3]})
 @example("between places of which some are sizes", "(float[5,6] x, int64[2] i, float[N,M] z) => (float[a,b] y) { s = Shape(z) k = ArgMax<axis=0, keepdims=0>(i) o = Constant<value = int64[1] {0}>() u = Unsqueeze<axes=[0]>(k) e = Concat<axis=0>(u, u) t = Gather(e, o) b = Concat<axis=0>(t, u) y = Slice(x, b, s) }", inputs={"z": [[1, 2, 3], [4, 5, 6]]})
@@ -87,7 +93,7 @@ def five() -> Array:
 @example("a bound too few", "(float[3,4] x) => (float[a,b] y) <int64[2] s = {0,1}, int64[1] e = {2}, int64[2] k = {0,1}> { y = Slice(x, s, e, k) }", invalid="1 bounds of a slice for 2 axes")
 @example("computed axes, places of which one is a size", "(float[5,6] x, float[N] z, int64[1] b, int64[2] axes) => (float[i,j] y) <int64[2] e = {9, 9}> { n = Shape(z) s = Concat<axis=0>(n, b) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2], "b": [-3], "axes": [1, 0]})
 def slice_10_9(node: Node, op: Builder) -> Result:
-    """Below opset 10 the bounds of Slice are attributes without steps; others become Gather."""
+    """Below opset 10 bounds are attributes without steps; others become Compress or Gather."""
     x, named = node["data"], node.input("axes")
     bounds = [node["starts"], node["ends"], node.input("steps")]
     places = None if named is None else named.const_or_none()
@@ -109,9 +115,13 @@ def slice_10_9(node: Node, op: Builder) -> Result:
         if start is not None and end is not None and step == 1:
             x = op.Slice(x, starts=[start], ends=[end], axes=[axis])
         elif start is None or end is None or step is None or not isinstance(size, int):
-            each = [_one(op, v, k, i) for v, k in zip(bounds, known, strict=True)]
-            ahead = _never_negative(node["starts"], i), _never_negative(node["ends"], i)
-            x = _gather(op, x, axis, each, ahead if places is not None or named is None else (False, False))
+            first, last, stride = (_one(op, v, k, i) for v, k in zip(bounds, known, strict=True))
+            listed = places is not None or named is None
+            ahead = [listed and _never_negative(node[name], i) for name in ("starts", "ends")]
+            if step == 1:
+                x = _compressed(op, x, axis, (first, last), ahead)
+            else:
+                x = _gathered(op, x, axis, (first, last, stride), ahead)
         else:
             x = op.Gather(x, op.const(_indices(start, end, step, size)), axis=axis)
     return x
@@ -164,8 +174,48 @@ def _never_negative(places: Value, i: int) -> bool:
     return bool(found.low.reshape(-1)[i] >= 0)
 
 
-def _gather(
-    op: Builder, x: Value, axis: int, bounds: Sequence[Value], ahead: tuple[bool, bool]
+LONGEST_LISTED = 4096  # a longer axis has no constant that lists its indices
+
+
+def _compressed(
+    op: Builder, x: Value, axis: int, bounds: Sequence[Value], ahead: Sequence[bool]
+) -> Value:
+    """The elements from the start to the end along an axis; writes Compress.
+
+    `ahead` states which of start and end are known to be non-negative.
+    """
+    size = part(op, shape_of(op, x), axis, axis + 1)
+    start, end = (
+        place if known else _wrapped(op, place, size)
+        for place, known in zip(bounds, ahead, strict=True)
+    )
+    length, low, high = (one.const_or_none() for one in (size, start, end))
+    if (length is None or length > LONGEST_LISTED) and low == 0 and ahead[1]:
+        count = op.Where(size < end, size, end)
+        every = op.ConstantOfShape(count, value=np.array([True]))
+        return op.Compress(x, every, axis=axis)
+    places, conditions = _places(op, size), []
+    if high is None or high.item() != END:
+        conditions.append(places < end)
+    one = op.const([1])
+    if low is None:
+        conditions.append(start < places + one)
+    elif low.item() > 0:
+        conditions.append(start - one < places)
+    return op.Compress(x, functools.reduce(op.And, conditions), axis=axis)
+
+
+def _places(op: Builder, size: Value) -> Value:
+    """The indices along an axis as a vector; those of a long axis would swell the model."""
+    known = size.const_or_none()
+    if known is not None and known <= LONGEST_LISTED:
+        return op.const(np.arange(known.item()))
+    ones = op.ConstantOfShape(size, value=np.array([1]))
+    return op.Reshape(op.NonZero(ones), op.const([-1]))
+
+
+def _gathered(
+    op: Builder, x: Value, axis: int, bounds: Sequence[Value], ahead: Sequence[bool]
 ) -> Value:
     """A Gather of the indices of `_indices`, computed by nodes.
 
@@ -175,8 +225,6 @@ def _gather(
     start, end, step = bounds
     zero, one = op.const([0]), op.const([1])
     size = part(op, shape_of(op, x), axis, axis + 1)
-    if step.const_or_none() == 1:
-        return op.Gather(x, _run(op, start, end, size, ahead), axis=axis)
     start, end = (
         place if known else _wrapped(op, place, size)
         for place, known in zip((start, end), ahead, strict=True)
@@ -189,26 +237,6 @@ def _gather(
     last = end - start + (back + (back - one))
     count = _at_least(op, (last + step) / step, zero)
     return op.Gather(x, start + arange(op, count) * step, axis=axis)
-
-
-def _run(op: Builder, start: Value, end: Value, size: Value, ahead: tuple[bool, bool]) -> Value:
-    """The indices from the start to the end, with step 1."""
-    zero = op.const([0])
-    first, last = (
-        _below(op, place if known else _at_least(op, _wrapped(op, place, size), zero), size)
-        for place, known in zip((start, end), ahead, strict=True)
-    )
-    if first.const_or_none() == 0:
-        return arange(op, last)
-    return first + arange(op, _at_least(op, last - first, zero))
-
-
-def _below(op: Builder, place: Value, size: Value) -> Value:
-    """The smaller one of an index and the size of its axis."""
-    known = place.const_or_none()
-    if known is not None and known in (0, END):
-        return place if known == 0 else size
-    return op.Where(size < place, size, place)
 
 
 def _wrapped(op: Builder, place: Value, size: Value) -> Value:

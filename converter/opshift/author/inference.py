@@ -146,14 +146,16 @@ def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
 def _correct(
     inferred: Mapping[str, TypeProto], node: NodeProto, schema: schemas.Schema, env: Env
 ) -> None:
-    """Gives outputs for which onnx's inference is wrong the shapes of a rule."""
+    """Gives outputs for which onnx's inference is wrong or finds no rank the shapes of a rule."""
     from opshift.author.node import Node
 
     rule = env.facts.adapters.rules(OutputShapes).get((schema.domain, node.op_type))
     told = corrected.shapes_of(rule, Node(node, schema, env)) if rule is not None else ()
     for name, dims in zip(node.output, told, strict=False):
         known = inferred.get(name)
-        if known is not None and dims is not None and corrected.is_wrong(known, dims):
+        if known is None or dims is None:
+            continue
+        if rank_of(known) is None or corrected.is_wrong(known, dims):
             corrected.give_shape(known, dims)
 
 

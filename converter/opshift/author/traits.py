@@ -91,7 +91,7 @@ class OutputBounds(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputShapes(SingleTrait):
-    """The shapes of an operator's outputs, where onnx's inference tells wrong lengths.
+    """The shapes of an operator's outputs, where onnx's inference tells wrong lengths or no rank.
 
     None stands for an output of which onnx's inference tells no wrong length, and `...` for such a
     dimension.
