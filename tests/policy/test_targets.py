@@ -461,6 +461,12 @@ NEIGHBOURS = {
         {"s, x": True, "x, s": False},
         "first",
     ),
+    ("onnxruntime==1.16", "Cast"): (
+        "(int32[2] x) => (float[2] y, int64[1] w) {{ a = Cast<to = 2>(x) y = Cast<to = 1>(a)"
+        " b = {beside} w = Shape(b) }}",
+        {"Cast<to = 11>(a)": True, "Add(x, x)": True, "Identity(a)": False},
+        "beside",
+    ),
 }
 
 

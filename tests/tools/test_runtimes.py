@@ -85,6 +85,14 @@ FUSED = {
         "a bias as first input before Gelu",
     ): "(float[2,4] x) => (float[2,4] y) <float[4] b = {1, -2, 3, 0.5}, float r = {1.4142135}, float o = {1}, float h = {0.5}> { m = Abs(x) s = Add(b, m) d = Div(s, r) e = Erf(d) f = Add(e, o) g = Mul(s, h) y = Mul(g, f) }",
     (
+        "1.10.0",
+        "Casts that cut off and wrap",
+    ): "(float[2,4] x) => (bool[2,4] y, float[2,4] z) <float h = {0.3}> { a = Mul(x, h) b = Cast<to = 6>(a) y = Cast<to = 9>(b) c = Floor(x) d = Cast<to = 6>(c) e = Neg(d) f = Cast<to = 2>(e) z = Cast<to = 1>(f) }",
+    (
+        "1.24.4",
+        "a Cast that cuts off before one to bool",
+    ): "(float[2,4] x) => (bool[2,4] y) <float h = {0.3}> { a = Mul(x, h) b = Cast<to = 6>(a) y = Cast<to = 9>(b) }",
+    (
         "1.2.0",
         "a sum before LayerNormalization",
     ): "(float[2,4] x) => (float[1,2,4] y) <float[4] b = {1, -2, 3, 0.5}, float[4] k = {1, 1.5, 0.5, 2}, float e = {0.1}, float p = {2}, float[4,4] w = {1,2,3,4,-5,6,7,-8,9,1,2,3,3,-2,1,2}> { z = Unsqueeze<axes = [0]>(x) c = MatMul(z, w) a = Add(c, b) s = Add(z, a) m = ReduceMean<axes = [-1]>(s) d = Sub(s, m) q = Pow(d, p) v = ReduceMean<axes = [-1]>(q) t = Add(v, e) r = Sqrt(t) n = Div(d, r) l = Mul(n, k) y = Add(l, b) }",

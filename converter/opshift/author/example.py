@@ -31,6 +31,7 @@ class Example:
     functions: str = ""
     invalid: str | None = None
     assume: tuple[Assumption, ...] = ()
+    runtime: str = ""  # what it is converted for, if this is not the runtime of its declaration
 
     def of(self, op: str) -> Example:
         """The example with an operator's name for `{op}`."""
@@ -39,7 +40,7 @@ class Example:
             self.title, self.graph.replace("{op}", op),
             self.gives.replace("{op}", op) if self.gives else self.gives, self.refuses,
             self.approximate, self.rtol, self.atol, self.given, self.imports, self.ir_version,
-            self.functions, self.invalid, self.assume,
+            self.functions, self.invalid, self.assume, self.runtime,
         )  # fmt: skip
 
     @property
@@ -84,6 +85,7 @@ def example(
     functions: str = "",
     invalid: str | None = None,
     assume: Assumption | None = None,
+    runtime: str = "",
 ) -> Callable[[Callable[..., Any] | Draft], Draft]:
     """A case of the function below it, in onnx's text format: `(inputs) => (outputs) { nodes }`.
 
@@ -91,7 +93,7 @@ def example(
     """
     case = Example(
         title, graph, gives, refuses, approximate, rtol, atol, inputs or {}, imports or {},
-        ir_version, functions, invalid, () if assume is None else (assume,),
+        ir_version, functions, invalid, () if assume is None else (assume,), runtime,
     )  # fmt: skip
 
     def attach(below: Callable[..., Any] | Draft) -> Draft:

@@ -43,7 +43,8 @@ class Form:
     and its first inputs come from these operators, the nearest one first; another node behind it
     makes that another form. With `leads_to`, its first output goes through these operators, the
     nearest one first. With `read_within`, graphs of other nodes read its first output, and nodes
-    beside it read it, too.
+    beside it read it, too. With `narrowed`, it is a Cast behind a Cast that wraps numbers or cuts
+    them off, and only Casts read the value between them.
     """
 
     op: str
@@ -61,6 +62,7 @@ class Form:
     ends_after: tuple[str, ...] = ()
     leads_to: tuple[str, ...] = ()
     read_within: bool = False
+    narrowed: bool = False
     since: int = 1
     before: int = 1 << 30
 
@@ -71,7 +73,7 @@ class Form:
     @property
     def depends_on_neighbours(self) -> bool:
         """Whether the nodes around a node decide if it has this form."""
-        return bool(self.ends_after or self.leads_to or self.read_within)
+        return bool(self.ends_after or self.leads_to or self.read_within or self.narrowed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,6 +19,12 @@ def rank_of(found: TypeProto | None) -> int | None:
     return len(tensor.shape.dim) if tensor.HasField("shape") else None
 
 
+def element_of(found: TypeProto | None) -> str:
+    """The element type of a tensor as schemas spell it; any other type whole, and "" for none."""
+    text = schemas.type_name(found) if found is not None else None
+    return (text or "").removeprefix("tensor(").removesuffix(")")
+
+
 def dims_of(found: TypeProto) -> Dims:
     """The dimensions of a tensor whose rank is known."""
     return tuple(

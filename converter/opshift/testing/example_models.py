@@ -70,7 +70,7 @@ def too_new(adapter: Adapter, example: Example) -> bool:
 def example_target(adapter: Adapter, example: Example) -> dict[str, int] | str | Request:
     """The version, the runtime or the domain that the example is converted to."""
     if adapter.runtime:
-        return adapter.runtime
+        return example.runtime or adapter.runtime
     if (adapter.start, adapter.to) == LEAVE:
         return Request(domains=("ai.onnx",))
     if adapter.at_boundary:

@@ -4,20 +4,21 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
 from opshift.author.present_types import take_census
+from opshift.convert.legal import neighbours
 from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import graphs_in, name_of, nodes_in
 from opshift.opsets import schemas
-from opshift.opsets.types import rank_of
+from opshift.opsets.types import element_of, rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 from opshift.records import dataclass
 from opshift.text import counted, qualified
@@ -28,8 +29,6 @@ if TYPE_CHECKING:
 
 # The element types that nodes choose, by their root, their operator and its type variables.
 Seen: TypeAlias = "dict[tuple[int, Key, tuple[str, ...]], list[Types]]"
-# The nodes that read each value of one graph.
-Readers: TypeAlias = "Callable[[Scope], Mapping[str, list[NodeProto]]]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,13 +75,13 @@ def _not_handed_out(document: Document, row: Ceiling) -> list[RuntimeLack]:
             f"{row.shown}: its Python package hands out no tensor of {kind}, such as {info.name!r}",
         )
         for info in document.model.graph.output
-        if (kind := _element(info.type)) in row.outputs
+        if (kind := element_of(info.type)) in row.outputs
     ]  # fmt: skip
 
 
 def in_form(document: Document, row: Ceiling, facts: Facts) -> Iterator[tuple[Form, list[Place]]]:
     """The nodes of each form that a runtime does not run."""
-    readers = functools.cache(_readers)
+    readers = functools.cache(neighbours.readers)
     for form in row.forms:
         key = ("", form.op)
         yield (
@@ -93,7 +92,10 @@ def in_form(document: Document, row: Ceiling, facts: Facts) -> Iterator[tuple[Fo
                 for scope, at in root.index.get(key, ())
                 if _has(scope.node(at), root, form, functools.partial(facts.type, scope))
                 and (not form.holds or _holds(scope, scope.node(at), form, facts))
-                and (not form.depends_on_neighbours or _stands(scope, at, form, readers))
+                and (
+                    not form.depends_on_neighbours
+                    or neighbours.stand(scope, at, form, facts, readers)
+                )
             ],
         )
 
@@ -153,7 +155,7 @@ def _contrib_without_kernel(
 
 
 def _element_of(facts: Facts, scope: Scope, name: str) -> str:
-    return _element(facts.type(scope, name))
+    return element_of(facts.type(scope, name))
 
 
 def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
@@ -192,7 +194,7 @@ def _chosen(
         for i, name in enumerate(names):
             param = at(i)
             if name and param is not None and not bound.get(param.variable):
-                bound[param.variable] = _element(type_of(name))
+                bound[param.variable] = element_of(type_of(name))
     return tuple(bound.get(variable, "") for variable in variables)
 
 
@@ -303,11 +305,6 @@ def _in_unknown_fields(
             yield from ((key, place, unknown) for place in places if unknown)
 
 
-def _element(known: TypeProto | None) -> str:
-    text = schemas.type_name(known) if known is not None else None
-    return (text or "").removeprefix("tensor(").removesuffix(")")
-
-
 def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
     for name in sorted(take_census(document) & set(row.types)) if row.types else ():
         yield RuntimeLack("", "", "", 1, f"{row.shown} has no kernels for {name}")
@@ -346,7 +343,7 @@ def _is_of(
     type_of: Callable[[str], TypeProto | None],
 ) -> bool:
     name = node.input[position] if position < len(node.input) else ""
-    return bool(name) and _element(type_of(name)) in types
+    return bool(name) and element_of(type_of(name)) in types
 
 
 def _has_attribute(node: NodeProto, form: Form) -> bool:
@@ -384,58 +381,6 @@ def _holds(scope: Scope, node: NodeProto, form: Form, facts: Facts) -> bool:
     names = [name, *(owner.node(at).input if owner and at is not None else ())]
     known = [facts.constant(scope, one) for one in names if one]
     return any(value is not None and number in value for value in known)
-
-
-def _readers(scope: Scope) -> Mapping[str, list[NodeProto]]:
-    """The nodes of one graph that read each value."""
-    found: dict[str, list[NodeProto]] = defaultdict(list)
-    for at, node in enumerate(scope.proto.node):
-        for name in node.input if at not in scope.removed else ():
-            found[name].append(node)
-    return found
-
-
-def _stands(scope: Scope, at: int, form: Form, readers: Readers) -> bool:
-    """Whether the nodes before and behind a node are those of a form."""
-    node = scope.node(at)
-    return (
-        (not form.ends_after or _ends(scope, node, form))
-        and (not form.leads_to or _leads_to(node, form.leads_to, readers(scope)))
-        and (not form.read_within or _is_read_within(scope, node, readers))
-    )
-
-
-def _leads_to(node: NodeProto, ops: Sequence[str], read_by: Mapping[str, list[NodeProto]]) -> bool:
-    """Whether the first output of a node goes through some operators, as their first input."""
-    name = node.output[0]
-    if not ops:
-        return True
-    behind = (one for one in read_by.get(name, ()) if one.op_type == ops[0])
-    return any(one.input[0] == name and _leads_to(one, ops[1:], read_by) for one in behind)
-
-
-def _is_read_within(scope: Scope, node: NodeProto, readers: Readers) -> bool:
-    """Whether graphs of other nodes read the output of a node, and nodes beside it, too."""
-    name = node.output[0]
-    return name in readers(scope) and any(
-        name in readers(other) and other.owner(name) is scope
-        for other in scope.root.scopes
-        if other is not scope
-    )
-
-
-def _ends(scope: Scope, node: NodeProto, form: Form) -> bool:
-    """Whether a node gives an output of its graph, and the operators before it have the form."""
-    if all(info.name != node.output[0] for info in getattr(scope.proto, "output", ())):
-        return False
-    for op in form.ends_after:
-        made = (scope.producers.get(name) for name in node.input)
-        found = (scope.node(at) for at in made if at is not None)
-        before = next((one for one in found if one.op_type == op), None)
-        if before is None:
-            return False
-        node = before
-    return True
 
 
 def _value(attribute: AttributeProto) -> object:

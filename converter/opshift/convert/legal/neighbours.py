@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the nodes around a node make it one that a runtime does not run."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from opshift.author.facts import Facts
+from opshift.model.scope import Scope
+from opshift.opsets import cast_pairs
+from opshift.opsets.types import element_of
+from opshift.protos import NodeProto
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Form
+
+# The nodes that read each value of one graph.
+Readers: TypeAlias = "Callable[[Scope], Mapping[str, list[NodeProto]]]"
+
+
+def readers(scope: Scope) -> Mapping[str, list[NodeProto]]:
+    """The nodes of one graph that read each value."""
+    found: dict[str, list[NodeProto]] = defaultdict(list)
+    for at, node in enumerate(scope.proto.node):
+        for name in node.input if at not in scope.removed else ():
+            found[name].append(node)
+    return found
+
+
+def stand(scope: Scope, at: int, form: Form, facts: Facts, read_by: Readers) -> bool:
+    """Whether the nodes before and behind a node are those of a form."""
+    node = scope.node(at)
+    return (
+        (not form.ends_after or _ends(scope, node, form))
+        and (not form.leads_to or _leads_to(node, form.leads_to, read_by(scope)))
+        and (not form.read_within or _is_read_within(scope, node, read_by))
+        and (not form.narrowed or _is_narrowed(scope, node, facts, read_by))
+    )
+
+
+def _leads_to(node: NodeProto, ops: Sequence[str], read_by: Mapping[str, list[NodeProto]]) -> bool:
+    """Whether the first output of a node goes through some operators, as their first input."""
+    name = node.output[0]
+    if not ops:
+        return True
+    behind = (one for one in read_by.get(name, ()) if one.op_type == ops[0])
+    return any(one.input[0] == name and _leads_to(one, ops[1:], read_by) for one in behind)
+
+
+def _is_read_within(scope: Scope, node: NodeProto, read_by: Readers) -> bool:
+    """Whether graphs of other nodes read the output of a node, and nodes beside it, too."""
+    name = node.output[0]
+    return name in read_by(scope) and _is_read_deeper(scope, name, read_by)
+
+
+def _is_read_deeper(scope: Scope, name: str, read_by: Readers) -> bool:
+    return any(
+        name in read_by(other) and other.owner(name) is scope
+        for other in scope.root.scopes
+        if other is not scope
+    )
+
+
+def _ends(scope: Scope, node: NodeProto, form: Form) -> bool:
+    """Whether a node gives an output of its graph, and the operators before it have the form."""
+    if all(info.name != node.output[0] for info in getattr(scope.proto, "output", ())):
+        return False
+    for op in form.ends_after:
+        made = (scope.producers.get(name) for name in node.input)
+        found = (scope.node(at) for at in made if at is not None)
+        before = next((one for one in found if one.op_type == op), None)
+        if before is None:
+            return False
+        node = before
+    return True
+
+
+def _is_narrowed(scope: Scope, node: NodeProto, facts: Facts, read_by: Readers) -> bool:
+    """Whether a Cast gives other numbers if it is merged with the Cast before it.
+
+    Two Casts are merged if only Casts beside them read the value between them.
+    """
+    middle = node.input[0]
+    at = scope.producers.get(middle)
+    first = scope.node(at) if at is not None else None
+    if first is None or first.op_type != "Cast" or _has_other_readers(scope, middle, read_by):
+        return False
+    source = first.input[0]
+    kinds = [element_of(facts.type(scope, name)) for name in (source, middle, node.output[0])]
+    if not cast_pairs.narrows(*kinds):
+        return False
+    bounds, (low, high) = facts.bounds(scope, source), cast_pairs.limits(kinds[1])
+    return bounds is None or bounds.lowest < low or bounds.highest > high
+
+
+def _has_other_readers(scope: Scope, name: str, read_by: Readers) -> bool:
+    """Whether a value is an output of its graph, or other nodes than Casts beside it read it."""
+    return (
+        any(info.name == name for info in getattr(scope.proto, "output", ()))
+        or any(one.op_type != "Cast" for one in read_by(scope)[name])
+        or _is_read_deeper(scope, name, read_by)
+    )
