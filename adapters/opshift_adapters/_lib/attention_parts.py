@@ -74,12 +74,8 @@ def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
     if mask is None or reaches_all(node, mask):
         return mask
     length = None if mask.dims_or_none is None else mask.dims[-1]
-    total = keys.const_or_none()
-    if isinstance(length, int) and total is not None:
-        pads = op.const([0, int(total.item()) - length])
-    else:
-        own = op.const([length]) if isinstance(length, int) else op.Shape(mask, start=-1)
-        pads = op.Concat(op.const([0]), keys - own, axis=0)
+    own = op.const([length]) if isinstance(length, int) else op.Shape(mask, start=-1)
+    pads = op.Concat(op.const([0]), keys - own, axis=0)
     hidden = op.const(False if mask.elem_type == T.BOOL else -np.inf, like=mask)
     return op.Pad(mask, pads, hidden, op.const([-1]))
 

@@ -168,6 +168,7 @@ def with_the_bias_behind(node: Node, op: Builder) -> Result:
 @example("float exponent of a double", "(double[2,3] x, float[3] p) => (double[2,3] y) { y = Pow(x, p) }", gives="Cast Pow")
 @example("half base", "(float16[3] x, int32[3] p) => (float16[3] y) { y = Pow(x, p) }", gives="Cast Cast Pow Cast")
 @example("integer, constant exponent", "(int64[N] x) => (int64[N] y) <int64 p = {11}> { y = Pow(x, p) }", gives="Mul Mul Mul Mul Mul", inputs={"x": [2, -3, 1000003]})
+@example("integer, constant exponent of one element", "(int64[3] x) => (int64[3] y) <int64[1] p = {3}> { y = Pow(x, p) }", gives="Mul Mul", inputs={"x": [2, -3, 1000003]})
 @example("integer to the zero", "(int32[2,3] x) => (int32[2,3] y) <int64 p = {0}> { y = Pow(x, p) }", gives="Sub Add")
 @example("integer to the one", "(int32[2,3] x) => (int32[2,3] y) <float p = {1}> { y = Pow(x, p) }", gives="Identity")
 @example("int32, dynamic exponent", "(int32[4] x, int32[4] p) => (int32[4] y) { y = Pow(x, p) }", gives="Cast Cast Pow Cast", inputs={"x": [2, -3, 46340, 0], "p": [30, 3, 2, 0]})
@@ -346,6 +347,7 @@ SPECIAL = {
 @example("fmod", "(float[7] a, float[7] b) => (float[7] y) { y = Mod<fmod=1>(a, b) }", gives="Mod", inputs=SIGNS)
 @example("float", "(float[12] a, float[12] b) => (float[12] y) { y = Mod(a, b) }", inputs=SPECIAL)
 @example("double", "(double[12] a, double[12] b) => (double[12] y) { y = Mod(a, b) }", inputs=SPECIAL)
+@example("the sign of a zero", "(float[4] a, float[4] b) => (float[4] y) { m = Mod(a, b) y = Reciprocal(m) }", inputs={"a": [6, -6, 6, -6], "b": [3, 3, -3, -3]})
 @example("half, stretched", "(float16[3,1] a, float16[2] b) => (float16[3,2] y) { y = Mod(a, b) }", inputs={"a": [[-5], [0], [4]], "b": [3, -3]})
 @example("bfloat16", "(bfloat16[7] a, bfloat16[7] b) => (bfloat16[7] y) { y = Mod(a, b) }", inputs=SIGNS)
 def mod_28_27(node: Node, op: Builder) -> Result:
@@ -353,10 +355,8 @@ def mod_28_27(node: Node, op: Builder) -> Result:
     a, b = node["A"], node["B"]
     if node.int("fmod") == 1 or a.elem_type in INTS:
         return KEEP
-    rest, zero = op.Mod(a, b, fmod=1), op.const(0, like=a)
-    signed_zero = op.Sign(b) * zero
-    small = op.Where(op.Equal(rest, zero), signed_zero, rest)
-    return op.Where(_other_sign(op, rest, b), rest + b, small)
+    rest = op.Mod(a, b, fmod=1)
+    return op.Where(_other_sign(op, rest, b), rest + b, op.Abs(rest) * op.Sign(b))
 
 
 # -- broadcasting --------------------------------------------------------------------------------

@@ -366,7 +366,7 @@ def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
             return (x > around[0]) & (x < around[1])
     doubtful = [x for x in (a, b) if not _is_number(x)]
     differs = (a < b) | (a > b)
-    if op.version < 9 or a.elem_type == T.DOUBLE:  # older runtimes lack IsNaN of double
+    if a.elem_type == T.DOUBLE:  # older runtimes lack IsNaN of double
         return functools.reduce(op.And, [~differs, *(not_nan(op, x) for x in doubtful)])
     # Infinities of both signs differ, as a NaN does, and their sum is one.
     return ~(differs | op.IsNaN(functools.reduce(op.Add, doubtful or [a])))

@@ -200,6 +200,8 @@ def divide(node: Node) -> Told:
 @example("of a size", "(float[N,3] x) => (int64[n] y) { s = Size(x) a = Constant<value = int64 {0}>() d = Constant<value = int64 {1}>() y = Range(a, s, d) }")
 @example("backwards", "(float[N,3] x) => (int64[n] y) { s = Size(x) a = Constant<value = int64 {0}>() d = Constant<value = int64 {-1}>() y = Range(s, a, d) }")
 @example("by a computed step", "(float[N,3] x) => (int64[n] y) { s = Size(x) a = Constant<value = int64 {0}>() y = Range(a, s, s) }", refuses=Why.NEEDS_CONSTANT)
+@example("up to a rest", "(int64 x) => (int64[n] y) { z = Constant<value = int64 {0}>() d = Constant<value = int64 {1}>() c = Constant<value = int64 {7}>() m = Mod(x, c) y = Range(z, m, d) }", inputs={"x": 13})
+@example("down to a rest", "(int64 x) => (int64[n] y) { z = Constant<value = int64 {9}>() d = Constant<value = int64 {-1}>() c = Constant<value = int64 {7}>() m = Mod(x, c) y = Range(z, m, d) }", inputs={"x": 14})
 def steps(node: Node) -> Told:
     start, limit, delta = (needed(value).bounds for value in node.inputs)
     if delta.lowest > 0:

@@ -221,6 +221,7 @@ AXES = "{ y = Resize<axes=[3,-2],"
 @example("axes, sizes", "(float[1,2,3,4] x) => (float[1,2,6,5] y) <int64[2] z = {5, 6}> " + AXES + 'mode="nearest">(x, , , z) }', gives="Resize")
 @example("axes, computed sizes", "(float[N,C,H,W] x, int64[2] z) => (float[a,b,c,d] y) " + AXES + 'mode="nearest">(x, , , z) }', gives="Shape Concat Gather Resize", inputs={"z": [5, 6]})
 @example("axes, crop", "(float[1,2,4,4] x, float[4] r) => (float[1,2,3,5] y) <int64[2] z = {5, 3}> " + AXES + 'mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, , z) }', gives="Concat Gather Resize", inputs={"r": [0, 0.4, 1, 0.8]}, atol=1e-6)
+@example("axes, crop of one axis", "(float[1,1,4,4] x, float[2] r) => (float[1,1,4,5] y) <int64[1] z = {5}> { y = Resize<axes=[3],mode=\"linear\",coordinate_transformation_mode=\"tf_crop_and_resize\">(x, r, , z) }", gives="Concat Gather Resize", inputs={"r": [0.4, 0.8]}, atol=1e-6)
 @example("smooth growth", '(float[1,1,3,4] x) => (float[1,1,6,8] y) <float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Resize", atol=1e-6)
 @example("smooth shrinking", '(float[1,1,6,8] x) => (float[1,1,3,4] y) <float[4] s = {1.0,1.0,0.5,0.5}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Gather Mul ReduceSum Gather Mul ReduceSum", atol=1e-6)
 @example("smooth cubic", '(float[1,1,8,8] x) => (float[1,1,3,12] y) <int64[2] z = {3,12}> { y = Resize<mode="cubic",antialias=1,axes=[2,3]>(x, , , z) }', atol=1e-5)

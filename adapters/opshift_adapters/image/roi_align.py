@@ -39,6 +39,7 @@ def roi_align_15_16(node: Node, op: Builder) -> Result:
 @example("shifted, computed, largest", OPEN + ',mode="max",spatial_scale=0.5>(x, r, b) }', inputs=ANYWHERE, atol=1e-5)
 @example("shifted, some samples", OPEN + ",sampling_ratio=2>(x, r, b) }", inputs=ANYWHERE, atol=1e-5)
 @example("shifted, no regions", OPEN + ">(x, r, b) }", inputs=NOWHERE)
+@example("shifted, below one pixel, far from the edge", KNOWN.replace("1,2,8,7", "4,4,4.5,4.5") + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", atol=1e-6)
 def roi_align_16_15(node: Node, op: Builder) -> Result:
     """Opset 16 added half_pixel; below it, the regions are shifted, or samples are written out."""
     if node.str("coordinate_transformation_mode") == "output_half_pixel":

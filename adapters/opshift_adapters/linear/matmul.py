@@ -151,6 +151,7 @@ GEMM_11 = boundary(11, "Gemm:113567", directions="up")
 @example("with C", "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }", gives="Gemm")
 @example("without C", "(double[3,2] a, double[4,3] b) => (double[2,4] y) { y = Gemm<transA=1, transB=1, beta=3.0>(a, b) }", gives="Gemm")
 @example("empty name", "(int32[2,3] a, int32[3,4] b) => (int32[2,4] y) { y = Gemm(a, b, ) }", gives="Gemm")
+@example("without C, unknown columns", "(float[2,3] a, float[3,N] b) => (float[2,N] y) { y = Gemm(a, b) }", gives="Gemm")
 def gemm_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 made C of Gemm optional; below it, zeros are written."""
     if node.input("C") is not None:

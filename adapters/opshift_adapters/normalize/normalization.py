@@ -254,6 +254,7 @@ MEAN_VARIANCE_13 = boundary(
 @adapter("MeanVarianceNormalization", 9, 8)
 @example("default axes", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = MeanVarianceNormalization(x) }", gives="ReduceMean Sub Mul ReduceMean Sqrt Add Div", atol=1e-5)
 @example("axes", "(double[2,3,4] x) => (double[2,3,4] y) { y = MeanVarianceNormalization<axes=[0, 2]>(x) }", gives="ReduceMean Sub Mul ReduceMean Sqrt Add Div", rtol=1e-8)
+@example("half", "(float16[2,3,4] x) => (float16[2,3,4] y) { y = MeanVarianceNormalization<axes=[0, 2]>(x) }", gives="Cast ReduceMean Sub Mul ReduceMean Sqrt Add Div Cast", atol=2e-3)
 def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added MeanVarianceNormalization; below it, (x - mean) / deviation is written."""
     kind, axes = node["X"].elem_type, node.ints("axes")

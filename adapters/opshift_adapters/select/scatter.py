@@ -131,6 +131,7 @@ TENSOR = "(float[2,4,3] c, float[2,2,3] u{}) => (float[2,4,3] y) {{ y = TensorSc
 @example("unknown dimensions", '(float16[B,H,L,D] c, float16[B,H,S,D] u, int64[B] w) => (float16[B,H,L,D] y) { y = TensorScatter<mode="circular">(c, u, w) }', inputs={"c": lambda: np.zeros((2, 2, 3, 2)), "u": lambda: np.ones((2, 2, 2, 2)), "w": [2, 1]})
 @example("nothing to write", "(float[2,4,3] c, float[2,0,3] u) => (float[2,4,3] y) { y = TensorScatter(c, u) }")
 @example("float8", "(float8e5m2[2,4,3] c, float8e5m2[2,2,3] u) => (float8e5m2[2,4,3] y) { y = TensorScatter(c, u) }")
+@example("float8, infinite", "(float8e5m2[2,4,3] c, float8e5m2[2,2,3] u) => (float8e5m2[2,4,3] y) { y = TensorScatter(c, u) }", inputs={"c": lambda: np.full((2, 4, 3), np.inf)})
 @example("int4", "(int4[2,4,3] c, int4[2,2,3] u) => (int4[2,4,3] y) { y = TensorScatter(c, u) }")
 @example("float8e8m0", "(float8e8m0[2,4,3] c, float8e8m0[2,2,3] u) => (float8e8m0[2,4,3] y) { y = TensorScatter(c, u) }", refuses=Why.TYPE_NOT_AVAILABLE)
 @example("unknown rank", "(float[24] v, int64[n] s, float[2,2,3] u) => (float[a,b,c] y) { x = Reshape(v, s) y = TensorScatter(x, u) }", inputs={"s": [2, 4, 3]})

@@ -170,10 +170,6 @@ def _dims(element: Element) -> tuple[int | str | None, ...] | None:
 
 def wrapped(op: Builder, position: Value, size: Value) -> Value:
     """A position counted from the start, as an int64 scalar."""
-    known, length = position.const_or_none(), size.const_or_none()
-    if known is not None and (known.reshape(-1)[0] >= 0 or length is not None):
-        at = int(known.reshape(-1)[0])
-        return op.const(at if at >= 0 or length is None else at + int(length.reshape(-1)[0]))
     index = op.Reshape(op.Cast(position, to=T.INT64), op.const([]))
     return count_from_front(op, index, op.Reshape(size, op.const([])))
 
