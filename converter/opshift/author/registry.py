@@ -42,12 +42,14 @@ class Registry:
         }
         self.edges: dict[Any, Any] = {}  # what the planner derives from the verdicts
         self.solved: dict[Any, Any] = {}
+        self.known_edges: dict[Any, Any] = {}
         self.ways: dict[Any, Any] = {}
 
     def add(self, declared: Declared) -> None:
         self.generation += 1
         self.edges.clear()
         self.solved.clear()
+        self.known_edges.clear()
         self.ways.clear()
         if isinstance(declared, Adapter):
             self._add_verdict(declared)

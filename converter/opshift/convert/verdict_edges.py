@@ -30,13 +30,20 @@ Implementation = tuple[str, str, int]  # (domain, op, since)
 
 def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
     """The solved verdict of an implementation; None for the last one on the way."""
+    key = (domain, op, since, down)
+    if key not in adapters.known_edges:
+        adapters.known_edges[key] = _find_edge(adapters, *key)
+    found: Edge | None = adapters.known_edges[key]
+    return found
+
+
+def _find_edge(adapters: Registry, domain: str, op: str, since: int, down: bool) -> Edge | None:
     boundary = _boundary(domain, op, since, down=down)
     if boundary is None:
         return None
-    if (domain, down) not in adapters.solved:
-        known = shipped(domain, op, since, down)
-        if known is not None and _holds(adapters, known, domain, op, boundary):
-            return known
+    known = shipped(domain, op, since, down)
+    if known is not None and _holds(adapters, known, domain, op, boundary):
+        return known
     return solved(adapters, domain, down=down)[domain, op, since]
 
 
