@@ -347,7 +347,8 @@ class Memo:
         folded = self._fold(one, facets)
         trust = self._trust(one, facets) | (VARIABLE if folded is None else 0)
         ranked = self._ranked(one, facets, kinds)
-        if any(declared):
+        told = zip(declared, kinds, strict=False)  # mostly none is declared
+        if any(number and self.facets[number].kind != kind for number, kind in told):
             alone, kinds = kinds, self._kinds(one, facets, declared)
             if alone != kinds:
                 self.informed.add(key)
@@ -443,7 +444,7 @@ class Memo:
             return self._told(operation, facets)
         if operation.key in self.adapters.rules(OutputShapes):
             return [None] * len(kinds)  # a rule corrects what inference finds
-        if any(map(self._is_other, facets)):
+        if self._are_other(facets, kinds):
             try:
                 kinds = self._kinds(operation, facets, ranked=True)
             except Unproven:
@@ -476,9 +477,13 @@ class Memo:
         found = (types.get(name) for name in operation.proto.output)
         return [None if one is None else without_symbols(one) for one in found]
 
-    def _is_other(self, facet: Facet) -> bool:
-        """Whether adapters are told of a value otherwise than the checks."""
-        return facet.kind != facet.ranked or bool(facet.maker) or self._is_replaceable(facet)
+    def _are_other(self, facets: Sequence[Facet], kinds: Sequence[bytes | None]) -> bool:
+        """Whether adapters may be told of the outputs otherwise than the checks."""
+        follows = not all(kind is not None and is_static(kind) for kind in kinds)
+        return any(
+            one.kind != one.ranked or (follows and one.maker) or self._is_replaceable(one)
+            for one in facets
+        )
 
     def _is_replaceable(self, facet: Facet) -> bool:
         """Whether a caller may give another value: from IR 4 on, one of an input is a default."""
@@ -515,7 +520,7 @@ class Memo:
         graph.append(operation.written)
         if declared:
             outputs = names_of(operation.signature[2], "o")
-            for name, number in zip(outputs, declared, strict=False):  # mostly none is declared
+            for name, number in zip(outputs, declared, strict=False):
                 if number != UNKNOWN:
                     graph.append(wire.framed(13, described(name, self.facets[number].kind)))
         return b"".join(graph)
