@@ -71,7 +71,8 @@ def read(data: bytes, parts: Parts) -> Rows:
     if (names := columns.get(NAME)) is not None:
         name_starts[names.row], name_ends[names.row] = names.start, names.end
     return Rows(
-        parts.tags, stop, parts.ends, name_starts, name_ends, METADATA in columns,
+        parts.tags, stop.tolist(), parts.ends, name_starts.tolist(), name_ends.tolist(),
+        METADATA in columns,
         kinds, signatures, inputs, input_ends, outputs, output_ends,
     )  # fmt: skip
 

@@ -84,10 +84,17 @@ def memo(imports: Imports, ir_version: int, adapters: Registry) -> Memo:
     with _memos_lock:
         found = _memos.pop(key, None) or Memo(imports, ir_version, adapters)
         _memos[key] = found
-        known = sum(len(one.classes) for one in _memos.values())
-        while len(_memos) > 1 and (known > MOST_CLASSES_IN_ALL or len(_memos) > MOST_MEMOS):
-            known -= len(_memos.pop(next(iter(_memos))).classes)
+        if found.counted != len(found.classes):
+            found.counted = len(found.classes)
+            _make_room()
     return found
+
+
+def _make_room() -> None:
+    """Forgets the memos that were used least recently, if all of them hold too much."""
+    known = sum(len(one.classes) for one in _memos.values())
+    while len(_memos) > 1 and (known > MOST_CLASSES_IN_ALL or len(_memos) > MOST_MEMOS):
+        known -= len(_memos.pop(next(iter(_memos))).classes)
 
 
 def forget() -> None:
@@ -121,6 +128,7 @@ class Memo:
         self.ir_version = ir_version
         self.lock = threading.Lock()
         self.noted = False  # whether the values of the model at hand have metadata
+        self.counted = -1  # its classes when all memos were counted
         self.context = onnx_checker.CheckerContext()
         self.context.ir_version = ir_version
         self.context.opset_imports = {
@@ -145,6 +153,7 @@ class Memo:
         self.classes: dict[tuple[int, ...], tuple[int, ...]] = {}
         self._types: dict[bytes, int | None] = {}
         self._tensors: dict[tuple[bytes, bytes], int] = {}
+        self._inputs: dict[int, int] = {}
         self._declared: dict[tuple[int, int, bool], int] = {}
         self.informed: set[tuple[int, ...]] = set()  # classes that a declaration tells more of
         self._lengths: dict[int, int] = {}
@@ -203,6 +212,14 @@ class Memo:
         elif rest and info.name.encode() == name:
             self._types[rest] = facet
         return info.name.encode(), facet
+
+    def input(self, declared: int) -> int:
+        """The facet of an input of the model with a declared type."""
+        number = self._inputs.get(declared)
+        if number is None:
+            kind = self.facets[declared].kind
+            number = self._inputs[declared] = self.facet(kind, trust=INPUT) if kind else UNKNOWN
+        return number
 
     def initializer(self, data: bytes, *, stubs: bool) -> tuple[bytes, int]:
         """The name and the facet of a tensor, which the checker looks at once for each content.

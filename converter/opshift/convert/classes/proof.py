@@ -9,10 +9,9 @@ from google.protobuf.message import DecodeError
 
 from opshift.author.registry import Registry
 from opshift.convert.classes import FEWEST_NODES, rows
-from opshift.convert.classes.facets import INPUT
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
 from opshift.convert.classes.nested import Nested, holds_graphs, nested
-from opshift.convert.classes.rows import FORM, GraphField, Other, Rows, Unordered, Unproven
+from opshift.convert.classes.rows import FORM, GraphField, Others, Rows, Unordered, Unproven
 from opshift.model.bytes import wire
 from opshift.protos import ModelProto, onnx_checker
 
@@ -79,7 +78,8 @@ class Proof:
     memo: Memo
     generation: dict[tuple[int, ...], tuple[int, ...]]  # of the memo: its numbers mean this
     rows: Rows
-    others: list[Other]
+    others: Others
+    graph: tuple[int, int]  # where it begins and ends
     shown: ModelProto  # without nodes, tensors and outputs
 
     def __init__(self, data: bytes, adapters: Registry, room: Room, *, to_convert: bool) -> None:
@@ -100,8 +100,8 @@ class Proof:
 
     def look(self, fewest: int) -> None:
         """Looks at every node; nothing may be wrong."""
-        head, graph = self._head()
-        parts = rows.split(self.data, *graph)
+        head, self.graph = self._head()
+        parts = rows.split(self.data, *self.graph)
         if not parts.tags or len(parts.tags) < fewest:
             raise Unproven("few nodes")
         self.others = parts.others
@@ -136,7 +136,7 @@ class Proof:
         }
         values = [name for one in self.nested.values() for name in one.values]
         graphs = [name for one in self.nested.values() for name in one.graphs]
-        graphs += [self.data[body:end] for number, _, body, end in self.others if number == _NAME]
+        graphs += [self.data[body:end] for _, body, end in self.others.get(_NAME, ())]
         if len(set(values)) != len(values) or len(set(graphs)) != len(graphs):
             raise Unproven("a name inside of nodes that means two things")
         self.rows = found.with_graphs(self.nested)
@@ -155,12 +155,13 @@ class Proof:
             raise Unproven("no graph, or several")
         return head, graphs[0]
 
-    def _check_head(self, head: list[bytes], others: list[Other]) -> Memo:
+    def _check_head(self, head: list[bytes], others: Others) -> Memo:
         """Shows the model to the checker without nodes, tensors and outputs."""
         graph = [
-            wire.framed(number, self.data[body:end])
-            for number, _, body, end in others
+            self.data[start:end]
+            for number, spans in others.items()
             if number not in (GraphField.INITIALIZER, GraphField.OUTPUT, GraphField.VALUE_INFO)
+            for start, _, end in spans
         ]
         model = b"".join([*head, wire.framed(_GRAPH, b"".join(graph))])
         try:
@@ -177,35 +178,32 @@ class Proof:
             raise Unproven("an unknown IR version")
         return memo(imports, shown.ir_version, self.adapters)
 
-    def _declarations(self, known: Memo, others: list[Other]) -> list[bytes]:
+    def _declarations(self, known: Memo, others: Others) -> list[bytes]:
         """Files the types of inputs, values and outputs; answers the names of the outputs."""
         outputs = []
-        for number, _, body, end in others:
-            if number not in (GraphField.INPUT, GraphField.OUTPUT, GraphField.VALUE_INFO):
-                continue
-            info = self.data[body:end]
-            name, facet = known.declared(info)
-            if number == GraphField.OUTPUT:
-                outputs.append(name)
-                try:
-                    onnx_checker.check_value_info(info, known.context)
-                except onnx_checker.ValidationError:
-                    raise Unproven("an objection to an output") from None
-            if facet is not None and self.declared.setdefault(name, facet) != facet:
-                raise Unproven("two declarations of a value")
-            if number == GraphField.INPUT:
-                kind = None if facet is None else known.facets[facet][0]
-                self.values[name] = known.facet(kind, trust=INPUT) if kind else UNKNOWN
+        values, declared, told = self.values, self.declared, known.declared
+        for number in (GraphField.INPUT, GraphField.OUTPUT, GraphField.VALUE_INFO):
+            for _, body, end in others.get(number, ()):
+                info = self.data[body:end]
+                name, facet = told(info)
+                if number == GraphField.OUTPUT:
+                    outputs.append(name)
+                    try:
+                        onnx_checker.check_value_info(info, known.context)
+                    except onnx_checker.ValidationError:
+                        raise Unproven("an objection to an output") from None
+                if facet is not None and declared.setdefault(name, facet) != facet:
+                    raise Unproven("two declarations of a value")
+                if number == GraphField.INPUT:
+                    values[name] = UNKNOWN if facet is None else known.input(facet)
         if len(set(outputs)) != len(outputs):
             raise Unproven("an output twice")
         return outputs
 
-    def _initializers(self, known: Memo, others: list[Other]) -> None:
+    def _initializers(self, known: Memo, others: Others) -> None:
         inputs = set(self.values)
         seen = set[bytes]()
-        for number, _, body, end in others:
-            if number != GraphField.INITIALIZER:
-                continue
+        for _, body, end in others.get(GraphField.INITIALIZER, ()):
             name, facet = known.initializer(self.data[body:end], stubs=self.to_convert)
             if not name or name in seen or (known.ir_version < 4 and name not in inputs):
                 raise Unproven("a wrong name of an initializer")

@@ -13,10 +13,10 @@ from opshift.model.bytes import wire
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
-    from opshift.convert.classes.columns import Positions
     from opshift.convert.classes.nested import Nested
 
-Other: TypeAlias = tuple[int, int, int, int]  # number, start, start of the body, end of a field
+Span: TypeAlias = tuple[int, int, int]  # the start of a field, of its body, and the end
+Others: TypeAlias = dict[int, list[Span]]  # the fields of a graph beside its nodes, by number
 # A node without names, the shapes of both lists, and how many values its graphs capture.
 Signature: TypeAlias = tuple[bytes, int, int, int]
 
@@ -61,11 +61,11 @@ class Rows:
     the fields behind it end at `ends`. The field with its name ends at `name_ends`, 0 without one.
     """
 
-    starts: Sequence[int]
-    stops: Sequence[int] | Positions
-    ends: Sequence[int] | Positions
-    name_starts: Sequence[int] | Positions
-    name_ends: Sequence[int] | Positions
+    starts: list[int]
+    stops: list[int]
+    ends: list[int]
+    name_starts: list[int]
+    name_ends: list[int]
     noted: bool  # whether some node has metadata
     kinds: list[int]  # which of the signatures a node has
     signatures: list[Signature]
@@ -100,14 +100,13 @@ class Parts:
     tags: list[int]
     starts: list[int]
     ends: list[int]
-    others: list[Other]
+    others: Others
 
 
-def names_in(data: bytes, others: Iterable[Other], field: GraphField) -> Iterator[bytes]:
+def names_in(data: bytes, others: Others, field: GraphField) -> Iterator[bytes]:
     """The names of the inputs, the outputs or the initializers of a graph."""
-    for number, _, body, end in others:
-        if number == field:
-            yield name_of(data[body:end], field)
+    for _, body, end in others.get(field, ()):
+        yield name_of(data[body:end], field)
 
 
 def name_of(data: bytes, field: GraphField) -> bytes:
@@ -124,7 +123,7 @@ def split(data: bytes, pos: int, end: int) -> Parts:
     tags: list[int] = []
     starts: list[int] = []
     ends: list[int] = []
-    others: list[Other] = []
+    others: Others = {}
     try:
         while pos < end:  # the one loop over every field: nothing to spare
             if data[pos] == _NODE:
@@ -144,7 +143,7 @@ def split(data: bytes, pos: int, end: int) -> Parts:
                 raise Unproven(FORM)
             size, body = wire.read_varint(data, body)
             pos = body + size
-            others.append((tag >> 3, first, body, pos))
+            others.setdefault(tag >> 3, []).append((first, body, pos))
     except (IndexError, wire.Malformed):
         raise Unproven(FORM) from None
     if pos != end:
@@ -179,7 +178,7 @@ def _read_few(data: bytes, parts: Parts) -> Rows:
     )
     for pos, end in zip(parts.starts, parts.ends, strict=True):
         begin, stop, last, name, domain = -1, 0, 0, (0, 0), b""
-        given, results = len(inputs), len(outputs)
+        given, results, absent = len(inputs), len(outputs), False
         while pos < end:
             tag = data[pos]
             size, body = data[pos + 1], pos + 2
@@ -190,8 +189,10 @@ def _read_few(data: bytes, parts: Parts) -> Rows:
                 raise Unproven(FORM)
             if tag == INPUT:
                 inputs.append(data[body:after])
+                absent |= not size
             elif tag == OUTPUT:
                 outputs.append(data[body:after])
+                absent |= not size
             elif tag == ATTRIBUTE:
                 stop = after
             elif tag == OP:
@@ -209,7 +210,9 @@ def _read_few(data: bytes, parts: Parts) -> Rows:
             pos, last = after, tag
         if begin < 0:
             raise Unproven(FORM)
-        shapes = _shape(inputs[given:]), _shape(outputs[results:])
+        shapes = len(inputs) - given, len(outputs) - results
+        if absent or max(shapes) >> ABSENT:
+            shapes = _shape(inputs[given:]), _shape(outputs[results:])
         signatures.append((data[begin:stop] + domain, *shapes, 0))
         stops.append(stop)
         name_starts.append(name[0])

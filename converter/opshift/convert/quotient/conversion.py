@@ -153,7 +153,7 @@ class _Work:
 
     def done(self) -> tuple[bytes, Report]:
         """The converted model and the report."""
-        if not _PARTS.issuperset(number for number, *_ in self.proof.others):
+        if not _PARTS.issuperset(self.proof.others):
             raise Beyond("a part of the graph that is not understood")
         if self.ir < BARE.ir:
             raise Beyond("the IR version")
@@ -180,9 +180,7 @@ class _Work:
 
     def _notes(self, made: bytes, answers: Mapping[int, Answer]) -> list[str]:
         """What the report says of metadata that readers of the IR version skip."""
-        noted = self.proof.noted or any(
-            number == GraphField.METADATA for number, *_ in self.proof.others
-        )
+        noted = self.proof.noted or GraphField.METADATA in self.proof.others
         lowers = self.ir < self.memo.ir_version or any(one.placed for one in answers.values())
         if not noted or not lowers:
             return []
@@ -202,12 +200,12 @@ class _Work:
         new = {key: None for key in keys.values() if key not in plan.answers}
         if new:
             plan.learn(new, self.ir)
-        self._require_answers(plan, keys.values())
         answers = {}
         repeated: frozenset[bytes] | None = None
         for row, key in keys.items():
-            answer = plan.answers[key]
-            assert isinstance(answer, Answer)
+            answer = plan.answers.get(key)
+            if not isinstance(answer, Answer):
+                raise self._lacking(plan, keys.values())
             if answer.renamed and (key[2] or row in self.proof.nested):
                 repeated = self._repeated() if repeated is None else repeated
                 if not repeated.isdisjoint(self._names(row)):
@@ -215,15 +213,15 @@ class _Work:
             answers[row] = answer
         return answers
 
-    def _require_answers(self, plan: ClassPlan, keys: Iterable[Key]) -> None:
-        """Every class must have an answer; `Vague` is raised if all that lacks are types."""
-        lacking = {key: plan.answers.get(key) or "refused" for key in keys}
-        lacking = {key: why for key, why in lacking.items() if not isinstance(why, Answer)}
-        whys = [(why not in VAGUE, key, why) for key, why in lacking.items()]
-        if not whys:
-            return
-        hard, key, why = max(whys, key=operator.itemgetter(0))
-        raise (Beyond if hard else Vague)(f"{self.memo.operations[key[0][0]].proto.op_type}: {why}")
+    def _lacking(self, plan: ClassPlan, keys: Iterable[Key]) -> Beyond:
+        """Why some class has no answer; `Vague` if all that lacks are types."""
+        whys = {key: plan.answers.get(key) or "refused" for key in keys}
+        lacking = [
+            (why not in VAGUE, key, why) for key, why in whys.items() if isinstance(why, str)
+        ]
+        hard, key, why = max(lacking, key=operator.itemgetter(0))
+        op = self.memo.operations[key[0][0]].proto.op_type
+        return (Beyond if hard else Vague)(f"{op}: {why}")
 
     def _told(self) -> list[tuple[int, ...]]:
         """The class of each row with the types that the whole model tells, where they last."""
@@ -284,25 +282,23 @@ class _Work:
         read.update(names_in(proof.data, proof.others, GraphField.OUTPUT))
         signatures = {row[0] for row in set(classes)}
         touched = set(filter(plan.touches, signatures))
-        outputs, ends = rows.outputs, rows.output_ends
+        unread = set(rows.outputs) - read - {b""}
         found: dict[int, Key] = {}
         for index, row in enumerate(classes):
-            if row[0] not in touched:
-                continue
-            mask = 0
-            first = ends[index - 1] if index else 0
-            for i in range(first, ends[index]):
-                if outputs[i] not in read and outputs[i]:
-                    mask |= 1 << i - first
-            found[index] = (row, mask, bool(rows.name_ends[index] > rows.name_starts[index] + 2))
+            if row[0] in touched:
+                mask = 0
+                for i, name in enumerate(rows.outputs_of(index)) if unread else ():
+                    if name in unread:
+                        mask |= 1 << i
+                found[index] = (row, mask, rows.name_ends[index] > rows.name_starts[index] + 2)
         return found
 
     def _name(self, row: int) -> bytes:
         rows, data = self.proof.rows, self.proof.data
         if not rows.name_ends[row]:
             return b""
-        _, start = wire.read_varint(data, int(rows.name_starts[row]) + 1)
-        return data[start : int(rows.name_ends[row])]
+        _, start = wire.read_varint(data, rows.name_starts[row] + 1)
+        return data[start : rows.name_ends[row]]
 
     def _names(self, row: int) -> list[bytes]:
         """The names of a node and of those in its graphs."""
@@ -322,7 +318,7 @@ class _Work:
             raise Beyond("a type that came with a later IR version")
         if not any(one.rewritten for one in answers.values()):
             return
-        declared = any(number == GraphField.VALUE_INFO for number, *_ in self.proof.others)
+        declared = GraphField.VALUE_INFO in self.proof.others
         if declared and not self.memo.informed.isdisjoint(self.proof.classes) and self._corrects():
             raise Beyond("a declaration that the inputs contradict")
 

@@ -30,6 +30,7 @@ class Instance:
 
     def __init__(self, proof: Proof, answers: dict[int, Answer], prefix: bytes) -> None:
         self.data = proof.data
+        self.span = proof.graph
         self.rows = proof.rows
         self.others = proof.others
         self.answers = answers  # by row
@@ -52,8 +53,7 @@ class Instance:
                 self.changed[row] = self._fill(row, template)
                 self.nodes += len(template.nodes) + template.inside - self._size(row)
         cuts = [
-            (self.rows.starts[row], int(self.rows.ends[row]), new)
-            for row, new in self.changed.items()
+            (self.rows.starts[row], self.rows.ends[row], new) for row, new in self.changed.items()
         ]
         cuts += [(start, end, b"") for start, end in self._useless()]
         return [*self._spliced(sorted(cuts)), *self._new_constants()]
@@ -70,7 +70,7 @@ class Instance:
                 made[number] = self._fresh(template.hints[number])
             return made[number]
 
-        start, end = int(rows.name_starts[row]), int(rows.name_ends[row])
+        start, end = rows.name_starts[row], rows.name_ends[row]
         out = []
         for node in template.nodes:
             parts = []
@@ -96,7 +96,7 @@ class Instance:
                 names = self._inside(row, node.inside, template, fresh)
                 parts.append(filled(node.graphs, names))
             if node.main:
-                parts.append(self.data[int(rows.stops[row]) : int(rows.ends[row])])
+                parts.append(self.data[rows.stops[row] : rows.ends[row]])
             out.append(framed(_NODE, b"".join(parts)))
         return b"".join(out)
 
@@ -217,18 +217,15 @@ class Instance:
 
     def _useless(self) -> Iterator[tuple[int, int]]:
         """The fields of the graph that describe removed values."""
-        described = (GraphField.INITIALIZER, GraphField.VALUE_INFO)
-        for number, start, body, end in self.others if self.gone else ():
-            field = GraphField(number) if number in described else None
-            if field is not None and name_of(self.data[body:end], field) in self.gone:
-                yield start, end
+        for field in (GraphField.INITIALIZER, GraphField.VALUE_INFO) if self.gone else ():
+            for start, body, end in self.others.get(field, ()):
+                if name_of(self.data[body:end], field) in self.gone:
+                    yield start, end
 
     def _spliced(self, cuts: Sequence[tuple[int, int, bytes]]) -> Iterator[bytes | memoryview]:
         """The graph with other bytes in some places; what is between stays as it is."""
         view = memoryview(self.data)
-        starts = [start for _, start, _, _ in self.others]
-        pos = min([self.rows.starts[0], *starts])
-        end = max([int(self.rows.ends[-1]), *(end for *_, end in self.others)])
+        pos, end = self.span
         for start, stop, new in cuts:
             if start > pos:
                 yield view[pos:start]
