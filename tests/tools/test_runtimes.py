@@ -21,6 +21,7 @@ from tools.corpus.runtimes.__main__ import convert
 from tools.corpus.runtimes.install import WEB, Installed, NotHere, install
 from tools.corpus.runtimes.kernel_table import CHILD, answer, listed
 from tools.corpus.runtimes.runner import Runner
+from tools.lib import repository
 
 OLD = "1.16.3"  # the oldest that comes for Python 3.11, and merges chains of Casts
 MODELS = {
@@ -302,7 +303,7 @@ def test_a_fault_of_the_runtime_is_told_with_its_proof():
     assert "sibling_op1" in proofs["sibling_op2"]
     assert "in onnxruntime 1.1" in proofs["elsewhere_op1"]
     assert proofs["ours_op1"] == ""
-    assert runtime_table.row("1.0", found).endswith("| 5 | 1 |")
+    assert runtime_table.row("1.0", found).endswith("| 5 | 1 | not recorded |")
 
 
 def test_the_table_counts_what_can_be_expressed():
@@ -320,7 +321,7 @@ def test_the_table_counts_what_can_be_expressed():
     cells = runtime_table.row("1.0", runtime_table.Results({"1.0": models})).split(" | ")
     assert cells[1:5] == ["5", "4", "1", "3"]
     assert cells[5] == "33.3 %"
-    assert cells[-1] == "1 |"
+    assert cells[-2:] == ["1", "not recorded |"]
     page = runtime_table.page(runtime_table.Results({"1.0": models}, {"0.1": "no Python"}))
     assert "lacks Clip(11): d" in page
     assert "lacks Gelu: TARGET_LACKS: e" in page
@@ -355,3 +356,24 @@ def test_the_program_converts_a_corpus_in_other_processes(runtime, tmp_path):
     assert done.returncode == 0, done.stderr
     (measured,) = json.loads(told.read_text())[OLD].values()
     assert measured["after"]["outcome"] == "right"
+
+
+def test_a_row_names_the_commits_that_converted_its_models():
+    right, new, old = {"outcome": "right", "why": ""}, {"commit": "b2"}, {"commit": "a1"}
+    models = {str(i): {"before": right, "after": right, "by": new} for i in range(3)}
+    found = runtime_table.Results({"1.0": {**models, "z": {**models["0"], "by": old}}})
+    assert runtime_table.row("1.0", found).endswith("| b2, a1 (1) |")
+
+
+def test_a_commit_with_other_adapters_is_marked(tmp_path):
+    assert repository.commit(tmp_path) == "unknown"
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=a", "-c", "user.email=a@b"]
+    (tmp_path / "adapters").mkdir()
+    for words in (["init", "-q"], ["commit", "-q", "--allow-empty", "-m", "one"]):
+        subprocess.run([*git, *words], check=True)
+    clean = repository.commit(tmp_path)
+    assert clean.isalnum()
+    (tmp_path / "notes").write_text("x")
+    assert repository.commit(tmp_path) == clean
+    (tmp_path / "adapters" / "relu.py").write_text("x")
+    assert repository.commit(tmp_path) == clean + "+"

@@ -24,6 +24,8 @@ from pathlib import Path
 
 import onnx
 
+from tools.lib import repository
+
 from . import runtime_table, torch_exports
 from .install import CACHE, PACKAGES, WEB, Installed, NotHere, install, numbers
 from .runner import Runner
@@ -34,7 +36,7 @@ RELEASES = ("0.4.0", "1.2.0", "1.4.0", "1.7.0", "1.10.0", "1.14.1", "1.17.3")
 
 def main() -> int:
     args = _parser().parse_args()
-    found = runtime_table.Results()
+    found, commit = runtime_table.Results(), repository.commit()
     if args.json and args.json.exists():
         found.models = json.loads(args.json.read_text())
     exported = _exported(args, found)
@@ -50,7 +52,7 @@ def main() -> int:
         measured = found.models.setdefault(asked, {})
         rest = [one for one in folders if not args.resume or one.name not in measured]
         for name, outcomes in measure(runtime, args, rest):
-            measured[name] = outcomes
+            measured[name] = {**outcomes, "by": {"commit": commit}}
             if args.json:
                 _save(found, args.json)
         print(runtime_table.row(asked, found), file=sys.stderr, flush=True)

@@ -5,13 +5,13 @@ from __future__ import annotations
 
 import re
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Told: TypeAlias = "dict[str, str]"
-# "before" and "after"; "stamped" is the original under numbers that the runtime reads, and
-# "later" the result in a later release
+# "before" and "after"; "stamped" is the original under numbers that the runtime reads, "later" the
+# result in a later release, and "by" names the commit that converted it
 Measured: TypeAlias = "dict[str, Told]"
 
 # What a runtime answers where it has no kernel for an operator, or not for its type.
@@ -97,15 +97,22 @@ def row(version: str, found: Results, only: str = "") -> str:
     cells += [after[name] for name in OUTCOMES]
     bad = [name for name, measured in models.items() if worse(measured)]
     faults = sum(bool(fault(name, version, found)) for name in bad)
-    cells += [faults, len(bad) - faults]
+    cells += [faults, len(bad) - faults, commits(models.values())]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
 HEADER = (
     "| runtime | models | right before | right after | expressible | share right of these | "
     + " | ".join(OUTCOMES)
-    + " | not before, fault of the runtime | not before, other |"
+    + " | not before, fault of the runtime | not before, other | commit |"
 )
+
+
+def commits(measured: Iterable[Measured]) -> str:
+    """The commits that converted some models, the one of most models first."""
+    counts = Counter(one.get("by", {}).get("commit", "not recorded") for one in measured)
+    (most, _), *others = counts.most_common() or [("-", 0)]
+    return ", ".join([most, *(f"{name} ({count})" for name, count in others)])
 
 
 def _named(asked: str) -> str:
