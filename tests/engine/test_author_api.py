@@ -206,6 +206,20 @@ def test_equal_constants_are_one_initializer(with_adapters):
     assert after.graph.initializer[0].data_type == TensorProto.FLOAT
 
 
+def test_an_operator_that_folds_is_written_once_for_equal_inputs(with_adapters):
+    def twice(node, op):
+        x = node["input"]
+        casts = [op.Cast(x, to=kind) for kind in (TensorProto.INT64, TensorProto.INT32) * 2]
+        drawn = [op.RandomUniformLike(x) for _ in range(2)]
+        return op.Sum(x, *drawn, *(op.Cast(one, to=TensorProto.FLOAT) for one in casts))
+
+    after = converted(with_adapters, twice, emits=("Cast", "RandomUniformLike", "Sum"))
+    written = [node.op_type for node in after.graph.node]
+    assert written == ["Cast"] * 2 + ["RandomUniformLike"] * 2 + ["Cast"] * 2 + ["Sum"]
+    (total,) = (node for node in after.graph.node if node.op_type == "Sum")
+    assert len(total.input) == 7, "the values are read as often as before"
+
+
 def test_claims_derive_their_guards(with_adapters):
     with_adapters(*boundary(14, "Reshape"))
     kept = "(float[2,3] x, int64[2] s) => (float[a,b] y) { y = Reshape<allowzero=0>(x, s) }"

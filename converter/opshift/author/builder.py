@@ -121,21 +121,44 @@ class Builder:
             else:
                 raise AdapterBug(f"{op_type}-{schema.since} has no input or attribute {name!r}")
         written = make_attributes(schema, attributes)
-        if outputs is None and (known := self._evaluated(schema, names, written)) is not None:
+        fold = None if outputs else self._fold(schema)
+        if fold is None:
+            return self._written(schema, names, written, outputs)
+        if (known := self._evaluated(fold, schema, names, written)) is not None:
             return known
+        # An operator that folds computes the same from the same, so that one node is enough.
+        content = (schema.domain, schema.name, self.opset(domain), *names, *map(str, written))
+        found = self.made.equal.get(content)
+        if found not in self.made.makers:
+            result: Value = self._written(schema, names, written, outputs)
+            found = self.made.equal[content] = result.name
+        return Value(found, self.env)
+
+    def _fold(self, schema: schemas.Schema) -> Fold | None:
+        return self.env.facts.adapters.rules(Fold).get((schema.domain, schema.name))
+
+    def _written(
+        self,
+        schema: schemas.Schema,
+        names: Sequence[str],
+        attributes: Sequence[AttributeProto],
+        outputs: int | None,
+    ) -> Any:
+        domain, op_type = schema.domain, schema.name
         if schema.since <= self.opset(domain) or domain != self.crossing.enters:
             self._schema(domain, op_type)
-        node = self._node(op_type, domain, names, outputs or 1, written)
+        node = self._node(op_type, domain, names, outputs or 1, attributes)
         made = self.place(node, schema)
         return made[0] if outputs is None else made
 
     def _evaluated(
-        self, schema: schemas.Schema, names: list[str], attributes: list[AttributeProto]
+        self,
+        fold: Fold,
+        schema: schemas.Schema,
+        names: list[str],
+        attributes: list[AttributeProto],
     ) -> Value | None:
-        """The result of an operator on constants as a constant, if a folding rule exists."""
-        fold = self.env.facts.adapters.rules(Fold).get((schema.domain, schema.name))
-        if fold is None:
-            return None
+        """The result of an operator on constants as a constant."""
         # Values that this Builder wrote come first, so that the model is asked last.
         given = sorted(filter(None, names), key=lambda name: name not in self.made.makers)
         if not all(map(self._is_small_constant, given)):

@@ -51,6 +51,7 @@ class Made:
 
     nodes: list[NodeProto] = field(default_factory=list)
     makers: dict[str, NodeProto] = field(default_factory=dict)  # which of them writes a value
+    equal: dict[Hashable, str] = field(default_factory=dict)  # the results of nodes by content
     constants: dict[str, tuple[TensorProto, Array]] = field(default_factory=dict)
     held: dict[str, Array] = field(default_factory=dict)  # by Constant nodes, in a function
     approximations: list[str] = field(default_factory=list)
@@ -81,12 +82,14 @@ class Made:
         """Takes the nodes back."""
         self.nodes.clear()
         self.makers.clear()
+        self.equal.clear()
 
     def rename(self, names: Mapping[str, str]) -> None:
         """Gives values that the nodes write or read other names."""
         for node in self.nodes:
             rename(node, names)
         self.makers = {name: node for node in self.nodes for name in node.output}
+        self.equal.clear()
 
 
 class MadeEnv(Env):
