@@ -113,6 +113,15 @@ def as_type(op: Builder, x: Value, kind: int) -> Value:
     return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
 
 
+EXACT = 2**53  # below it a double holds every integer, and the integers around it
+
+
+def held_by_double(x: Value) -> bool:
+    """Whether a double surely holds the integers of `x`."""
+    found = x.bounds_or_none
+    return found is not None and found.lowest > -EXACT and found.highest < EXACT
+
+
 def element(op: Builder, vector: Value, at: int) -> Value:
     """`vector[at]` as a scalar; writes Gather."""
     return op.Gather(vector, op.const(at), axis=0)

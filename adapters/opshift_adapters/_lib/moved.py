@@ -3,16 +3,12 @@
 
 from collections.abc import Callable, Sequence
 
-from opshift.adapter import Builder, Refusal, T, Value, Why, np
+from opshift.adapter import Builder, Refusal, T, Value, Why
 
-from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS
+from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS, held_by_double
 from opshift_adapters._lib.wide_integers import add_rows
 
-EXACT = 2**53  # up to here a double holds every integer
 HALF = 2.0**32
-KEEPS_VALUES = {
-    "Concat", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze", "Tile", "Transpose", "Unsqueeze",
-}  # fmt: skip
 
 
 Move = Callable[[list[Value], int], Value]
@@ -24,7 +20,7 @@ def moved(op: Builder, values: Sequence[Value], move: Move) -> Value:
     kind = typed.elem_type
     if kind in FLOATS:
         return move(list(values), kind)
-    if kind in (T.INT64, T.UINT64) and not all(_few_digits(value) for value in values):
+    if kind in (T.INT64, T.UINT64) and not all(held_by_double(value) for value in values):
         halves = [_halves(op, value) for value in values]
         high, low = (move(list(side), T.DOUBLE) for side in zip(*halves, strict=True))
         return _together(op, high, low, kind)
@@ -49,20 +45,6 @@ def _holder(op: Builder, x: Value) -> int:
 def _held(op: Builder, x: Value, kind: int) -> Value:
     known = x.const_or_none()
     return op.Cast(x, to=kind) if known is None else op.const(known, kind)
-
-
-def _few_digits(x: Value, depth: int = 4) -> bool:
-    """Whether a double surely holds the integers of `x`: constants, sizes, or copies of them."""
-    known = x.const_or_none()
-    if known is not None:
-        return bool(np.all((known >= -EXACT) & (known <= EXACT)))
-    producer = x.producer
-    if producer is None or depth == 0:
-        return False
-    if producer.op in KEEPS_VALUES:
-        sources = producer.inputs if producer.op == "Concat" else producer.inputs[:1]
-        return all(one is not None and _few_digits(one, depth - 1) for one in sources)
-    return producer.op in ("Shape", "Size", "ArgMax", "ArgMin")
 
 
 def _halves(op: Builder, x: Value) -> tuple[Value, Value]:

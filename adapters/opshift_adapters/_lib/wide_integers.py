@@ -8,9 +8,9 @@ sum and each product, and the adapter of Cast from 5 to 6 writes Add and Mul in 
 import functools
 from typing import Any
 
-from opshift.adapter import Builder, Node, T, Value
+from opshift.adapter import Builder, Node, T, Value, np
 
-from opshift_adapters._lib.blocks import WIDE_INTS
+from opshift_adapters._lib.blocks import WIDE_INTS, held_by_double
 
 UNDER_ONE = 1 - 2.0**-50  # this factor keeps a quotient that double rounds up below the exact one
 
@@ -18,6 +18,9 @@ UNDER_ONE = 1 - 2.0**-50  # this factor keeps a quotient that double rounds up b
 def wide_arithmetic(node: Node, op: Builder) -> Value:
     """Add, Sub, Mul or Div of int64 or uint64, which wrap around (below opset 6)."""
     a, kind = node["A"], node["A"].elem_type
+    if held_by_double(a) and held_by_double(node["B"]) and _result_is_held(node):
+        (result,) = op.same_but(node, [_double(op, a), _double(op, node["B"])])
+        return op.Cast(result, to=kind)
     b = _stretched(node, op, kind)
     if node.op == "Add":
         return add_stacked(op, kind, a, b)
@@ -26,6 +29,12 @@ def wide_arithmetic(node: Node, op: Builder) -> Value:
     if node.op == "Mul":
         return multiply_stacked(op, kind, a, b)
     return _quotient(op, a, b) if kind == T.INT64 else _unsigned_quotient(op, a, b)
+
+
+def _result_is_held(node: Node) -> bool:
+    """Whether a double holds the result; a quotient is as small as the dividend."""
+    (result,) = node.outputs
+    return node.op == "Div" or (result is not None and held_by_double(result))
 
 
 def add_stacked(op: Builder, kind: int, *values: Value) -> Value:
@@ -48,6 +57,7 @@ def _stacked(op: Builder, values: tuple[Value, ...]) -> Value:
 
 
 MOST_ROWS = 8
+MOST_ZEROS = 1024  # a larger constant would swell the model
 
 
 def combine_rows(op: Builder, x: Value) -> Value | None:
@@ -92,8 +102,16 @@ def _unsqueezed(row: Value | None) -> Value | None:
 
 def _difference(op: Builder, a: Value, b: Value, kind: int = T.INT64) -> Value:
     minus = op.const([-1 if kind == T.INT64 else 2**64 - 1], kind)
-    everywhere = op.Gather(minus, op.Cast(_scaled(op, _double(op, b), 0.0), to=T.INT64), axis=0)
+    everywhere = op.Gather(minus, _zeros(op, b), axis=0)
     return add_stacked(op, kind, a, multiply_stacked(op, kind, b, everywhere))
+
+
+def _zeros(op: Builder, like: Value) -> Value:
+    """int64 zeros in the shape of a value."""
+    shape = like.shape_or_none
+    if shape is not None and np.prod(shape) <= MOST_ZEROS:
+        return op.const(np.zeros(shape, np.int64))
+    return op.Cast(_scaled(op, _double(op, like), 0.0), to=T.INT64)
 
 
 def _double(op: Builder, x: Value) -> Value:
@@ -109,6 +127,9 @@ def _stretched(node: Node, op: Builder, kind: int) -> Value:
     a, b = node["A"], node["B"]
     if not node.int("broadcast"):
         return b
+    if b.dims_or_none is not None and set(b.dims) <= {1}:
+        one = b if b.rank == 1 else op.Reshape(b, op.const([1]))
+        return op.Gather(one, _zeros(op, a), axis=0)
     legacy: dict[str, Any] = {"broadcast": 1}
     if node.has("axis"):
         legacy["axis"] = node.int("axis")
@@ -123,8 +144,9 @@ def _stretched(node: Node, op: Builder, kind: int) -> Value:
 
 def _quotient(op: Builder, a: Value, b: Value) -> Value:
     """a / b of int64 towards zero."""
-    first, second, rest = _most_of_quotient(op, a, b, T.INT64)
-    sign_a, sign_b = _sign(op, _double(op, a)), _sign(op, _double(op, b))
+    real_a, real_b = _double(op, a), _double(op, b)
+    first, second, rest = _most_of_quotient(op, (a, real_a), (b, real_b), T.INT64)
+    sign_a, sign_b = _sign(op, real_a), _sign(op, real_b)
     size_of_rest = multiply_stacked(op, T.INT64, rest, op.Cast(sign_a, to=T.INT64))
     size_of_b = multiply_stacked(op, T.INT64, b, op.Cast(sign_b, to=T.INT64))
     short = _difference(op, size_of_rest, size_of_b)
@@ -138,17 +160,23 @@ def _unsigned_quotient(op: Builder, a: Value, b: Value) -> Value:
     What is left after two quotients is less than 2 * b. The difference of both as int64 is exact,
     but wraps around below -2**63; the difference in double is negative there, and only rounded.
     """
-    first, second, rest = _most_of_quotient(op, a, b, T.UINT64)
+    real_a, real_b = _double(op, a), _double(op, b)
+    first, second, rest = _most_of_quotient(op, (a, real_a), (b, real_b), T.UINT64)
     exact = _double(op, op.Cast(_difference(op, rest, b, T.UINT64), to=T.INT64))
-    rounded = _double(op, rest) - _double(op, b)
+    rounded = _double(op, rest) - real_b
     third = op.Cast(_not_negative(op, op.Min(exact, rounded)), to=T.UINT64)
     return add_stacked(op, T.UINT64, first, second, third)
 
 
-def _most_of_quotient(op: Builder, a: Value, b: Value, kind: int) -> tuple[Value, Value, Value]:
+Number = tuple[Value, Value]  # a 64-bit integer, and the double nearest to it
+
+
+def _most_of_quotient(
+    op: Builder, dividend: Number, divisor: Number, kind: int
+) -> tuple[Value, Value, Value]:
     """Two quotients in double, rounded towards 0, and what is left of a; 1 more may fit."""
-    real_b = _double(op, b)
-    first = _from_below(op, _double(op, a), real_b, kind)
+    (a, real_a), (b, real_b) = dividend, divisor
+    first = _from_below(op, real_a, real_b, kind)
     rest = _difference(op, a, multiply_stacked(op, kind, first, b), kind)
     second = _from_below(op, _double(op, rest), real_b, kind)
     return first, second, _difference(op, rest, multiply_stacked(op, kind, second, b), kind)

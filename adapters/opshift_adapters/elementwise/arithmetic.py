@@ -93,6 +93,7 @@ BASIC_6 = boundary(
         example("uint64", "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Mul(a, b) }", inputs={"a": [2**64 - 1, 2**53 + 1, 7], "b": [2**64 - 1, 3, 2**63]}),
         example("uint64 quotient", "(uint64[8] a, uint64[8] b) => (uint64[8] y) { y = Div(a, b) }", inputs=UNSIGNED_QUOTIENTS),
         example("uint64 by a scalar", "(uint64[2,2] a, uint64 b) => (uint64[2,2] y) { y = Div<broadcast=1>(a, b) }", inputs={"a": [[2**64 - 1, 2**63], [2**53 + 1, 2]], "b": 3}),
+        example("sizes", "(float[N,3] x) => (int64[2] y) <int64[2] c = {7, -2}> { s = Shape(x) y = {op}(s, c) }", gives="Shape Cast {op} Cast"),
         example("int64 with axis", "(int64[2,N] a, int64[2] b) => (int64[2,N] y) { y = {op}<broadcast=1, axis=0>(a, b) }", inputs={"a": [[2**62 + 1, -(2**63), 2**53 + 1]] * 2, "b": [2**63 - 1, -(2**62) - 1]}),
         example("int64 and a scalar", "(int64[N,2] a, int64 b) => (int64[N,2] y) { y = {op}<broadcast=1>(a, b) }", inputs={"a": [[7, -7], [0, 2**53 + 1]], "b": -3}),
         example("no int64", "(int64[0,2] a, int64[2] b) => (int64[0,2] y) { y = {op}<broadcast=1>(a, b) }", inputs={"b": [1, 2]}),

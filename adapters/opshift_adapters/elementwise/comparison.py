@@ -28,6 +28,7 @@ from opshift_adapters._lib.blocks import (
     as_type,
     broadcast,
     element,
+    held_by_double,
     longer_sizes,
     neighbours,
     not_nan,
@@ -56,6 +57,7 @@ ORDER_9 = boundary(
         example("int32", "(int32[3] a, int32[3] b) => (bool[3] y) { y = {op}(a, b) }", inputs={"a": [16777217, -1, 7], "b": [16777216, 0, 7]}),
         example("int64", "(int64[5] a, int64[5] b) => (bool[5] y) { y = {op}(a, b) }", inputs={"a": [-(2**63), 2**53 + 1, -1, 5, 2**32], "b": [2**63 - 1, 2**53, 1, 5, -(2**32)]}),
         example("uint64", "(uint64[3] a, uint64[3] b) => (bool[3] y) { y = {op}(a, b) }", inputs={"a": [2**64 - 1, 2**53 + 1, 3], "b": [2**63, 2**53, 3]}),
+        example("a constant", "(int64[5] a) => (bool[5] y) <int64 b = {-9007199254740991}> { y = {op}(a, b) }", gives="Cast Less", inputs={"a": [1 - 2**53, -(2**53), -(2**53) - 1, 2**63 - 1, 2 - 2**53]}),
     ),
 )
 
@@ -202,6 +204,7 @@ EQUAL_19 = boundary(
 @example("string", "(bool[2] c, string[2] a, string b) => (string[2] y) { y = Where(c, a, b) }", inputs={"c": [True, False]})
 @example("bool", "(bool[2,3] c, bool[3] a, bool[2,1] b) => (bool[2,3] y) { y = Where(c, a, b) }")
 @example("int64", "(bool[N,3] c, int64[3] a, int64 b) => (int64[N,3] y) { y = Where(c, a, b) }", inputs={"b": -(2**63), "a": [2**63 - 1, 2**53 + 1, -1]})
+@example("sizes", "(bool[2] c, float[N,3] x) => (int64[2] y) <int64 b = {-7}> { a = Shape(x) y = Where(c, a, b) }", gives="Shape Cast Sub Mul Add")
 @example("uint8", "(bool[3] c, uint8[3] a, uint8[3] b) => (uint8[3] y) { y = Where(c, a, b) }")
 @example("no elements", "(bool[0] c, float[2,1] a, float b) => (float[2,0] y) { y = Where(c, a, b) }")
 @example("no elements, symbolic", "(bool[N] c, float[M,1] a, float b) => (float[M,N] y) { y = Where(c, a, b) }", inputs={"c": []})
@@ -258,6 +261,8 @@ def _select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
         wide = _select(op, condition, op.Cast(x, to=T.INT32), op.Cast(y, to=T.INT32))
         return op.Cast(wide, to=kind)
     if kind in WIDE_INTS:
+        if held_by_double(x) and held_by_double(y):
+            return y + op.Cast(condition, to=kind) * (x - y)
         taken = op.Cast(condition, to=kind) * x
         return taken + op.Cast(~condition, to=kind) * y
     if x.rank_or_none == y.rank_or_none == 0:
@@ -323,9 +328,12 @@ def _positions(op: Builder, shape: Value) -> Value:
 
 
 def _less(op: Builder, a: Value, b: Value) -> Value:
-    """a < b for integers below opset 9 (to 7), by Casts to a float that holds them."""
+    """a < b for integers below opset 9 (to 7), by Casts to a float that holds them.
+
+    A Cast keeps the order of any integer and one that a double holds with its neighbours.
+    """
     kind = a.elem_type
-    if kind in (T.INT64, T.UINT64):
+    if kind in (T.INT64, T.UINT64) and not any(map(held_by_double, (a, b))):
         (high_a, low_a), (high_b, low_b) = _halves(op, a), _halves(op, b)
         return (_double(op, high_a) < _double(op, high_b)) | op.Equal(op.Cast(high_a, to=T.INT64), op.Cast(high_b, to=T.INT64)) & (_double(op, low_a) < _double(op, low_b))
     wide = T.FLOAT if kind in SMALL_INTS else T.DOUBLE

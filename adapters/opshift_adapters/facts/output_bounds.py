@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Bounds of integers: sizes and positions are never negative, and arithmetic keeps bounds."""
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -76,6 +77,12 @@ def of_all(node: Node) -> Told:
     return [moved_bounds(node, list(map(needed, node.inputs)))]
 
 
+@output_bounds("Split")
+@example("sizes", "(float[N,3,M] x) => (int64[a] y, int64[b] z) { s = Shape(x) k = Constant<value = int64[2] {1, 2}>() y, z = Split(s, k) }")
+def of_each(node: Node) -> Told:
+    return [needed(node.inputs[0]).bounds.joint for _ in node.outputs]
+
+
 @output_bounds("Where")
 @example("one of two", "(float[N,3] x, bool c) => (int64[2] y) { s = Shape(x) z = Neg(s) y = Where(c, s, z) }", inputs={"c": False})
 def one_of_two(node: Node) -> Told:
@@ -142,10 +149,11 @@ def subtract(node: Node) -> Told:
 @output_bounds("Mul")
 @TWO
 @REVERSED
+@example("of products, too large", "(float[N] x) => (int64[1] y) { s = Shape(x) a = Mul(s, s) y = Mul(a, a) }", inputs={"x": [1, 2]}, refuses=Why.NEEDS_CONSTANT)
 def multiply(node: Node) -> Told:
     def corners(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
         found = [x * y for x in a for y in b]
-        return np.minimum.reduce(found), np.maximum.reduce(found)
+        return _over(found, np.minimum), _over(found, np.maximum)
 
     return computed(node, corners)
 
@@ -159,10 +167,12 @@ def extreme(node: Node) -> Told:
 
 
 def _over(values: Sequence[Any], pick: Any) -> Any:
-    found = values[0]
-    for value in values[1:]:
-        found = pick(found, value)
-    return found
+    """The largest or smallest ones, as integers of Python: numpy's own wrap around."""
+    return functools.reduce(lambda a, b: _exact(pick(_exact(a), _exact(b))), values)
+
+
+def _exact(value: Any) -> Any:
+    return np.asarray(value, dtype=object)
 
 
 @output_bounds("Neg")
@@ -175,7 +185,7 @@ def negate(node: Node) -> Told:
 @example("sizes", SIZES + "n = Neg(s) y = Abs(n) }")
 @example("both signs", SIZES + "a = Constant<value = int64[2] {-2, 5}>() m = Sub(s, a) y = Abs(m) }")
 def absolute(node: Node) -> Told:
-    return computed(node, lambda a: (np.maximum(np.maximum(a[0], -a[1]), 0), np.maximum(-a[0], a[1])))
+    return computed(node, lambda a: (_over((a[0], -a[1], 0), np.maximum), _over((-a[0], a[1]), np.maximum)))
 
 
 @output_bounds("Div", "Mod")

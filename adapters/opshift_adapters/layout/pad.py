@@ -48,12 +48,15 @@ def _by_axis(node: Node, op: Builder) -> Value:
     data, pads, axes = node["data"], *_amounts(node, op)
     x, mode, known = data, node.str("mode"), pads.const_or_none()
     rank = len(axes) if node.inputs[3:] in ((), (None,)) else None  # else `axes` may name only some
+    at_once = _any_sign(pads, axes) and (x.rank_or_none is not None or min(axes) >= 0)
+    if at_once:
+        x, pads = _cropped_at_once(op, x, axes, pads)
     for i, axis in enumerate(axes):
         if known is not None and not known[i] and not known[i + len(axes)]:
             continue
         places = (i, i + len(axes))
         ends = [_amount(op, pads, at) for at in places]
-        if all(_never_negative(pads, at) for at in places):
+        if at_once or all(_never_negative(pads, at) for at in places):
             more = ends
         else:
             x = _cropped(op, x, axis, *ends)
@@ -80,6 +83,11 @@ def _never_negative(pads: Value, at: int) -> bool:
     if found is None or not found.each:
         return found is not None and found.never_negative
     return bool(found.low.reshape(-1)[at] >= 0)
+
+
+def _any_sign(pads: Value, axes: Sequence[int]) -> bool:
+    """Whether each pad may be negative."""
+    return bool(axes) and not any(_never_negative(pads, at) for at in range(2 * len(axes)))
 
 
 def _amounts(node: Node, op: Builder) -> tuple[Value, list[int]]:
@@ -125,6 +133,27 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
     return op.Slice(x, op.const(np.maximum(-first, 0)), stop, op.const([axis]))
 
 
+def _cropped_at_once(
+    op: Builder, x: Value, axes: Sequence[int], pads: Value
+) -> tuple[Value, Value]:
+    """`x` without the elements that negative pads remove, and the other pads, or 0.
+
+    Both are computed in double, which older opsets add and limit. No pad is so large that a double
+    does not hold it: neither memory nor a tensor has so many elements.
+    """
+    count, amount = len(axes), op.Cast(pads, to=T.DOUBLE)
+    removed = op.Relu(-amount)
+    start, end = part(op, removed, 0, count), part(op, removed, count)
+    own = x.rank_or_none
+    places = list(axes) if own is None else [axis % own for axis in axes]
+    size = shape_of(op, x)
+    if places != list(range(own or 0)):
+        size = op.Gather(size, op.const(places), axis=0)
+    stop = op.Cast(size, to=T.DOUBLE) - end
+    bounds = (op.Cast(bound, to=T.INT64) for bound in (start, stop))
+    return op.Slice(x, *bounds, op.const(places)), op.Cast(op.Relu(amount), to=T.INT64)
+
+
 def _shape(op: Builder, x: Value, rank: int | None) -> Value:
     """The shape of `x`, as a vector of known length if pads for every axis give the rank."""
     if x.rank_or_none is not None or rank is None:
@@ -137,16 +166,24 @@ def _joined(
 ) -> Value:
     """`x` with the filler before and after it along one axis."""
     known = shape.const_or_none()
-    sides = []
+    sides, around = [], None
     for amount in more:
         size = amount.const_or_none()
         if known is not None and size is not None:
             goal = op.const([*known[:axis], *size, *known[axis + 1 :]])
         else:
-            pieces = [part(op, shape, 0, axis), amount, part(op, shape, axis + 1)]
-            goal = op.Concat(*pieces, axis=0)
+            around = around or _around(op, shape, axis)
+            pieces = [*around[0], amount, *around[1]]
+            goal = op.Concat(*pieces, axis=0) if len(pieces) > 1 else amount
         sides.append(None if size == 0 else op.Expand(filler, goal))
     return op.Concat(*(one for one in (sides[0], x, sides[1]) if one is not None), axis=axis)
+
+
+def _around(op: Builder, shape: Value, axis: int) -> tuple[list[Value], list[Value]]:
+    """The sizes before an axis and those behind it, if there are any."""
+    last = shape.shape_or_none == (axis + 1,)
+    before = [part(op, shape, 0, axis)] if axis else []
+    return before, [] if last else [part(op, shape, axis + 1)]
 
 
 def _picked(op: Builder, x: Value, axis: int, mode: str, begin: Value, end: Value) -> Value:
@@ -310,7 +347,8 @@ ANY = "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = Pad(x, p, v) 
 @example("computed value", "(float[2,3] x, float v) => (float[3,4] y) <int64[4] p = {1,0,0,1}> { y = Pad(x, p, v) }", gives="Expand Concat Expand Concat")
 @example("computed pads", ANY, inputs={"p": [1, 0, -1, 2]})
 @example("computed pads, unknown sizes", ANY.replace("[2,3]", "[N,M]"), inputs={"p": [1, 0, -1, 2]})
-@example("computed pads of which most are zero", "(float[N,3] x) => (float[a,3] y) { s = Shape(x) i = Constant<value = int64[1] {0}>() t = Constant<value = int64 {4}>() z = Constant<value = int64[1] {0}>() n = Gather(s, i) m = Mod(n, t) p = Concat<axis=0>(z, z, m, z) y = Pad(x, p) }", gives="Shape Constant Constant Constant Gather Mod Concat Slice Shape Slice Slice Concat Expand Concat")
+@example("computed pads of which most are zero", "(float[N,3] x) => (float[a,3] y) { s = Shape(x) i = Constant<value = int64[1] {0}>() t = Constant<value = int64 {4}>() z = Constant<value = int64[1] {0}>() n = Gather(s, i) m = Mod(n, t) p = Concat<axis=0>(z, z, m, z) y = Pad(x, p) }", gives="Shape Constant Constant Constant Gather Mod Concat Slice Shape Slice Concat Expand Concat")
+@example("computed pads of which some are zero", "(float[N,M] x) => (float[a,b] y) { s = Shape(x) t = Constant<value = int64[2] {4, 2}>() z = Constant<value = int64[1] {0}>() d = Sub(s, t) p = Concat<axis=0>(z, d, z) y = Pad(x, p) }", inputs={"x": lambda: np.arange(9.0).reshape(3, 3)})
 @example("pads that are all sizes", "(float[N,M] x) => (float[a,b] y) { s = Shape(x) t = Constant<value = int64[4] {4, 2, 3, 5}>() d = Concat<axis=0>(s, s) p = Mod(d, t) y = Pad(x, p) }")
 @example("pads between places", "(float[5,6] x, float[4] v) => (float[a,b] y) { c = Constant<value = int64[1] {4}>() k, i = TopK(v, c) y = Pad(x, i) }")
 @example("computed reflect", ANY.replace("Pad", 'Pad<mode="reflect">'), inputs={"p": [1, 1, 0, -1]})
