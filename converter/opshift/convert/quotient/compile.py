@@ -72,7 +72,9 @@ class Compilation(Conversion):
     def __init__(
         self, model: ModelProto, options: Request, known: Classes, journal: ClassJournal
     ) -> None:
-        super().__init__(model, AbsentWeights(journal=journal), options, known.adapters)
+        weights = AbsentWeights(journal=journal)
+        # The checker and inference have seen each class before.
+        super().__init__(model, weights, options, known.adapters, proved=True)
         self.known = known
         self.journal = journal
 
