@@ -79,6 +79,7 @@ class Proof:
     generation: dict[tuple[int, ...], tuple[int, ...]]  # of the memo: its numbers mean this
     rows: Rows
     others: Others
+    head: list[tuple[int, int, int, int]]  # the number, start, body and end of each field
     graph: tuple[int, int]  # where it begins and ends
     shown: ModelProto  # without nodes, tensors and outputs
 
@@ -100,13 +101,13 @@ class Proof:
 
     def look(self, fewest: int) -> None:
         """Looks at every node; nothing may be wrong."""
-        head, self.graph = self._head()
+        self.graph = self._find_graph()
         parts = rows.split(self.data, *self.graph)
         if not parts.tags or len(parts.tags) < fewest:
             raise Unproven("few nodes")
         self.others = parts.others
         self.rows = rows.read(self.data, parts)
-        self.memo = known = self._check_head(head, parts.others)
+        self.memo = known = self._check_head(parts.others)
         with known.lock:
             if len(known.classes) > MOST_CLASSES or len(known.facets) > 8 * MOST_CLASSES:
                 known.renew()
@@ -141,21 +142,20 @@ class Proof:
             raise Unproven("a name inside of nodes that means two things")
         self.rows = found.with_graphs(self.nested)
 
-    def _head(self) -> tuple[list[bytes], tuple[int, int]]:
-        """The fields beside the graph, and where the graph is."""
-        graphs, head = [], []
-        for start, tag, body, end, _ in wire.fields(self.data, 0, len(self.data)):
-            if tag >> 3 in (_TRAINING, _FUNCTION):
-                raise Unproven("functions or training")
-            if tag >> 3 == _GRAPH:
-                graphs.append((body, end))
-            else:
-                head.append(self.data[start:end])
+    def _find_graph(self) -> tuple[int, int]:
+        """Files the fields of the model; answers where its one graph begins and ends."""
+        self.head = [
+            (tag >> 3, start, body, end)
+            for start, tag, body, end, _ in wire.fields(self.data, 0, len(self.data))
+        ]
+        graphs = [(body, end) for number, _, body, end in self.head if number == _GRAPH]
+        if any(number in (_TRAINING, _FUNCTION) for number, *_ in self.head):
+            raise Unproven("functions or training")
         if len(graphs) != 1:
             raise Unproven("no graph, or several")
-        return head, graphs[0]
+        return graphs[0]
 
-    def _check_head(self, head: list[bytes], others: Others) -> Memo:
+    def _check_head(self, others: Others) -> Memo:
         """Shows the model to the checker without nodes, tensors and outputs."""
         graph = [
             self.data[start:end]
@@ -163,6 +163,7 @@ class Proof:
             if number not in (GraphField.INITIALIZER, GraphField.OUTPUT, GraphField.VALUE_INFO)
             for start, _, end in spans
         ]
+        head = [self.data[at:end] for number, at, _, end in self.head if number != _GRAPH]
         model = b"".join([*head, wire.framed(_GRAPH, b"".join(graph))])
         try:
             onnx_checker.check_model(model)

@@ -88,9 +88,6 @@ def _convert_sorted(model: ModelProto, to: int, adapters: Registry) -> Outcome:
 
 
 def _convert(data: bytes, to: int, adapters: Registry) -> Outcome:
-    head = _head(data)
-    if head is None:
-        return Outcome(None, False, "functions, training or an unknown part of the model")
     try:
         proof = prove(data, adapters, room=TO_CONVERT, to_convert=True)
     except Unordered:
@@ -98,7 +95,7 @@ def _convert(data: bytes, to: int, adapters: Registry) -> Outcome:
     except Unproven as why:
         return Outcome(None, False, str(why))
     try:
-        return Outcome(_Work(proof, to, head).done(), True)
+        return Outcome(_Work(proof, to).done(), True)
     except Beyond as why:
         return Outcome(None, True, str(why))
 
@@ -115,19 +112,6 @@ def goal_of(options: Request) -> int | None:
     return to if LOWEST_GOAL <= to <= (schemas.latest("") or 0) else None
 
 
-def _head(data: bytes) -> list[tuple[int, int, int, int]] | None:
-    """The fields of a model, where nothing among them needs more than its nodes."""
-    found = []
-    try:
-        for start, tag, body, end, _ in wire.fields(data, 0, len(data)):
-            if tag >> 3 not in _HEAD:
-                return None
-            found.append((tag >> 3, start, body, end))
-    except (wire.Malformed, IndexError):
-        return None
-    return found
-
-
 class _NoPayloads(weights.Weights):
     """The payloads of a model of which only the bytes of the skeleton are here."""
 
@@ -138,9 +122,8 @@ class _NoPayloads(weights.Weights):
 
 
 class _Work:
-    def __init__(self, proof: Proof, to: int, head: list[tuple[int, int, int, int]]) -> None:
+    def __init__(self, proof: Proof, to: int) -> None:
         self.proof = proof
-        self.head = head
         self.to = to
         self.memo: Memo = proof.memo
         self.imports = dict(self.memo.imports)
@@ -153,8 +136,9 @@ class _Work:
 
     def done(self) -> tuple[bytes, Report]:
         """The converted model and the report."""
-        if not _PARTS.issuperset(self.proof.others):
-            raise Beyond("a part of the graph that is not understood")
+        fields = {number for number, *_ in self.proof.head}
+        if not _HEAD.issuperset(fields) or not _PARTS.issuperset(self.proof.others):
+            raise Beyond("a part of the model or of its graph that is not understood")
         if self.ir < BARE.ir:
             raise Beyond("the IR version")
         head = Document(self.proof.shown)
@@ -338,7 +322,7 @@ class _Work:
 
     def _model(self, graph: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
         data = memoryview(self.proof.data)
-        for number, start, body, end in self.head:
+        for number, start, body, end in self.proof.head:
             if number == _GRAPH:
                 yield wire.header(_GRAPH, sum(map(len, graph)))
                 yield from graph
