@@ -467,7 +467,18 @@ NEIGHBOURS = {
         {"Cast<to = 11>(a)": True, "Add(x, x)": True, "Identity(a)": False},
         "beside",
     ),
+    ("openvino==2022.1", "Div"): (
+        "(int64[2] x) => (int64[2] y) {{ a = {first} y = Div(a, x) }}",
+        {"Add(x, x)": True, "Identity(x)": False},
+        "first",
+    ),
+    ("openvino==2022.1", "QuantizeLinear"): (
+        "(float[2] x) => (uint8[2] y) <float s = {{{scale}}}> {{ y = QuantizeLinear(x, s) }}",
+        {"1e34": True, "1e33": False},
+        "scale",
+    ),
 }
+UNMENDED = ("Div", "QuantizeLinear")  # no other form of them is known to run
 
 
 @pytest.mark.parametrize("name", NEIGHBOURS, ids=" ".join)
@@ -479,7 +490,8 @@ def test_the_nodes_around_a_node_decide_whether_a_runtime_runs_it(name, tmp_path
         onnx.save(model(text.format(**{field: value}), 11, ir=6), path)
         reasons = accepts(path, runtime).reasons
         assert any(op in reason for reason in reasons) == misread
-        assert accepts(convert_version(onnx.load(path), runtime), runtime).accepted
+        if op not in UNMENDED:
+            assert accepts(convert_version(onnx.load(path), runtime), runtime).accepted
 
 
 def test_an_operator_of_a_domain_without_an_import_is_a_reason(tmp_path):

@@ -231,6 +231,8 @@ def test_an_interpreter_without_torch_is_passed_over_with_the_reason(tmp_path):
     python = interpreter(tmp_path, "raise ImportError('there is no torch')")
     with pytest.raises(NotHere, match=r"cannot be imported by .*there is no torch"):
         torch_exports.exports(python, tmp_path)
+    with pytest.raises(NotHere, match="No such file"):
+        torch_exports.exports(str(tmp_path / "none"), tmp_path)
 
 
 def test_torch_exports_a_network_that_goes_down_to_13(tmp_path):

@@ -117,7 +117,7 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
         apart = a - b
         both = apart * apart
     else:
-        both = (a + b if node.op == "BitwiseAnd" else a + b + 1) / 2
+        both = a * b if node.op == "BitwiseAnd" else (a + b + 1) / 2
     weights = [2**i for i in range(bits)]
     if kind not in UNSIGNED or bits == 64:
         weights[-1] = -weights[-1]

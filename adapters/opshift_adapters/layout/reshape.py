@@ -120,6 +120,19 @@ SHAPE_15_UP = boundary(15, "Shape:9d1b71", directions="up")
 @example("nothing", "(float[2,3,4] x) => (int64[0] y) { y = Shape<start=2,end=1>(x) }", gives="Shape Slice")
 def shape_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 added `start` and `end` to Shape; below it, a Slice of the shape is written."""
+    return _sliced_shape(node, op)
+
+
+@alternative("Shape", runtime="openvino==2023.0")
+@example("start and end", "(float[2,3,4] x) => (int64[1] y) { y = Shape<start=1,end=2>(x) }", imports={"": 17}, gives="Shape Slice")
+@example("start", "(float[2,3,4] x) => (int64[2] y) { y = Shape<start=-2>(x) }", imports={"": 17}, gives="Shape Slice")
+@example("end of all", "(float[2,3,4] x) => (int64[2] y) { y = Shape<end=2>(x) }", imports={"": 17}, gives="Shape Slice")
+def shape_and_slice(node: Node, op: Builder) -> Result:
+    """OpenVINO to 2023.0 does not read `start` and `end` of Shape; a Slice of the shape is written."""
+    return _sliced_shape(node, op)
+
+
+def _sliced_shape(node: Node, op: Builder) -> Result:
     start, end = node.int("start"), node.int("end") if node.has("end") else END
     whole = op.same(node, start=None, end=None)
     return whole if (start, end) == (0, END) else part(op, whole, start, end)

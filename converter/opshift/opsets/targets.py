@@ -44,7 +44,9 @@ class Form:
     makes that another form. With `leads_to`, its first output goes through these operators, the
     nearest one first. With `read_within`, graphs of other nodes read its first output, and nodes
     beside it read it, too. With `narrowed`, it is a Cast behind a Cast that wraps numbers or cuts
-    them off, and only Casts read the value between them.
+    them off, and only Casts read the value between them. With `behind`, its first input comes from
+    one of these operators. With `holds_above`, a position and a number, that input is a constant
+    with a number above it.
     """
 
     op: str
@@ -63,6 +65,8 @@ class Form:
     leads_to: tuple[str, ...] = ()
     read_within: bool = False
     narrowed: bool = False
+    behind: tuple[str, ...] = ()
+    holds_above: tuple[float, ...] = ()
     since: int = 1
     before: int = 1 << 30
 
@@ -73,7 +77,10 @@ class Form:
     @property
     def depends_on_neighbours(self) -> bool:
         """Whether the nodes around a node decide if it has this form."""
-        return bool(self.ends_after or self.leads_to or self.read_within or self.narrowed)
+        return bool(
+            self.ends_after or self.leads_to or self.read_within or self.narrowed or self.behind
+            or self.holds_above
+        )  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -318,7 +325,16 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
 def _form(raw: Mapping[str, Any]) -> Form:
     lists = {
         key: tuple(raw.get(key, ()))
-        for key in ("values", "holds", "read_beside", "ends_after", "leads_to", "of")
+        for key in (
+            "values",
+            "holds",
+            "read_beside",
+            "holds_above",
+            "ends_after",
+            "leads_to",
+            "behind",
+            "of",
+        )
     }
     return Form(**{**raw, **lists})
 

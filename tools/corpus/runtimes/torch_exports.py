@@ -39,7 +39,10 @@ class Exports:
 def exports(python: str, cache: Path, names: tuple[str, ...] = ()) -> Exports:
     """The networks, or some of them, as torch exports them; those of an earlier call again."""
     code = "import onnxscript, torch; print(torch.__version__)"
-    asked = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    try:
+        asked = subprocess.run([python, "-c", code], capture_output=True, text=True)
+    except OSError as reason:
+        raise NotHere(f"torch cannot be imported by {python}: {reason}") from reason
     if asked.returncode:
         said = (asked.stderr.strip().splitlines() or ["it said nothing"])[-1]
         raise NotHere(f"torch cannot be imported by {python}: {said}")

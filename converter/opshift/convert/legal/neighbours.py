@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.facts import Facts
@@ -36,6 +36,8 @@ def stand(scope: Scope, at: int, form: Form, facts: Facts, read_by: Readers) -> 
         (not form.ends_after or _ends(scope, node, form))
         and (not form.leads_to or _leads_to(node, form.leads_to, read_by(scope)))
         and (not form.read_within or _is_read_within(scope, node, read_by))
+        and (not form.behind or _is_behind(scope, node, form.behind))
+        and (not form.holds_above or _holds_above(scope, node, form.holds_above, facts))
         and (not form.narrowed or _is_narrowed(scope, node, facts, read_by))
     )
 
@@ -47,6 +49,19 @@ def _leads_to(node: NodeProto, ops: Sequence[str], read_by: Mapping[str, list[No
         return True
     behind = (one for one in read_by.get(name, ()) if one.op_type == ops[0])
     return any(one.input[0] == name and _leads_to(one, ops[1:], read_by) for one in behind)
+
+
+def _is_behind(scope: Scope, node: NodeProto, ops: Collection[str]) -> bool:
+    """Whether one of some operators makes the first input of a node, in the same graph."""
+    at = scope.producers.get(node.input[0])
+    return at is not None and scope.node(at).op_type in ops
+
+
+def _holds_above(scope: Scope, node: NodeProto, what: tuple[float, ...], facts: Facts) -> bool:
+    """Whether an input is a constant with a number above another."""
+    position, number = what
+    known = facts.constant(scope, node.input[int(position)])
+    return known is not None and bool((known > number).any())
 
 
 def _is_read_within(scope: Scope, node: NodeProto, read_by: Readers) -> bool:
