@@ -182,6 +182,42 @@ def test_what_only_the_whole_model_shows_is_traced_to_its_step(bug, place, with_
         assert part in str(caught.value)
 
 
+def higher_rank(node, op):
+    return op.Unsqueeze(node["X"], op.const([0]))
+
+
+INSIDE = {
+    "branch": PLACES["branch"],
+    "output of a branch": PLACES["branch"].replace("h = Gelu(x) r = Neg(h)", "r = Gelu(x)"),
+    "broadcast in a branch": PLACES["branch"].replace("Neg(h)", "Add(h, x)"),
+    "Loop": """(float[2] x, int64 n, bool c) => (float[2] y) {
+        y = Loop (n, c, x) <body = b (int64 i, bool k, float[2] s) => (bool ko, float[2] so)
+            { ko = Identity(k) h = Gelu(s) so = Neg(h) }>
+    }""",
+    "state of no declared shape": """(float[2] x, int64 n, bool c) => (float[2] y) {
+        y = Loop (n, c, x) <body = b (int64 i, bool k, s) => (bool ko, so)
+            { ko = Identity(k) h = Gelu(s) so = Neg(h) }>
+    }""",
+    "scanned output": """(float[2] x, int64 n, bool c) => (float[m,2] y) {
+        y = Loop (n, c) <body = b (int64 i, bool k) => (bool ko, float[2] so)
+            { ko = Identity(k) h = Gelu(x) so = Add(h, x) }>
+    }""",
+}
+
+
+@pytest.mark.parametrize("check", ["default", "full"])
+@pytest.mark.parametrize("place", INSIDE)
+@pytest.mark.parametrize("bug", [wrong_rank, higher_rank], ids=lambda bug: bug.__name__)
+def test_a_wrong_rank_inside_of_a_node_is_caught_at_its_step(bug, place, check, with_adapters):
+    """Inference of onnx drops a rank that contradicts that of the graph around."""
+    bug.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19, emits="ReduceMax Unsqueeze")(bug))
+    with pytest.raises(AdapterBug) as caught:
+        convert_version(model(INSIDE[place], 20), 13, check=check)
+    for part in ("ai.onnx 20->19", bug.__name__, "on Gelu", "becomes tensor(float)["):
+        assert part in str(caught.value)
+
+
 def test_a_value_that_the_outer_graph_writes_later_is_named_at_once(with_adapters):
     value_that_is_written_later.__doc__ = "A bug."
     with_adapters(adapter("Gelu", 20, 19, emits="Neg")(value_that_is_written_later))

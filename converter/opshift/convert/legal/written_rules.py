@@ -133,6 +133,9 @@ def types(written: WrittenNodes) -> Iterator[str]:
     if written.traced:
         yield from _inferred_types(written)
         return
+    if written.place[0].parent is not None:  # inference of onnx excuses a rank inside a graph
+        yield from _changed_outputs(written)
+        return
     scope, op = written.place[0], written.op
     for name in filter(None, written.node.proto.output):
         declared = scope.declared.get(name)
@@ -156,9 +159,14 @@ def _inferred_types(written: WrittenNodes) -> Iterator[str]:
 
     Lengths are not compared, because inference of onnx gets some wrong.
     """
-    op, made = written.op, written.op.made.nodes
-    for one in made:
+    for one in written.op.made.nodes:
         yield from _unfit_types(one, written)
+    yield from _changed_outputs(written)
+
+
+def _changed_outputs(written: WrittenNodes) -> Iterator[str]:
+    """The outputs that get another element type or rank by inference."""
+    op, made = written.op, written.op.made.nodes
     before = _before(written)
     for name in filter(None, written.node.proto.output):
         was, now = before.get(name), op.env.type(name)
