@@ -153,8 +153,7 @@ def arange(op: Builder, n: Value) -> Value:
         return op.Range(op.const(0), n, op.const(1))
     if op.version >= 9:
         length = n if n.shape_or_none == (1,) else op.Reshape(n, op.const([1]))
-        ones = op.ConstantOfShape(length, value=np.array([1]))
-        return op.Reshape(op.NonZero(ones), op.const([-1]))
+        return op.Reshape(_positions(op, length), op.const([-1]))
     body = op.graph(
         lambda b, i, keep, state: (b.Identity(keep), b.Identity(state), b.Identity(i)),
         (T.INT64, ()),
@@ -165,6 +164,21 @@ def arange(op: Builder, n: Value) -> Value:
     counted = op.Loop(n, going, op.const(0), body=body, outputs=2)[1]
     # The Cast and the Reshape declare the type and the rank of the Loop's output, which Add needs.
     return op.Reshape(op.Cast(counted, to=T.INT64), op.const([-1]))
+
+
+def _positions(op: Builder, length: Value) -> Value:
+    """[[0, 1, ..., n-1]] for a vector of one element n (opset 9 and later)."""
+    return op.NonZero(op.ConstantOfShape(length, value=np.array([1])))
+
+
+def places_along(op: Builder, x: Value, axis: int, behind: int) -> Value:
+    """The places along an axis of `x`, in a shape that broadcasts to axes behind it."""
+    size, goal = size_of(op, x, axis), op.const([-1] + [1] * behind)
+    if size.const_or_none() is None and op.version in (9, 10):
+        length = op.Gather(op.Shape(x), op.const([axis]), axis=0)
+        return op.Reshape(_positions(op, length), goal)
+    places = arange(op, size)
+    return op.Reshape(places, goal) if behind else places
 
 
 def not_nan(op: Builder, x: Value) -> Value:

@@ -20,6 +20,7 @@ from opshift_adapters._lib.blocks import (
     arange,
     count_from_front,
     part,
+    places_along,
     size_of,
 )
 
@@ -93,6 +94,7 @@ ELEMENTS = "(float[3,4] x, int64[2,3] i) => (float[2,3] y) { y = GatherElements"
 @example("last axis", ELEMENTS + "<axis=-1>(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
 @example("strings, middle axis, int32", "(string[2,3,2] x, int32[2,4,2] i) => (string[2,4,2] y) { y = GatherElements<axis=1>(x, i) }", inputs={"i": [[[0, 1], [2, -1], [0, 0], [-3, 1]]] * 2})
 @example("constant int32", "(float[3,4] x) => (float[2,3] y) <int32[2,3] i = {0, 1, 2, 1, 0, 0}> { y = GatherElements(x, i) }")
+@example("places in rows of an unknown number", "(float[A,B] x, float[A,M] v) => (float[A,1] y) { i = ArgMax<axis=1>(v) y = GatherElements<axis=1>(x, i) }", inputs={"x": [[1, 2, 3]] * 2, "v": [[1, 3], [2, 1]]}, gives="ArgMax Shape Gather ConstantOfShape NonZero Reshape Shape Gather Mul Add Reshape Gather")
 @example("unknown dimensions", "(float[A,B] x, int64[C,B] i) => (float[C,B] y) { y = GatherElements(x, i) }", inputs={"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2})
 @example("one dimension", "(float[N] x, int64[M] i) => (float[M] y) { y = GatherElements(x, i) }", inputs={"x": [1, 2, 3], "i": [-1, 0]})
 @example("no indices", "(float[3,4] x, int64[0,3] i) => (float[0,3] y) { y = GatherElements(x, i) }")
@@ -114,11 +116,7 @@ def gather_elements(op: Builder, data: Value, indices: Value, rank: int, along: 
     """GatherElements of int64 indices that count from the front (opset 7 to 12)."""
     place = None
     for axis in range(rank):
-        if axis == along:
-            step = indices
-        else:
-            step = arange(op, size_of(op, indices, axis))
-            step = op.Unsqueeze(step, axes=[a for a in range(rank) if a != axis])
+        step = indices if axis == along else places_along(op, indices, axis, rank - 1 - axis)
         if place is not None:
             step = place * size_of(op, data, axis) + step
         place = step
