@@ -127,7 +127,7 @@ def _breaking(stored: ModelVersion, wanted: ModelVersion) -> Iterator[str]:
         yield f"{told}; another MAJOR version breaks those who use the model"
     elif not stored.major and stored.minor != wanted.minor:
         yield f"{told}; below 1.0.0 each MINOR version may break those who use the model"
-    elif (stored.minor, stored.patch) < (wanted.minor, wanted.patch):
+    elif stored.minor < wanted.minor:  # PATCH changes nothing that a consumer relies on
         yield f"{told}; an older model may lack what the consumer needs"
 
 
