@@ -225,6 +225,25 @@ def test_a_device_configuration_that_points_at_nothing():
     assert "sharding of 'lost'" in found[1].text
 
 
+@pytest.mark.skipif(
+    not hasattr(onnx.ModelProto(), "configuration"), reason="onnx 1.17 has no device configurations"
+)
+def test_a_sharding_over_a_device_that_the_configuration_does_not_have():
+    """A number is a device of the configuration, or a key of the groups, which list devices."""
+
+    def spoil(proto):
+        proto.configuration.add(name="both", num_devices=2)
+        one = proto.graph.node[0].device_configurations.add(configuration_id="both")
+        spec = one.sharding_spec.add(tensor_name="x", device=[0, 7, -1, -2])
+        spec.index_to_device_group_map.add(key=-1, value=[0, 1])
+        spec.index_to_device_group_map.add(key=-3, value=[2])
+
+    found = [one for one in check_model(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
+    assert [one.rule for one in found] == ["DEVICE_OF_NOTHING"] * 3
+    for one, device in zip(found, (-2, 2, 7), strict=True):
+        assert f"over device {device}, and configuration 'both' has 2 devices" in one.text
+
+
 def test_findings_of_the_source_are_noted():
     def spoil(proto):
         _name_both_nodes(proto)

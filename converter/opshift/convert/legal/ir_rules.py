@@ -171,7 +171,7 @@ def _annotations(document: Document) -> Iterator[NamedText]:
 
 
 def _devices(document: Document) -> Iterator[NamedText]:
-    known = {one.name for one in getattr(document.model, "configuration", ())}
+    known = {one.name: one for one in getattr(document.model, "configuration", ())}
     for scope in document.scopes():
         for node in scope.proto.node:
             for one in getattr(node, "device_configurations", ()):
@@ -182,7 +182,23 @@ def _devices(document: Document) -> Iterator[NamedText]:
                         f"{called} is placed by configuration {one.configuration_id!r}, which the"
                         " model does not have; add it or remove the placement",
                     )
+                else:
+                    yield from _device_numbers(called, one, known[one.configuration_id])
                 yield from _shardings(called, one, {*node.input, *node.output})
+
+
+def _device_numbers(called: str, placed: Any, configuration: Any) -> Iterator[NamedText]:
+    """Devices of a sharding that are no device of the configuration, alone or in a group."""
+    count = configuration.num_devices
+    for spec in placed.sharding_spec:
+        groups = {one.key: one.value for one in spec.index_to_device_group_map}
+        listed = {*(one for one in spec.device if one not in groups)}.union(*groups.values())
+        for device in sorted(one for one in listed if not 0 <= one < count):
+            yield (
+                frozenset({spec.tensor_name}),
+                f"{called} shards {spec.tensor_name!r} over device {device}, and configuration"
+                f" {configuration.name!r} has {count} devices, numbered from 0; correct the number",
+            )
 
 
 def _shardings(called: str, configuration: Any, values: Collection[str]) -> Iterator[NamedText]:
