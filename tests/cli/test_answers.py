@@ -214,6 +214,13 @@ def test_the_environment_can_switch_colours_off(env, monkeypatch):
     assert cli._colours("always", terminal=True)
 
 
+@pytest.mark.parametrize("mark", ["--stamp", "--bump-model-version"])
+def test_a_command_without_a_result_does_not_mark_one(folder, mark):
+    done = run("lowest", "softmax.onnx", mark)
+    assert done.exit_code == 2
+    assert f"`opshift lowest` has no option {mark}" in done.stderr
+
+
 def test_several_models_and_the_gravest_exit_code(folder):
     done = run("convert", "softmax.onnx", "erf.onnx", "--to", "8", "--check")
     assert done.exit_code == cli.REFUSED

@@ -40,6 +40,10 @@ TARGET = (
     ),
     click.option("--minimal", is_flag=True, help=help_of("minimal")),
 )
+MARKS = (  # what is written beside the graph: a command without a result has no use for it
+    click.option("--bump-model-version", is_flag=True, help=help_of("bump_model_version")),
+    click.option("--stamp", is_flag=True, help=help_of("stamp")),
+)
 PERMISSIONS = (
     click.option("--allow-approximate", is_flag=True, help=help_of("allow_approximate")),
     click.option("--assume", multiple=True, type=click.Choice(NAMES), help=help_of("assume")),
@@ -61,8 +65,7 @@ PERMISSIONS = (
         help=help_of("domains"),
     ),
     click.option("--modernize", is_flag=True, help=help_of("modernize")),
-    click.option("--bump-model-version", is_flag=True, help=help_of("bump_model_version")),
-    click.option("--stamp", is_flag=True, help=help_of("stamp")),
+    *MARKS,
     click.option(
         "--checks",
         "check",
@@ -87,16 +90,17 @@ def wishes(command: _Command) -> _Command:
 
 
 def permissions(command: _Command) -> _Command:
-    """Adds the options that permit or forbid changes, without those that name a result."""
+    """Adds the options that permit or forbid changes, without those that describe a result."""
 
     @functools.wraps(command)
     def wrapped(*given: Any, **named: Any) -> Any:
         from opshift.convert.request import Request
 
-        named["request"] = Request(**_taken(named))
+        named["request"] = Request(**{name: named.pop(name) for name in _names(*allowed)})
         return command(*given, **named)
 
-    found: _Command = _with_options(wrapped, PERMISSIONS)
+    allowed = tuple(one for one in PERMISSIONS if one not in MARKS)
+    found: _Command = _with_options(wrapped, allowed)
     return found
 
 
