@@ -117,11 +117,11 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
         apart = a - b
         both = apart * apart
     else:
-        both = a * b if node.op == "BitwiseAnd" else (a + b + 1) / 2
+        both = a * b if node.op == "BitwiseAnd" else a + b - a * b
     weights = [2**i for i in range(bits)]
     if kind not in UNSIGNED or bits == 64:
         weights[-1] = -weights[-1]
-    return as_type(op, _joined(op, as_type(op, both, T.INT64), op.const(weights)), kind)
+    return as_type(op, _joined(op, both, op.const(weights)), kind)
 
 
 MOST_KNOWN = 256  # elements of a constant whose bits are written as a constant
@@ -130,17 +130,17 @@ MOST_KNOWN = 256  # elements of a constant whose bits are written as a constant
 def _bits(op: Builder, x: Value) -> Value:
     """The bits of integers as zeros and ones on a new last axis, the lowest bit first."""
     kind, bits, last = x.elem_type, BITS[x.elem_type], op.const([-1])
-    work, known = T.UINT64 if bits == 64 else T.INT64, x.const_or_none()
+    known = x.const_or_none()
     if known is not None and known.size <= MOST_KNOWN:
         places = np.arange(bits).astype(known.dtype)
-        return op.const(known[..., None] >> places & known.dtype.type(1), work)
-    wide = as_type(op, x, work)
-    if bits == 64:
-        shifted = op.BitShift(op.Unsqueeze(wide, last), op.const(range(64), work), direction="RIGHT")
-    else:
-        bare = wide if kind in UNSIGNED else op.Mod(wide, op.const(2**bits))
-        shifted = op.Unsqueeze(bare, last) / op.const([2**i for i in range(bits)])
-    return op.Mod(shifted, op.const(2, work))
+        return op.const(known[..., None] >> places & known.dtype.type(1), T.INT64)
+    if bits == 64:  # onnxruntime 1.10 has Mod of uint64, and no Add, Sub and Mul
+        wide, amounts = op.Unsqueeze(as_type(op, x, T.UINT64), last), op.const(range(64), T.UINT64)
+        shifted = op.BitShift(wide, amounts, direction="RIGHT")
+        return op.Cast(op.Mod(shifted, op.const(2, T.UINT64)), to=T.INT64)
+    wide = as_type(op, x, T.INT64)
+    bare = wide if kind in UNSIGNED else op.Mod(wide, op.const(2**bits))
+    return op.Mod(op.Unsqueeze(bare, last) / op.const([2**i for i in range(bits)]), op.const(2))
 
 
 def _joined(op: Builder, bits: Value, weights: Value) -> Value:
