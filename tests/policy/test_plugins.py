@@ -6,7 +6,9 @@ from __future__ import annotations
 import sys
 from importlib.metadata import entry_points
 
-from opshift import plugins
+import pytest
+from opshift import AdapterBug, plugins
+from opshift.author import registry
 
 METADATA = """[console_scripts]
 acme = acme:main
@@ -99,3 +101,18 @@ def test_a_file_of_a_package_is_read_also_without_a_file_of_the_package(tmp_path
     monkeypatch.syspath_prepend(str(tmp_path))
     assert plugins.data("acme_bare", "data.txt") == b"here"
     assert plugins.data("opshift.opsets", "targets.toml").startswith(b"#")
+
+
+def test_a_module_of_adapters_that_cannot_be_imported_is_named(tmp_path, monkeypatch):
+    dist(tmp_path, "broken_ops-1.0.dist-info", "[opshift.adapters]\nbroken = broken_ops\n")
+    (tmp_path / "broken_ops").mkdir()
+    (tmp_path / "broken_ops" / "__init__.py").write_text("")
+    (tmp_path / "broken_ops" / "gelu.py").write_text("import a_package_that_nobody_installed\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    told = "module broken_ops.gelu of the adapters' package 'broken_ops' cannot be imported: No module named 'a_package"
+    with pytest.raises(AdapterBug, match=told):
+        registry.default.__wrapped__()
+    (tmp_path / "broken_ops" / "__init__.py").write_text("from broken_ops import nowhere\n")
+    monkeypatch.delitem(sys.modules, "broken_ops", raising=False)
+    with pytest.raises(AdapterBug, match="module broken_ops of the adapters' package 'broken_ops'"):
+        registry.default.__wrapped__()

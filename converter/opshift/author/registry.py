@@ -116,7 +116,7 @@ class Registry:
             if (expected := self._unread.get(name)) is None:
                 return
             found = set[Crossing | TraitKey]()
-            for declared in declarations(importlib.import_module(name)):
+            for declared in declarations(_imported(name)):
                 if id(declared) not in self._taken:
                     self._taken[id(declared)] = declared
                     mine = [one for one in places(declared) if one in expected]
@@ -189,7 +189,7 @@ class Registry:
             if name in indexed:
                 self._expect(name, indexed[name])
                 continue
-            module = importlib.import_module(name)
+            module = _imported(name)
             for declared in declarations(module):
                 if id(declared) not in seen:  # a module may import its neighbour's adapter
                     seen.add(id(declared))
@@ -243,11 +243,25 @@ def default() -> Registry:
             " install opshift again: pip install --force-reinstall opshift"
         )
     for point in packages:
+        _imported(point.module)
         loaded = point.load()
         if not isinstance(loaded, ModuleType):
             raise AdapterBug(f"entry point {point.name!r} of {GROUP} must name a package")
         registry.load(loaded)
     return registry
+
+
+def _imported(name: str) -> ModuleType:
+    """A module of a package with adapters."""
+    try:
+        return importlib.import_module(name)
+    except ImportError as error:
+        if isinstance(error, MissingExtra):
+            raise
+        raise AdapterBug(
+            f"module {name} of the adapters' package {name.partition('.')[0]!r} cannot be imported:"
+            f" {error}; install what it needs, or remove the package"
+        ) from error
 
 
 def index_of(package: ModuleType) -> str:
