@@ -19,7 +19,7 @@ import opshift
 import opshift_adapters
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
-from opshift import testing
+from opshift import InvalidModel, convert_version, testing
 from opshift.author import registry
 from opshift.author.node import Value
 from opshift.convert import api
@@ -509,3 +509,11 @@ def test_initializers_leave_the_inputs_of_a_model_that_goes_by_classes():
     assert found is not None
     assert [one.name for one in found[0].graph.input] == ["x"]
     assert sum("no longer among the inputs" in note for note in found[1].notes) == 1
+
+
+def test_inference_sees_a_class_behind_values_of_unknown_rank():
+    """A quotient has an unknown operator in front of such values, behind which inference is silent."""
+    text = "(float[24] v, int64[n,n] s) => (float[a,b] y) { x = Reshape(v, s) y = ReduceL1<axes=[0]>(x) }"
+    for _ in range(3):
+        with pytest.raises(InvalidModel, match="shape input must be 1D"):
+            convert_version(parsed("g " + text, 11), 22)

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from opshift.adapter import KEEP, Builder, InvalidModel, Node, Refusal, Result, Value, Why
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 
 from opshift_adapters._lib.blocks import UNSIGNED, common_shape, shape_of
 
@@ -24,7 +24,6 @@ def drop_legacy_broadcast(node: Node, op: Builder) -> Result:
     aligned_at_end = not node.int("broadcast") or axis in (None, -1)
     one_element = b.dims_or_none is not None and set(b.dims) <= {1}
     if aligned_at_end or one_element:
-        _require_covered(node, a, b)
         return op.same(node, axis=None, broadcast=None)
     if a.rank_or_none is not None and b.rank_or_none is not None:
         missing = a.rank - axis - b.rank
@@ -35,19 +34,6 @@ def drop_legacy_broadcast(node: Node, op: Builder) -> Result:
     ones = op.Tile(op.const([1]), ranks - op.const([axis]))
     longer = op.Reshape(b, op.Concat(op.Shape(b), ones, axis=0))
     return _binary(op, node.op, a, longer)
-
-
-def _require_covered(node: Node, a: Value, b: Value) -> None:
-    """Raises if b is larger than a, although the output is known to have the shape of a."""
-    y, small, large = node.outputs[0], a.dims_or_none, b.dims_or_none
-    if y is not None and small is not None and large is not None and y.dims_or_none == small and _is_wider(large, small):
-        raise InvalidModel(f"{node.op} {node.name!r}: before opset 7 the second input repeats along the first, and it is larger here")
-
-
-def _is_wider(b: Dims, a: Dims) -> bool:
-    """Whether b has an axis that a does not have, or a longer one."""
-    longer = any(of_a == 1 != of_b and isinstance(of_b, int) for of_a, of_b in zip(a[::-1], b[::-1], strict=False))
-    return len(b) > len(a) or longer
 
 
 def _binary(op: Builder, name: str, a: Value, b: Value, **legacy: Any) -> Value:

@@ -148,6 +148,8 @@ def places_of_other_ranks(node: Node) -> str | None:
 def places_beyond_the_data(node: Node) -> str | None:
     """Each row of the indices names some of the first dimensions of the data."""
     rank, dims = node["data"].rank_or_none, node["indices"].dims_or_none
+    if dims == ():
+        return "its indices must have at least one dimension"
     named = dims[-1] if dims else None
     wrong = rank is not None and isinstance(named, int) and not 0 < named <= rank
     return f"its indices name {named} of {rank} dimensions" if wrong else None
@@ -224,6 +226,32 @@ def half_a_past(node: Node) -> str | None:  # pragma: no cover: asked only when 
     if (node.input("past_key") is None) == (node.input("past_value") is None):
         return None
     return "past_key and past_value must be provided together"
+
+
+@flaw("Attention")
+def keys_without_values(node: Node) -> str | None:  # pragma: no cover: asked only when several boundaries are crossed
+    """There is a value for each key; inference asks only one of the two for the length."""
+    for one, other in (("K", "V"), ("past_key", "past_value")):
+        keys, values = (node.input(name) for name in (one, other))
+        if keys is None or values is None or min(keys.rank_or_none or 0, values.rank_or_none or 0) < 2:
+            continue
+        counts = keys.dims[-2], values.dims[-2]
+        if all(isinstance(count, int) for count in counts) and len(set(counts)) == 2:
+            return f"{one} has {counts[0]} positions, but {other} has {counts[1]}"
+    return None
+
+
+@flaw("Add And Div Equal Greater Less Mul Or Pow Sub Xor")
+def larger_second_input(node: Node) -> str | None:
+    """Before opset 7 the second input repeats along the first one, whose shape the output has."""
+    a, b = (None if value is None else value.dims_or_none for value in node.inputs)
+    old = node.schema is not None and "broadcast" in node.schema.attributes
+    if a is None or b is None or not old or node.attr("axis") not in (None, -1):
+        return None
+    pairs = zip(a[::-1], b[::-1], strict=False)
+    longer = any(of_a == 1 != of_b and isinstance(of_b, int) for of_a, of_b in pairs)
+    told = "before opset 7 the second input repeats along the first, and it is larger here"
+    return told if longer or len(b) > len(a) else None
 
 
 @flaw("Scan Loop If")

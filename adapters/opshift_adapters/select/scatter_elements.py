@@ -304,6 +304,7 @@ ND_ROWS = {"i": [[0, 2], [-1, -3]]}
 @example("empty rows", "(float[2,3,0] x, int64[2,1] i, float[2,3,0] u) => (float[2,3,0] y) { y = ScatterND(x, i, u) }", inputs={"i": [[1], [0]]})
 @example("unknown rank of the data", "(float[24] v, int64[n] s, int64[2,2] i, float[2,4] u) => (float[a,b,c] y) { x = Reshape(v, s) y = ScatterND(x, i, u) }", inputs={"s": [2, 3, 4], **ND_ROWS})
 @example("unknown width", "(float[2,3,4] x, int64[2,W] i, float[2,4] u) => (float[2,3,4] y) { y = ScatterND(x, i, u) }", inputs=ND_ROWS, refuses=Why.NEEDS_SHAPE)
+@example("places without a dimension", "(float[4] x, int64 i, float u) => (float[4] y) { y = ScatterND(x, i, u) }", invalid="at least one dimension")
 @example("places beyond the data", "(float[2,3,4] x, float[2,4] u) => (float[2,3,4] y) <int64[5] i = {0,2,-1,-3,-3}> { y = ScatterND(x, i, u) }", invalid="its indices name 5 of 3 dimensions")
 def scatter_nd_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added ScatterND; below it, Scatter writes the rows of the flattened tensor."""

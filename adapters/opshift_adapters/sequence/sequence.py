@@ -140,6 +140,7 @@ ROW = SPLIT.replace("[a,b]", "[a]")
 @example("inside a branch", OF_TWO.replace("int64 i", "bool c") + "y = If(c) <then_branch = t () => (float[2] p) { e = SequenceAt(s, one) z = Constant<value=int64[1] {0}>() u = Constant<value=int64[1] {2}>() p = Slice(e, z, u) }, else_branch = f () => (float[2] q) { q = Identity(a) }> }", gives="If", inputs={"c": True})
 @example("of an unknown operator", "(float[2] a) => (float[n] y) <int64 z = {0}> { s = other.thing(a) y = SequenceAt(s, z) }", imports={"other": 1}, refuses=Why.NEEDS_CONSTANT)
 @example("computed part of unknown rank", "(float[12] x, int64[k] g, int64 i) => (float[a,b] y) <int64[2] parts = {2,2}> { r = Reshape(x, g) s = SplitToSequence(r, parts) y = SequenceAt(s, i) }", inputs={"g": [4, 3], "i": 1}, refuses=Why.NEEDS_CONSTANT)
+@example("the first of many", "(float[N,3] x) => (float[3] y) <int64 i = {0}> { s = SplitToSequence<keepdims=0>(x) y = SequenceAt(s, i) }", gives="Gather")
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the tensor at the position is used, or gathered."""
     sequence, position = node["input_sequence"], node["position"]
@@ -170,6 +171,9 @@ def _dims(element: Element) -> tuple[int | str | None, ...] | None:
 
 def wrapped(op: Builder, position: Value, size: Value) -> Value:
     """A position counted from the start, as an int64 scalar."""
+    known = position.const_or_none()
+    if known is not None and known.reshape(-1)[0] >= 0:
+        return op.const(int(known.reshape(-1)[0]))
     index = op.Reshape(op.Cast(position, to=T.INT64), op.const([]))
     return count_from_front(op, index, op.Reshape(size, op.const([])))
 

@@ -328,7 +328,7 @@ class Memo:
             else:
                 shown = checkable(node, key) + (_OF_NOBODY if retired else b"")
                 onnx_checker.check_node(shown, self.context, _NO_NAMES)
-        except (onnx_checker.ValidationError, RuntimeError, ValueError):
+        except safe_inference.COMPLAINTS:
             raise Unproven("an objection to a node") from None
         return retired
 

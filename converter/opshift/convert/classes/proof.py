@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
 
+from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
@@ -167,7 +168,7 @@ class Proof:
         model = b"".join([*head, wire.framed(_GRAPH, b"".join(graph))])
         try:
             onnx_checker.check_model(model)
-        except (onnx_checker.ValidationError, RuntimeError, ValueError):
+        except safe_inference.COMPLAINTS:
             raise Unproven("an objection to what is around the nodes") from None
         shown = self.shown = ModelProto.FromString(model)
         imports = tuple((one.domain, one.version) for one in shown.opset_import)

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.convert.change import Step
-from opshift.model import repair
+from opshift.model import imports, repair
 from opshift.model.document import Document
 from opshift.model.scope import Imports, Root
 from opshift.model.walk import HOLDERS, Container, named
@@ -17,7 +17,6 @@ from opshift.opsets import schemas
 from opshift.protos import (
     IR_VERSION,
     AttributeProto,
-    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -106,12 +105,12 @@ def _without_contents(node: NodeProto) -> NodeProto:
     return bare
 
 
-def _context(document: Document, imports: Imports) -> onnx_checker.CheckerContext:
+def _context(document: Document, imported: Imports) -> onnx_checker.CheckerContext:
     context = onnx_checker.CheckerContext()
     largest = onnx_checker.LARGEST_VERSION
     context.ir_version = max(0, min(document.model.ir_version, largest))
     context.opset_imports = {
-        domain: max(0, min(version, largest)) for domain, version in imports.as_dict().items()
+        domain: max(0, min(version, largest)) for domain, version in imported.as_dict().items()
     }
     return context
 
@@ -163,8 +162,8 @@ def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:
         if repair.is_vague(value.type):
             value.type.tensor_type.elem_type = value.type.tensor_type.elem_type or 1
             value.type.tensor_type.shape.SetInParent()
-    versions = _versions(model)
-    apart = [f for f in model.functions if not _versions(f).items() <= versions.items()]
+    versions = imports.versions(model)
+    apart = [f for f in model.functions if not imports.versions(f).items() <= versions.items()]
     for function in apart:
         alone = GraphProto(name=function.name or repair.UNNAMED)
         yield ModelProto(
@@ -175,10 +174,6 @@ def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:
         )
         model.functions.remove(function)
     yield model
-
-
-def _versions(owner: ModelProto | FunctionProto) -> dict[str, int]:
-    return {schemas.normal(entry.domain): entry.version for entry in owner.opset_import}
 
 
 def tolerates(document: Document, adapters: Registry, error: str) -> bool:

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -13,9 +14,10 @@ from opshift.author.registry import Registry
 from opshift.convert.legal import checker, rules
 from opshift.convert.legal.findings import ERROR, WARNING, Checked, Phase
 from opshift.errors import AdapterBug, InvalidModel
-from opshift.model import walk, weights
+from opshift.model import functions, imports, walk, weights
 from opshift.model.document import Document
 from opshift.model.illegible import illegible
+from opshift.model.names import unused_prefix
 from opshift.model.weights.copy import copy_of
 from opshift.opsets.types import confirms, rank_of
 from opshift.protos import GraphProto, ModelProto
@@ -56,6 +58,7 @@ def _contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None
     """The objection of inference or of a rule to the unconverted model."""
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
     skeleton, store = weights.carve_model(model)
+    _write_out_functions(skeleton)  # a rule of adapters sees types at the calls alone
     document = Document(skeleton)
     facts = Facts(document, store, adapters, lambda: skeleton)
     checked = Checked(document, adapters, facts, store)
@@ -66,6 +69,14 @@ def _contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None
         or _in_training(model, adapters)
     )
     return f"the model contradicts itself: {error}" if error else rule_broken.get(WARNING)
+
+
+def _write_out_functions(model: ModelProto) -> None:
+    """Inlines each function that means by its operators what the model means by them."""
+    prefix, numbers = unused_prefix(model.SerializeToString()), itertools.count()
+    for which, function in functions.functions_of(model).items():
+        if imports.versions(function).items() <= imports.versions(model).items():
+            functions.inline_function(model, which, lambda hint: f"{prefix}{next(numbers)}_{hint}")
 
 
 def _in_training(model: ModelProto, adapters: Registry) -> str | None:

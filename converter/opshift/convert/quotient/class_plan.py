@@ -15,6 +15,7 @@ from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.nested import holds_graphs, rename
 from opshift.convert.classes.rows import names_of
 from opshift.convert.ir.lift import lift
+from opshift.convert.legal import checker
 from opshift.convert.quotient.class_journal import ClassJournal, input_name, output_name
 from opshift.convert.quotient.compile import Compilation, content_of
 from opshift.convert.quotient.template import Answer, Beyond, Reader
@@ -207,11 +208,31 @@ class Quotient:
         except OpshiftError:
             raise _Refused(set()) from None
         self.prefix = work.document.prefix
+        self._require_types(model)
         before = ModelProto()
         before.CopyFrom(self.model)
         lifted = lift(before, model.ir_version)  # that, the whole model tells of its own inputs
         self.notes = tuple(one for one in told if one not in lifted)
         return model
+
+    def _require_types(self, result: ModelProto) -> None:
+        """Strict inference must accept each class; behind an unknown operator it accepts all."""
+        if not self.sources:
+            return
+        shown, opaque = ModelProto(), set[int]()
+        shown.CopyFrom(result)
+        types = {one.name: one for one in result.graph.value_info}
+        for name in (source.output[0] for source in self.sources):
+            if name in types:
+                shown.graph.input.append(types[name])
+                shown.graph.value_info.remove(types[name])
+            else:
+                opaque |= _numbers([name])
+        nodes = (node for node in result.graph.node if node.domain != NOBODY)
+        del shown.graph.node[:]
+        shown.graph.node.extend(node for node in nodes if self._owner(node) not in opaque)
+        if checker.types(shown, self.plan.adapters) is not None:
+            raise _Refused(set())
 
     def answers(self, found: ModelProto) -> list[Answer | str]:
         """What became of each class, or why the class alone does not tell."""
