@@ -17,6 +17,7 @@ from opshift.protos import TensorProto, TypeProto
 _INTEGERS = frozenset({TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL})
 _FLOATS = frozenset((TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.DOUBLE))
 MOST_TYPES = 4096  # whose answers are remembered: few types occur in many classes
+UNKNOWN = 0  # the number of the facet of which nothing is known, and of an input left out
 _MOST_INTEGERS, _MOST_OTHERS = 512, 16
 
 
@@ -131,3 +132,8 @@ def zeros_like(facet: Facet) -> bytes | None:
     data = bytes(length * element.bits // 8)
     zeros = TensorProto(dims=[length], data_type=kind.elem_type, raw_data=data)
     return zeros.SerializeToString(deterministic=True)
+
+
+def is_long(tensor: TensorProto, value: bytes | None) -> bool:
+    """Whether a constant is a vector whose value no class holds."""
+    return value is None and len(tensor.dims) == 1

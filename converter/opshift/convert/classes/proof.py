@@ -10,7 +10,8 @@ from google.protobuf.message import DecodeError
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.convert.classes import FEWEST_NODES, rows
-from opshift.convert.classes.memo import MOST_CLASSES, UNKNOWN, Memo, memo
+from opshift.convert.classes.facets import UNKNOWN
+from opshift.convert.classes.memo import MOST_CLASSES, Memo, memo
 from opshift.convert.classes.nested import Nested, holds_graphs, nested
 from opshift.convert.classes.rows import FORM, GraphField, Others, Rows, Unordered, Unproven
 from opshift.model.bytes import wire
@@ -190,10 +191,7 @@ class Proof:
                 name, facet = told(info)
                 if number == GraphField.OUTPUT:
                     outputs.append(name)
-                    try:
-                        onnx_checker.check_value_info(info, known.context)
-                    except onnx_checker.ValidationError:
-                        raise Unproven("an objection to an output") from None
+                    known.checks.output(info)
                 if facet is not None and declared.setdefault(name, facet) != facet:
                     raise Unproven("two declarations of a value")
                 if number == GraphField.INPUT:

@@ -26,7 +26,7 @@ from opshift.convert.classes.facets import (
     Facet,
     is_told,
 )
-from opshift.convert.classes.memo import Operation
+from opshift.convert.classes.operation import Operation
 from opshift.convert.ir.features import TYPES
 from opshift.convert.quotient.class_journal import (
     INEXACT,

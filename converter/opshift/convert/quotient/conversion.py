@@ -17,13 +17,14 @@ from opshift.convert.classes.facets import (
     COMPUTED,
     EXACT,
     PROVED,
+    UNKNOWN,
     VARIABLE,
     Facet,
     is_static,
     value_of,
     without_symbols,
 )
-from opshift.convert.classes.memo import UNKNOWN, Memo
+from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.proof import Proof, Room, prove
 from opshift.convert.classes.rows import GraphField, Unordered, Unproven, names_in
 from opshift.convert.ir import needs
