@@ -220,6 +220,17 @@ def windows_of_other_ranks(node: Node) -> str | None:
     return None
 
 
+@flaw("Tile")
+def repeats_of_other_axes(node: Node) -> str | None:  # pragma: no cover: fails below opset 6
+    """There is a number for each axis."""
+    if len(node.inputs) != 2:  # below opset 6
+        return None
+    rank, repeats = node["input"].rank_or_none, node["repeats"].dims_or_none
+    if rank is None or not repeats or not isinstance(repeats[0], int) or repeats[0] == rank:
+        return None
+    return f"repeats has {repeats[0]} numbers for {rank} dimensions"
+
+
 @flaw("Attention")
 def half_a_past(node: Node) -> str | None:  # pragma: no cover: asked only when several boundaries are crossed
     """past_key and past_value are given together."""

@@ -130,12 +130,25 @@ class MadeEnv(Env):
                 return env.types[name]
             env = env.outer
         if (node := self._maker(name)) is not None:
+            self._follow(node)
             return self._infer(node).get(name)
         if self.later is not None and self._is_later(name):
             return infer_node(self.later[0], self, self.later[1]).get(name)
         if name in self.made.constants:
             return tensor_type(self.made.constants[name][0])
         return super().type(name)
+
+    def _follow(self, node: NodeProto) -> None:
+        """Finds the types on which those of a node rest, first ones first: a chain may be long."""
+        waiting, names = [node], dict[str, None]()
+        while waiting:
+            for name in waiting.pop().input:
+                maker = None if name in self.types or name in names else self._maker(name)
+                if maker is not None:
+                    names[name] = None
+                    waiting.append(maker)
+        for name in reversed(names):
+            self.type(name)
 
     def _infer(self, node: NodeProto) -> dict[str, TypeProto]:
         version = self.crossing.version(self.scope.root, schemas.normal(node.domain))

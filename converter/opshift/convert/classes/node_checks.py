@@ -41,14 +41,14 @@ class NodeChecks:
         """Shows a tensor to the checker, which must not object."""
         try:
             onnx_checker.check_tensor(data, self._context)
-        except onnx_checker.ValidationError:
+        except safe_inference.COMPLAINTS:
             raise Unproven("an objection to a tensor") from None
 
     def output(self, data: bytes) -> None:
         """Shows an output of a graph to the checker, which must not object."""
         try:
             onnx_checker.check_value_info(data, self._context)
-        except onnx_checker.ValidationError:
+        except safe_inference.COMPLAINTS:
             raise Unproven("an objection to an output") from None
 
     def node(self, operation: Operation) -> bool:

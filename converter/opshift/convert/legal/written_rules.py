@@ -14,7 +14,7 @@ from opshift.author.node import Env, Node
 from opshift.author.verdicts import Adapter
 from opshift.convert.legal.graph_rules import unfit
 from opshift.model.scope import Place, Scope
-from opshift.model.walk import graphs_of, reads
+from opshift.model.walk import graphs_of, holds_graphs, reads
 from opshift.opsets import schemas
 from opshift.opsets.types import alike, shown_type
 from opshift.protos import NodeProto, TypeProto
@@ -165,10 +165,15 @@ def _inferred_types(written: WrittenNodes) -> Iterator[str]:
 
 
 def _changed_outputs(written: WrittenNodes) -> Iterator[str]:
-    """The outputs that get another element type or rank by inference."""
+    """The outputs that are read and get another element type or rank by inference.
+
+    The graphs of a node may be converted already, while the model still has its old imports.
+    """
     op, made = written.op, written.op.made.nodes
+    if holds_graphs(written.node.proto):
+        return
     before = _before(written)
-    for name in filter(None, written.node.proto.output):
+    for name in filter(op.env.is_read, written.node.proto.output):
         was, now = before.get(name), op.env.type(name)
         if was is None or now is None or not any(name in one.output for one in made):
             continue
