@@ -20,7 +20,7 @@ from opshift import (
     plan,
 )
 from opshift.cli import main
-from opshift.cli.wish_options import PERMISSIONS, TARGET, _names
+from opshift.cli.wish_options import MARKS, PERMISSIONS, TARGET, _names
 from opshift.convert.request import Wishes
 from opshift.zoo.migrate import migrate
 from text_models import model
@@ -60,7 +60,8 @@ def test_every_verb_takes_every_option(verb):
 
 
 def test_lowest_takes_what_names_no_result():
-    assert set(_names(*PERMISSIONS)) <= options("lowest")
+    assert set(_names(*PERMISSIONS)) - set(_names(*MARKS)) <= options("lowest")
+    assert not set(_names(*MARKS)) & options("lowest")
     assert not OF_THE_TARGET & options("lowest")
 
 
