@@ -142,7 +142,7 @@ class MadeEnv(Env):
         """Finds the types on which those of a node rest, first ones first: a chain may be long."""
         waiting, names = [node], dict[str, None]()
         while waiting:
-            for name in waiting.pop().input:
+            for name in filter(None, waiting.pop().input):
                 maker = None if name in self.types or name in names else self._maker(name)
                 if maker is not None:
                     names[name] = None
