@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from opshift.adapter import (
     Builder,
+    InvalidModel,
     Node,
     Refusal,
     Result,
@@ -214,6 +215,7 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
 @example("kept columns, left of others", "(float[3,N,2] x) => (float[a,b,c] y) { s = SplitToSequence<axis=1>(x) y = ConcatFromSequence<axis=0>(s) }")
 @example("kept rows stacked", "(float[N,3] x) => (float[a,b,c] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=1, new_axis=1>(s) }", gives="Unsqueeze Transpose")
 @example("of a known number", "(float[4,3] x) => (float[a] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }")
+@example("beyond the axes", "(float[N,3] x) => (float[a,b] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=2>(s) }", invalid="there are 2 axes")
 @example("of an input", "(seq(float[n]) s) => (float[a] y) { y = ConcatFromSequence<axis=0>(s) }", refuses=Why.NEEDS_CONSTANT)
 @example("nothing", "() => (float[n] y) { s = SequenceEmpty() y = ConcatFromSequence<axis=0>(s) }", refuses=Why.AMBIGUOUS)
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
@@ -235,8 +237,10 @@ def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
 def _rejoined(op: Builder, split: Node, axis: int, new: bool) -> Value:
     """A tensor that was split one by one, joined: its axis moves to `axis` or merges with it."""
     x, kept, cut = split["input"], split.int("keepdims") == 1, split_axis(split)
-    if axis < 0:
-        axis += x.rank - 1 + kept + new
+    rank = x.rank - 1 + kept + new
+    if not -rank <= axis < rank:
+        raise InvalidModel(f"ConcatFromSequence joins along axis {axis}, and there are {rank} axes")
+    axis %= rank
     if axis == cut and kept != new:
         return x
     rows = op.Unsqueeze(x, axes=[cut + 1]) if kept else x

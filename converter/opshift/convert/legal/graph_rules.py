@@ -126,6 +126,20 @@ def operators(checked: Checked) -> Iterator[str]:
                     yield from unfit(node, schema, version, is_inner=root.function is not None)
 
 
+def input_types(checked: Checked) -> Iterator[str]:
+    """Nodes that read a value of a type that their operator does not accept."""
+    assert checked.facts is not None, "a type is looked for in what is known about values"
+    for scope in checked.document.scopes():
+        for node in scope.proto.node:
+            schema = scope.root.schema_of(node)
+            for i, name in enumerate(node.input if schema is not None else ()):
+                param = schema.input_at(i) if schema is not None and name else None
+                kind = checked.facts.type(scope, name) if param is not None else None
+                found = schemas.type_name(kind) if kind is not None else None
+                if param is not None and found not in (None, *param.types):
+                    yield f"{named(node)} reads {name!r} of type {found}, which it does not accept"
+
+
 def unstated(checked: Checked) -> Iterator[str]:
     """Operators of which a document states only the name, so that no node can be compared."""
     nodes: Counter[tuple[str, str]] = Counter()

@@ -55,6 +55,7 @@ RULES = (
     Rule("UNSTATED_OPERATOR", INFO, Phase.CHECK_ONLY, graph_rules.unstated),
     *ir_rules.RULES,
     Rule("ELEMENT_TYPE", ERROR, Phase.FAILED, model_rules.element_types, visits_all=True),
+    Rule("INPUT_TYPE", ERROR, Phase.FAILED, graph_rules.input_types, visits_all=True),
     Rule("OPERATOR_FLAW", WARNING, Phase.FAILED, author_rules.flaws, visits_all=True),
     Rule("UNTYPED_ATTRIBUTE", ERROR, Phase.CHECK_ONLY, graph_rules.untyped_attributes),
     Rule("DEPRECATED", ERROR, Phase.CHECK_ONLY, model_rules.deprecated),
