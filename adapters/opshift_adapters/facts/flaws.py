@@ -220,6 +220,15 @@ def windows_of_other_ranks(node: Node) -> str | None:
     return None
 
 
+@flaw("GridSample")
+def more_axes_than_known(node: Node) -> str | None:
+    """Before opset 20 only pictures are sampled."""
+    rank = node["X"].rank_or_none
+    if node.schema is None or node.schema.since >= 20 or rank in (None, 4):
+        return None
+    return f"X has {rank} dimensions, but must have 4 before opset 20"
+
+
 @flaw("Tile")
 def repeats_of_other_axes(node: Node) -> str | None:  # pragma: no cover: fails below opset 6
     """There is a number for each axis."""

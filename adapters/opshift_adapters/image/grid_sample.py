@@ -81,6 +81,7 @@ def grid_sample_20_19(node: Node, op: Builder) -> Result:
 @example("default", PICTURE + "{ y = GridSample(x, g) }", atol=1e-6)
 @example("unknown sizes", OPEN + '{ y = GridSample<align_corners=1,padding_mode="reflection">(x, g) }', atol=1e-6, inputs={"x": [[[[1, 2], [3, 4]]]], "g": [[[[0.1, -2.4], [0.1, 3.3]]]]})
 @example("border", PICTURE + '{ y = GridSample<padding_mode="border">(x, g) }', atol=1e-6)
+@example("a volume", "(float[1,2,3,4,5] x, float[1,2,3,2,3] g) => (float[1,2,2,3,2] y) { y = GridSample(x, g) }", invalid="must have 4 before opset 20")
 @example("reflection", PICTURE + '{ y = GridSample<padding_mode="reflection">(x, g) }', atol=1e-6)
 @example("nearest", PICTURE + '{ y = GridSample<mode="nearest">(x, g) }')
 @example("nearest words", '(string[1,1,2,2] x, double[1,3,1,2] g) => (string[1,1,3,1] y) { y = GridSample<mode="nearest",padding_mode="border">(x, g) }')

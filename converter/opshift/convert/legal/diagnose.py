@@ -62,7 +62,11 @@ def _contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None
     document = Document(skeleton)
     facts = Facts(document, store, adapters, lambda: skeleton)
     checked = Checked(document, adapters, facts, store)
-    rule_broken = {one.level: one.text for one in rules.findings(Phase.FAILED, checked, first=True)}
+    rule_broken = {
+        one.level: one.text
+        for phase in (Phase.REJECTED, Phase.FAILED)  # the checker does not look into all functions
+        for one in rules.findings(phase, checked, first=True)
+    }
     error = (
         rule_broken.get(ERROR)
         or checker.lenient(before, adapters, full=True)
