@@ -223,10 +223,9 @@ def windows_of_other_ranks(node: Node) -> str | None:
 @flaw("GridSample")
 def more_axes_than_known(node: Node) -> str | None:
     """Before opset 20 only pictures are sampled."""
-    rank = node["X"].rank_or_none
-    if node.schema is None or node.schema.since >= 20 or rank in (None, 4):
-        return None
-    return f"X has {rank} dimensions, but must have 4 before opset 20"
+    rank, old = node["X"].rank_or_none, node.schema is not None and node.schema.since < 20
+    wrong = f"X has {rank} dimensions, but must have 4 before opset 20"
+    return wrong if old and rank not in (None, 4) else None
 
 
 @flaw("Tile")
