@@ -86,8 +86,14 @@ def test_every_bit_is_kept(form: str, kind: str) -> None:
 UNSIGNED = (1, 2, 3, 7, 2**31, 2**32 + 1, 2**53 + 1, *(2**63 + d for d in (-1, 0, 1)), *(2**64 - d for d in (1, 2, 2**11)))  # fmt: skip
 
 
+EXACT = {  # the reference of an old onnx divides by way of a double
+    "Div": np.floor_divide, "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or,
+    "BitwiseXor": np.bitwise_xor,
+}  # fmt: skip
+
+
 @pytest.mark.parametrize("target", [5, 1])
-@pytest.mark.parametrize("op", ["Div", "BitwiseAnd", "BitwiseOr", "BitwiseXor"])
+@pytest.mark.parametrize("op", EXACT)
 def test_unsigned_integers_beyond_the_signed_ones_are_exact(op: str, target: int) -> None:
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (uint64[N] a, uint64[N] b) => (uint64[N] y)'
@@ -95,10 +101,10 @@ def test_unsigned_integers_beyond_the_signed_ones_are_exact(op: str, target: int
     )
     pairs = [(a, b) for a in (0, *UNSIGNED) for b in UNSIGNED]
     a, b = (np.array(column, np.uint64) for column in zip(*pairs, strict=True))
-    feeds, expected = {"a": a, "b": b}, oracle.evaluate(model, {"a": a, "b": b})
+    feeds, expected = {"a": a, "b": b}, EXACT[op](a, b)
     after = convert_version(model, target)
     for found in (oracle.evaluate(after, feeds), ran(convert_version(after, 13), feeds)):
-        np.testing.assert_array_equal(found[0], expected[0])
+        np.testing.assert_array_equal(found[0], expected)
 
 
 def edges(info: ValueInfoProto, draw: random.Random) -> np.ndarray:
