@@ -106,6 +106,5 @@ def _typed(model: ModelProto) -> set[str]:
         return set()
     types = types_in(model)
     tensors = (tensor for graph in graphs_in(model.graph) for tensor in graph.initializer)
-    return {name for name, kind in types.items() if kind is not None}.union(
-        tensor.name for tensor in tensors if tensor.name not in types
-    )
+    known = {name for name, kind in types.items() if kind is not None and kind.WhichOneof("value")}
+    return known.union(tensor.name for tensor in tensors if tensor.name not in types)
