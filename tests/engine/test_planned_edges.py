@@ -23,6 +23,7 @@ from text_models import model
 import examples
 
 SEED, SAMPLE = 20261122, 60
+by_classes = api.by_classes
 RELU = "(float[2] x) => (float[2] y) { y = Relu(x) }"
 GELU = """<float r = {1.4142135}, float one = {1}, float half = {0.5}> {
     d = Div(x, r) e = Erf(d) a = Add(e, one) m = Mul(x, a) y = Mul(m, half) }"""
@@ -112,13 +113,34 @@ def test_without_the_table_and_the_graph_library_no_example_converts(unsolved):
             convert_version(proto, target, **case.example.wishes)
 
 
+def chain(op: str, count: int) -> str:
+    """A graph of one operator after another; a long one is converted by classes."""
+    names = ["x", *(f"h{i}" for i in range(1, count)), "y"]
+    nodes = "".join(f" {names[i + 1]} = {op}({names[i]})" for i in range(count))
+    return f"(float[2] x) => (float[2] y) {{{nodes} }}"
+
+
+@pytest.mark.parametrize("op", ["Relu", "Identity", "acme.Run"])
+@pytest.mark.parametrize("count", [1, api.FEWEST_NODES], ids=["nodes", "classes"])
 @pytest.mark.parametrize("step", [1, -1])
-def test_without_the_table_and_the_graph_library_no_opset_is_left(step, unsolved):
-    """At both ends of the opsets, no operator that may occur is another one at the next opset."""
-    for start in range(6, (schemas.latest("") or 0) - 1):
+def test_without_the_table_and_the_graph_library_no_opset_is_left(
+    step, count, op, unsolved, monkeypatch
+):
+    """Also where no operator that may occur is another one at the next opset."""
+    if count > 1:
+        monkeypatch.setattr(api, "by_classes", by_classes)
+    for start in range(1, schemas.latest("") or 0):
         pair = (start, start + 1) if step > 0 else (start + 1, start)
+        before = model(chain(op, count), pair[0], ir=10, more=', "acme" : 1')
         with pytest.raises(MissingExtra, match="networkx"):
-            convert_version(model(RELU, pair[0], ir=10), pair[1])
+            convert_version(before, pair[1])
+
+
+def test_without_the_table_and_the_graph_library_no_other_domain_is_left(unsolved):
+    text = """(float[2,3] x) => (float[2,3] y) {
+        y = ai.onnx.ml.Scaler<offset = [0.0], scale = [1.0]>(x) }"""
+    with pytest.raises(MissingExtra, match="networkx"):
+        convert_version(model(text, 13, more=', "ai.onnx.ml" : 3'), {"ai.onnx.ml": 2})
 
 
 def test_without_the_table_alone_each_verdict_is_solved(monkeypatch):

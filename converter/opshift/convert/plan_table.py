@@ -12,6 +12,7 @@ from opshift.records import dataclass
 TABLE = "plans.txt"
 MISSING, UNREVIEWED = "missing", "unreviewed"
 IMPOSSIBLE = "impossible"
+LAST = "last"  # of an implementation that is not left in a direction
 DEAD = frozenset({IMPOSSIBLE, MISSING, UNREVIEWED})
 
 
@@ -69,7 +70,7 @@ def farthest(domain: str, op: str, version: int, down: bool) -> int:
     at, name = version, op
     while (here := known.meaning(domain, name, at)) is not None:
         edge = shipped(domain, name, here.operator.since_version, down)
-        if edge is None:
+        if edge is None or edge.verdict == LAST:
             break
         if edge.dead:
             return edge.start

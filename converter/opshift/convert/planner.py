@@ -79,7 +79,7 @@ class CrossingPlan:
     def follow(self, domain: str, ops: Iterable[str], version: int, goal: int) -> None:
         """Plans the steps of some operators of a domain from one version to another."""
         for op in ops:
-            self.edges.update(_way(self.adapters, domain, op, version, goal))
+            self.edges.update(way_of(self.adapters, domain, op, version, goal))
 
     def dead_end(self, domain: str, op: str, version: int, goal: int) -> DeadEnd | None:
         """Where the verdicts stop an operator on its way to a goal; None if they reach it."""
@@ -101,7 +101,9 @@ class CrossingPlan:
         return None
 
 
-def _way(adapters: Registry, domain: str, op: str, version: int, goal: int) -> dict[Crossing, Edge]:
+def way_of(
+    adapters: Registry, domain: str, op: str, version: int, goal: int
+) -> dict[Crossing, Edge]:
     """Every edge of an operator, and of the operators written for it, on the way to a version."""
     known: dict[Crossing, Edge] | None = adapters.ways.get((domain, op, version, goal))
     if known is not None:

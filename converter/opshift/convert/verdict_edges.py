@@ -17,7 +17,7 @@ from opshift.author import registry
 from opshift.author.emitted import operator_of, since_of
 from opshift.author.registry import Registry
 from opshift.author.verdicts import Adapter
-from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, Edge, shipped
+from opshift.convert.plan_table import IMPOSSIBLE, LAST, MISSING, UNREVIEWED, Edge, shipped
 from opshift.errors import MissingExtra
 from opshift.opsets import schemas
 from opshift.text import qualified
@@ -39,12 +39,10 @@ def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool)
 
 def _find_edge(adapters: Registry, domain: str, op: str, since: int, down: bool) -> Edge | None:
     boundary = _boundary(domain, op, since, down=down)
-    if boundary is None:
-        return None
     known = shipped(domain, op, since, down)
-    if known is not None and _holds(adapters, known, domain, op, boundary):
-        return known
-    return solved(adapters, domain, down=down)[domain, op, since]
+    if known is None or (boundary and not _holds(adapters, known, domain, op, boundary)):
+        known = solved(adapters, domain, down=down)[domain, op, since]
+    return known if boundary else None
 
 
 def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[int, int]) -> bool:
@@ -190,10 +188,12 @@ def _solve(adapters: Registry, domain: str, *, down: bool) -> Iterator[tuple[Imp
             yield here, replace(edge, reach=far)
         else:
             reach[place] = after[0] if after else end
+            if not after:
+                yield place, Edge(place[2], place[2], LAST, False, (), end)
 
 
 def table_of(adapters: Registry) -> str:
-    """The table of every solved verdict in the domains of onnx."""
+    """The table of every solved verdict, and of every last implementation, in onnx's domains."""
     lines = []
     for domain in sorted(schemas.known_domains().intersection(versions.DOMAINS)):
         for down in (True, False):

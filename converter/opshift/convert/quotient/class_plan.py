@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from opshift.author.verdicts import FORM
+from opshift.convert import planner
 from opshift.convert.blockers import StepRefused
 from opshift.convert.classes.facets import MOST_TYPES, Facet
 from opshift.convert.classes.memo import Memo
@@ -50,9 +51,8 @@ class ClassPlan:
         self.classes: dict[tuple[int, ...], tuple[int, ...]] = known.classes
         self.touched: dict[int, bool] = {}  # by signature
         self.answers: dict[Key, Answer | str] = {}
-        low, high = sorted((start, to))
-        steps = range(low + 1, high + 1)
-        self.changed = frozenset[str]().union(*(schemas.changed("", v) for v in steps))
+        # The engine may write these, so a plan must lead there even if no node changes.
+        self.crosses = {op: self._crosses(op) for op in planner.ENGINE_WRITES}
 
     def touches(self, signature: int) -> bool:
         """Whether a step may look at the nodes of a signature."""
@@ -64,9 +64,17 @@ class ClassPlan:
 
     def _touches(self, node: NodeProto) -> bool:
         key = (schemas.normal(node.domain), node.op_type)
-        if key[0] == "" and key[1] in self.changed:
-            return True
+        if key[0] == "":
+            if key[1] not in self.crosses:
+                self.crosses[key[1]] = self._crosses(key[1])
+            if self.crosses[key[1]]:
+                return True
         return self.adapters.get(*key, *FORM) is not None or self.adapters.retired(*key) is not None
+
+    def _crosses(self, op: str) -> bool:
+        """Whether the plan leads an operator over a boundary."""
+        way = planner.way_of(self.adapters, "", op, self.start, self.to)
+        return any(name == op for _, name, _, _ in way)
 
     def learn(self, keys: Iterable[Key], ir_version: int) -> None:
         """Finds the answers for classes: converts one node of each, all in one model.
