@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 
 import numpy as np
 import onnx
@@ -16,7 +17,7 @@ from onnxruntime import InferenceSession
 from opshift import BadTarget, Refused, convert_file, convert_version, plan, versions
 from opshift.cli.entry import main
 from opshift.convert.api import convert
-from opshift.convert.look.accepts import accepts
+from opshift.convert.look.accepts import _decides, accepts
 from opshift.convert.request import Request
 from opshift.model import weights
 from opshift.opsets import schemas, targets
@@ -441,6 +442,17 @@ def test_accepts_looks_at_ir_operator_sets_operators_and_forms(tmp_path):
     assert run("accepts", path, "--for", "onnxruntime==1.10").exit_code == 0
 
 
+def test_what_was_assumed_about_a_runtime_is_no_gap_in_what_is_known(tmp_path):
+    path = tmp_path / "m.onnx"
+    onnx.save(model(PLAIN, 15, ir=8), path)
+    assumed = "tensorrt 10.3 is not known; release 10.1, the nearest one before it, is used"
+    shown = run("accepts", path, "--for", "trt 10.3").stdout.splitlines()
+    assert shown == ["Yes: tensorrt==10.0..10.1 accepts the model.", f"  note: {assumed}"]
+    told = json.loads(run("accepts", path, "--for", "trt 10.3", "--output-format", "json").stdout)
+    assert (told["remarks"], told["unknown"]) == ([assumed], [])
+    assert run("targets", path, "trt 10.3").stdout.splitlines()[-1] == f"note: {assumed}"
+
+
 NEIGHBOURS = {
     ("onnxruntime==1.10", "Transpose"): (
         "(float[2,3] x, bool t) => (float[3,2] y, float[2,3] z) {{ u = Transpose(x) z = {beside}"
@@ -527,6 +539,29 @@ def test_a_model_and_every_runtime(tmp_path):
     assert len(shown.splitlines()) == 1 + sum(
         r.name in ("onnxruntime", "tensorrt") for r in targets.table()
     )
+
+
+def test_the_first_reason_is_told_with_what_it_is_about(tmp_path):
+    path = tmp_path / "m.onnx"
+    text = "(float[2] x) => (float[2] y) { y = com.microsoft.IsAllFinite(x) }"
+    onnx.save(model(text, 18, ir=10, more=', "com.microsoft" : 1'), path)
+    survey = run("targets", path, "ort 1.10", "trt 8.6").stdout
+    now, never = (re.split(r"  +", line) for line in survey.splitlines()[1:])
+    assert now[1:3] == ["no", "yes"]
+    assert now[3] == "now: the model has IR 10; onnxruntime==1.10 reads IR up to 8 (and 2 more)"
+    assert never[1:3] == ["no", "no"]
+    assert never[3].startswith("a conversion: com.microsoft.IsAllFinite ")
+
+
+def test_a_rehearsal_answers_only_for_runtimes_that_read_alike(tmp_path):
+    """jetpack 4.6 brings tensorrt 8.0; each release of onnxruntime has kernels of its own."""
+    path = tmp_path / "m.onnx"
+    onnx.save(model(PLAIN, 18, ir=10), path)
+    alike = [row for row in targets.table() if row.name in ("jetpack", "tensorrt", "onnxruntime")]
+    counts = Counter(map(_decides, alike))
+    shared = {row.shown for row in alike if counts[_decides(row)] > 1}
+    assert {"jetpack==4.6", "tensorrt==8.0..8.3, 8.4EA"} <= shared
+    assert not any(name.startswith("onnxruntime") for name in shared)
 
 
 def test_a_conversion_for_a_runtime_is_accepted_by_it():

@@ -3,12 +3,14 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 
 from opshift.opsets import target_names
 
 
-def around(release: str, releases: Sequence[str]) -> frozenset[int]:
+@functools.lru_cache(maxsize=256)  # it is asked about each operator, and releases are few
+def around(release: str, releases: tuple[str, ...]) -> frozenset[int]:
     """The numbers of the measured releases that stand for a release: itself, or its neighbours.
 
     None stands for a release that is older or newer than all of them.

@@ -39,6 +39,7 @@ class Acceptance(Shown):
     target: str
     reasons: tuple[str, ...]
     unknown: tuple[str, ...] = ()  # what is not known about this runtime
+    remarks: tuple[str, ...] = ()  # what was assumed to find the runtime
 
     @property
     def accepted(self) -> bool:
@@ -53,13 +54,14 @@ class Acceptance(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """The answer, every reason against, and what is not known."""
+        """The answer, every reason against, what is not known and what was assumed."""
         if self.accepted:
             yield Line(f"Yes: {self.target} accepts the model.", Role.GOOD)
         else:
             yield Line(f"No: {self.target} does not accept the model.", Role.BAD)
         yield from (Line(f"  {reason}") for reason in self.reasons)
         yield from (Line(f"  not known: {text}", Role.CAUTION) for text in self.unknown)
+        yield from (Line(f"  note: {text}") for text in self.remarks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +73,14 @@ class Fit:
     after: bool | None  # None: the model grows too large to look
     reasons: tuple[str, ...]
     blockers: tuple[str, ...]
+    remarks: tuple[str, ...] = ()  # what was assumed to find the release
+
+    @property
+    def first(self) -> str:
+        """The first reason against it, and whether this is about the model as it is."""
+        when, told = ("a conversion", self.blockers) if self.blockers else ("now", self.reasons)
+        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+        return f"{when}: {told[0]}{more}" if told else ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -85,17 +95,13 @@ class RuntimeSurvey(Shown):
         return {**own, **dataclasses.asdict(self)}
 
     def lines(self) -> Iterator[Line]:
-        """One row for each release."""
+        """One row for each release, and what was assumed to find them."""
         words = {True: "yes", False: "no", None: "not known"}
-        rows = (
-            (
-                fit.target, words[fit.now], words[fit.after],
-                next(iter(fit.blockers or fit.reasons), ""),
-            )
-            for fit in self.fits
-        )  # fmt: skip
-        header = ("target", "runs now", "after conversion", "what blocks it first")
+        rows = ((fit.target, words[fit.now], words[fit.after], fit.first) for fit in self.fits)
+        header = ("target", "runs now", "after conversion", "what blocks it")
         yield from table(header, rows)
+        assumed = dict.fromkeys(text for fit in self.fits for text in fit.remarks)
+        yield from (Line(f"note: {text}") for text in assumed)
 
 
 def accepts(model: Source, target: str) -> Acceptance:
@@ -131,15 +137,24 @@ def accepts(model: Source, target: str) -> Acceptance:
 def survey(model: Source, names: Iterable[str] = ()) -> RuntimeSurvey:
     """Each of the named runtimes or releases (all but onnx itself), now and after a conversion."""
     opened = _opened(carve_of(model))
-    rehearsed: dict[object, tuple[bool | None, tuple[str, ...]]] = {}
+    succeed: set[object] = set()  # a refusal names the runtime, and is not used for another one
     fits = []
     for row in _rows(names):
-        now = _accepted(*opened, row)
-        key = repr(dataclasses.replace(row, name="", versions="", same_as="", also={}))
-        if key not in rehearsed:
-            rehearsed[key] = _after(model, row)
-        fits.append(Fit(row.shown, now.accepted, rehearsed[key][0], now.reasons, rehearsed[key][1]))
+        now, key = _accepted(*opened, row), _decides(row)
+        after, blockers = (True, ()) if key in succeed else _after(model, row)
+        if after:
+            succeed.add(key)
+        fits.append(Fit(row.shown, now.accepted, after, now.reasons, blockers, now.remarks))
     return RuntimeSurvey(tuple(fits))
+
+
+def _decides(row: Ceiling) -> object:
+    """What decides a conversion for a runtime: all that is no name, source or spelling of it."""
+    same = dataclasses.replace(
+        row, name="", versions="", asked="", also={}, remark="", same_as="",
+        source="", date="", ir_source="",
+    )  # fmt: skip
+    return repr(same), row.release if row.kernels else ""
 
 
 def _rows(names: Iterable[str]) -> list[Ceiling]:
@@ -161,9 +176,7 @@ def releases(before: Carve, after: Carve) -> list[RuntimeRelease]:
 def within_reach(model: Source) -> list[RuntimeRelease]:
     """Which releases of runtimes run a model now, and which after a conversion for them."""
     return [
-        RuntimeRelease(
-            *_names(row), fit.now, fit.after, next(iter(fit.blockers or fit.reasons), "")
-        )
+        RuntimeRelease(*_names(row), fit.now, fit.after, fit.first)
         for row, fit in zip(_rows(()), survey(model).fits, strict=True)
     ]
 
@@ -188,8 +201,8 @@ def _accepted(document: Document, facts: Facts, seen: runtime.Seen, row: Ceiling
         *runtime.forms(document, row, facts), *runtime.kernels(document, row, facts, seen),
     ]  # fmt: skip
     reasons = (*runtime.stamps(document, row), *map(str, found))
-    unknown = ([row.remark] if row.remark else []) + runtime.unknown(document, row)
-    return Acceptance(row.shown, reasons, tuple(unknown))
+    remarks = (row.remark,) if row.remark else ()
+    return Acceptance(row.shown, reasons, tuple(runtime.unknown(document, row)), remarks)
 
 
 def _after(model: Source, row: Ceiling) -> tuple[bool | None, tuple[str, ...]]:
