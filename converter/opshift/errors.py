@@ -179,7 +179,8 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
 
     def lines(self) -> Iterator[Line]:
         """The verdict, what to do, and each node that blocks the conversion."""
-        yield Line(f"Cannot convert to {show_versions(self.target)}: {self._blocked()}", Role.BAD)
+        told = blocked(self.refusals, self.nearest, self.target)
+        yield Line(f"Cannot convert to {show_versions(self.target)}: {told}", Role.BAD)
         yield from blockers(self.refusals)
         for way in self.dead_ends:
             yield Line(f"  The plan knows no way for {way}.", Role.FAINT, more=True)
@@ -200,14 +201,6 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
     def to_html(self) -> str:
         """The page as one HTML file, which needs nothing else."""
         return self.page().html()
-
-    def _blocked(self) -> str:
-        what = counted(len(self.refusals), "place")
-        if all(refusal.op != "IR" for refusal in self.refusals):
-            what = counted(len(self.refusals), "node")
-        verb = "blocks" if len(self.refusals) == 1 else "block"
-        limits = farthest(self.refusals, self.nearest, self.target)
-        return " ".join([f"{what} {verb} it.", *limits])
 
     def __reduce__(self) -> tuple[type[Refused], tuple[object, ...]]:
         return Refused, (self.refusals, self.nearest, self.target, self.steps, self.dead_ends)
@@ -246,6 +239,16 @@ def blockers(refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
         yield Line(f"  {refusal}", more=number >= SHOWN)
     if len(refusals) > SHOWN:
         yield Line(f"  ... and {len(refusals) - SHOWN} more: -v shows all", Role.FAINT)
+
+
+def blocked(
+    refusals: tuple[RefusedNode, ...], nearest: Mapping[str, int], target: Mapping[str, int]
+) -> str:
+    """How many places block a conversion, and how far the model can go."""
+    what = "place" if any(refusal.op == "IR" for refusal in refusals) else "node"
+    verb = "blocks" if len(refusals) == 1 else "block"
+    limits = farthest(refusals, nearest, target)
+    return " ".join([f"{counted(len(refusals), what)} {verb} it.", *limits])
 
 
 def farthest(

@@ -60,7 +60,7 @@ def test_only_what_changes_is_printed_and_more_with_v():
     found = plan(model(text), 13)
     assert {path.op for path in found.paths if path.hops} == {"Add", "Concat", "Softmax"}
     short, whole = str(found), plain(found.lines(), more=True)
-    assert short.splitlines()[0] == "Possible: opset 12 -> 13."
+    assert short.splitlines()[0] == "Possible: opset 12 -> 13, IR 8 -> 7."
     assert short.splitlines()[2].split() == ["Softmax", "1", "12->13", "rewrite"]
     assert "unchanged: 2 nodes of 2 operators" in short
     assert "compatible" not in short

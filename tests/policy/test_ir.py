@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import InferenceSession
-from opshift import BadTarget, Refused, convert_file, convert_version
+from opshift import BadTarget, Refused, convert_file, convert_version, plan
 from opshift.cli.entry import main
 from opshift.convert.api import convert_with_report
 from opshift.verify import oracle
@@ -250,6 +250,30 @@ def test_a_strict_ir_refuses_what_readers_would_skip(target, tmp_path):
 
 
 @pytest.mark.parametrize(
+    ("target", "wishes", "verdict"),
+    [
+        (13, {}, "Possible: opset 18 -> 13, IR 12 -> 8."),
+        ("onnxruntime==1.10", {}, "Possible: opset 18 -> 15, acme 1 -> removed, IR 12 -> 8."),
+        (13, {"strict_ir": True}, "Possible: opset 18 -> 13, IR 12 -> 10."),
+        (
+            "onnxruntime==1.10",
+            {"strict_ir": True},
+            "Not possible: opset 15, IR 8. 1 place blocks it."
+            " IR 10 is the lowest that this model can reach.",
+        ),
+    ],
+)
+def test_a_plan_tells_the_ir_version_that_a_conversion_gives(target, wishes, verdict, tmp_path):
+    found = plan(noted("node"), target, **wishes)
+    assert str(found).splitlines()[0] == verdict
+    if found.possible:
+        after, _ = converted(noted("node"), tmp_path, target, **wishes)
+        assert (found.ir_before, found.ir_after) == (12, after.ir_version)
+    else:
+        assert found.ir_after is None
+
+
+@pytest.mark.parametrize(
     ("opset", "ir", "to", "paired"),
     [(18, 10, 13, 7), (11, 10, 13, 7), (11, 6, 13, 7), (18, 8, 8, 3)],
 )
@@ -284,7 +308,8 @@ def test_every_obstacle_is_named_at_once():
     assert "element type or container float8e5m2 needs IR 9 (value 'v'); ask for IR 9, or" in said
     assert "training information needs IR 7; drop it with drop_training (--drop-training)" in said
     assert said.startswith("Cannot convert to"), said
-    assert "block it. IR 10 is the lowest that this model can reach." in said
+    assert "block it. IR 9 is the lowest that this model can reach." in said
+    assert convert_version(before, ir_version=9).ir_version == 9
     assert {refusal.why.name for refusal in caught.value.refusals} == {"IR_TOO_LOW"}
 
 

@@ -58,7 +58,7 @@ def settle_ir(state: State, *, moved: bool) -> None:
     found = needs.held(state.document, state.facts, aim) if lowers else []
     if _lower(state, aim, found, rewrite=lowers and isinstance(wanted, int)) and lowers:
         found = needs.held(state.document, state.facts, aim)
-    binding = [one for one in found if one.computes or state.options.strict_ir]
+    binding = _binding(state, found)
     limit = (state.ir_limit or wanted) if isinstance(wanted, int) else needs.NEWEST
     if any(feature.ir > limit for feature in binding):
         told = [needs.sentence(state.skeleton, feature) for feature in binding]
@@ -70,6 +70,11 @@ def settle_ir(state: State, *, moved: bool) -> None:
         f"the IR version stays at {feature.ir}, because of {feature.says}" for feature in binding
     ]
     state.notes += needs.skipped((f for f in found if f.ir > ir and f not in binding), ir)
+
+
+def _binding(state: State, found: Iterable[Feature]) -> list[Feature]:
+    """The features that hold up an IR version: those that readers may not skip."""
+    return [one for one in found if one.computes or state.options.strict_ir]
 
 
 def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bool:
@@ -112,6 +117,7 @@ def _refused(state: State, refusals: list[Refusal], aim: int, found: Iterable[Fe
         RefusedNode("the model", "IR", "", (current, aim), refusal.why, refusal.detail)
         for refusal in refusals
     ]
-    nearest = {**state.document.imports.as_dict(), "IR": current}
+    lowest = max((feature.ir for feature in _binding(state, found)), default=current)
+    nearest = {**state.document.imports.as_dict(), "IR": lowest}
     ways = ir_plan.dead_ends(state.lowerings, found)
     return Refused(nodes, nearest, {**state.goal, "IR": aim}, state.crossed(), ways)

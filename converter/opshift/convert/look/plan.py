@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
-from opshift.errors import RefusedNode, blockers, blocking, farthest
+from opshift.errors import RefusedNode, blocked, blockers, blocking
 from opshift.model.bytes.source import Opened
 from opshift.page import Paged
 from opshift.records import dataclass
@@ -87,6 +87,8 @@ class Plan(Paged):
         The domains in which the model became too large to look further.
     modernized : tuple of Site
         The newer operators that would be written in place of several nodes.
+    ir_before, ir_after : int
+        The IR version of the model and that of the result; None if the conversion is blocked.
 
     Examples
     --------
@@ -105,6 +107,8 @@ class Plan(Paged):
     lowest: Mapping[str, int]
     highest: Mapping[str, int]
     approximations: tuple[str, ...]
+    ir_before: int
+    ir_after: int | None
     header_only: bool = False
     outgrown: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -186,6 +190,8 @@ class Plan(Paged):
             (domain or "Opset", source.get(domain, "none"), to)
             for domain, to in sorted(target.items())
         )
+        if self.ir_after is not None:
+            facts += facts_of([("IR version", self.ir_before, self.ir_after)])
         facts += tuple(
             (f"Reachable {domain or 'opset'}", f"{self.lowest[domain]} to {self.highest[domain]}")
             for domain in sorted(self.lowest.keys() & self.highest.keys())
@@ -201,15 +207,20 @@ class Plan(Paged):
         return Page("plan", self._verdict(), "", facts, (*sections, way, *rest))
 
     def _verdict(self) -> Line:
-        goal = show_versions(self.target)
         if self.possible:
             same = " No operator changes." if self.header_only else ""
-            moved = ", ".join(moves(self.source, self.nearest))
+            moved = [*moves(self.source, self.nearest), *self._ir_moves()]
             own = f"the model has {show_versions(self.source)}"
-            return Line(f"Possible: {moved or own}.{same}", Role.GOOD)
-        blocked = counted(len(self.refusals), "node blocks", "nodes block")
-        limits = farthest(self.refusals, self.nearest, self.target)
-        return Line(" ".join([f"Not possible: {goal}. {blocked} it.", *limits]), Role.BAD)
+            return Line(f"Possible: {', '.join(moved) or own}.{same}", Role.GOOD)
+        ir = next((one.boundary[1] for one in self.refusals if one.op == "IR"), None)
+        target = {**self.target, **({"IR": ir} if ir is not None else {})}
+        told = blocked(self.refusals, self.nearest, target)
+        return Line(f"Not possible: {show_versions(target)}. {told}", Role.BAD)
+
+    def _ir_moves(self) -> Iterator[str]:
+        """`IR 10 -> 8`, if the IR version changes."""
+        if self.ir_after is not None and self.ir_before != self.ir_after:
+            yield f"IR {self.ir_before} -> {self.ir_after}"
 
 
 def _name(path: Path) -> str:

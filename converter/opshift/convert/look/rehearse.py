@@ -88,6 +88,8 @@ def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | No
         notes=report.notes if report else (),
         assumptions=report.assumptions if report else (),
         modernized=report.modernized if report else (),
+        ir_before=report.ir_before if report else opened.document.model.ir_version,
+        ir_after=report.ir_after if report else None,
     )
     return found, told.result
 
@@ -115,6 +117,8 @@ def _of_header(model: Source, carve: Carve, options: Request) -> tuple[Plan, Car
         header_only=True,
         notes=report.notes,
         assumptions=report.assumptions,
+        ir_before=report.ir_before,
+        ir_after=report.ir_after,
     )
     return short, told.result
 
