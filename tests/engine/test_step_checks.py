@@ -99,7 +99,7 @@ FAULTS = {
     name_of_another_value: "neither an output nor a new name",
     value_that_is_written_later: "'late', which is written later",
     own_output: "Neg reads 'h' before it is written",
-    wrong_type: "'h' becomes tensor(double), and it was tensor(float)",
+    wrong_type: "'h' becomes tensor(double)[2], and it was tensor(float)[2]",
     no_import: "is of domain 'acme', which graph does not import",
     operator_of_another_version: "Swish does not exist at ai.onnx 19",
     unknown_attribute: "has no attribute 'alpha'",
@@ -180,6 +180,94 @@ def test_what_only_the_whole_model_shows_is_traced_to_its_step(bug, place, with_
         convert_version(model(PLACES[place], 20, more=', "acme" : 1'), 13)
     for part in ("ai.onnx 20->19", bug.__name__, "on Gelu"):
         assert part in str(caught.value)
+
+
+# -- what inference has against a node, and what fails while an adapter runs -----------------------
+
+
+def axes_twice(node, op):
+    return op.Transpose(node["X"], perm=[0, 0])
+
+
+def axis_beyond_the_rank(node, op):
+    return op.Concat(node["X"], axis=7)
+
+
+def constant_without_value(node, op):
+    y = op.Add(node["X"], op.Constant(value_float=1.0))
+    made = next(one for one in op.made.nodes if one.op_type == "Constant")
+    del made.attribute[:]
+    return y
+
+
+def attribute_of_no_function(node, op):
+    y = op.Selu(node["X"], alpha=2.0)
+    op.made.nodes[-1].attribute[0].ref_attr_name = "nowhere"
+    return y
+
+
+def unknown_name(node, op):
+    return node["nowhere"]
+
+
+def nothing_returned(node, op):
+    return None
+
+
+def operator_without_name(node, op):
+    return op.Erf(node["X"])
+
+
+EVERYWHERE = {
+    **PLACES,
+    "branch of a function": """(float[2] x, float[2] z, bool c) => (float[2] y, float[2] late) {
+        y = acme.F(x, c) late = Abs(z)
+    } <opset_import: ["" : 20], domain: "acme"> F (x, c) => (g) {
+        g = If (c) <then_branch = t () => (r) { h = Gelu(x) r = Neg(h) },
+                    else_branch = e () => (s) { s = Abs(x) }> }""",
+    "long graph": "(float[2] x, float[2] z) => (float[2] y, float[2] late) { h0 = Gelu(x) "
+    + " ".join(f"h{i + 1} = Sin(h{i})" for i in range(40))
+    + " y = Add(h40, x) late = Abs(z) }",
+}
+REJECTED = (
+    axes_twice, axis_beyond_the_rank, constant_without_value, attribute_of_no_function,
+    unknown_name, nothing_returned, operator_without_name,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", EVERYWHERE)
+@pytest.mark.parametrize("bug", REJECTED, ids=lambda bug: bug.__name__)
+def test_a_bug_is_caught_in_every_place_and_in_every_model_of_a_process(bug, place, with_adapters):
+    bug.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19, emits="Add Concat Constant Selu Transpose")(bug))
+    for _ in range(2):  # the second one is converted by classes
+        with pytest.raises(AdapterBug) as caught:
+            convert_version(model(EVERYWHERE[place], 20, more=', "acme" : 1'), 13)
+        for part in ("at ai.onnx 20->19", bug.__name__, "on Gelu"):
+            assert part in str(caught.value)
+
+
+def twice_as_long(node, op):
+    return op.Concat(node["X"], node["X"], axis=0)
+
+
+def test_a_length_that_a_later_node_rejects_is_traced_to_its_step(with_adapters):
+    """The lengths of the model may be wrong as well, so nobody is blamed."""
+    twice_as_long.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19, emits="Concat")(twice_as_long))
+    with pytest.raises(InvalidModel) as caught:
+        convert_version(model(EVERYWHERE["long graph"], 20), 13)
+    told = "'h0' becomes tensor(float)[4], and it was tensor(float)[2]"
+    for part in ("twice_as_long wrote for Gelu 'h0' at ai.onnx 20->19", told):
+        assert part in str(caught.value)
+
+
+@pytest.mark.parametrize("opset", [8, 10])
+def test_a_fault_that_an_adapter_only_passes_on_is_none_of_its_step(opset):
+    """Inference of old opsets does not look at this attribute."""
+    text = "(float[2,3] x) => (float[a,b] y) { y = ReduceSum<axes = [7]>(x) }"
+    with pytest.raises(InvalidModel, match="axis must be in"):
+        convert_version(model(text, opset), 13)
 
 
 def higher_rank(node, op):

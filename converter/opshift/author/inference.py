@@ -105,19 +105,12 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
         key = (schemas.normal(node.domain), node.op_type)
         return told_types(env.facts.adapters.rules(OutputTypes).get(key), node, env)
     domain = schema.domain
-    imports = {d: root.imports[d] for d in root.imports if d != domain}
-    imports[domain] = version or root.imports[domain]
+    imports = _imports(schema, env, version)
     if holds_graphs(node):
         return infer_alone(node, env, imports)
-    types = {n: env.type(n) or TypeProto() for n in node.input if n}
-    data = {}
-    for name in node.input:
-        found = env.constant(name) if name and is_readable(types.get(name)) else None
-        if found is not None:
-            data[name] = from_array(found, name)
-    raw = schemas.raw(domain, node.op_type, schema.since)
+    types = _input_types(node, env)
     try:
-        inferred = infer_node_outputs(raw, node, types, data, imports)
+        inferred = _asked(node, env, schema, types, imports)
     except safe_inference.COMPLAINTS:
         # If inference fails, the type stays unknown; the adapter refuses if it needs the type.
         return {} if node.input else _constant_types(node, env)
@@ -132,6 +125,56 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
         if name and rank_of(known) is None:
             give_rank(known.tensor_type, rank)
     return dict(inferred)
+
+
+def objection(
+    node: NodeProto, env: Env, version: int | None = None, *, lengths: bool = True
+) -> str | None:
+    """What inference has against one node with the types of its inputs; None if nothing.
+
+    Without `lengths`, only the element types and ranks of the inputs count.
+    """
+    schema = env.scope.root.schema_of(node, version)
+    if schema is None or holds_graphs(node):
+        return None
+    types = _input_types(node, env)
+    for name, kind in types.items() if not lengths else ():
+        types[name] = TypeProto()
+        types[name].CopyFrom(kind)
+        for dim in types[name].tensor_type.shape.dim:
+            dim.Clear()
+    try:
+        _asked(node, env, schema, types, _imports(schema, env, version))
+    except safe_inference.COMPLAINTS as error:
+        return str(error).strip().partition("\n")[0]
+    return None
+
+
+def _imports(schema: schemas.Schema, env: Env, version: int | None) -> dict[str, int]:
+    """The imports of a node that is read at another version of its domain."""
+    imported = env.scope.root.imports
+    return {**{d: imported[d] for d in imported}, schema.domain: version or imported[schema.domain]}
+
+
+def _input_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
+    return {name: env.type(name) or TypeProto() for name in node.input if name}
+
+
+def _asked(
+    node: NodeProto,
+    env: Env,
+    schema: schemas.Schema,
+    types: Mapping[str, TypeProto],
+    imports: Mapping[str, int],
+) -> dict[str, TypeProto]:
+    """What the inference of a schema answers."""
+    data = {}
+    for name in node.input:
+        found = env.constant(name) if name and is_readable(types.get(name)) else None
+        if found is not None:
+            data[name] = from_array(found, name)
+    raw = schemas.raw(schema.domain, node.op_type, schema.since)
+    return infer_node_outputs(raw, node, types, data, imports)
 
 
 def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:

@@ -62,13 +62,13 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
     try:
         answer = adapter(node, op)
     except AdapterBug as bug:
-        raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r}: {bug}") from bug
+        raise AdapterBug(f"{adapter.source}: {bug}") from bug
     except (Refusal, InvalidModel, UnicodeDecodeError):  # bytes that are no text: the model
         raise
     except (MemoryError, MissingExtra):  # not the fault of the model
         raise
     except Exception as error:  # any other exception is a bug of the adapter
-        raise AdapterBug(f"{adapter.source} on {node.op} {node.name!r} raised {error!r}") from error
+        raise AdapterBug(f"{adapter.source} raised {error!r}") from error
     values = answer if isinstance(answer, tuple) else (answer,)
     if not isinstance(answer, Keep) and not all(isinstance(v, Value) for v in values):
         raise AdapterBug(

@@ -27,7 +27,7 @@ from opshift.convert.state import State
 from opshift.convert.ways import Way, alternatives, climb_for, dip_for
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused
 from opshift.model import imports, numbering, signature, weights
-from opshift.model.document import Document
+from opshift.model.document import Document, function_id
 from opshift.model.scope import Imports
 from opshift.protos import ModelProto
 from opshift.report import Report
@@ -80,9 +80,13 @@ class Conversion(State):
         self.notes += self.differing()
         ir_version.plan(self)
         ir_version.write_early(self)
-        route.travel(self)
-        equal_forms.write(self)
-        self._finish(moved=before != self.document.imports.as_dict())
+        try:
+            route.travel(self)
+            equal_forms.write(self)
+            self._finish(moved=before != self.document.imports.as_dict())
+        except AdapterBug:
+            self._trace()
+            raise
         report = self._report(before, self.document.imports.as_dict(), ir_before)
         after = _nodes(self.document)
         return dataclasses.replace(report, nodes_before=nodes, nodes_after=after)
@@ -179,22 +183,29 @@ class Conversion(State):
         """The notes of the check of the result; what it rejects is traced to a change."""
         try:
             return check_whole(self)
-        except (AdapterBug, InvalidModel):
-            if not self.traces:
-                self._trace()
+        except InvalidModel:
+            self._trace()
             raise
 
     def _trace(self) -> None:
-        """Converts the model again and looks at every type; raises what names the change."""
-        copy, store = weights.carve_model(_as_model(self.view))
+        """Converts the model again and looks at every type; raises what names the change.
+
+        In functions, types are known only at the calls, so functions are written out there last.
+        """
+        if self.traces or not self.options.checks:
+            return
         full = dataclasses.replace(self.options, check="full")
-        try:
-            way = dataclasses.replace(self.way, inlined=())  # the view has no calls of them
-            Conversion(copy, store, full, self.adapters, way, traces=True).run()
-        except FaultyChange:
-            raise
-        except (AdapterBug, InvalidModel, Refused, StepRefused):
-            return  # it tells no more than what was raised
+        model = _as_model(self.view)
+        for inlined in dict.fromkeys(((), tuple(map(function_id, model.functions)))):
+            copy, store = weights.carve_model(model)
+            way = dataclasses.replace(self.way, inlined=inlined)  # the view has no calls of others
+            again = Conversion(copy, store, full, self.adapters, way, traces=True)
+            try:
+                again.run()
+            except (AdapterBug, InvalidModel, Refused, StepRefused) as error:
+                seen = isinstance(error, InvalidModel) and any(one.suspects for one in again.steps)
+                if seen or isinstance(error, FaultyChange):
+                    raise
 
     def _settle_declarations(self) -> None:
         """Corrects declarations that the inputs contradict, and notes those that were used."""

@@ -67,3 +67,4 @@ class Step:
     approximations: list[str] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
     touched: list[Place] = field(default_factory=list)
+    suspects: list[str] = field(default_factory=list)  # changes of lengths, where a bug is traced

@@ -21,8 +21,11 @@ def check_fully(state: State, step: Step) -> None:
     if error is None or _namesakes(state) or _objected_before(state):
         return
     if not checker.tolerates(state.document, state.adapters, error):
+        seen = f"; it is first seen in what {step.suspects[0]}" if step.suspects else ""
         if told := diagnose.declarations(state.view, shown, error, state.adapters):
-            raise InvalidModel(told)
+            raise InvalidModel(told + seen)
+        if seen:
+            raise FaultyChange(f"the checker rejects the model: {error}{seen}")
         by = ", ".join(sorted({f"{one.adapter} on {one.op}" for one in step.rewritten}))
         raise FaultyChange(
             f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects the"

@@ -20,6 +20,7 @@ from opshift.author.verdicts import (
     Keep,
     Result,
     Unchanged,
+    place_of,
 )
 from opshift.convert import guard, planner
 from opshift.convert.apply import Applier
@@ -28,11 +29,12 @@ from opshift.convert.blockers import Blockers, Outgrown, refuse_what_is_read
 from opshift.convert.change import NodeChange, Step, Task
 from opshift.convert.guard import Guard
 from opshift.convert.legal import rules
-from opshift.convert.legal.written_rules import WrittenNodes
-from opshift.errors import AdapterBug, Refusal, Why
+from opshift.convert.legal.written_rules import WrittenNodes, suspect_lengths
+from opshift.errors import AdapterBug, FaultyChange, Refusal, Why
 from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root
+from opshift.model.walk import named
 from opshift.opsets import schemas
 from opshift.protos import TensorProto
 
@@ -119,9 +121,8 @@ class Stepper:
         adapter = self.adapters.get(*key, start, to)
         if adapter is None or not registry.reviewed(adapter, node.op):
             raise AdapterBug(f"no verdict leads {node.op} from {start} to {to}")
-        derived = guard.derive(*key, start, to)
-        schema = schemas.schema(*key, start)
-        return ask(Task(key, adapter, schema, derived, self._lost(derived)), node, op)
+        schema, derived = schemas.schema(*key, start), guard.derive(*key, start, to)
+        return ask(self._task(key, adapter, schema, derived), node, op)
 
     # -- the step ----------------------------------------------------------------------------
 
@@ -160,7 +161,8 @@ class Stepper:
             (c for c in changes if c.node.graphs_taken), key=lambda c: -c.place[0].depth
         ):
             key, adapter = change.task.key, change.task.adapter
-            again = self._change(change.place, self._task(key, adapter))
+            task = self._own_task(key, adapter)
+            again = self._change(change.place, task)
             if again is None or self.blockers:
                 raise AdapterBug(
                     f"{adapter.source} gave two different answers about one {change.node.op} node"
@@ -179,7 +181,7 @@ class Stepper:
 
     def _changes(self, root: Root) -> Iterator[NodeChange]:
         for key, adapter in self._work(root):
-            task = self._task(key, adapter)
+            task = self._own_task(key, adapter)
             for place in self._places(root, key):
                 change = self._change(place, task)
                 if change is not None:
@@ -201,11 +203,16 @@ class Stepper:
             if self.node_budget < 0:
                 raise Outgrown(self.domain, self.start)
 
-    def _task(self, key: Key, adapter: Adapter) -> Task:
+    def _own_task(self, key: Key, adapter: Adapter) -> Task:
+        """The task for the nodes of the model that have one operator."""
         schema = schemas.schema(*key, self.start) if key[0] == self.domain else None
-        derived = self._derived(key)
         if schema is None:  # met before its birth: read as it was born
             schema = next(iter(schemas.history(*key)), None)
+        return self._task(key, adapter, schema, self._derived(key))
+
+    def _task(
+        self, key: Key, adapter: Adapter, schema: schemas.Schema | None, derived: Guard | None
+    ) -> Task:
         return Task(key, adapter, schema, derived, self._lost(derived))
 
     def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
@@ -235,10 +242,6 @@ class Stepper:
             key for key in own if key[1] in changed and schemas.schema(*key, self.start) is not None
         ]
 
-    def _verdict(self, op: str) -> Adapter | None:
-        found = self.adapters.get(self.domain, op, self.start, self.to)
-        return found if found is not None and registry.reviewed(found, op) else None
-
     def _refuse_all(self, root: Root, key: Key) -> None:
         declared = self.adapters.get(self.domain, key[1], self.start, self.to)
         why = Why.NO_ADAPTER if declared is None else Why.UNREVIEWED
@@ -265,6 +268,18 @@ class Stepper:
         return derived.lost_in(self.facts.census) if derived and derived.lost else frozenset()
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
+        """The answer about one node; a bug of its adapter names the boundary and the node."""
+        try:
+            return self._changed(place, task)
+        except FaultyChange:
+            raise
+        except AdapterBug as bug:
+            scope, position = place
+            at, node = place_of(task.key[0], self.boundary), named(scope.node(position))
+            by = "" if task.adapter.source in str(bug) else f"{task.adapter.source} "
+            raise FaultyChange(f"at {at}, {by}on {node}: {bug}") from bug
+
+    def _changed(self, place: Place, task: Task) -> NodeChange | None:
         scope, position = place
         proto, adapter = scope.node(position), task.adapter
         op = Builder(self, self.facts, scope, subject=proto)
@@ -286,13 +301,23 @@ class Stepper:
             return None
         check_emits(node, op.made, adapter, self.plan.edge(task.key, self.boundary).writes)
         if self.checks and (self.settled or not node.graphs_taken):
-            change = (place, node, op, adapter, self.domain, self.start, self.to)
-            noted = len(self.facts.assumptions)
-            rules.before_step(WrittenNodes(*change, self.given, self.typed, self.traces))
-            while len(self.facts.assumptions) > noted:  # a check adds none to the report
-                self.facts.assumptions.popitem()
+            at = (self.domain, self.start, self.to)
+            self._check(
+                WrittenNodes(place, node, op, adapter, *at, self.given, self.typed, self.traces)
+            )
         done = NodeChange(place, task, op.made, node, op)
         return done if self.runs is None or self.runs(done) else None
+
+    def _check(self, change: WrittenNodes) -> None:
+        """Checks the nodes that an adapter wrote; this adds no assumption to the report."""
+        noted = len(self.facts.assumptions)
+        rules.before_step(change)
+        if self.traces:
+            node, at = named(change.node.proto), place_of(self.domain, self.boundary)
+            by = f"{change.adapter.source} wrote for {node} at {at}"
+            self.step.suspects += [f"{by}: {one}" for one in suspect_lengths(change)]
+        while len(self.facts.assumptions) > noted:
+            self.facts.assumptions.popitem()
 
     def ask(self, task: Task, node: Node, op: Builder) -> Result:
         """The verdict on one node."""

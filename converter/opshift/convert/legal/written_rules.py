@@ -9,14 +9,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from opshift.author.builder import Builder
-from opshift.author.inference import infer_node
+from opshift.author.inference import infer_node, objection
 from opshift.author.node import Env, Node
 from opshift.author.verdicts import Adapter
 from opshift.convert.legal.graph_rules import unfit
 from opshift.model.scope import Place, Scope
-from opshift.model.walk import graphs_of, holds_graphs, reads
+from opshift.model.walk import graphs_of, holds_graphs, named, reads
 from opshift.opsets import schemas
-from opshift.opsets.types import alike, shown_type
+from opshift.opsets.types import alike, dims_of, rank_of, shown_type
 from opshift.protos import NodeProto, TypeProto
 from opshift.records import dataclass
 
@@ -112,9 +112,16 @@ def _holder(scope: Scope) -> tuple[int, Scope]:
 
 
 def written_schemas(change: WrittenNodes) -> Iterator[str]:
-    """Imports, and the schema of each node at the version that is entered."""
+    """Imports, references, and the schema of each node at the version that is entered."""
     root, made = change.place[0].root, change.op.made
+    known = {one.ref_attr_name for one in change.node.proto.attribute}
     for one in made.nodes:
+        for attribute in one.attribute:
+            if attribute.ref_attr_name and attribute.ref_attr_name not in known:
+                yield (
+                    f"{one.op_type} refers to an attribute {attribute.ref_attr_name!r} of a"
+                    " function, which the replaced node does not"
+                )
         domain = schemas.normal(one.domain)
         version = change.to if domain == change.domain else root.imports.get(domain)
         if version is None:
@@ -161,7 +168,63 @@ def _inferred_types(written: WrittenNodes) -> Iterator[str]:
     """
     for one in written.op.made.nodes:
         yield from _unfit_types(one, written)
+    yield from _objections(written)
     yield from _changed_outputs(written)
+
+
+def _objections(written: WrittenNodes) -> Iterator[str]:
+    """What inference has against the nodes, whatever the lengths of the values may be."""
+    if _is_sound(written):
+        for one in written.op.made.nodes:
+            told = objection(one, written.op.env, _entered(one, written), lengths=False)
+            if told is not None:
+                yield f"inference rejects {named(one)}: {told}"
+
+
+def _is_sound(written: WrittenNodes) -> bool:
+    """Whether inference accepts the replaced node, at the version entered as well.
+
+    A value that the adapter only passes on is the fault of the model, and so is a declared shape.
+    """
+    old, scope = written.node.proto, written.place[0]
+    env = Env(written.op.env.facts, scope)
+    if objection(old, env, None) or objection(old, env, _entered(old, written)):
+        return False
+    read = {name for one in (old, *written.op.made.nodes) for name in one.input if name}
+    return not any(env.facts.is_assumed(scope, name) for name in read)
+
+
+def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
+    """Lengths that do not fit in the nodes, or that the outputs did not have before.
+
+    The model may be at fault, or the inference of onnx, which gets some lengths wrong.
+    """
+    if not _is_sound(written):
+        return
+    env, before = written.op.env, _before(written)
+    for one in written.op.made.nodes:
+        if (told := objection(one, env, _entered(one, written))) is not None:
+            yield f"inference rejects {named(one)}: {told}"
+    for name in filter(env.is_read, written.node.proto.output):
+        was, now = before.get(name), env.type(name)
+        if was is not None and now is not None and not _fit(was, now):
+            yield f"{name!r} becomes {shown_type(now)}, and it was {shown_type(was)}"
+
+
+def _fit(was: TypeProto, now: TypeProto) -> bool:
+    """Whether no length of two tensors differs."""
+    if rank_of(was) is None or rank_of(now) is None:
+        return True
+    pairs = zip(dims_of(was), dims_of(now), strict=False)
+    return not any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs)
+
+
+def _entered(node: NodeProto, written: WrittenNodes) -> int:
+    """The version at which a node is read after the step."""
+    domain = schemas.normal(node.domain)
+    if domain == written.domain:
+        return written.to
+    return written.op.crossing.version(written.place[0].root, domain)
 
 
 def _changed_outputs(written: WrittenNodes) -> Iterator[str]:
@@ -183,9 +246,8 @@ def _changed_outputs(written: WrittenNodes) -> Iterator[str]:
 
 def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:
     """The inputs of a node whose types its operator does not accept, alone or together."""
-    op, domain = written.op, schemas.normal(one.domain)
-    entered = written.to if domain == written.domain else op.crossing.version(op.scope.root, domain)
-    schema = schemas.schema(domain, one.op_type, entered)
+    op = written.op
+    schema = schemas.schema(schemas.normal(one.domain), one.op_type, _entered(one, written))
     bound: dict[str, str] = {}
     for i, name in enumerate(one.input):
         param = schema.input_at(i) if schema is not None else None
