@@ -121,7 +121,7 @@ class RefusedNode:
         return (self.missed or self.why).cure
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         return {
             "node": self.node,
             "op": self.op,

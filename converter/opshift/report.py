@@ -116,7 +116,7 @@ class Report(Paged):
         return versions or self.repaired or any(step.changed for step in self.steps)
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         return {"schema_version": SCHEMA_VERSION, "kind": "report", **dataclasses.asdict(self)}
 
     def to_json(self) -> str:

@@ -18,7 +18,7 @@ import pytest
 from opshift.convert.request import Wishes
 from opshift.wishes import WISHES
 
-ROOT = Path(opshift.__file__).parents[2]
+ROOT = Path(__file__).parents[2]
 HOMES = {
     "opshift.convert.api": ["convert_with_report"],
     "opshift.verify": ["verify"],

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import parser
 from opshift import Why, codes
-from opshift.cli import commands, options
+from opshift.cli import commands
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 from opshift.opsets import targets
@@ -175,9 +175,40 @@ def test_a_wrong_settings_file_is_an_error(folder, text, sentence):
     assert sentence in done.stderr
 
 
+def completed(words: str) -> list[str]:
+    """What the completion offers for the last word of a command line."""
+    from click.shell_completion import ShellComplete
+
+    *given, last = words.split(" ")
+    found = ShellComplete(main, {}, "opshift", "").get_completions(given, last)
+    return [item.value if item.type == "plain" else f"{item.type}:{item.value}" for item in found]
+
+
 def test_runtimes_are_completed():
-    complete = options.complete_runtimes
-    assert complete(None, None, "onnxr") == ["onnxruntime"]
-    assert "onnxruntime==1.10" in complete(None, None, "onnxruntime==1.1")
-    assert all(targets.find(one) for one in complete(None, None, "tensorrt=="))
-    assert complete(None, None, "nothing") == []
+    assert completed("convert --for onnxr") == ["onnxruntime"]
+    assert "onnxruntime==1.10" in completed("accepts --for onnxruntime==1.1")
+    assert all(targets.find(one) for one in completed("convert --for tensorrt=="))
+    assert completed("convert --for nothing") == []
+    assert completed("batch --runtimes tensorr") == ["tensorrt"]
+
+
+@pytest.mark.parametrize(
+    ("words", "offered"),
+    [
+        ("adapters Gather", ["Gather", "GatherElements", "GatherND"]),
+        ("ops gathere", ["GatherElements"]),
+        ("ops --domain ai.onnx.ml Label", ["LabelEncoder"]),
+        ("adapters --domain ai.onnx.m", ["ai.onnx.ml"]),
+        ("convert --to la", ["latest"]),
+        ("convert --to ai.onnx.m", ["ai.onnx.ml="]),
+        ("convert --at-least ai.onnx.ml=5", ["ai.onnx.ml=5"]),
+        ("convert --ir ke", ["keep"]),
+        ("explain gguf", ["GGUF_FILE"]),
+        ("targets tensorr", ["tensorrt"]),
+        ("targets my_mod", ["file:my_mod"]),
+        ("my_mod", ["file:my_mod"]),
+        ("convert my_mod", ["file:my_mod"]),
+    ],
+)
+def test_arguments_are_completed(words, offered):
+    assert completed(words) == offered

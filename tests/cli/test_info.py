@@ -71,6 +71,10 @@ FOREIGN = {
     "PYTORCH_FILE": b"PK\x03\x04" + bytes(26) + b"archive/data.pkl",
     "TFLITE_FILE": b"\x1c\0\0\0TFL3" + bytes(20),
     "ORT_FILE": b"\x1c\0\0\0ORTM" + bytes(20),
+    "COMPRESSED_FILE": b"\xfd7zXZ\0" + bytes(20),
+    "GGUF_FILE": b"GGUF\3\0\0\0" + bytes(20),
+    "KERAS_FILE": b"PK\x03\x04" + bytes(26) + b"metadata.json",
+    "OPENVINO_FILE": b'<?xml version="1.0"?>\n<net name="m" version="11"></net>',
     "HDF5_FILE": b"\x89HDF\r\n\x1a\n" + bytes(20),
     "SAFETENSORS_FILE": (20).to_bytes(8, "little") + b'{"a": 1}',
     "TAR_FILE": b"model.onnx".ljust(257, b"\0") + b"ustar" + bytes(250),
@@ -99,3 +103,37 @@ def test_a_file_that_is_nothing_known_is_no_model_to_check(command, tmp_path):
     assert "not a readable ONNX model" in done.stderr
     assert codes.page("UNREADABLE_MODEL").cure in done.stderr
     assert "opshift check" not in done.stderr
+
+
+@pytest.mark.parametrize("ending", ["textproto", "json"])
+def test_the_text_forms_of_onnx_are_read(ending, tmp_path):
+    import onnx
+
+    onnx.save(onnx.load(MODEL), path := tmp_path / f"m.{ending}")
+    found, binary = info(path), info(MODEL)
+    assert (found.imports, found.operators) == (binary.imports, binary.operators)
+    assert found.size == path.stat().st_size
+
+
+def test_a_model_without_imports_is_shown(tmp_path):
+    import onnx
+
+    made = onnx.load(MODEL)
+    del made.opset_import[:]
+    onnx.save(made, path := tmp_path / "m.onnx")
+    assert run("info", path).stdout.startswith(f"{path}: IR 7, and no opset is imported\n")
+    assert info(path).runtimes == ()
+
+
+def test_a_tensor_is_no_model(tmp_path):
+    import numpy as np
+    from onnx import numpy_helper
+
+    path = tmp_path / "input_0.pb"
+    path.write_bytes(numpy_helper.from_array(np.zeros(3, np.float32)).SerializeToString())
+    assert "not a readable ONNX model: the file holds no graph" in run("info", path).stderr
+
+
+def test_a_message_names_no_message_type_of_ours(tmp_path):
+    (path := tmp_path / "m.onnx").write_bytes(MODEL.read_bytes()[:5000])
+    assert "opshift.outline" not in run("info", path).stderr

@@ -126,8 +126,29 @@ def test_the_command_prints_the_schema_that_is_shipped():
         assert json.loads(done.stdout) == json.loads(shipped)
 
 
-def test_the_page_is_made_from_the_schema():
-    assert docs.JSON.read_text(encoding="utf-8") == docs.json_page()
+def test_the_page_names_every_outcome():
+    page = docs.json_page()
+    kinds = [name for name, one in SCHEMA["$defs"].items() if "title" in one]
+    assert kinds
+    assert all(f"\n## {name}\n" in page for name in kinds)
+
+
+@pytest.mark.parametrize("command", ["info", "check", "lowest", "targets"])
+def test_json_is_the_short_form_of_every_command(command, tmp_path):
+    onnx.save(parser.parse_model(SOFTMAX), tmp_path / "m.onnx")
+    words = [command, str(tmp_path / "m.onnx")]
+    short, long = (
+        CliRunner().invoke(main, [*words, *form]).stdout
+        for form in (["--json"], ["--output-format", "json"])
+    )
+    assert short == long
+    assert json.loads(short)
+
+
+@pytest.mark.parametrize("words", [["info", "--json"], ["nothing", "--json"], ["--json"]])
+def test_json_also_for_a_command_line_that_cannot_be_read(words):
+    told = json.loads(CliRunner().invoke(main, words).stdout)
+    assert (told["kind"], told["code"]) == ("error", "BAD_USAGE")
 
 
 def test_every_field_is_explained():

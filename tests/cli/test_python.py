@@ -15,7 +15,7 @@ import pytest
 from onnx import ModelProto, parser
 
 SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
-ROOT = Path(opshift.__file__).parents[2]
+SOURCES = Path(opshift.__file__).parents[1]
 
 
 def softmax():
@@ -105,7 +105,7 @@ def test_what_comes_in_comes_out(monkeypatch):
         {"unknown_domains": None}, {"check": []}, {"assume": 3}, {"domains": 3}, {"assume": None},
         {"domains": [3]}, {"prune_imports": "no"}, {"allow_approximate": "no"}, {"stamp": 1},
         {"unknown_domains": "drop"}, {"target": "13"}, {"target": 0}, {"target": 99},
-        {"target": "nothing==1"}, {"target": {"acme": 1}}, {"target": {"": "13"}},
+        {"target": "nothing==1"}, {"target": {"acme": 1}}, {"target": {3: 3}}, {"target": {"": "13"}},
         {"minimal": True},
     ],
 )  # fmt: skip
@@ -151,7 +151,7 @@ def test_a_users_file_is_typed(tmp_path):
         "opshift.conver_version('m.onnx', 13)  # expected to fail\n"
         "f: int = opshift.torch.export(1, (), 'm.onnx', target=13)  # expected to fail\n"
     )
-    config = f"[mypy]\nstrict = True\nmypy_path = {ROOT / 'converter'}\nfollow_imports = silent\n"
+    config = f"[mypy]\nstrict = True\nmypy_path = {SOURCES}\nfollow_imports = silent\n"
     (tmp_path / "mypy.ini").write_text(config)
     words = ["--config-file", str(tmp_path / "mypy.ini"), str(tmp_path / "user.py")]
     told = api.run([*words, "--cache-dir", str(tmp_path / "cache")])[0].splitlines()
@@ -167,3 +167,17 @@ def test_the_numbers_are_those_of_the_model():
         for model in (softmax(), opshift.convert(softmax(), 13).model)
     )
     np.testing.assert_array_equal(before, after)
+
+
+def test_the_name_of_a_runtime_is_a_text():
+    with pytest.raises(TypeError, match="the name of a runtime is a text, not int"):
+        opshift.targets(3)
+
+
+@pytest.mark.parametrize("name", ["convert", "convert_version", "plan", "lowest_versions"])
+def test_a_signature_is_readable(name):
+    import inspect
+
+    shown = str(inspect.signature(getattr(opshift, name)))
+    assert "ir_version" in shown or name == "lowest_versions"
+    assert "ForwardRef" not in shown

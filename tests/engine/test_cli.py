@@ -83,7 +83,15 @@ def test_a_refusal_is_on_stderr_and_its_json_on_stdout(tmp_path):
         (["--in-place", "--to", "99"], "no known release of onnx has it); give "),
         (["--in-place", "--to", "13", "--ir", "99"], "ir_version is 99; give"),
         (["--in-place", "--to", "onnxruntime==1.10"], "--for takes the name of a runtime"),
-        (["--json"], "write --output-format json after the name of the command"),
+        (["--format"], "write --output-format json after the name of the command"),
+        (
+            ["--assume", "no-zero-dim"],
+            "--assume: 'no-zero-dim' is not 'no-zero-dims'; did you mean",
+        ),
+        (
+            ["--checks", "ful"],
+            "--checks: 'ful' is not one of 'default', 'full', 'none'; did you mean full",
+        ),
         (["-o", "nowhere/x.onnx", "--to", "14"], "there is no folder nowhere; create it"),
     ],
 )

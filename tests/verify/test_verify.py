@@ -11,7 +11,7 @@ import onnx.parser
 import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
-from opshift import InvalidModel, MissingExtra, convert_version
+from opshift import BadTarget, InvalidModel, MissingExtra, convert_version
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 from opshift.verify import (
@@ -254,3 +254,38 @@ def test_a_float_that_is_computed_in_half_precision_has_its_rounding(computed_in
 def test_the_coarsest_type_on_the_way_is_known(text, coarse):
     found = precision.Precision(model(text)).of("y")
     assert found == (coarse or "float32")
+
+
+@pytest.mark.parametrize(
+    ("option", "sentence"),
+    [
+        ({"engine": "tvm"}, "the engine is auto, onnxruntime or opshift, not 'tvm'"),
+        ({"rtol": -1.0}, "rtol is -1.0; give 0 or a larger number"),
+        ({"ulp": -1}, "ulp is -1; give 0 or a larger number"),
+        ({"runtime": "/nowhere/python"}, "there is no program '/nowhere/python'"),
+    ],
+)
+def test_an_option_with_which_nothing_can_be_compared(option, sentence, tmp_path):
+    made = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13)
+    with pytest.raises(BadTarget, match=sentence):
+        verify(made, made, **option)
+
+
+@pytest.mark.parametrize("bad", [None, 3, b"m.onnx"])
+def test_what_is_no_model_is_a_type_error(bad):
+    with pytest.raises(TypeError, match="model is a ModelProto or a path"):
+        verify(bad, bad)
+
+
+def test_inputs_that_do_not_fit_are_not_called_a_fault_of_the_model(tmp_path):
+    made = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13)
+    onnx.save(made, path := tmp_path / "m.onnx")
+    np.savez(tmp_path / "data.npz", z=np.zeros(2, np.float32))
+    for name, sentence in (("data.npz", "nothing is given for 'x'"), ("none.npz", "No such file")):
+        words = ["verify", str(path), str(path), "--inputs", str(tmp_path / name)]
+        done = CliRunner().invoke(main, words)
+        assert done.exit_code == 2
+        assert sentence in done.stderr
+        assert "opshift check" not in done.stderr
+    done = CliRunner().invoke(main, ["verify", str(path), str(path), "--runtime", "/nowhere/py"])
+    assert (done.exit_code, "there is no program" in done.stderr) == (2, True)

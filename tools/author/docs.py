@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Generates the reference from the adapters, the codes and the command, and builds the site.
 
-    python -m tools.author docs                write docs/reference/generated/ and json.md
+    python -m tools.author docs                write docs/reference/generated/
     python -m tools.author docs --site DIR     and build the site into DIR (it needs opshift[docs])
 
 The generated pages are not committed. The tests compare what they show with the adapters.
@@ -29,15 +29,13 @@ from opshift.opsets import schemas
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GENERATED = DOCS / "reference" / "generated"
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.preview")
-JSON = DOCS / "reference" / "json.md"
 JSON_HEAD = """# JSON
 
-`--output-format json` (or `jsonl`, one line) prints every outcome as one JSON object, errors
-included. Python's `.to_json()` gives the same objects. `opshift schema` prints the
-[JSON Schema](https://json-schema.org) of all of them. Every object has `schema_version` and
-`kind`. Within a version, fields are only added: a reader must ignore fields that it does not know.
-
-`python -m tools.author docs` writes this page from the schema.
+`--json` prints every outcome as one JSON object, errors included. It is the short form of
+`--output-format json`; with `jsonl`, each object is one line. Python's `.to_json()` gives the same
+objects. `opshift schema` prints the [JSON Schema](https://json-schema.org) of all of them. Every
+object has `schema_version` and `kind`. Within a version, fields are only added: a reader must
+ignore fields that it does not know.
 """
 _SCHEMA = json.loads(pkgutil.get_data("opshift", "outcomes.schema.json") or b"")
 _WORDS = {"string": "text", "array": "list"}
@@ -284,6 +282,7 @@ def pages() -> dict[str, str]:
         "codes/index.md": code_index(),
         "coverage.md": coverage(),
         "command.md": command_page(),
+        "json.md": json_page(),
     }
 
 
@@ -307,7 +306,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--site", type=Path, metavar="DIR", help="build the site into this folder")
     args = parser.parse_args(argv)
     write(GENERATED)
-    JSON.write_text(json_page(), encoding="utf-8")
     if args.site is None:
         return 0
     words = ["-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(args.site)]

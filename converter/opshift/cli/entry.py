@@ -10,7 +10,7 @@ import os
 import pkgutil
 import sys
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -20,7 +20,10 @@ from opshift.cli.options import GroupedCommand, WholeWords, files_beside
 from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
 from opshift.text import suggestion
 
-OTHER_NAMES = {"--json": "--output-format json", "--format": "--output-format json"}
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+OTHER_NAMES = {"--json": "--json", "--format": "--output-format json"}
 DEFAULT = "info"  # `opshift MODEL` is `opshift info MODEL`
 COLLECT = 50_000  # imports make so many objects, and a short command frees none of them
 
@@ -53,6 +56,13 @@ class Commands(click.Group):
             ctx.fail(f"{word!r} is neither a command nor a file{near}")
         ctx.default_map = {word: settings.defaults(self.get_command(ctx, word), word)}
         return super().resolve_command(ctx, args)
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
+        """Completes a command, or else the path of a model."""
+        from click.shell_completion import CompletionItem
+
+        found = super().shell_complete(ctx, incomplete)
+        return found or [CompletionItem(incomplete, type="file")]
 
     def main(
         self, args: Sequence[str] | None = None, prog_name: str | None = None,
@@ -96,7 +106,19 @@ def _sentence(error: click.ClickException) -> str:
         kind = "argument" if isinstance(error.param, click.Argument) else "option"
         name = error.param.make_metavar(error.ctx) if kind == "argument" else error.param.opts[0]
         return f"{_called(error.ctx)} needs the {kind} {name}"
+    if isinstance(error, click.BadParameter) and error.param is not None and error.ctx:
+        return _bad_value(error, error.param, error.ctx)
     return error.format_message()
+
+
+def _bad_value(error: click.BadParameter, param: click.Parameter, ctx: click.Context) -> str:
+    """A value that an option or an argument does not take, with a value of a similar name."""
+    argument = isinstance(param, click.Argument)
+    name = param.make_metavar(ctx) if argument else max(param.opts, key=len)
+    kind = param.type
+    word = error.message.partition("'")[2].partition("'")[0]
+    known = [str(one) for one in kind.choices] if isinstance(kind, click.Choice) else []
+    return f"{name}: {error.message.rstrip('.')}{suggestion(word, known)}"
 
 
 def _called(ctx: click.Context) -> str:
@@ -110,7 +132,7 @@ def _output(words: list[str]) -> Output:
     forms = ("jsonl", "json")
     wanted = (form for form in forms if f"--output-format {form}" in text or
               f"--output-format={form}" in text)  # fmt: skip
-    return Output(next(wanted, "text"), 0, "auto", False)
+    return Output(next(wanted, "json" if "--json" in words else "text"), 0, "auto", False)
 
 
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}

@@ -143,6 +143,7 @@ def common(function: _Command) -> _Command:
         show_default=True,
         help="The form of the output: text for people, json or jsonl (one line) for programs.",
     )  # fmt: skip
+    @click.option("--json", "as_json", is_flag=True, help="The short form of --output-format json.")
     @click.option(
         "-q", "--quiet", count=True,
         help="Print nothing but the first sentence of a refusal or an error.",
@@ -158,9 +159,11 @@ def common(function: _Command) -> _Command:
     @click.option("--no-progress", is_flag=True, help="Do not show the progress on stderr.")
     @functools.wraps(function)
     def wrapped(
-        output_format: str, quiet: int, verbose: int, color: str, no_progress: bool, **rest: Any
-    ) -> None:
-        output = Output(output_format, verbose - quiet, color, not no_progress)
+        output_format: str, as_json: bool, quiet: int, verbose: int, color: str,
+        no_progress: bool, **rest: Any,
+    ) -> None:  # fmt: skip
+        form = "json" if as_json else output_format
+        output = Output(form, verbose - quiet, color, not no_progress)
         sys.exit(guarded(output, lambda: function(output, **rest)))
 
     return wrapped  # type: ignore[return-value]
@@ -203,17 +206,6 @@ def reports(function: _Command) -> _Command:
         help="Also write a page that shows what changed and what runs the model.",
     )(function)  # fmt: skip
     return found
-
-
-def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
-    """Completes the names of runtimes, and the releases of a named one."""
-    from opshift.opsets import targets
-
-    name, sign, _ = word.partition("==")
-    rows = targets.rows(name) if sign and name in targets.names() else []
-    ends = [f"{name}=={one.strip().rpartition('..')[2] or one.strip().rpartition('..')[0]}"
-            for row in rows for one in row.versions.split(",")]  # fmt: skip
-    return [one for one in ends or targets.names() if one.startswith(word.lower())]
 
 
 def give_documents(paths: Sequence[str]) -> dict[str, int]:
@@ -309,7 +301,7 @@ def known_operator(domain: str, op: str, operators: Sequence[str]) -> None:
 
 
 def refused_as_dict(refused: Refused) -> dict[str, Any]:
-    """A refusal in the documented JSON form, `docs/reference/json.md`."""
+    """A refusal in the JSON form that `opshift schema` describes."""
     from opshift.report import SCHEMA_VERSION
 
     return {

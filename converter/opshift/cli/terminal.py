@@ -147,7 +147,7 @@ class Output:
 
 
 def error_as_dict(name: str, message: str, cure: str, exit_code: int) -> dict[str, Any]:
-    """An error in the documented JSON form, `docs/reference/json.md`."""
+    """An error in the JSON form that `opshift schema` describes."""
     return {
         "schema_version": 1, "kind": "error", "code": name, "message": message, "cure": cure,
         "exit_code": exit_code,

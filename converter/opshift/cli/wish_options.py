@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from opshift.assumptions import NAMES
-from opshift.cli.options import complete_runtimes, read_ir, read_target
+from opshift.cli.complete import complete_ir, complete_runtimes, complete_versions
+from opshift.cli.options import read_ir, read_target
 from opshift.wishes import help_of
 
 if TYPE_CHECKING:
@@ -24,6 +25,7 @@ TARGET = (
         "words",
         multiple=True,
         metavar="N|latest|DOMAIN=N",
+        shell_complete=complete_versions,
         help="Convert to this opset, or DOMAIN to this version. May be given for several domains.",
     ),
     click.option(
@@ -34,9 +36,20 @@ TARGET = (
         help="Convert for this runtime: not above the versions that it reads, and without operators"
         " that it lacks. `opshift targets` lists the runtimes.",
     ),
-    click.option("--at-least", multiple=True, metavar="N|DOMAIN=N", help=help_of("at_least")),
     click.option(
-        "--ir", default="auto", metavar="auto|keep|N", show_default=True, help=help_of("ir_version")
+        "--at-least",
+        multiple=True,
+        metavar="N|DOMAIN=N",
+        shell_complete=complete_versions,
+        help=help_of("at_least"),
+    ),
+    click.option(
+        "--ir",
+        default="auto",
+        metavar="auto|keep|N",
+        show_default=True,
+        shell_complete=complete_ir,
+        help=help_of("ir_version"),
     ),
     click.option("--minimal", is_flag=True, help=help_of("minimal")),
 )

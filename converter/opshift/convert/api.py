@@ -96,7 +96,7 @@ def convert_version(
 
     Raises
     ------
-    Refused, InvalidModel, BadTarget, TypeError
+    Refused, InvalidModel, BadTarget, TypeError, OSError
         As `opshift.convert`.
 
     Examples
@@ -166,6 +166,8 @@ def convert_with_report(
         The target or the value of an option is not valid.
     TypeError
         The model is of none of these types, or both names of the target are given.
+    OSError
+        The file cannot be read.
 
     Examples
     --------

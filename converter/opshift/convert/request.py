@@ -178,6 +178,7 @@ def takes_wishes(function: _Function) -> _Function:
     defaults = {one.name: one.default for one in dataclasses.fields(Request)}
     for name, kind in Wishes.__annotations__.items():
         default = defaults.get(name)
+        kind = getattr(kind, "__forward_arg__", kind)  # the text, as in the rest of the signature
         shown.append(
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind

@@ -131,6 +131,9 @@ def read_target(
 ) -> int | Mapping[str, int] | Wanted:
     """The target that a caller gives, as versions or as a Wanted; {} if nothing is given."""
     floors = {"": at_least} if isinstance(at_least, int) else dict(at_least or {})
+    for domain in target if isinstance(target, Mapping) else ():
+        if not isinstance(domain, str):
+            raise BadTarget(f"a domain of the target is a text such as 'ai.onnx', not {domain!r}")
     if isinstance(target, str):
         if target.isdecimal():
             raise BadTarget(f"the target of ai.onnx is a whole number, not {target!r}")

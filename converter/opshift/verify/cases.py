@@ -40,7 +40,7 @@ def given(model: ModelProto, inputs: Inputs) -> list[InputSet]:
     ]
     for case in cases:
         if told := _misfit(model, types, case.values):
-            raise InvalidModel(f"inputs {case.label!r}: {told}")
+            raise _unfit(f"inputs {case.label!r}: {told}")
     return cases
 
 
@@ -54,9 +54,7 @@ def _read(model: ModelProto, inputs: Inputs) -> Iterable[InputSet]:
         with np.load(path, allow_pickle=False) as archive:
             return [InputSet(path.name, {name: archive[name] for name in archive.files})]
     except (ValueError, AttributeError, EOFError) as error:
-        raise InvalidModel(
-            f"{os.fspath(path)!r} is not an .npz of plain arrays: {error}"
-        ) from error
+        raise _unfit(f"{os.fspath(path)!r} is not an .npz of plain arrays") from error
 
 
 def _typed(value: Any, declared: TypeProto | None) -> Any:
@@ -98,7 +96,7 @@ def _folders(model: ModelProto, path: Path) -> Iterator[InputSet]:
             found = True
             yield InputSet(folder.name, _values(model, files))
     if not found:
-        raise InvalidModel(f"{os.fspath(path)!r} holds no input_0.pb, nor does a folder in it")
+        raise _unfit(f"{os.fspath(path)!r} holds no input_0.pb, nor does a folder in it")
 
 
 def _number(path: Path) -> int:
@@ -112,14 +110,12 @@ def _values(model: ModelProto, files: list[Path]) -> dict[str, Any]:
     for file in files:
         number = _number(file)
         if number >= len(infos):
-            raise InvalidModel(f"{file.name} is one input more than the model has")
+            raise _unfit(f"{file.name} is one input more than the model has")
         info = infos[number]
         try:
             values[info.name] = _parsed(file.read_bytes(), info.type)
         except Exception as error:
-            raise InvalidModel(
-                f"{os.fspath(file)!r} is no value for {info.name!r}: {error}"
-            ) from error
+            raise _unfit(f"{os.fspath(file)!r} is no value for {info.name!r}: {error}") from error
     return values
 
 
@@ -163,3 +159,8 @@ def _proto(value: Any, declared: TypeProto) -> Message:
         case "map_type":
             return onnx.numpy_helper.from_dict(value)
     return from_array(value)
+
+
+def _unfit(message: str) -> InvalidModel:
+    """The error for inputs that do not fit a model."""
+    return InvalidModel(message, "BAD_INPUTS")

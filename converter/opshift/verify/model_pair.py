@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -13,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from opshift.errors import MissingExtra
+from opshift.errors import BadTarget, MissingExtra
 from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.text import counted
@@ -99,12 +100,16 @@ def verify(
 
     Raises
     ------
-    ValueError
-        The engine does not exist, or the inputs do not fit the models.
+    BadTarget
+        An option has no such value, or there is no such Python interpreter.
     InvalidModel
-        A file is not an ONNX model.
+        A file is not an ONNX model, or the inputs do not fit the models.
     MissingExtra
         A package that is asked for is not installed.
+    TypeError
+        A model is neither a ModelProto nor a path.
+    OSError
+        A file cannot be read.
 
     Examples
     --------
@@ -112,8 +117,7 @@ def verify(
     >>> verify("model.onnx", "model.onnx", engine="opshift").equal
     True
     """
-    if engine not in ("auto", *engine_choice.ENGINES):
-        raise ValueError(f"the engine is auto, onnxruntime or opshift, not {engine!r}")
+    _check_options(engine, rtol, atol, ulp, runtime)
     if engine == engine_choice.RUNTIME and extra.is_missing():
         raise MissingExtra(f"{extra.MISSING}, or choose the engine opshift")
     with tempfile.TemporaryDirectory(prefix="opshift-") as name:
@@ -132,6 +136,22 @@ def verify(
         from opshift.verify.one_step import OneStep
 
         return OneStep(pair, folder, found).run()
+
+
+def _check_options(
+    engine: str, rtol: float | None, atol: float | None, ulp: int | None, runtime: str
+) -> None:
+    """Refuses values with which nothing can be run or compared."""
+    if engine not in ("auto", *engine_choice.ENGINES):
+        raise BadTarget(f"the engine is auto, onnxruntime or opshift, not {engine!r}")
+    for name, value in (("rtol", rtol), ("atol", atol), ("ulp", ulp)):
+        if value is not None and value < 0:
+            raise BadTarget(f"{name} is {value}; give 0 or a larger number")
+    if runtime and shutil.which(runtime) is None:
+        raise BadTarget(
+            f"there is no program {runtime!r}; give the path of a Python interpreter that has"
+            " onnxruntime"
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from typing import TypeAlias
 
 from opshift.errors import InvalidModel
 from opshift.model import weights
-from opshift.model.bytes.source import Opened
+from opshift.model.bytes import source
 from opshift.protos import ModelProto
 from opshift.protos.whole import onnx
 from opshift.records import dataclass
@@ -32,7 +32,7 @@ def opened(model: Model, folder: Path, name: str) -> Subject:
         path = folder / f"{name}.onnx"
         save(model, path)
         return Subject(name, path, model)
-    file = Opened(os.fspath(model))
+    file = source.opened(model)
     weights.carve_file(file)  # says what is wrong with the file, if the file is
     given = Path(file.at_path(str(folder), f"{name}.onnx"))
     try:

@@ -85,7 +85,7 @@ class Verification(Paged):
         return any(row.outcome == DIFFERENT for row in self.rows)
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         raw = dataclasses.asdict(self)
         return {
             "schema_version": SCHEMA_VERSION, "kind": "verification",

@@ -85,7 +85,7 @@ class Outcome:
         return Outcome, _values(self)  # half the time of what a dataclass does
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         raw = dict(zip(_NAMES, _values(self), strict=True))
         return {**raw, "blockers": [dataclasses.asdict(one) for one in self.blockers]}
 

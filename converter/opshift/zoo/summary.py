@@ -54,7 +54,7 @@ class Summary(Shown):
         return sum(count for fate, count in self.fates.items() if fate.failed)
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         reasons = [
             {
                 "fate": fate.value, "why": why, "count": count,

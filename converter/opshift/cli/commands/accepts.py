@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
+from opshift.cli.complete import complete_runtimes
 from opshift.cli.options import common, guarded
 from opshift.cli.terminal import DONE, REFUSED, Output
 from opshift.opsets.described import SUFFIX
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     "opshift accepts models/*.onnx --opset 15 --ir 8 --model-version 1.2",
 )
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
-@click.option("--for", "runtime", metavar="NAME==VERSION", shell_complete=options.complete_runtimes,
+@click.option("--for", "runtime", metavar="NAME==VERSION", shell_complete=complete_runtimes,
               help="Ask for this runtime. `opshift targets` lists the runtimes.")  # fmt: skip
 @click.option(
     "--opset",
@@ -45,7 +46,7 @@ def command(
     ir: int | None,
     model_version: str | None,
 ) -> int:
-    """Tell whether a consumer can use IN as it is, with every reason why not.
+    """Tell whether a runtime or another consumer can use IN as it is.
 
     The consumer is a runtime (--for), whose operators, types and forms opshift knows, or a program
     that reads certain versions (--opset, --ir, --model-version) by the rules of ONNX's versioning.

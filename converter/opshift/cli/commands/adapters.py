@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opshift.cli import options
+from opshift.cli.complete import complete_domains, complete_operators
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import DONE, Output
 from opshift.text import Line, Role
@@ -18,8 +19,13 @@ if TYPE_CHECKING:
 
 
 @options.command("opshift adapters Resize", "opshift adapters LabelEncoder --domain ai.onnx.ml")
-@click.argument("op", required=False)
-@click.option("--domain", default="", help="The domain of the operator. The default is ai.onnx.")
+@click.argument("op", required=False, shell_complete=complete_operators)
+@click.option(
+    "--domain",
+    default="",
+    shell_complete=complete_domains,
+    help="The domain of the operator. The default is ai.onnx.",
+)
 @documents
 @common
 def command(output: Output, op: str | None, domain: str) -> int:
@@ -75,7 +81,7 @@ def _place(adapter: Adapter) -> str:
 
 
 def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, Any]:
-    """What exists for operators in the documented JSON form, `docs/reference/json.md`."""
+    """What exists for operators in the JSON form that `opshift schema` describes."""
     from opshift.report import SCHEMA_VERSION
 
     listed = {

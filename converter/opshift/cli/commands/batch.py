@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
+from opshift.cli.complete import complete_runtimes
 from opshift.cli.options import common, documents, page, results_option
 from opshift.cli.terminal import DONE, INTERRUPTED, REFUSED, Output
 from opshift.cli.wish_options import wishes
@@ -97,6 +98,7 @@ EXTERNAL = ("copy", "inline", "one-file")
     "--runtimes",
     multiple=True,
     metavar="NAME[==VERSION]",
+    shell_complete=complete_runtimes,
     help="Count the models that this runtime, or every one (all), runs now and converted."
     " May be given several times.",
 )
@@ -115,7 +117,6 @@ EXTERNAL = ("copy", "inline", "one-file")
     help="Where weights go that are outside of the model file: into a copy of their file"
     " (copy), into the model (inline), or into one file (one-file).",
 )
-@click.option("--json", "as_json", is_flag=True, help="The short form of --output-format json.")
 @documents
 @common
 @wishes
@@ -138,7 +139,6 @@ def command(
     runtimes: tuple[str, ...],
     max_failures: int,
     external_data: str,
-    as_json: bool,
     request: Request,
 ) -> int:
     """Convert every model of SRC into the folder DST.
@@ -153,8 +153,6 @@ def command(
         raise click.UsageError(
             "no place for the results is given; give DST, or --dry-run to write nothing"
         )
-    if as_json:
-        output.form = "json"
     with _engine(kind, cluster, workers, timeout, memory) as engine, _stops_cleanly(engine):
         seen = progress.live(engine.crew) if output.progress else progress.plain()
         with seen if output.verbosity >= 0 else progress.silent() as heard:

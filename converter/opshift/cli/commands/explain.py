@@ -9,17 +9,14 @@ import click
 
 from opshift import codes
 from opshift.cli import options
+from opshift.cli.complete import complete_codes
 from opshift.cli.options import common
 from opshift.cli.terminal import DONE, Output
 from opshift.text import Line, Role, suggestion
 
 
-def _complete(ctx: click.Context, param: click.Parameter, incomplete: str) -> list[str]:
-    return [name for name in codes.names() if name.startswith(incomplete.upper())]
-
-
 @options.command("opshift explain NEEDS_SHAPE", "opshift explain")
-@click.argument("code", required=False, shell_complete=_complete)
+@click.argument("code", required=False, shell_complete=complete_codes)
 @common
 def command(output: Output, code: str | None) -> int:
     """Explain the code of a message and what to do.

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opshift.cli import options
+from opshift.cli.complete import complete_domains, complete_operators
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import DONE, Output
 from opshift.text import Line, size, suggestion, table
@@ -28,8 +29,13 @@ BUILD = "build"
     "opshift ops --export ai.onnx 13 -o ai.onnx-13.onnxopset",
     "opshift ops build --domain com.acme -o acme_package/opset_changelog.bin",
 )
-@click.argument("op", required=False)
-@click.option("--domain", default="", help="The domain of the operators. The default is ai.onnx.")
+@click.argument("op", required=False, shell_complete=complete_operators)
+@click.option(
+    "--domain",
+    default="",
+    shell_complete=complete_domains,
+    help="The domain of the operators. The default is ai.onnx.",
+)
 @click.option("--since", type=click.IntRange(min=0), help="Show what changed after this version.")
 @click.option(
     "--diff", "to", type=click.IntRange(min=1), help="Show what changed up to this version."

@@ -8,6 +8,7 @@ import os
 import click
 
 from opshift.cli import options
+from opshift.cli.complete import complete_models_and_runtimes
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import DONE, Output
 
@@ -15,17 +16,20 @@ from opshift.cli.terminal import DONE, Output
 @options.command(
     "opshift targets", "opshift targets onnxruntime==1.10", "opshift targets model.onnx"
 )
-@click.argument("words", required=False, nargs=-1, metavar="[MODEL] [NAME[==VERSION]]...")
-@click.option("--json", "as_json", is_flag=True, help="The short form of --output-format json.")
+@click.argument(
+    "words",
+    required=False,
+    nargs=-1,
+    metavar="[MODEL] [NAME[==VERSION]]...",
+    shell_complete=complete_models_and_runtimes,
+)
 @documents
 @common
-def command(output: Output, words: tuple[str, ...], as_json: bool) -> int:
+def command(output: Output, words: tuple[str, ...]) -> int:
     """List the runtimes that --for knows.
 
     With MODEL, show which of them run the model as it is and after a conversion.
     """
-    if as_json:
-        output.form = "json"
     if words and _is_path(words[0]):
         return _survey(output, words[0], words[1:])
     return _list(output, words)

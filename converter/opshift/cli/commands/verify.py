@@ -26,7 +26,7 @@ ENGINES = ("auto", "onnxruntime", "opshift")
 @click.argument("b", metavar="B", type=click.Path(dir_okay=False))
 @click.option(
     "--inputs",
-    type=click.Path(exists=True),
+    type=click.Path(),
     help="Run the models on these inputs: an .npz file, or a folder of test data. Without it,"
     " inputs are generated.",
 )
@@ -47,10 +47,12 @@ ENGINES = ("auto", "onnxruntime", "opshift")
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The seed of generated inputs."
 )
-@click.option("--rtol", type=float, help="The allowed relative difference of floats.")
-@click.option("--atol", type=float, help="The allowed absolute difference of floats.")
+@click.option("--rtol", type=click.FloatRange(0), help="The allowed relative difference of floats.")
+@click.option("--atol", type=click.FloatRange(0), help="The allowed absolute difference of floats.")
 @click.option(
-    "--ulp", type=int, help="The allowed difference of floats in units in the last place."
+    "--ulp",
+    type=click.IntRange(0),
+    help="The allowed difference of floats in units in the last place.",
 )
 @click.option(
     "--reduce",
@@ -58,10 +60,18 @@ ENGINES = ("auto", "onnxruntime", "opshift")
     help="Save the smallest part of the models that differs into this folder.",
 )
 @click.option(
-    "--seconds", type=float, default=300, show_default=True, help="The time limit for each run."
+    "--seconds",
+    type=click.FloatRange(0, min_open=True),
+    default=300,
+    show_default=True,
+    help="The time limit for each run.",
 )
 @click.option(
-    "--megabytes", type=int, default=8192, show_default=True, help="The memory limit for each run."
+    "--megabytes",
+    type=click.IntRange(1),
+    default=8192,
+    show_default=True,
+    help="The memory limit for each run.",
 )
 @reports
 @documents

@@ -118,7 +118,7 @@ class Findings(Shown):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         found = [finding.as_dict() for finding in self.found]
         return {"schema_version": SCHEMA_VERSION, "kind": "check", "findings": found}
 

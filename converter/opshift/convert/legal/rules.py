@@ -128,6 +128,10 @@ def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
     ------
     InvalidModel
         The file is not an ONNX model.
+    TypeError
+        The model is neither a ModelProto nor a path.
+    OSError
+        The file cannot be read.
 
     Examples
     --------

@@ -46,7 +46,7 @@ class Acceptance(Shown):
         return not self.reasons
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         own = {"schema_version": SCHEMA_VERSION, "kind": "accepts", "accepted": self.accepted}
         return {**own, **dataclasses.asdict(self)}
 
@@ -90,7 +90,7 @@ class RuntimeSurvey(Shown):
     fits: tuple[Fit, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         own = {"schema_version": SCHEMA_VERSION, "kind": "survey"}
         return {**own, **dataclasses.asdict(self)}
 
@@ -121,7 +121,7 @@ def accepts(model: Source, target: str) -> Acceptance:
 
     Raises
     ------
-    InvalidModel, BadTarget
+    InvalidModel, BadTarget, TypeError, OSError
         As `opshift.convert_version`.
 
     Examples

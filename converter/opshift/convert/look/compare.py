@@ -109,7 +109,7 @@ class Diff(Shown):
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         changes = [{"level": c.level.name, "reason": c.reason} for c in self.changes]
         return {
             "schema_version": SCHEMA_VERSION, "kind": "diff", "level": self.level.name,
@@ -172,6 +172,10 @@ def diff(first: Model, second: Model) -> Diff:
     ------
     InvalidModel
         A file is not an ONNX model.
+    TypeError
+        A model is neither a ModelProto nor a path.
+    OSError
+        A file cannot be read.
 
     Examples
     --------

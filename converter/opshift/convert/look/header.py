@@ -54,6 +54,8 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
         data = skeleton(file)
         listing = outline.Listing.FromString(data)
         roots = list(roots_of(listing))
+        if not roots[0].imports:
+            return None  # the engine knows what the IR version implies
         wanted = _goal(target, roots)
         if not _ir_fits(data, listing.ir_version, target, wanted or {}):
             return None
@@ -132,8 +134,8 @@ def _unchanged(root: _Root, wanted: Mapping[str, int]) -> bool:
 
 def roots_of(listing: outline.Listing) -> Iterator[_Root]:
     """The model first, then its functions."""
-    if not listing.HasField("graph") or not listing.opset_import:
-        raise wire.Malformed("it is no model")
+    if not listing.HasField("graph"):
+        raise wire.Malformed("the file holds no graph")
     functions = {
         (normal(one.domain.decode()), one.name.decode(), one.overload.decode())
         for one in listing.functions

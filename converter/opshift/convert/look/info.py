@@ -19,7 +19,7 @@ from opshift.errors import InvalidModel
 from opshift.model.bytes import foreign, wire
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes.outline import skeleton
-from opshift.model.bytes.source import Opened
+from opshift.model.bytes.source import Opened, is_text
 from opshift.opsets import changelog, targets
 from opshift.opsets.elements import T
 from opshift.records import dataclass
@@ -55,7 +55,7 @@ class Info(Shown):
     runtimes: tuple[str, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         from opshift.report import SCHEMA_VERSION
 
         return {"schema_version": SCHEMA_VERSION, "kind": "info", **dataclasses.asdict(self)}
@@ -66,7 +66,8 @@ class Info(Shown):
     def lines(self) -> Iterator[Line]:
         """Versions first, then the signature, the content, and where the model can go."""
         versions = show_versions({**self.imports, "IR": self.ir_version})
-        yield Line(f"{self.path}: {versions}", Role.GOOD)
+        without = "" if self.imports else ", and no opset is imported"
+        yield Line(f"{self.path}: {versions}{without}", Role.GOOD)
         yield Line(f"  {size(self.size)}, written by {self.producer or 'an unnamed producer'}")
         yield from (Line(f"  input   {text}") for text in self.inputs)
         yield from (Line(f"  output  {text}") for text in self.outputs)
@@ -95,7 +96,8 @@ def _ranges(found: Mapping[str, tuple[int, int]]) -> str:
 
 def info(path: str | os.PathLike[str]) -> Info:
     """The facts about a model file: versions, signature, nodes, weights, reachable versions."""
-    file = Opened(os.fspath(path))
+    given = Opened(os.fspath(path))
+    file = _binary(given)
     try:
         listing = outline.Listing.FromString(skeleton(file))
         roots = list(header.roots_of(listing))
@@ -107,20 +109,29 @@ def info(path: str | os.PathLike[str]) -> Info:
         names = (_PRODUCER, _PRODUCER_VERSION)
         texts = (_text(file.view, one) for name in names for one in top.get(name, ())[-1:])
         return Info(
-            file.path, len(file.view), listing.ir_version, " ".join(filter(None, texts)), imports,
+            file.path, len(given.view), listing.ir_version, " ".join(filter(None, texts)), imports,
             tuple(_value(file.view, one) for one in graph.get(_INPUT, ())),
             tuple(_value(file.view, one) for one in graph.get(_OUTPUT, ())),
             sum(operators.values()), {qualified(*key): n for key, n in operators.items()},
             len(listing.functions), len(graph.get(_INITIALIZER, ())),
             sum(stop - begin for begin, stop, _ in graph.get(_INITIALIZER, ())),
             dict(_spans(operators, imports)), dict(_reach(operators, imports)),
-            _loading(imports, listing.ir_version),
+            _loading(imports, listing.ir_version) if imports else (),
         )  # fmt: skip
     except (wire.Malformed, DecodeError, UnicodeDecodeError, ValueError, IndexError) as error:
         if isinstance(error, InvalidModel):
             raise
         head = bytes(file.view[: foreign.HEAD])
         raise foreign.unreadable(file.path, head, error) from None
+
+
+def _binary(file: Opened) -> Opened:
+    """The file, or its model in binary form; only a text form needs onnx for this."""
+    if not is_text(file.path):
+        return file
+    from opshift.model.weights import forms
+
+    return forms.binary(file)
 
 
 _Field = tuple[int, int, int]  # where the body starts and ends, and the value of a number

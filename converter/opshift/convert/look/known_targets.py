@@ -36,7 +36,7 @@ class Targets(Shown):
     rows: tuple[Ceiling, ...]
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         found = [dataclasses.asdict(row) for row in self.rows]
         return {"schema_version": SCHEMA_VERSION, "kind": "targets", "targets": found}
 
@@ -44,12 +44,17 @@ class Targets(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """The number of releases, then a row for each."""
+        """The number of releases, then a row for each; what a row lacks if it is alone."""
         names = {row.name for row in self.rows}
         releases = counted(len(self.rows), "row")
         yield Line(f"{releases} of {counted(len(names), 'runtime')}.", Role.GOOD)
         header = ("target", "versions", "ai.onnx", "ai.onnx.ml", "IR", "lacks", "date", "from")
-        yield from shown_table(header, map(_cells, self.rows))
+        head, *lines = shown_table(header, map(_cells, self.rows))
+        yield head
+        for row, line in zip(self.rows, lines, strict=True):
+            yield line
+            if lacks := _lacks(row):
+                yield Line(f"  lacks: {', '.join(lacks)}", more=len(self.rows) > 1)
 
 
 def targets(*names: str) -> Targets:
@@ -69,6 +74,8 @@ def targets(*names: str) -> Targets:
     ------
     BadTarget
         A name is unknown; the message has a suggestion.
+    TypeError
+        A name is not a text.
 
     Examples
     --------
@@ -76,15 +83,21 @@ def targets(*names: str) -> Targets:
     >>> opshift.targets("onnxruntime==1.10").rows[0].imports[""]
     15
     """
+    for name in names:
+        if not isinstance(name, str):
+            raise TypeError(f"the name of a runtime is a text, not {type(name).__name__}")
     return Targets(tuple(row for name in names for row in rows(name)) if names else tuple(table()))
 
 
+def _lacks(row: Ceiling) -> list[str]:
+    """The operators, types and forms that a release lacks."""
+    return [*(one.shown for one in row.without), *row.types, *(form.says for form in row.forms)]
+
+
 def _cells(row: Ceiling) -> tuple[str, ...]:
-    lacks = [one.shown for one in row.without]
-    lacks += [*row.types, *(form.says for form in row.forms)]
     return (
         row.name, row.versions or "any", _range(row, ""), _range(row, versions.ML),
-        str(row.ir or "-"), ", ".join(lacks) or "-", row.date or "-",
+        str(row.ir or "-"), str(len(_lacks(row)) or "-"), row.date or "-",
         "; ".join(filter(None, (row.remark, row.same_as or row.source))),
     )  # fmt: skip
 

@@ -82,7 +82,7 @@ class Lowest(Shown):
         return next(reach for reach in self.domains if reach.domain == schemas.normal(domain))
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         raw = dataclasses.asdict(self)
         for reach, own in zip(raw["domains"], self.domains, strict=True):
             reach["below"] = [refusal.as_dict() for refusal in own.below]
@@ -146,7 +146,7 @@ def lowest_versions(
 
     Raises
     ------
-    InvalidModel, BadTarget
+    InvalidModel, BadTarget, TypeError, OSError
         As `opshift.convert_version`.
 
     Examples

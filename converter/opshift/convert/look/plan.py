@@ -121,7 +121,7 @@ class Plan(Paged):
         return not self.refusals
 
     def as_dict(self) -> dict[str, Any]:
-        """The documented JSON form, `docs/reference/json.md`."""
+        """The JSON form that `opshift schema` describes."""
         raw = dataclasses.asdict(self)
         raw["refusals"] = [refusal.as_dict() for refusal in self.refusals]
         return {"schema_version": SCHEMA_VERSION, "kind": "plan", "possible": self.possible, **raw}
@@ -262,7 +262,7 @@ def plan(
 
     Raises
     ------
-    InvalidModel, BadTarget
+    InvalidModel, BadTarget, TypeError, OSError
         As `opshift.convert_version`. A plan is not refused: it lists the refusals.
 
     Examples

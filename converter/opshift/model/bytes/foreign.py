@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from google.protobuf.message import DecodeError
+
 from opshift import codes
 from opshift.errors import InvalidModel
 
@@ -11,12 +13,23 @@ HEAD = 512  # bytes that are looked at
 _MARKS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"version https://git-lfs.github.com/spec", "GIT_LFS_POINTER"),
     (0, b"\x1f\x8b", "GZIP_FILE"),
+    (0, b"BZh", "COMPRESSED_FILE"),
+    (0, b"\xfd7zXZ\0", "COMPRESSED_FILE"),
+    (0, b"\x28\xb5\x2f\xfd", "COMPRESSED_FILE"),  # zstd
+    (0, b"7z\xbc\xaf\x27\x1c", "COMPRESSED_FILE"),
+    (0, b"GGUF", "GGUF_FILE"),
     (0, b"\x89HDF\r\n\x1a\n", "HDF5_FILE"),
     (4, b"TFL3", "TFLITE_FILE"),
     (4, b"ORTM", "ORT_FILE"),
     (257, b"ustar", "TAR_FILE"),
     (0, b"\x80\x02\x8a\x0a", "PYTORCH_FILE"),  # before 1.6: a pickled number
 )
+# Names of the first members of an archive.
+_IN_ZIP = (
+    ("PYTORCH_FILE", (b"/data.pkl", b"/byteorder", b"/version", b"archive_format",
+                      b"serialized_exported_program")),
+    ("KERAS_FILE", (b"metadata.json", b"model.weights.h5")),
+)  # fmt: skip
 
 
 def code_of(head: bytes) -> str | None:
@@ -25,11 +38,13 @@ def code_of(head: bytes) -> str | None:
         if head[start : start + len(mark)] == mark:
             return code
     if head.startswith(b"PK\x03\x04"):
-        inside = b"/data.pkl" in head or b"/byteorder" in head or b"/version" in head
-        return "PYTORCH_FILE" if inside else "ZIP_FILE"
+        kinds = (code for code, names in _IN_ZIP if any(name in head for name in names))
+        return next(kinds, "ZIP_FILE")
     if len(head) > 9 and head[8:10] == b'{"' and int.from_bytes(head[:8], "little") < 1 << 30:
         return "SAFETENSORS_FILE"
     text = head.lstrip(b"\xef\xbb\xbf \t\r\n").lower()
+    if text.startswith(b"<?xml") and b"<net" in text:
+        return "OPENVINO_FILE"
     return "HTML_PAGE" if text.startswith((b"<!doctype html", b"<html")) else None
 
 
@@ -56,4 +71,6 @@ def unreadable(path: str, head: bytes, reason: object) -> InvalidModel:
     """The error for an unreadable file: it names the kind of the file, or else the reason."""
     if (code := code_of(head) or unread_code_of(head)) is not None:
         return error(path, code)
+    if isinstance(reason, DecodeError):  # its words name our own message types
+        reason = "the bytes are not a serialized model"
     return InvalidModel(f"{path}: not a readable ONNX model: {reason}", "UNREADABLE_MODEL")

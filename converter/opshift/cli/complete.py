@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words that the completion of a shell offers for the arguments and options of commands."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+import click
+
+from opshift import codes
+
+if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
+
+def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
+    """Completes the names of runtimes, and the releases of a named one."""
+    from opshift.opsets import targets
+
+    name, sign, _ = word.partition("==")
+    rows = targets.rows(name) if sign and name in targets.names() else []
+    ends = [f"{name}=={one.strip().rpartition('..')[2] or one.strip().rpartition('..')[0]}"
+            for row in rows for one in row.versions.split(",")]  # fmt: skip
+    return _beginning(word.lower(), ends or [*targets.names()])
+
+
+def complete_models_and_runtimes(
+    ctx: click.Context, param: click.Parameter, word: str
+) -> list[CompletionItem]:
+    """Completes the names of runtimes, or else the path of a model."""
+    from click.shell_completion import CompletionItem
+
+    found = complete_runtimes(ctx, param, word) if word else []
+    return [CompletionItem(one) for one in found] or [CompletionItem(word, type="file")]
+
+
+def complete_operators(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
+    """Completes the names of the operators of the domain that --domain names."""
+    from opshift.opsets import changelog
+    from opshift.opsets.identity import normal
+
+    known = changelog.default().operators(normal(ctx.params.get("domain") or ""))
+    return sorted(one for one in known if one.lower().startswith(word.lower()))
+
+
+def complete_domains(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
+    """Completes the names of the domains whose versions are known."""
+    return _beginning(word, _domains())
+
+
+def complete_versions(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
+    """Completes `latest`, the versions of ai.onnx, and after `DOMAIN=` those of the domain."""
+    from opshift.opsets import changelog
+    from opshift.opsets.identity import normal
+
+    domain, sign, _ = word.partition("=")
+    newest = changelog.default().newest(normal(domain) if sign else "") or 0
+    numbers = [f"{domain}{sign}{one}" if sign else str(one) for one in range(1, newest + 1)]
+    others = [] if sign else ["latest", *(f"{one}=" for one in _domains() if one != "ai.onnx")]
+    return _beginning(word, [*numbers, *others])
+
+
+def complete_ir(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
+    """Completes `auto`, `keep` and the IR versions."""
+    from opshift import versions
+
+    numbers = sorted({one.ir for one in versions.RELEASES})
+    return _beginning(word, ["auto", "keep", *map(str, numbers)])
+
+
+def complete_codes(ctx: click.Context, param: click.Parameter, word: str) -> list[str]:
+    """Completes the codes of messages."""
+    return _beginning(word.upper(), codes.names())
+
+
+def _domains() -> list[str]:
+    from opshift.opsets import changelog
+
+    return [one or "ai.onnx" for one in changelog.default().domains]
+
+
+def _beginning(word: str, names: Iterable[str]) -> list[str]:
+    return [one for one in names if one.startswith(word)]
