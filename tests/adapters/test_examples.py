@@ -2,13 +2,13 @@
 """Every @example of every adapter is checked, stepped, checked and compared numerically."""
 
 import pytest
-import written_forms
 from opshift import testing
 from opshift.author.example import Example
 from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputShapes
 from opshift.opsets import schemas
 
 import examples
+from tools.lib import written_forms
 
 CASES = examples.cases()
 FOLDS = testing.folds("opshift_adapters")

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import pytest
-import written_forms
 from text_models import model
+
+from tools.lib import written_forms
 
 COUNTS = "(int64[3] x) => (int64[3] y) { y = Identity(x) }"
 FLOATS = "(float[3] x) => (float[3] y) { y = Identity(x) }"
@@ -35,3 +36,23 @@ def test_a_form_that_old_runtimes_compute_differently_is_named(
     found = written_forms.objections(model(before, 13), model(after, 13))
     assert len(found) == len(told)
     assert all(part in sentence for part, sentence in zip(told, found, strict=True))
+
+
+@pytest.mark.parametrize(
+    ("opset", "node", "told"),
+    [
+        (10, "Concat<axis=-1>(x, x)", ["Concat 10 does not count axis from the end"]),
+        (10, "Unsqueeze<axes=[-1]>(x)", ["Unsqueeze 10 does not count axes from the end"]),
+        (10, "Gather<axis=-1>(x, i)", []),
+        (10, "Concat<axis=1>(x, x)", []),
+        (11, "Concat<axis=-1>(x, x)", []),
+    ],
+)
+def test_an_axis_that_is_counted_from_the_end_too_early_is_named(
+    opset: int, node: str, told: list[str]
+) -> None:
+    graph = "(float[2,3] x, int64[1] i) => (float[a,b] y) { y = %s }"
+    plain = model(graph % "Identity(x)", opset)
+    written = model(graph % node, opset)
+    assert written_forms.objections(plain, written) == told
+    assert written_forms.objections(written, written) == []

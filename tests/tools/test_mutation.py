@@ -6,6 +6,7 @@ from __future__ import annotations
 import pytest
 from opshift import testing
 from opshift.opsets import schemas
+from opshift.testing.surveys import reasons
 
 from tools.author import mutants, mutation
 
@@ -54,3 +55,16 @@ def test_functions_that_an_import_made_are_changed_too() -> None:
     inside = [one for one in mutants.mutants(module) if one.function == "reduction"]
     negated = next(one for one in inside if "guard negated: if not axes" in one.name)
     assert mutation.facts_killer(negated)
+
+
+def test_every_equivalent_mutant_is_a_mutant() -> None:
+    testing.examples(mutation.PACKAGE)  # reads all modules
+    known = reasons(mutation.EQUIVALENT)
+    read = {name.partition(" ")[0] for name in known}
+    found = {
+        mutation.name_of(one)
+        for module in mutants.modules(mutation.PACKAGE)
+        if module.__name__.removeprefix(f"{mutation.PACKAGE}.") in read
+        for one in mutants.mutants(module)
+    }
+    assert sorted(set(known) - found) == []

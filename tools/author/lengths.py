@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes how many nodes the results of the examples have: no change may make a result longer.
+"""Writes how long the results of the examples are: no change may make a result longer.
 
     python -m tools.author lengths [--check]
 
 A line of `tests/adapters/lengths.txt` has the module, the operators, the step and the title of an
-example, and the numbers of nodes of its results, one for each operator and variant. `--check`
-writes nothing; it prints the results that became longer or are not listed, and exits with 1.
+example, and the lengths of its results, one for each operator and variant. `3/7` is a result of 3
+nodes that have 7 inputs and attributes; `3/7=` has the nodes of the original. `--check` writes
+nothing; it prints the results that became longer, that are not listed, that were the original and
+are rewritten, or the reverse, and exits with 1.
 """
 
 from __future__ import annotations
@@ -15,8 +17,9 @@ import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
-from onnx import ModelProto
+from onnx import ModelProto, NodeProto
 from opshift import convert_version, testing
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter
@@ -26,19 +29,31 @@ from tools.lib.graphs import nodes_in
 
 TABLE = Path(__file__).parents[2] / "tests" / "adapters" / "lengths.txt"
 
-Lengths = Mapping[str, Sequence[int]]
+
+class Length(NamedTuple):
+    """The length of a result."""
+
+    nodes: int
+    parts: int  # inputs and attributes
+    kept: bool  # whether it has the nodes of the original
+
+    def __str__(self) -> str:
+        return f"{self.nodes}/{self.parts}{'=' * self.kept}"
+
+
+Lengths = Mapping[str, Sequence[Length]]
 
 
 def measured(package: str = "opshift_adapters") -> Lengths:
-    """The numbers of nodes of the results of all examples that the installed onnx can convert."""
-    found: dict[str, list[int]] = defaultdict(list)
+    """The lengths of the results of all examples that the installed onnx can convert."""
+    found: dict[str, list[Length]] = defaultdict(list)
     for adapter, example in testing.examples(package):
         refused = example.refuses is not None or example.invalid is not None
         if not refused and not example_models.too_new(adapter, example):
             model = testing.example_model(adapter, example)
             target = testing.example_target(adapter, example)
             result = convert_version(model, target, **example.wishes)
-            found[name(adapter, example)].append(length(result))
+            found[name(adapter, example)].append(length(model, result))
     return found
 
 
@@ -49,30 +64,53 @@ def name(adapter: Adapter, example: Example) -> str:
     return f"{module} {'/'.join(adapter.ops[:3])} {step} {example.title}"
 
 
-def length(model: ModelProto) -> int:
-    """The nodes of a model, those of its functions and nested graphs included."""
-    inside = sum(len(function.node) for function in model.functions)
-    return inside + sum(1 for _ in nodes_in(model.graph))
+def length(before: ModelProto, after: ModelProto) -> Length:
+    """The length of a result, with the nodes of its functions and nested graphs."""
+    old, new = _nodes(before), _nodes(after)
+    parts = sum(len(node.attribute) + sum(map(bool, node.input)) for node in new)
+    return Length(len(new), parts, [*map(_meaning, old)] == [*map(_meaning, new)])
+
+
+def _nodes(model: ModelProto) -> list[NodeProto]:
+    inside = (node for function in model.functions for node in function.node)
+    return [*inside, *nodes_in(model.graph)]
+
+
+def _meaning(node: NodeProto) -> tuple[object, ...]:
+    """A node without its names and documentation."""
+    attributes = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
+    shape = [bool(name) for name in node.input], [bool(name) for name in node.output]
+    return node.op_type, node.domain, *shape, attributes
 
 
 def recorded() -> Lengths:
-    """The numbers of the table."""
+    """The lengths of the table."""
     lines = (line.rpartition(": ") for line in TABLE.read_text("utf-8").splitlines())
-    return {title: [int(number) for number in numbers.split()] for title, _, numbers in lines}
+    return {title: [*map(_read, numbers.split())] for title, _, numbers in lines}
+
+
+def _read(text: str) -> Length:
+    nodes, _, parts = text.rstrip("=").partition("/")
+    return Length(int(nodes), int(parts), text.endswith("="))
 
 
 def objections(known: Lengths, found: Lengths) -> Iterator[str]:
-    """The results that are longer than recorded, and those that are not recorded."""
-    for title, numbers in found.items():
+    """The results that are worse than recorded, and those that are not recorded."""
+    for title, lengths in found.items():
         before = known.get(title, ())
-        if len(before) != len(numbers):
-            yield f"{title}: {len(numbers)} results, {len(before)} recorded"
-        elif any(now > then for now, then in zip(numbers, before, strict=True)):
-            yield f"{title}: {_listed(numbers)} nodes, {_listed(before)} recorded"
+        if len(before) != len(lengths):
+            yield f"{title}: {len(lengths)} results, {len(before)} recorded"
+        elif any(worse(*pair) for pair in zip(before, lengths, strict=True)):
+            yield f"{title}: {_listed(lengths)}, {_listed(before)} recorded"
 
 
-def _listed(numbers: Sequence[int]) -> str:
-    return " ".join(map(str, numbers))
+def worse(then: Length, now: Length) -> bool:
+    """Whether a result is longer, or is the original where it was another model, or the reverse."""
+    return now[:2] > then[:2] or now.kept != then.kept
+
+
+def _listed(lengths: Sequence[Length]) -> str:
+    return " ".join(map(str, lengths))
 
 
 def main(argv: Sequence[str] | None = None) -> int:

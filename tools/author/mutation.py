@@ -7,7 +7,8 @@
 A mutant has an axis or a constant that is off by one, a guard that is dropped or negated, a
 comparison that is reversed, operands that are swapped, or another operator. The examples that run
 the changed line are converted with the mutant and compared on every set of inputs in
-`opshift.testing.input_sets`. A mutant is killed if an example fails; otherwise it survives.
+`opshift.testing.input_sets`. A mutant is killed if an example fails, if a result is longer, or if
+it has a form that `tools/lib/written_forms.py` names; otherwise it survives.
 `tools/author/mutation.toml` lists mutants that compute the same as the original, with reasons.
 `--report` writes `docs/maintain/mutation.md`.
 """
@@ -40,14 +41,15 @@ from opshift.testing.example_models import differences
 from opshift.testing.input_sets import SETS
 from opshift.testing.surveys import reasons
 
-from tools.author.lengths import length
+from tools.author.lengths import Length, length, worse
 from tools.author.mutants import Mutant, found, modules, mutants
+from tools.lib import written_forms
 
 PACKAGE = "opshift_adapters"
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_suffix(".toml")
 REPORT = ROOT / "docs" / "maintain" / "mutation.md"
-MOST_EXAMPLES = 60  # of a helper that hundreds of examples run
+AT_ONCE = 60  # so many examples are converted before their numbers are compared
 SECONDS = 30
 MEMORY = 6 << 30
 
@@ -63,7 +65,7 @@ class ExampleRun:
     adapter: Adapter
     example: Example
     result: bytes | None = None
-    length: int = 0
+    length: Length | None = None
     known: set[str] = field(default_factory=set)  # the sets on which even the original differs
     findings: Findings | None = None  # what is said against the result without a mutant
 
@@ -97,9 +99,9 @@ def traced(package: str) -> Lines:
         sys.settrace(trace)
         try:
             with suppress(Refused, InvalidModel):
-                after = case.convert()[1]
+                before, after = case.convert()
                 case.result = after.SerializeToString(deterministic=True)
-                case.length = length(after)
+                case.length = length(before, after)
         finally:
             sys.settrace(None)
         for place in reached:
@@ -136,7 +138,12 @@ def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, Cod
 
 def killer(mutant: Mutant, cases: Sequence[ExampleRun]) -> str:
     """The title of an example that fails with the mutant; empty if none does."""
-    changed = []
+    some = (cases[at : at + AT_ONCE] for at in range(0, len(cases), AT_ONCE))
+    return next(filter(None, (_killer(mutant, part) for part in some)), "")
+
+
+def _killer(mutant: Mutant, cases: Sequence[ExampleRun]) -> str:
+    changed: list[Any] = []
     for case in cases:
         told = _converts_otherwise(mutant, case, changed)
         if told:
@@ -166,8 +173,11 @@ def _converts_otherwise(mutant: Mutant, case: ExampleRun, changed: list[Any]) ->
         return "converts"
     if example.gives not in (None, " ".join(node.op_type for node in after.graph.node)):
         return "gives other operators"
-    if length(after) > case.length:
-        return "gives more operators"  # tests/adapters/test_lengths.py
+    now = length(before, after)
+    if case.length is not None and worse(case.length, now):
+        return f"is longer: {now}, not {case.length}"  # tests/adapters/test_lengths.py
+    if told := written_forms.objections(before, after):
+        return told[0]  # tests/adapters/test_examples.py
     if after.SerializeToString(deterministic=True) != case.result:
         changed.append((case, before, after))
     return ""
@@ -274,7 +284,7 @@ def run(
             continue  # what no example runs is the concern of `tools.author branches`
         some = list(cases.values())
         random.Random(seed).shuffle(some)
-        told = (facts_killer(mutant) if facts else "") or killer(mutant, some[:MOST_EXAMPLES])
+        told = (facts_killer(mutant) if facts else "") or killer(mutant, some)
         equivalent = name_of(mutant) in known
         outcome = "killed" if told else "equivalent" if equivalent else "survived"
         verdicts.append(MutantResult(mutant, outcome, told))
@@ -305,8 +315,11 @@ def page(verdicts: Sequence[MutantResult], seed: int) -> str:
     return "\n".join([
         "# Mutants of the adapters", "",
         "`python -m tools.author mutation --report` writes this page. A mutant is a change of"
-        " meaning in one place of an adapter. The examples that run the changed line are converted"
-        " and compared on many sets of inputs.", "",
+        " meaning in one place of an adapter. All examples that run the changed line are converted"
+        " and compared on many sets of inputs. A result kills a mutant, too, if it is longer than"
+        " without the change, or the original where it was another model, or the reverse, as"
+        " `tests/adapters/test_lengths.py` would. So does a form that"
+        " `tools/lib/written_forms.py` names.", "",
         f"{len(verdicts)} mutants were drawn with seed {seed}. {killed} of {meant} that are not"
         f" equivalent were killed: {part:.1%}. `tools/author/mutation.toml` lists the equivalent"
         " mutants with reasons.", "",

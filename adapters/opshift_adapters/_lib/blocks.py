@@ -146,8 +146,8 @@ LONGEST = 1 << 20  # a longer constant would be most of the model
 def arange(op: Builder, n: Value) -> Value:
     """0, 1, ..., n-1 for an int64 scalar n."""
     known = n.const_or_none()
-    if known is not None and known.reshape(-1)[0] <= LONGEST:
-        return op.const(np.arange(int(known.reshape(-1)[0])))
+    if known is not None and known.flat[0] <= LONGEST:
+        return op.const(np.arange(int(known.flat[0])))
     # Below opset 11 Range would have to allow for a negative limit, which a count never is.
     if op.version >= 11:
         return op.Range(op.const(0), n, op.const(1))

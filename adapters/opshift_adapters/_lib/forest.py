@@ -214,7 +214,7 @@ def read_classic(node: Node, votes: str) -> Forest:
 def _either(node: Node, name: str) -> Array:
     """A list of floats, or the tensor that may replace it."""
     if f"{name}_as_tensor" in node.attributes:
-        return node.tensor(f"{name}_as_tensor").reshape(-1)
+        return node.tensor(f"{name}_as_tensor").ravel()
     return np.array(node.attr(name) or [], dtype=np.float32)
 
 
@@ -302,7 +302,7 @@ def _members(node: Node, count: int) -> Iterator[tuple[float, ...]]:
     """The sets of values of the membership tests, which NaN separates."""
     sets: list[list[float]] = [[]]
     if "membership_values" in node.attributes:
-        for value in node.tensor("membership_values").reshape(-1).tolist():
+        for value in node.tensor("membership_values").ravel().tolist():
             if np.isnan(value):
                 sets.append([])
             else:
@@ -346,7 +346,7 @@ def write_ensemble(forest: Forest, targets: int, kind: Any) -> dict[str, Any]:
     votes = [node.votes[0] for node in nodes if isinstance(node, Leaf)]
 
     def led(ends: list[int]) -> tuple[list[int], list[int]]:
-        return [inner.get(i, outer.get(i, 0)) for i in ends], [int(i in outer) for i in ends]
+        return [(inner | outer)[i] for i in ends], [int(i in outer) for i in ends]
 
     true, true_leafs = led([split.true for split in splits])
     false, false_leafs = led([split.false for split in splits])

@@ -75,11 +75,11 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
     roi = lists["roi"]
     if roi is None:
         raise Refusal(Why.AMBIGUOUS, "tf_crop_and_resize needs a region (the input roi), which is missing")
-    ends = [op.Cast(element(op, roi, i), to=kind) for i in range(2 * rank)]
-    return [
-        ResampledAxis(one.axis, one.old, one.new, one.scale, ends[one.axis], ends[one.axis + rank])
-        for one in lines
-    ]
+    found = []
+    for one in lines:
+        ends = (op.Cast(element(op, roi, at), to=kind) for at in (one.axis, one.axis + rank))
+        found.append(ResampledAxis(one.axis, one.old, one.new, one.scale, *ends))
+    return found
 
 
 def _copied(x: Value, sizes: Value) -> int:
@@ -96,7 +96,7 @@ def _copied(x: Value, sizes: Value) -> int:
     begin, count = start.const_or_none(), end.const_or_none()
     if not shape.inputs[0].is_same(x) or begin is None or count is None or begin.any():
         return 0
-    return max(int(count.reshape(-1)[0]), 0)
+    return max(int(count.flat[0]), 0)
 
 
 def _whole_only(node: Node, lines: list[ResampledAxis]) -> None:

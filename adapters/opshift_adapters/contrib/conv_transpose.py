@@ -9,7 +9,7 @@ from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.no_schema import attribute, needed
 
 AS_IN_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "output_padding", "strides")
-IMAGE = "(float[1,2,4,4] x, float[2,3,3,3] w, float[3] b) => (float[1,3,p,q] y) "
+IMAGE = "(float[2,2,4,4] x, float[2,3,3,3] w, float[3] b) => (float[2,3,p,q] y) "
 CALL = "{ y = com.microsoft.ConvTransposeWithDynamicPads<kernel_shape=[3,3], strides=[2,2]>"
 
 

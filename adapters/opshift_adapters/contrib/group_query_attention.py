@@ -19,6 +19,7 @@ FULL, NEW = {"l": [4, 4], "t": 5}, {"l": [2, 1], "t": 3}
 @example("rows of own lengths in a longer cache", STEP.replace("2,2,4,8", "2,2,9,8") + ") => (float[2,1,32] y) { y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2>(q, k, v, c, d, l, t) }", inputs={"l": [2, 4], "t": 5}, atol=1e-5)
 @example("the first step, no cache", FIRST + ', scale=0.3>(q, k, v, "", "", l, t) }', inputs=NEW, atol=1e-5)
 @example("window", STEP + RESULT + ", local_window_size=2>(q, k, v, c, d, l, t) }", inputs=FULL, atol=1e-5)
+@example("window of one", STEP + RESULT + ", local_window_size=1>(q, k, v, c, d, l, t) }", inputs=FULL, atol=1e-5)
 @example("capped", STEP + RESULT + ", softcap=2.0>(q, k, v, c, d, l, t) }", inputs=FULL, atol=1e-5)
 @example("rotated", TURNED.format(8) + ">(q, k, v, c, d, l, t, p, s) }", inputs=FULL, atol=1e-5)
 @example("rotated in pairs, in part", TURNED.format(8).replace("64]", "128]").replace("32]", "64]").replace(",16]", ",32]") + ", rotary_interleaved=1>(q, k, v, c, d, l, t, p, s) }", inputs=FULL, atol=1e-5)

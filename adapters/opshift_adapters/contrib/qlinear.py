@@ -16,8 +16,8 @@ COMPUTED = "(int8[2,3] a, int8[3] b, float s, int8 z, float t, int8 u) => (int8[
 SCALES = {"s": 0.1, "t": 0.05, "z": -7, "u": 11}
 ONE = "(uint8[2,30] x) => (uint8[2,30] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
 SIGNED = "(int8[2,30] x) => (int8[2,30] y) <float s = {0.1}, int8 z = {-3}, float t = {0.05}, int8 u = {0}> "
-IMAGE = "(uint8[1,2,6,6] x) => (uint8[1,2,a,b] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
-LAST = "(uint8[1,6,6,2] x) => (uint8[1,a,b,2] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
+IMAGE = "(uint8[2,2,6,6] x) => (uint8[2,2,a,b] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
+LAST = "(uint8[2,6,6,2] x) => (uint8[2,a,b,2] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
 
 
 def real(node: Node, op: Builder, at: int) -> Value:
@@ -162,8 +162,8 @@ CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
 @leaving("QLinearConv", domain=MICROSOFT, since=10)
-@example("channels first", "(uint8[1,2,6,6] x, int8[3,2,3,3] k, int32[3] b) => (uint8[1,3,4,4] y) <float s = {0.1}, uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y = com.microsoft.QLinearConv<kernel_shape=[3,3]>(x, s, z, k, s, q, t, u, b) }", gives="QLinearConv")
-@example("channels last", "(uint8[1,6,6,2] x, int8[3,2,3,3] k) => (uint8[1,4,4,3] y) <float s = {0.1}, uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y = com.microsoft.QLinearConv<channels_last=1>(x, s, z, k, s, q, t, u) }", gives="Transpose QLinearConv Transpose")
+@example("channels first", "(uint8[2,2,6,6] x, int8[3,2,3,3] k, int32[3] b) => (uint8[2,3,4,4] y) <float s = {0.1}, uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y = com.microsoft.QLinearConv<kernel_shape=[3,3]>(x, s, z, k, s, q, t, u, b) }", gives="QLinearConv")
+@example("channels last", "(uint8[2,6,6,2] x, int8[3,2,3,3] k) => (uint8[2,4,4,3] y) <float s = {0.1}, uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y = com.microsoft.QLinearConv<channels_last=1>(x, s, z, k, s, q, t, u) }", gives="Transpose QLinearConv Transpose")
 def qlinear_conv(node: Node, op: Builder) -> Result:
     """QLinearConv of ai.onnx is written, between Transposes if the channels come last."""
     named: dict[str, Any] = {

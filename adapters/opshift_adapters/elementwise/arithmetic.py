@@ -94,6 +94,7 @@ BASIC_6 = boundary(
         example("uint64 quotient", "(uint64[8] a, uint64[8] b) => (uint64[8] y) { y = Div(a, b) }", inputs=UNSIGNED_QUOTIENTS),
         example("uint64 by a scalar", "(uint64[2,2] a, uint64 b) => (uint64[2,2] y) { y = Div<broadcast=1>(a, b) }", inputs={"a": [[2**64 - 1, 2**63], [2**53 + 1, 2]], "b": 3}),
         example("sizes", "(float[N,3] x) => (int64[2] y) <int64[2] c = {7, -2}> { s = Shape(x) y = {op}(s, c) }", gives="Shape Cast {op} Cast"),
+        example("sizes by a large number", "(float[N,3] x) => (int64[2] y) <int64[2] c = {4503599627370497, 3}> { s = Shape(x) y = Mul(s, c) }", inputs={"x": [[1, 2, 3]] * 3}),
         example("int64 with axis", "(int64[2,N] a, int64[2] b) => (int64[2,N] y) { y = {op}<broadcast=1, axis=0>(a, b) }", inputs={"a": [[2**62 + 1, -(2**63), 2**53 + 1]] * 2, "b": [2**63 - 1, -(2**62) - 1]}),
         example("int64 and a scalar", "(int64[N,2] a, int64 b) => (int64[N,2] y) { y = {op}<broadcast=1>(a, b) }", inputs={"a": [[7, -7], [0, 2**53 + 1]], "b": -3}),
         example("no int64", "(int64[0,2] a, int64[2] b) => (int64[0,2] y) { y = {op}<broadcast=1>(a, b) }", inputs={"b": [1, 2]}),
@@ -168,6 +169,7 @@ def with_the_bias_behind(node: Node, op: Builder) -> Result:
 @example("double exponent", "(float[2,3] x, double[3] p) => (float[2,3] y) { y = Pow(x, p) }", gives="Cast Pow Cast")
 @example("float exponent of a double", "(double[2,3] x, float[3] p) => (double[2,3] y) { y = Pow(x, p) }", gives="Cast Pow")
 @example("half base", "(float16[3] x, int32[3] p) => (float16[3] y) { y = Pow(x, p) }", gives="Cast Cast Pow Cast")
+@example("half base, odd constant exponent", "(float16[3] x) => (float16[3] y) <int32 p = {2049}> { y = Pow(x, p) }", gives="Cast Pow Cast", inputs={"x": [-1, 1, 0.5]})
 @example("integer, constant exponent", "(int64[N] x) => (int64[N] y) <int64 p = {11}> { y = Pow(x, p) }", gives="Mul Mul Mul Mul Mul", inputs={"x": [2, -3, 1000003]})
 @example("integer, constant exponent of one element", "(int64[3] x) => (int64[3] y) <int64[1] p = {3}> { y = Pow(x, p) }", gives="Mul Mul", inputs={"x": [2, -3, 1000003]})
 @example("integer to the zero", "(int32[2,3] x) => (int32[2,3] y) <int64 p = {0}> { y = Pow(x, p) }", gives="Sub Add")
@@ -213,7 +215,7 @@ def _holds(kind: int, values: Array) -> bool:
 def _integer_power(op: Builder, x: Value, y: Value) -> Value:
     known = y.const_or_none()
     if known is not None and known.size == 1 and known.ndim <= (x.rank_or_none or 0):
-        exponent = known.reshape(-1)[0]
+        exponent = known.flat[0]
         if exponent >= 0 and exponent == int(exponent):
             return _repeated_product(op, x, int(exponent))
     if x.elem_type != T.INT32:
@@ -269,6 +271,7 @@ EXTREME_REMAINDERS = {
 @example("floats", "(float[7] a, float[7] b) => (float[7] y) { y = Mod<fmod=1>(a, b) }", inputs=SIGNS)
 @example("extreme floats", "(float[N] a, float[N] b) => (float[N] y) { y = Mod<fmod=1>(a, b) }", inputs=EXTREME_REMAINDERS)
 @example("floats by a constant", "(float[9] a) => (float[9] y) <float b = {0.3}> { y = Mod<fmod=1>(a, b) }", inputs={"a": [3.4e38, -3.4e38, 1e30, 16777217, -0.0, 0.3, -0.29999998, math.inf, math.nan]})
+@example("floats by constants, a one among them", "(float[2] a) => (float[2] y) <float[2] b = {1, 3}> { y = Mod<fmod=1>(a, b) }", inputs={"a": [-7.5, 3.4e38]})
 @example("floats by constants, a zero among them", "(float[2] a) => (float[2] y) <float[2] b = {0, 3}> { y = Mod<fmod=1>(a, b) }", inputs={"a": [3.4e38, 3.4e38]})
 @example("extreme halfs", "(float16[5] a, float16[5] b) => (float16[5] y) { y = Mod<fmod=1>(a, b) }", inputs={"a": [65504, -65504, 6e-8, -0.0, 1000], "b": [6e-8, 3.14, 65504, 2, math.inf]})
 @example("stretched floats", "(float[2,1] a, float[3] b) => (float[2,3] y) { y = Mod<fmod=1>(a, b) }", inputs={"a": [[7.5], [-9.25]], "b": [2, -0.3, 1e-5]})
@@ -324,8 +327,8 @@ def _remainder(op: Builder, a: Value, b: Value, rounds: int) -> Value:
     """The exact remainder of floats, in double: each round removes `BITS` bits of the quotient."""
     rest, size = (op.Abs(op.Cast(x, to=T.DOUBLE)) for x in (a, b))
     inside = rest < size
-    for power in range(BITS * (rounds - 1), -1, -BITS):
-        unit = size * op.const(2.0**power, T.DOUBLE) if power else size
+    for turn in reversed(range(rounds)):
+        unit = size * op.const(2.0 ** (BITS * turn), T.DOUBLE) if turn else size
         rest = rest - op.Floor(rest / unit) * unit
     return op.Where(inside, a, op.Cast(rest, to=a.elem_type) * op.Sign(a))
 

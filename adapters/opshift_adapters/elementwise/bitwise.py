@@ -159,10 +159,9 @@ def _joined(op: Builder, bits: Value, weights: Value) -> Value:
 @example("int64", "(int64[2] x) => (int64[2] y) { y = BitwiseNot(x) }", gives="Sub", inputs={"x": [-(2**63), 2**63 - 1]})
 @example("uint64", "(uint64[2] x) => (uint64[2] y) { y = BitwiseNot(x) }", gives="Sub", inputs={"x": [0, 2**64 - 1]})
 def bitwise_not_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 added BitwiseNot; below it, x is subtracted from the number with all bits set."""
+    """Opset 18 added BitwiseNot; below it, x is subtracted from -1, which has all bits set."""
     x = node["X"]
-    ones = 2 ** BITS[x.elem_type] - 1 if x.elem_type in UNSIGNED else -1
-    return op.const(ones, like=x) - x
+    return op.const(-1, like=x) - x
 
 
 # -- BitCast -------------------------------------------------------------------------------------

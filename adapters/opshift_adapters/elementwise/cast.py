@@ -29,6 +29,8 @@ STACK = '(int64[2] a, int64[2] b) => (int64[2] y) { p = Unsqueeze<axes=[0]>(a) q
 
 @adapter("Cast", 5, 6)
 @example("upper case", '(float[2,3] x) => (int32[2,3] y) { y = Cast<to="INT32">(x) }', gives="Cast")
+@example("integers", '(int64[2,3] x) => (int32[2,3] y) { y = Cast<to="INT32">(x) }', gives="Cast")
+@example("turned integers", '(int64[2,3] x) => (int32[3,2] y) { t = Transpose(x) y = Cast<to="INT32">(t) }', gives="Transpose Cast")
 @example("float16", '(float[2,3] x) => (float16[2,3] y) { y = Cast<to="FLOAT16">(x) }', gives="Cast")
 @example("bool", '(float[2,3] x) => (bool[2,3] y) { y = Cast<to="BOOL">(x) }', gives="Cast")
 @example("sum of integers", STACK, gives="Add", inputs={"a": [2**53, -(2**63)], "b": [1, -1]})

@@ -97,7 +97,7 @@ def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
 
 def _is_small(x: Value) -> bool:
     known = x.const_or_none()
-    return known is not None and all(abs(int(n)) < EXACT_IN_FLOAT for n in known.reshape(-1))
+    return known is not None and all(abs(int(n)) < EXACT_IN_FLOAT for n in known.ravel())
 
 
 def _halved(op: Builder, x: Value) -> tuple[Value, Value]:
@@ -116,6 +116,7 @@ EQUAL_11 = boundary(
         example("int64", "(int64[2,3] a, int64[3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal"),
         example("floats", "(float[5] a, float[5] b) => (bool[5] y) { y = Equal(a, b) }", inputs={"a": [NAN, INF, 0.0, 1, NAN], "b": [NAN, INF, -0.0, 2, 1]}),
         example("doubles", "(double[5] a, double[5] b) => (bool[5] y) { y = Equal(a, b) }", inputs={"a": [NAN, INF, 0.0, 1, NAN], "b": [NAN, INF, -0.0, 2, 1]}),
+        example("constant zero of one axis", "(float[5] a) => (bool[5] y) <float[1] b = {0}> { y = Equal(a, b) }", gives="Cast Not", inputs={"a": [NAN, -0.0, 0.0, 1e-45, -INF]}),
         example("constant zero", "(float[5] a) => (bool[5] y) <float b = {0}> { y = Equal(a, b) }", gives="Cast Not", inputs={"a": [NAN, -0.0, 0.0, 1e-45, -INF]}),
         example("a constant", "(float[5] a) => (bool[5] y) <float b = {1.5}> { y = Equal(b, a) }", gives="Greater Less And", inputs={"a": [NAN, INF, 1.5, 1.4999999, 1.5000001]}),
         example("constants, a zero among them", "(float[2] a, float[2] c) => (bool[2] y) <float[2] b = {1, 0}> { d = Equal(a, b) e = Equal(c, b) y = And(d, e) }", inputs={"a": [1, 0], "c": [1, NAN]}),

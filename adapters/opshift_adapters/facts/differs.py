@@ -16,7 +16,7 @@ def keys_that_match_nothing(node: Node) -> str | None:
     named = next((name for name in node.attributes if name.startswith("keys_")), None)
     if named is None or node.schema is None:
         return None
-    keys = node.tensor(named).reshape(-1).tolist() if named == "keys_tensor" else node.attr(named)
+    keys = node.tensor(named).ravel().tolist() if named == "keys_tensor" else node.attr(named)
     if node.schema.since < 4 and any(key != key for key in keys):
         return "a key that is NaN matches nothing"
     if node.schema.since >= 4 and len(set(keys)) < len(keys):

@@ -64,7 +64,7 @@ def listed(node: Node, name: str, position: int) -> list[int] | None:
     if name in node.attributes:
         return [int(v) for v in node.attr(name)]
     if position < len(node.inputs) and node.inputs[position] is not None:
-        return [int(v) for v in known(node, position).reshape(-1)]
+        return [int(v) for v in known(node, position).ravel()]
     return None
 
 
@@ -93,7 +93,7 @@ def sizes(node: Node) -> list[int | str | None]:
 
 def static(entries: Array) -> Array | None:
     """The chosen dimensions, if each of them is a number, else None."""
-    if not all(isinstance(size, int) and size >= 0 for size in entries.reshape(-1)):
+    if not all(isinstance(size, int) and size >= 0 for size in entries.ravel()):
         return None
     return entries.astype(np.int64)
 
@@ -140,7 +140,7 @@ def size(node: Node) -> Array | None:
 def gather(node: Node) -> Array | None:
     data = entries(node["data"])
     axis, indices = setting(node, "axis", 0) % data.ndim, numbers(node, 1).astype(np.int64)
-    found = data.take(indices.reshape(-1), axis=axis)
+    found = data.take(indices.ravel(), axis=axis)
     return picked(found.reshape(data.shape[:axis] + indices.shape + data.shape[axis + 1 :]))
 
 
@@ -263,7 +263,7 @@ def non_zero(node: Node) -> Array | None:
 @example("sizes that are no vector", "() => (float[2,1] y) <int64[1,2] s = {2, 1}> { y = ConstantOfShape(s) }", refuses=Why.NEEDS_CONSTANT)
 def constant_of_shape(node: Node) -> Array | None:
     filler = node.tensor("value") if node.has("value") else np.zeros(1, dtype=np.float32)
-    return np.full(sized(row(node, 0)), filler.reshape(-1)[0], dtype=filler.dtype)
+    return np.full(sized(row(node, 0)), filler.flat[0], dtype=filler.dtype)
 
 
 @fold("Range")

@@ -47,7 +47,7 @@ def grid_sample_19_20(node: Node, op: Builder) -> Result:
 
 
 LINE = "(float[2,3,5] x, float[2,7,1] g) => (float[2,3,7] y) "
-SOLID = "(float[1,2,3,4,5] x, float[1,2,3,2,3] g) => (float[1,2,2,3,2] y) "
+SOLID = "(float[2,2,3,4,5] x, float[2,2,3,2,3] g) => (float[2,2,2,3,2] y) "
 
 
 @adapter("GridSample", 20, 19)
@@ -59,7 +59,7 @@ SOLID = "(float[1,2,3,4,5] x, float[1,2,3,2,3] g) => (float[1,2,2,3,2] y) "
 @example("solid", SOLID + "{ y = GridSample(x, g) }", atol=1e-6)
 @example("solid, corners", SOLID + '{ y = GridSample<align_corners=1,padding_mode="border">(x, g) }', atol=1e-6)
 @example("solid, nearest", SOLID + '{ y = GridSample<mode="nearest",padding_mode="reflection">(x, g) }', atol=1e-6)
-@example("solid bytes", SOLID.replace("float[1,2,", "uint8[1,2,").replace("uint8[1,2,3,2,3]", "float[1,2,3,2,3]") + '{ y = GridSample<mode="nearest">(x, g) }')
+@example("solid bytes", SOLID.replace("float[2,2,", "uint8[2,2,").replace("uint8[2,2,3,2,3]", "float[2,2,3,2,3]") + '{ y = GridSample<mode="nearest">(x, g) }')
 @example("unknown rank", "(float[n] v, int64[k] s, float[2,6,7,2] g) => (float[a,b,c,d] y) { x = Reshape(v, s) y = GridSample(x, g) }", gives="Reshape GridSample", inputs={"v": range(120), "s": [2, 3, 4, 5]})
 @example("unknown ranks", "(float[n] v, int64[k] s, int64[4] t, float[m] w) => (float[a,b,c,d] y) { x = Reshape(v, s) g = Reshape(w, t) y = GridSample(x, g) }", gives="Reshape Reshape GridSample", inputs={"v": range(120), "s": [2, 3, 4, 5], "w": [0.5] * 168, "t": [2, 6, 7, 2]})
 def grid_sample_20_19(node: Node, op: Builder) -> Result:
@@ -81,17 +81,17 @@ def grid_sample_20_19(node: Node, op: Builder) -> Result:
 @example("default", PICTURE + "{ y = GridSample(x, g) }", atol=1e-6)
 @example("unknown sizes", OPEN + '{ y = GridSample<align_corners=1,padding_mode="reflection">(x, g) }', atol=1e-6, inputs={"x": [[[[1, 2], [3, 4]]]], "g": [[[[0.1, -2.4], [0.1, 3.3]]]]})
 @example("border", PICTURE + '{ y = GridSample<padding_mode="border">(x, g) }', atol=1e-6)
-@example("a volume", "(float[1,2,3,4,5] x, float[1,2,3,2,3] g) => (float[1,2,2,3,2] y) { y = GridSample(x, g) }", invalid="must have 4 before opset 20")
+@example("a volume", "(float[2,2,3,4,5] x, float[2,2,3,2,3] g) => (float[2,2,2,3,2] y) { y = GridSample(x, g) }", invalid="must have 4 before opset 20")
 @example("reflection", PICTURE + '{ y = GridSample<padding_mode="reflection">(x, g) }', atol=1e-6)
 @example("nearest", PICTURE + '{ y = GridSample<mode="nearest">(x, g) }')
-@example("nearest words", '(string[1,1,2,2] x, double[1,3,1,2] g) => (string[1,1,3,1] y) { y = GridSample<mode="nearest",padding_mode="border">(x, g) }')
-@example("nearest words, zeros", '(string[1,1,2,2] x, float[1,3,1,2] g) => (string[1,1,3,1] y) { y = GridSample<mode="nearest">(x, g) }', refuses=Why.AMBIGUOUS)
+@example("nearest words", '(string[2,1,2,2] x, double[2,3,1,2] g) => (string[2,1,3,1] y) { y = GridSample<mode="nearest",padding_mode="border">(x, g) }')
+@example("nearest words, zeros", '(string[2,1,2,2] x, float[2,3,1,2] g) => (string[2,1,3,1] y) { y = GridSample<mode="nearest">(x, g) }', refuses=Why.AMBIGUOUS)
 @example("bicubic", PICTURE + '{ y = GridSample<mode="bicubic">(x, g) }', atol=5e-6)
 @example("bicubic, reflection", PICTURE + '{ y = GridSample<mode="bicubic",align_corners=1,padding_mode="reflection">(x, g) }', atol=5e-6)
 @example("one column", '(float[1,1,3,1] x, float[1,4,2,2] g) => (float[1,1,4,2] y) { y = GridSample<align_corners=1,padding_mode="reflection">(x, g) }', atol=1e-6)
-@example("double", "(double[1,1,3,4] x, float[1,4,2,2] g) => (double[1,1,4,2] y) { y = GridSample(x, g) }", atol=1e-14)
-@example("half", "(float16[1,1,3,4] x, float16[1,4,2,2] g) => (float16[1,1,4,2] y) { y = GridSample(x, g) }", atol=2e-3)
-@example("whole numbers", "(int32[1,1,3,4] x, float[1,4,2,2] g) => (int32[1,1,4,2] y) { y = GridSample(x, g) }", refuses=Why.AMBIGUOUS)
+@example("double", "(double[2,1,3,4] x, float[2,4,2,2] g) => (double[2,1,4,2] y) { y = GridSample(x, g) }", atol=1e-14)
+@example("half", "(float16[2,1,3,4] x, float16[2,4,2,2] g) => (float16[2,1,4,2] y) { y = GridSample(x, g) }", atol=2e-3)
+@example("whole numbers", "(int32[2,1,3,4] x, float[2,4,2,2] g) => (int32[2,1,4,2] y) { y = GridSample(x, g) }", refuses=Why.AMBIGUOUS)
 def grid_sample_16_15(node: Node, op: Builder) -> Result:
     """Opset 16 added GridSample; below it, a weighted sum of gathered elements is written."""
     mode = NEW_NAMES.get(node.str("mode"), node.str("mode"))

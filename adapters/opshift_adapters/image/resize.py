@@ -30,7 +30,7 @@ from opshift_adapters._lib.resizing import (
 )
 from opshift_adapters._lib.sampling import Filter, by_scales
 
-IMAGE = "(float[1,2,3,4] x) => (float[a,b,c,d] y) "
+IMAGE = "(float[3,2,3,4] x) => (float[a,b,c,d] y) "
 OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
 TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
 ASYMMETRIC = '{ y = Resize<coordinate_transformation_mode="asymmetric",'
@@ -62,14 +62,14 @@ def resize_10_9(node: Node, op: Builder) -> Result:
 
 
 @form("Resize")
-@example("constant", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) " + TWICE + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', imports={"": 11}, gives="Resize")
+@example("constant", "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) " + TWICE + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', imports={"": 11}, gives="Resize")
 def typed_scales(node: Node, op: Builder) -> Result:
     """At opset 10 onnxruntime 0.4 reads scales only from their typed field; they are rewritten."""
     known = node["scales"].const_or_none() if op.version == 10 else None
     return KEEP if known is None else op.same(node, inputs={"scales": op.const(known)})
 
 
-SCALED = "(float[1,2,3,4] x, float[4] s) => (float[a,b,c,d] y) "
+SCALED = "(float[3,2,3,4] x, float[4] s) => (float[a,b,c,d] y) "
 
 
 @adapter("Resize", 10, 11)
@@ -104,29 +104,29 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 
 
 @adapter("Resize", 11, 10, handles_types=True)
-@example("grows", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
-@example("shrinks", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.4, 0.5}> " + ASYMMETRIC + 'nearest_mode="ceil">(x, r, s) }', gives="Resize")
-@example("shrinks by powers of two", "(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.25, 0.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
+@example("grows", "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
+@example("shrinks", "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.4, 0.5}> " + ASYMMETRIC + 'nearest_mode="ceil">(x, r, s) }', gives="Resize")
+@example("shrinks by powers of two", "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.25, 0.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
 @example("whole factors", "(float[N,C,H,W] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> { y = Resize(x, r, s) }", gives="Resize", inputs=COUNT)
-@example("whole sizes", "(float[1,2,3,4] x, float[0] r, float[0] s) => (float[1,2,6,12] y) <int64[4] z = {1,2,6,12}> { y = Resize(x, r, s, z) }", gives="Resize")
-@example("sizes", '(int32[1,2,3,4] x, float[0] r, float[0] s) => (int32[1,2,5,3] y) <int64[4] z = {1,2,5,3}> { y = Resize<nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
+@example("whole sizes", "(float[3,2,3,4] x, float[0] r, float[0] s) => (float[3,2,6,12] y) <int64[4] z = {3,2,6,12}> { y = Resize(x, r, s, z) }", gives="Resize")
+@example("sizes", '(int32[3,2,3,4] x, float[0] r, float[0] s) => (int32[3,2,5,3] y) <int64[4] z = {3,2,5,3}> { y = Resize<nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
 @example("linear", "(float[N,C,H,W] x, float[0] r, float[4] s) => (float[a,b,c,d] y) " + ASYMMETRIC + 'mode="linear">(x, r, s) }', gives="Resize", inputs={"s": [1, 1, 2, 0.5], **COUNT})
-@example("linear sizes", "(float[1,2,3,4] x, float[0] r, float[0] s) => (float[1,2,5,3] y) <int64[4] z = {1,2,5,3}> " + ASYMMETRIC + 'mode="linear">(x, r, s, z) }', atol=1e-6)
-@example("linear half_pixel", '(float[1,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<mode="linear">(x, r, s) }', atol=1e-6)
+@example("linear sizes", "(float[3,2,3,4] x, float[0] r, float[0] s) => (float[3,2,5,3] y) <int64[4] z = {3,2,5,3}> " + ASYMMETRIC + 'mode="linear">(x, r, s, z) }', atol=1e-6)
+@example("linear half_pixel", '(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<mode="linear">(x, r, s) }', atol=1e-6)
 @example("linear half_pixel, unknown sizes", '(float16[N,C,H,W] x, float[0] r) => (float16[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<mode="linear">(x, r, s) }', rtol=1e-3, atol=1e-3)
 @example("linear, computed sizes", '(float[N,C,H,W] x, float[0] r, float[0] s, int64[4] z) => (float[a,b,c,d] y) { y = Resize<mode="linear",coordinate_transformation_mode="pytorch_half_pixel">(x, r, s, z) }', atol=1e-6, inputs={"z": [2, 3, 5, 1], **COUNT, "x": lambda: np.arange(72).reshape(2, 3, 3, 4)})
 @example("computed sizes, two of them copied", COPIED + '{ h = Shape(x) k = Slice(h, zero, two) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"w": [5, 3], **COUNT})
-@example("linear corners", '(double[1,2,3,4] x, float[0] r, float[0] s) => (double[1,2,5,3] y) <int64[4] z = {1,2,5,3}> { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s, z) }', atol=1e-14)
-@example("linear whole numbers", '(int32[1,1,3,4] x, float[0] r) => (int32[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 2.0}> { y = Resize<mode="linear">(x, r, s) }', refuses=Why.AMBIGUOUS)
+@example("linear corners", '(double[3,2,3,4] x, float[0] r, float[0] s) => (double[3,2,5,3] y) <int64[4] z = {3,2,5,3}> { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s, z) }', atol=1e-14)
+@example("linear whole numbers", '(int32[2,3,3,4] x, float[0] r) => (int32[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 2.0}> { y = Resize<mode="linear">(x, r, s) }', refuses=Why.AMBIGUOUS)
 @example("cubic", '(float[2,1,6,6] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.8, 2.0}> { y = Resize<mode="cubic">(x, r, s) }', inputs=RAMP, atol=5e-6)
 @example("cubic, nothing outside", '(float[2,1,6,6] x, float[0] r, float[0] s) => (float[2,1,8,4] y) <int64[4] z = {2,1,8,4}> { y = Resize<mode="cubic",exclude_outside=1,cubic_coeff_a=-0.5>(x, r, s, z) }', inputs=RAMP, atol=2e-6)
-@example("crop", '(float[1,1,4,4] x, float[0] s) => (float[1,1,3,3] y) <int64[4] z = {1,1,3,3}, float[8] r = {0.0,0.0,0.4,0.6,1.0,1.0,0.6,1.2}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize",extrapolation_value=10.0>(x, r, s, z) }', atol=1e-6)
-@example("crop of a size that stays", '(float[1,1,4,4] x) => (float[1,1,4,3] y) <float[4] s = {1.0,1.0,1.0,0.75}, float[8] r = {0.0,0.0,0.2,0.0,1.0,1.0,0.6,1.0}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', atol=1e-6)
+@example("crop", '(float[2,3,4,4] x, float[0] s) => (float[2,3,3,3] y) <int64[4] z = {2,3,3,3}, float[8] r = {0.0,0.0,0.4,0.6,1.0,1.0,0.6,1.2}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize",extrapolation_value=10.0>(x, r, s, z) }', atol=1e-6)
+@example("crop of a size that stays", '(float[2,3,4,4] x) => (float[2,3,4,3] y) <float[4] s = {1.0,1.0,1.0,0.75}, float[8] r = {0.0,0.0,0.2,0.0,1.0,1.0,0.6,1.0}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', atol=1e-6)
 @example("computed crop", '(float[1,1,4,4] x, float[0] s, float[8] r) => (float[1,1,1,3] y) <int64[4] z = {1,1,1,3}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, s, z) }', atol=1e-6, inputs={"r": [0, 0, 0.4, 0.6, 1, 1, 0.6, 1]})
-@example("crop by scales", '(float[1,1,4,4] x) => (float[a,b,c,d] y) <float[4] s = {1.0,1.0,0.6,1.0}, float[8] r = {0.0,0.0,0.4,0.6,1.0,1.0,0.6,1.2}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', refuses=Why.AMBIGUOUS)
+@example("crop by scales", '(float[2,3,4,4] x) => (float[a,b,c,d] y) <float[4] s = {1.0,1.0,0.6,1.0}, float[8] r = {0.0,0.0,0.4,0.6,1.0,1.0,0.6,1.2}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }', refuses=Why.AMBIGUOUS)
 @example("unknown rank", "(float[n] v, int64[k] w, float[0] r, float[k] s) => (float[a,b] y) { x = Reshape(v, w) y = Resize(x, r, s) }", refuses=Why.NEEDS_RANK, inputs={"v": [1, 2, 3, 4], "w": [2, 2], "s": [2, 2]})
 @example("unknown rank, constant scales", '(float[n] v, int64[k] w, float[0] r) => (float[a,b] y) <float[2] s = {1.0, 1.5}> { x = Reshape(v, w) y = Resize<coordinate_transformation_mode="asymmetric">(x, r, s) }', inputs={"v": [1, 2, 3, 4, 5, 6], "w": [2, 3]})
-@example("ties rounded up", '(float[1,2,4,4] x, float[0] r, float[0] s) => (float[1,2,2,2] y) <int64[4] z = {1,2,2,2}> { y = Resize<nearest_mode="round_prefer_ceil">(x, r, s, z) }', gives="Gather Gather")
+@example("ties rounded up", '(float[3,2,4,4] x, float[0] r, float[0] s) => (float[3,2,2,2] y) <int64[4] z = {3,2,2,2}> { y = Resize<nearest_mode="round_prefer_ceil">(x, r, s, z) }', gives="Gather Gather")
 @example("corners by whole factors", IMAGE + '<float[0] r = {}, float[4] s = {1.0,1.0,2.0,3.0}> { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s) }', atol=1e-6)
 @example("computed sizes, picked", "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[2] two = {0, 1}> " + '{ h = Shape(x) k = Gather(h, two) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"w": [5, 3], **COUNT})
 @example("computed sizes, cut from a list", "(float[N,C,H,W] x, int64[5] g, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] one = {1}, int64[1] three = {3}> " + '{ k = Slice(g, one, three) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"g": [1, 1, 2, 3, 4], "w": [5, 3], **COUNT})
@@ -180,11 +180,11 @@ def _same_nearest(where: str, rounding: str, scale: float) -> bool:
 
 
 @adapter("Resize", 12, 13)
-@example("scales", "(float[1,1,2,3] x) => (float[a,b,c,d] y) <float[4] s = {1.0,1.0,2.0,2.0}, float[0] r = {}> { y = Resize(x, r, s) }", gives="Resize")
-@example("sizes", "(float[1,1,2,3] x, float[0] r) => (float[1,1,4,4] y) <float[0] s = {}, int64[4] z = {1,1,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
-@example("empty input", "(float[1,1,2,3] x, float[0] r, float[0] s) => (float[1,1,4,4] y) <int64[4] z = {1,1,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
-@example("half a pixel", "(float[1,1,5,7] x, float[0] r, float[0] s) => (float[1,1,7,4] y) <int64[4] z = {1,1,7,4}> " + HALF + 'nearest_mode="floor">(x, r, s, z) }', gives="Resize")
-@example("half a pixel, rounded", "(float[1,1,5,7] x, float[0] r, float[0] s) => (float[1,1,7,4] y) <int64[4] z = {1,1,7,4}> " + HALF + 'nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
+@example("scales", "(float[2,3,2,3] x) => (float[a,b,c,d] y) <float[4] s = {1.0,1.0,2.0,2.0}, float[0] r = {}> { y = Resize(x, r, s) }", gives="Resize")
+@example("sizes", "(float[2,3,2,3] x, float[0] r) => (float[2,3,4,4] y) <float[0] s = {}, int64[4] z = {2,3,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
+@example("empty input", "(float[2,3,2,3] x, float[0] r, float[0] s) => (float[2,3,4,4] y) <int64[4] z = {2,3,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
+@example("half a pixel", "(float[2,3,5,7] x, float[0] r, float[0] s) => (float[2,3,7,4] y) <int64[4] z = {2,3,7,4}> " + HALF + 'nearest_mode="floor">(x, r, s, z) }', gives="Resize")
+@example("half a pixel, rounded", "(float[2,3,5,7] x, float[0] r, float[0] s) => (float[2,3,7,4] y) <int64[4] z = {2,3,7,4}> " + HALF + 'nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
 def resize_12_13(node: Node, op: Builder) -> Result:
     """Opset 13 made unused lists optional and removed tf_half_pixel_for_nn, which is replaced."""
     if node.str("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
@@ -198,8 +198,8 @@ def resize_12_13(node: Node, op: Builder) -> Result:
 
 @adapter("Resize", 13, 12)
 @example("scales", "(float[N,1,2,3] x, float[4] s) => (float[a,b,c,d] y) { y = Resize(x, , s) }", gives="Resize", inputs={"s": [1, 1, 2, 2]})
-@example("sizes", '(float[1,1,2,3] x) => (float[1,1,4,4] y) <int64[4] z = {1,1,4,4}> { y = Resize<mode="linear">(x, , , z) }', gives="Resize")
-@example("crop", '(float[1,1,4,4] x, double[8] r) => (float[1,1,3,3] y) <int64[4] z = {1,1,3,3}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, , z) }', gives="Resize", inputs={"r": [0, 0, 0.5, 0, 1, 1, 1, 1]})
+@example("sizes", '(float[2,3,2,3] x) => (float[2,3,4,4] y) <int64[4] z = {2,3,4,4}> { y = Resize<mode="linear">(x, , , z) }', gives="Resize")
+@example("crop", '(float[2,3,4,4] x, double[8] r) => (float[2,3,3,3] y) <int64[4] z = {2,3,3,3}> { y = Resize<mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, , z) }', gives="Resize", inputs={"r": [0, 0, 0.5, 0, 1, 1, 1, 1]})
 def resize_13_12(node: Node, op: Builder) -> Result:
     """Opset 13 made `roi` and `scales` optional; below it, empty tensors are written."""
     empty = op.const([], T.FLOAT)
@@ -216,22 +216,24 @@ AXES = "{ y = Resize<axes=[3,-2],"
 
 @adapter("Resize", 18, 17)
 @example("defaults written", '(float[N,C,H,W] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<antialias=0,keep_aspect_ratio_policy="stretch">(x, , s) }', gives="Resize", inputs={"s": [1, 1, 2, 2]})
-@example("axes", "(float[1,2,3,4] x) => (float[a,b,c,d] y) <float[2] s = {1.5, 2.0}> " + AXES + 'mode="linear">(x, , s) }', gives="Resize", atol=1e-6)
+@example("axes", "(float[3,2,3,4] x) => (float[a,b,c,d] y) <float[2] s = {1.5, 2.0}> " + AXES + 'mode="linear">(x, , s) }', gives="Resize", atol=1e-6)
 @example("axes, computed", "(float[N,C,H,W] x, float[2] s) => (float[a,b,c,d] y) " + AXES + 'mode="linear">(x, , s) }', gives="Concat Gather Resize", inputs={"s": [1.5, 2]}, atol=1e-6)
-@example("axes, sizes", "(float[1,2,3,4] x) => (float[1,2,6,5] y) <int64[2] z = {5, 6}> " + AXES + 'mode="nearest">(x, , , z) }', gives="Resize")
+@example("axes, sizes", "(float[3,2,3,4] x) => (float[3,2,6,5] y) <int64[2] z = {5, 6}> " + AXES + 'mode="nearest">(x, , , z) }', gives="Resize")
 @example("axes, computed sizes", "(float[N,C,H,W] x, int64[2] z) => (float[a,b,c,d] y) " + AXES + 'mode="nearest">(x, , , z) }', gives="Shape Concat Gather Resize", inputs={"z": [5, 6]})
-@example("axes, crop", "(float[1,2,4,4] x, float[4] r) => (float[1,2,3,5] y) <int64[2] z = {5, 3}> " + AXES + 'mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, , z) }', gives="Concat Gather Resize", inputs={"r": [0, 0.4, 1, 0.8]}, atol=1e-6)
-@example("axes, crop of one axis", "(float[1,1,4,4] x, float[2] r) => (float[1,1,4,5] y) <int64[1] z = {5}> { y = Resize<axes=[3],mode=\"linear\",coordinate_transformation_mode=\"tf_crop_and_resize\">(x, r, , z) }", gives="Concat Gather Resize", inputs={"r": [0.4, 0.8]}, atol=1e-6)
-@example("smooth growth", '(float[1,1,3,4] x) => (float[1,1,6,8] y) <float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Resize", atol=1e-6)
-@example("smooth shrinking", '(float[1,1,6,8] x) => (float[1,1,3,4] y) <float[4] s = {1.0,1.0,0.5,0.5}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Gather Mul ReduceSum Gather Mul ReduceSum", atol=1e-6)
-@example("smooth cubic", '(float[1,1,8,8] x) => (float[1,1,3,12] y) <int64[2] z = {3,12}> { y = Resize<mode="cubic",antialias=1,axes=[2,3]>(x, , , z) }', atol=1e-5)
-@example("smooth, nothing outside", '(float16[1,1,6,8] x) => (float16[1,1,4,3] y) <int64[2] z = {4,3}> { y = Resize<mode="linear",antialias=1,exclude_outside=1,axes=[2,3]>(x, , , z) }', atol=2e-3)
-@example("smooth, in proportion", '(float[1,1,6,8] x) => (float[1,1,4,5] y) <int64[2] z = {4,5}> { y = Resize<mode="linear",antialias=1,keep_aspect_ratio_policy="not_larger",axes=[2,3]>(x, , , z) }', atol=2e-6)
-@example("smooth, unknown sizes", '(float[1,1,H,W] x) => (float[1,1,a,b] y) <float[2] s = {0.5,0.5}> { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , s) }', refuses=Why.NEEDS_SHAPE)
-@example("smooth, computed", '(float[1,1,6,8] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<mode="linear",antialias=1>(x, , s) }', refuses=Why.NEEDS_SHAPE, inputs={"s": [1, 1, 2, 2]})
-@example("not larger", '(float[1,1,4,6] x) => (float[1,1,2,3] y) <int64[2] z = {3,3}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', gives="Resize", atol=1e-6)
-@example("not larger, rounded down", '(float[1,1,5,7] x) => (float[1,1,4,5] y) <int64[2] z = {4,5}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', atol=1e-5)
-@example("not smaller, rounded up", '(float[1,1,4,6] x) => (float[1,1,5,8] y) <int64[2] z = {5,2}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_smaller",mode="linear">(x, , , z) }', atol=1e-5)
+@example("axes, crop", "(float[3,2,4,4] x, float[4] r) => (float[3,2,3,5] y) <int64[2] z = {5, 3}> " + AXES + 'mode="linear",coordinate_transformation_mode="tf_crop_and_resize">(x, r, , z) }', gives="Concat Gather Resize", inputs={"r": [0, 0.4, 1, 0.8]}, atol=1e-6)
+@example("axes, crop of one axis", "(float[2,3,4,4] x, float[2] r) => (float[2,3,4,5] y) <int64[1] z = {5}> { y = Resize<axes=[3],mode=\"linear\",coordinate_transformation_mode=\"tf_crop_and_resize\">(x, r, , z) }", gives="Concat Gather Resize", inputs={"r": [0.4, 0.8]}, atol=1e-6)
+@example("smooth growth", '(float[2,3,3,4] x) => (float[2,3,6,8] y) <float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Resize", atol=1e-6)
+@example("smooth growth to sizes", '(float[2,3,3,4] x) => (float[2,3,6,4] y) <int64[2] z = {6,4}> { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , , z) }', gives="Resize", atol=1e-6)
+@example("smooth, to sizes of unknown ones", '(float[2,3,H,4] x) => (float[2,3,6,8] y) <int64[2] z = {6,8}> { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , , z) }', refuses=Why.NEEDS_SHAPE)
+@example("smooth shrinking", '(float[2,3,6,8] x) => (float[2,3,3,4] y) <float[4] s = {1.0,1.0,0.5,0.5}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Gather Mul ReduceSum Gather Mul ReduceSum", atol=1e-6)
+@example("smooth cubic", '(float[2,3,8,8] x) => (float[2,3,3,12] y) <int64[2] z = {3,12}> { y = Resize<mode="cubic",antialias=1,axes=[2,3]>(x, , , z) }', atol=1e-5)
+@example("smooth, nothing outside", '(float16[2,3,6,8] x) => (float16[2,3,4,3] y) <int64[2] z = {4,3}> { y = Resize<mode="linear",antialias=1,exclude_outside=1,axes=[2,3]>(x, , , z) }', atol=2e-3)
+@example("smooth, in proportion", '(float[2,3,6,8] x) => (float[2,3,4,5] y) <int64[2] z = {4,5}> { y = Resize<mode="linear",antialias=1,keep_aspect_ratio_policy="not_larger",axes=[2,3]>(x, , , z) }', atol=2e-6)
+@example("smooth, unknown sizes", '(float[2,3,H,W] x) => (float[2,3,a,b] y) <float[2] s = {0.5,0.5}> { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , s) }', refuses=Why.NEEDS_SHAPE)
+@example("smooth, computed", '(float[2,3,6,8] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<mode="linear",antialias=1>(x, , s) }', refuses=Why.NEEDS_SHAPE, inputs={"s": [1, 1, 2, 2]})
+@example("not larger", '(float[2,3,4,6] x) => (float[2,3,2,3] y) <int64[2] z = {3,3}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', gives="Resize", atol=1e-6)
+@example("not larger, rounded down", '(float[2,3,5,7] x) => (float[2,3,4,5] y) <int64[2] z = {4,5}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', atol=1e-5)
+@example("not smaller, rounded up", '(float[2,3,4,6] x) => (float[2,3,5,8] y) <int64[2] z = {5,2}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_smaller",mode="linear">(x, , , z) }', atol=1e-5)
 @example("keeping with scales", '(float[N,C,H,W] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<keep_aspect_ratio_policy="not_smaller">(x, , s) }', gives="Resize", inputs={"s": [1, 1, 2, 2]})
 @example("keeping, one axis", '(float[N,C,H,W] x, int64[1] z) => (float[a,b,c,d] y) { y = Resize<axes=[2],keep_aspect_ratio_policy="not_larger">(x, , , z) }', gives="Shape Concat Gather Resize", inputs={"z": [5]})
 @example("keeping, computed", '(float[N,C,H,W] x, int64[2] z) => (float[a,b,c,d] y) { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger">(x, , , z) }', inputs={"z": [5, 5]})
@@ -278,7 +280,7 @@ SYMMETRIC = '{ y = Resize<coordinate_transformation_mode="half_pixel_symmetric",
 @example("fractions", IMAGE + "<float[2] s = {1.5, 0.6}> " + SYMMETRIC + ",axes=[2,3]>(x, , s) }", atol=1e-6)
 @example("computed", SCALED + SYMMETRIC + ">(x, , s) }", inputs={"s": [1, 1, 0.4, 1.6]}, atol=2e-6)
 @example("nearest", IMAGE + '<float[2] s = {1.5, 0.6}> { y = Resize<coordinate_transformation_mode="half_pixel_symmetric",axes=[2,3]>(x, , s) }', gives="Gather Gather")
-@example("in proportion", '(float[1,1,4,6] x) => (float[1,1,5,8] y) <int64[2] z = {5,2}> ' + SYMMETRIC + ',axes=[2,3],keep_aspect_ratio_policy="not_smaller">(x, , , z) }', atol=1e-5)
+@example("in proportion", '(float[2,3,4,6] x) => (float[2,3,5,8] y) <int64[2] z = {5,2}> ' + SYMMETRIC + ',axes=[2,3],keep_aspect_ratio_policy="not_smaller">(x, , , z) }', atol=1e-5)
 @example("smooth", IMAGE + "<float[4] s = {1.0, 1.0, 1.5, 0.6}> " + SYMMETRIC + ",antialias=1>(x, , s) }", atol=2e-6)
 @example("unknown rank", "(float[n] v, int64[k] w) => (float[a,b] y) <float[2] s = {1.0, 1.5}> { x = Reshape(v, w) " + SYMMETRIC[2:] + ">(x, , s) }", inputs={"v": [1, 2, 3, 4], "w": [2, 2]}, atol=1e-6)
 def resize_19_18(node: Node, op: Builder) -> Result:

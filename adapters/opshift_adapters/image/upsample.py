@@ -7,7 +7,7 @@ from opshift.adapter import Builder, Node, Refusal, Result, T, Why, adapter, bou
 
 from opshift_adapters._lib.sampling import Filter, by_scales
 
-IMAGE = "(float[1,2,3,4] x) => (float[a,b,c,d] y) "
+IMAGE = "(float[3,2,3,4] x) => (float[a,b,c,d] y) "
 OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
 
 
@@ -26,9 +26,9 @@ def upsample_6_7(node: Node, op: Builder) -> Result:
 @example("linear", IMAGE + '{ y = Upsample<scales=[1.0,1.0,2.0,1.5],mode="linear">(x) }', gives="Upsample")
 @example("nearest", "(bool[N,C,H,W] x) => (bool[a,b,c,d] y) { y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Upsample")
 @example("three axes", '(float[N,C,W] x) => (float[a,b,c] y) { y = Upsample<scales=[1.0,1.0,2.5],mode="linear">(x) }', gives="Unsqueeze Upsample Squeeze")
-@example("channels", "(float[1,2,3,4] x) => (float[1,4,3,6] y) { y = Upsample<scales=[1.0,2.0,1.0,1.5]>(x) }", gives="Gather Gather")
-@example("channels, linear", '(float[1,2,3,4] x) => (float[1,4,3,6] y) { y = Upsample<scales=[1.0,2.0,1.0,1.5],mode="linear">(x) }', atol=1e-6)
-@example("bytes", "(uint8[1,2,3,4] x) => (uint8[1,2,6,8] y) { y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Gather Gather")
+@example("channels", "(float[3,2,3,4] x) => (float[3,4,3,6] y) { y = Upsample<scales=[1.0,2.0,1.0,1.5]>(x) }", gives="Gather Gather")
+@example("channels, linear", '(float[3,2,3,4] x) => (float[3,4,3,6] y) { y = Upsample<scales=[1.0,2.0,1.0,1.5],mode="linear">(x) }', atol=1e-6)
+@example("bytes", "(uint8[3,2,3,4] x) => (uint8[3,2,6,8] y) { y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Gather Gather")
 @example("words", "(string[3] x) => (string[6] y) { y = Upsample<scales=[2.0]>(x) }", gives="Gather")
 @example("bytes, unknown sizes", "(uint8[N] x) => (uint8[a] y) { y = Upsample<scales=[2.0]>(x) }", refuses=Why.NEEDS_SHAPE)
 def upsample_7_6(node: Node, op: Builder) -> Result:

@@ -38,7 +38,7 @@ def _transposed_channels(op: Builder, x: Value, shape: Sequence[int]) -> Value:
     """`x` with reordered channels: the channel axis in the given shape of two axes, transposed."""
     channels = x.dims_or_none[1] if x.dims_or_none is not None else None
     if isinstance(channels, int):
-        order = op.const(np.arange(channels).reshape(shape).T.reshape(-1))
+        order = op.const(np.arange(channels).reshape(shape).T.ravel())
     else:
         every = arange(op, op.Gather(op.Shape(x), op.const(1), axis=0))
         table = op.Transpose(op.Reshape(every, op.const(list(shape))), perm=[1, 0])
@@ -91,24 +91,24 @@ COMPUTED = "(float[N,C,L] x, int64[2] image, int64[2] block) => (float[N,c,h,w] 
 
 
 @adapter("Col2Im", 18, 17)
-@example("side by side", "(float[1,5,5] x) => (float[1,1,5,5] y) " + TWO + "{ y = Col2Im(x, image, block) }")
+@example("side by side", "(float[2,5,5] x) => (float[2,1,5,5] y) " + TWO + "{ y = Col2Im(x, image, block) }")
 @example("overlapping", "(float[2,18,9] x) => (float[2,3,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }")
-@example("strides and pads", "(double[1,6,6] x) => (double[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im<strides=[2,2],pads=[0,1,1,1]>(x, image, block) }")
-@example("dilations", "(float[1,12,3] x) => (float[1,2,4,5] y) " + OVERLAP + "{ y = Col2Im<dilations=[1,2]>(x, image, block) }")
+@example("strides and pads", "(double[2,6,6] x) => (double[2,1,4,5] y) " + OVERLAP + "{ y = Col2Im<strides=[2,2],pads=[0,1,1,1]>(x, image, block) }")
+@example("dilations", "(float[2,12,3] x) => (float[2,2,4,5] y) " + OVERLAP + "{ y = Col2Im<dilations=[1,2]>(x, image, block) }")
 @example("side by side of an unknown number", "(float[N,8,4] x) => (float[N,2,4,4] y) <int64[2] image = {4,4}, int64[2] block = {2,2}> { y = Col2Im<strides=[2,2]>(x, image, block) }", gives="Reshape Gather", inputs={"x": lambda: np.sin(np.arange(64)).reshape(2, 8, 4)})
 @example("infinite", "(float[1,6,9] x) => (float[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }", inputs={"x": lambda: [[[np.inf] * 9] + [[1] * 9] * 5]})
 @example("integers", "(int64[N,C,9] x) => (int64[N,c,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }", inputs={"x": lambda: np.arange(108).reshape(1, 12, 9)})
-@example("small integers", "(int8[1,6,9] x) => (int8[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }")
+@example("small integers", "(int8[2,6,9] x) => (int8[2,1,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }")
 @example("three axes", "(float[1,8,8] x) => (float[1,1,3,3,3] y) <int64[3] image = {3,3,3}, int64[3] block = {2,2,2}> { y = Col2Im(x, image, block) }")
 @example("bool", "(bool[1,6,9] x) => (bool[1,1,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }", refuses=Why.TYPE_NOT_AVAILABLE)
-@example("computed image", "(float[1,5,5] x, int64[2] image) => (float[1,1,h,w] y) <int64[2] block = {1,5}> { y = Col2Im(x, image, block) }", inputs={"image": [5, 5]})
+@example("computed image", "(float[2,5,5] x, int64[2] image) => (float[2,1,h,w] y) <int64[2] block = {1,5}> { y = Col2Im(x, image, block) }", inputs={"image": [5, 5]})
 @example("computed, overlapping", COMPUTED + "{ y = Col2Im(x, image, block) }", inputs={"x": lambda: np.sin(np.arange(324)).reshape(2, 18, 9), "image": [4, 5], "block": [2, 3]}, atol=1e-6)
 @example("computed, strides and pads", COMPUTED + "{ y = Col2Im<strides=[2,2],pads=[0,1,1,1]>(x, image, block) }", inputs={"x": lambda: np.sin(np.arange(36)).reshape(1, 6, 6), "image": [4, 5], "block": [2, 3]}, atol=1e-6)
 @example("computed, dilations", COMPUTED + "{ y = Col2Im<dilations=[1,2]>(x, image, block) }", inputs={"x": lambda: np.sin(np.arange(36)).reshape(1, 12, 3), "image": [4, 5], "block": [2, 3]}, atol=1e-6)
-@example("computed, three axes", "(int32[1,8,8] x, int64[3] block) => (int32[1,1,3,3,3] y) <int64[3] image = {3,3,3}> { y = Col2Im(x, image, block) }", inputs={"block": [2, 2, 2]})
-@example("computed, one axis", "(float[1,4,3] x, int64[1] image) => (float[1,2,4] y) <int64[1] block = {2}> { y = Col2Im(x, image, block) }", inputs={"image": [4]})
-@example("computed, unknown number of axes", "(float[1,5,5] x, int64[n] image) => (float[1,1,h,w] y) <int64[2] block = {1,5}> { y = Col2Im(x, image, block) }", inputs={"image": [5, 5]})
-@example("all unknown", "(float[1,5,5] x, int64[n] image, int64[n] block) => (float[1,1,h,w] y) { y = Col2Im(x, image, block) }", refuses=Why.NEEDS_SHAPE, inputs={"image": [5, 5], "block": [1, 5]})
+@example("computed, three axes", "(int32[2,8,8] x, int64[3] block) => (int32[2,1,3,3,3] y) <int64[3] image = {3,3,3}> { y = Col2Im(x, image, block) }", inputs={"block": [2, 2, 2]})
+@example("computed, one axis", "(float[2,4,3] x, int64[1] image) => (float[2,2,4] y) <int64[1] block = {2}> { y = Col2Im(x, image, block) }", inputs={"image": [4]})
+@example("computed, unknown number of axes", "(float[2,5,5] x, int64[n] image) => (float[2,1,h,w] y) <int64[2] block = {1,5}> { y = Col2Im(x, image, block) }", inputs={"image": [5, 5]})
+@example("all unknown", "(float[2,5,5] x, int64[n] image, int64[n] block) => (float[2,1,h,w] y) { y = Col2Im(x, image, block) }", refuses=Why.NEEDS_SHAPE, inputs={"image": [5, 5], "block": [1, 5]})
 def col2im_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added Col2Im; below it, each pixel gathers and sums its elements of the blocks."""
     x, kind = node["input"], node["input"].elem_type

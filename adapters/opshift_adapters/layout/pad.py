@@ -67,14 +67,14 @@ def _by_axis(node: Node, op: Builder) -> Value:
             x = _joined(op, x, _shape(op, x, rank), axis, more, _filler(node, op))
         else:
             x = op.Gather(x, _picked(op, x, axis, mode, *more), axis=axis)
-    return op.Identity(data) if x is data else x
+    return x
 
 
 def _amount(op: Builder, pads: Value, at: int) -> Value:
     """The pad at one place, as a constant if its bounds are equal."""
     found = pads.bounds_or_none
-    if found is not None and found.each and found.low.reshape(-1)[at] == found.high.reshape(-1)[at]:
-        return op.const([int(found.low.reshape(-1)[at])])
+    if found is not None and found.each and found.low.flat[at] == found.high.flat[at]:
+        return op.const([int(found.low.flat[at])])
     return part(op, pads, at, at + 1)
 
 
@@ -82,7 +82,7 @@ def _never_negative(pads: Value, at: int) -> bool:
     found = pads.bounds_or_none
     if found is None or not found.each:
         return found is not None and found.never_negative
-    return bool(found.low.reshape(-1)[at] >= 0)
+    return bool(found.low.flat[at] >= 0)
 
 
 def _any_sign(pads: Value, axes: Sequence[int]) -> bool:
@@ -112,9 +112,7 @@ def _filler(node: Node, op: Builder) -> Value:
 
 
 def _positive(op: Builder, amount: Value) -> Value:
-    known, zero = amount.const_or_none(), op.const([0])
-    if known is not None:
-        return op.const(np.maximum(known, 0))
+    zero = op.const([0])
     return op.Where(amount < zero, zero, amount)
 
 
@@ -165,16 +163,12 @@ def _joined(
     op: Builder, x: Value, shape: Value, axis: int, more: Sequence[Value], filler: Value
 ) -> Value:
     """`x` with the filler before and after it along one axis."""
-    known = shape.const_or_none()
     sides, around = [], None
     for amount in more:
         size = amount.const_or_none()
-        if known is not None and size is not None:
-            goal = op.const([*known[:axis], *size, *known[axis + 1 :]])
-        else:
-            around = around or _around(op, shape, axis)
-            pieces = [*around[0], amount, *around[1]]
-            goal = op.Concat(*pieces, axis=0) if len(pieces) > 1 else amount
+        around = around or _around(op, shape, axis)
+        pieces = [*around[0], amount, *around[1]]
+        goal = op.Concat(*pieces, axis=0) if len(pieces) > 1 else amount
         sides.append(None if size == 0 else op.Expand(filler, goal))
     return op.Concat(*(one for one in (sides[0], x, sides[1]) if one is not None), axis=axis)
 
@@ -431,7 +425,7 @@ def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
         pads = np.zeros((2, len(own)), dtype=np.int64)
         pads[0, places] = np.sign(more) * (np.abs(more) // 2)
         pads[1, places] = more - pads[0, places]
-        return op.Pad(x, op.const(pads.reshape(-1)))
+        return op.Pad(x, op.const(pads.ravel()))
     shape = op.Shape(x)
     sizes = shape if axes is None else op.Gather(shape, op.const(axes), axis=0)
     missing = op.Cast(goal, to=T.INT64) - sizes

@@ -32,6 +32,7 @@ RANKLESS = "(float[24] v, int64[n] t) => (float[a,b,c] y) <int64[1] s = {1}, int
 @adapter("Slice", 11, 10)
 @example("no axes", "(float[5,6] x) => (float[2,6] y) <int64[1] s = {1}, int64[1] e = {3}> { y = Slice(x, s, e) }", gives="Slice")
 @example("constant", "(float[5,6] x) => (float[3,3] y) " + BOUNDS + "{ y = Slice(x, s, e, axes) }", gives="Slice")
+@example("axes from the front", "(float[5,6] x) => (float[3,3] y) " + BOUNDS.replace("{-1,0}", "{1,0}") + "{ y = Slice(x, s, e, axes) }", gives="Slice")
 @example("int32", "(float[5,6] x) => (float[3,3] y) " + BOUNDS.replace("int64", "int32") + "{ y = Slice(x, s, e, axes) }", gives="Slice")
 @example("computed", DYNAMIC, inputs={"s": [0, 1], "e": [3, -1], "axes": [1, -2]})
 @example("computed int32", DYNAMIC.replace("int64", "int32"), inputs={"s": [0, 1], "e": [3, -1], "axes": [1, -2]})
@@ -103,7 +104,7 @@ def slice_10_9(node: Node, op: Builder) -> Result:
         axes = list(range(x.rank))
         bounds = _of_all_axes(op, bounds, named, x.rank)
     else:
-        axes = [int(axis) for axis in places.reshape(-1)]
+        axes = [int(axis) for axis in places.ravel()]
     known = [_listed(value, len(axes)) for value in bounds]
     starts, ends, steps = known
     if starts is not None and ends is not None and steps == [1] * len(axes):
@@ -146,7 +147,7 @@ def _listed(value: Value | None, length: int) -> list[int] | None:
     found = value.const_or_none()
     if found is not None and found.size != length:
         raise InvalidModel(f"{value.name!r} has {found.size} bounds of a slice for {length} axes")
-    return None if found is None else [int(v) for v in found.reshape(-1)]
+    return None if found is None else [int(v) for v in found.ravel()]
 
 
 def _indices(start: int, end: int, step: int, size: int) -> Array:
@@ -171,7 +172,7 @@ def _never_negative(places: Value, i: int) -> bool:
     found = places.bounds_or_none
     if found is None or not found.each:
         return found is not None and found.never_negative
-    return bool(found.low.reshape(-1)[i] >= 0)
+    return bool(found.low.flat[i] >= 0)
 
 
 LONGEST_LISTED = 4096  # a longer axis has no constant that lists its indices

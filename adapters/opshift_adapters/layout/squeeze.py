@@ -93,7 +93,7 @@ def squeeze_13_12(node: Node, op: Builder) -> Result:
         return op.Reshape(x, (_squeezed if node.op == "Squeeze" else _unsqueezed)(op, x, axes), allowzero=1)
     if known.size == 0:
         return op.Identity(x)
-    return op.same(node, inputs={"axes": None}, axes=known.reshape(-1).tolist())
+    return op.same(node, inputs={"axes": None}, axes=known.ravel().tolist())
 
 
 def _squeezed(op: Builder, x: Value, axes: Value) -> Value:

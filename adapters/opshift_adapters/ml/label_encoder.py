@@ -49,7 +49,7 @@ def _table(node: Node) -> KeyTable:
     if len(keys) != len(values):
         raise Refusal(Why.AMBIGUOUS, f"{len(keys)} keys and {len(values)} values")
     if suffix == "tensor" and node.has("default_tensor"):
-        return KeyTable(keys, values, node.tensor("default_tensor").reshape(-1)[0])
+        return KeyTable(keys, values, node.tensor("default_tensor").flat[0])
     word = {"O": "string", "i": "int64", "f": "float"}[values.dtype.kind]
     default = node.str("default_string") if word == "string" else node.attr(f"default_{word}")
     return KeyTable(keys, values, default)
@@ -62,7 +62,7 @@ def _side(node: Node, side: str) -> tuple[Array, str]:
         raise Refusal(Why.AMBIGUOUS, f"{len(written)} lists of {side}")
     suffix = written[0].removeprefix(f"{side}_")
     if suffix == "tensor":
-        found = node.tensor(written[0]).reshape(-1)
+        found = node.tensor(written[0]).ravel()
         return (found.astype("O") if found.dtype.kind in "OSU" else found), suffix
     listed = node.strings(written[0]) if suffix == "strings" else node.attr(written[0])
     return np.array(listed, dtype=LISTS[suffix]), suffix
@@ -115,8 +115,6 @@ def _compared(op: Builder, x: Value, table: KeyTable) -> Value:
 def _equal(op: Builder, x: Value, keys: Value, table: KeyTable) -> Value:
     if table.keys.dtype.kind != "f":
         return op.Equal(x, keys)
-    if op.opset() >= 11 and not table.has_nan:
-        return op.Equal(x, keys)
     number = (x > 0) | (x < 1)
     known = op.const(~np.isnan(table.keys))
     if op.opset() >= 11:
@@ -162,6 +160,7 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 @example("floats", '(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[0.5,-1.5],values_int64s=[3,9]>(x) }', inputs=FLOATS, imports={ML: 1, "": 12})
 @example("floats, no number", '(float[4] x) => (float[4] y) <float[1] z = {0.0}> { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5],values_floats=[3.0,9.0]>(x) }', inputs=FLOATS, imports=BOTH)
 @example("floats at opset 10", '(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5,0.5],values_int64s=[3,9,4]>(x) }', inputs=FLOATS, imports={ML: 1, "": 10})
+@example("floats at opset 11", '(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5,0.5],values_int64s=[3,9,4]>(x) }', inputs=FLOATS, imports={ML: 1, "": 11})
 @example("scalar at opset 9", '(int64 x) => (int64 y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[7,1],values_int64s=[3,9]>(x) }', inputs={"x": 7}, imports={ML: 1, "": 9})
 @example("two values of a key", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
 @example("floats at opset 10, all numbers", '(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[-1.5,0.5],values_int64s=[3,9]>(x) }', inputs=FLOATS, imports={ML: 1, "": 10})

@@ -119,6 +119,7 @@ TENSORS_3_UP = boundary(3, "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:
 @example("thresholds of double", X + _in_tree(ONE) + ">(x) }", gives="TreeEnsembleRegressor", inputs={"x": [[1, -1], [1, -1.1], [1, -1.2], [0.5, 0], [0.6, 0]]}, imports=NEW)
 @example("weights of double", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.125}") + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
 @example("weights beyond float", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
+@example("a weight that is no number", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, nan, 0.125}") + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
 @example("thresholds beyond float", (X + _in_tree(ONE) + ">(x) }").replace("float[N,2]", "double[N,2]"), refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
 @example("classifier", "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + _in_tree(CLASSES).replace("-1.1", "-1.0") + ">(x) }", gives="TreeEnsembleClassifier", inputs=ROWS, imports=NEW)
 @example("thresholds and rates in tensors", X + ONE.replace(SPLITS, "nodes_values_as_tensor=float[6] {0.5, 0.0, -1.0, 0.0, 0.0, 0.0}") + ",nodes_hitrates_as_tensor=double[6] {0.5, 0.25, 0.0, 0.0, 0.1, 0.2}>(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
@@ -133,7 +134,7 @@ def trees_3_2(node: Node, op: Builder) -> Result:
         long = f"{name}_as_tensor"
         if long not in node.attributes:
             continue
-        values = node.tensor(long).reshape(-1)
+        values = node.tensor(long).ravel()
         if name == "nodes_values":
             doubles = node["X"].elem_type == T.DOUBLE
             values = in_float(values) if doubles else float_splits(values, node.strings("nodes_modes"))
@@ -224,7 +225,7 @@ def _in_double(node: Node) -> bool:
 
 def _base(node: Node) -> Array | None:
     if "base_values_as_tensor" in node.attributes:
-        base = node.tensor("base_values_as_tensor").reshape(-1)
+        base = node.tensor("base_values_as_tensor").ravel()
     else:
         base = np.array(node.attr("base_values") or [], dtype=np.float32)
     return base if base.size else None

@@ -45,7 +45,7 @@ def lying(found: Found, x: str, scale: str, zero: str, kind: int | None) -> dict
         if known is None and len(shape) > 1:
             return None
         if known is not None:
-            told[name] = known.reshape(-1)
+            told[name] = known.ravel()
     if zero not in told:
         return told if found[zero].elem_type_or_none == kind else None
     point, (low, high) = told[zero], LIMITS[kind]

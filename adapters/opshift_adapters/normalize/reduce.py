@@ -163,7 +163,7 @@ def known_axes(node: Node) -> list[int] | None:
     if axes is None:
         return []
     known = axes.const_or_none()
-    return None if known is None else known.reshape(-1).tolist()
+    return None if known is None else known.ravel().tolist()
 
 
 COMPUTED = "(float[2,3,4] x, int64[k] a) => (float[p,q,r] y) "

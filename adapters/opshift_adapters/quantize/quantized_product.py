@@ -111,14 +111,14 @@ def _per_row(op: Builder, p: Value, rows: bool) -> Value:
     return op.Unsqueeze(p, axes=[1]) if rows and p.rank == 1 else p
 
 
-MANY = "(uint8[1,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[1,2,a,b] y) { y = ConvInteger(x, w, p, q) }"
+MANY = "(uint8[2,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[2,2,a,b] y) { y = ConvInteger(x, w, p, q) }"
 
 
 @adapter("ConvInteger", 10, 9)
-@example("no zero points", "(uint8[1,1,4,4] x, uint8[2,1,3,3] w) => (int32[1,2,2,2] y) { y = ConvInteger(x, w) }", gives="Cast Cast Conv Cast")
-@example("padded, zero points", "(uint8[1,2,4,5] x, int8[2,2,3,3] w, uint8 p, int8 q) => (int32[a,b,c,d] y) { y = ConvInteger<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], dilations=[1,2]>(x, w, p, q) }", gives="Cast Cast Cast Sub Cast Sub Conv Cast")
-@example("of codes that nothing else reads", "(float[1,1,4,4] x, uint8[2,1,3,3] w, uint8 p, uint8 q) => (int32[1,2,2,2] y) <float s = {0.5}> { c = QuantizeLinear(x, s, p) y = ConvInteger(c, w, p, q) }", gives="Div Cast Add Add Clip Sub Sub Cast Cast Sub Conv Cast")
-@example("per output channel", '(int8[1,4,6] x, int8[2,2,3] w, int8 p, int8[2] q) => (int32[a,b,c] y) { y = ConvInteger<group=2, auto_pad="SAME_UPPER">(x, w, p, q) }', gives="Cast Cast Cast Sub Cast Reshape Sub Conv Cast")
+@example("no zero points", "(uint8[2,1,4,4] x, uint8[2,1,3,3] w) => (int32[2,2,2,2] y) { y = ConvInteger(x, w) }", gives="Cast Cast Conv Cast")
+@example("padded, zero points", "(uint8[2,2,4,5] x, int8[2,2,3,3] w, uint8 p, int8 q) => (int32[a,b,c,d] y) { y = ConvInteger<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], dilations=[1,2]>(x, w, p, q) }", gives="Cast Cast Cast Sub Cast Sub Conv Cast")
+@example("of codes that nothing else reads", "(float[2,1,4,4] x, uint8[2,1,3,3] w, uint8 p, uint8 q) => (int32[2,2,2,2] y) <float s = {0.5}> { c = QuantizeLinear(x, s, p) y = ConvInteger(c, w, p, q) }", gives="Div Cast Add Add Clip Sub Sub Cast Cast Sub Conv Cast")
+@example("per output channel", '(int8[2,4,6] x, int8[2,2,3] w, int8 p, int8[2] q) => (int32[a,b,c] y) { y = ConvInteger<group=2, auto_pad="SAME_UPPER">(x, w, p, q) }', gives="Cast Cast Cast Sub Cast Reshape Sub Conv Cast")
 @example("many products", MANY, inputs={"x": lambda: np.full((1, 33, 4, 4), 255), "w": lambda: np.full((2, 33, 3, 3), 253), "p": 0, "q": 0})
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added ConvInteger; below it, Conv of differences in float or double is written."""
@@ -188,10 +188,10 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
 
 
 @adapter("QLinearConv", 10, 9, approximate=True)
-@example("one scale each", "(uint8[1,2,4,4] x, uint8[3,2,3,3] w, int32[3] b) => (uint8[1,3,4,4] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<pads=[1,1,1,1]>(x, p, i, w, q, j, s, k, b) }", approximate=True)
-@example("per channel", "(int8[1,2,4] x, int8[3,2,3] w) => (int8[1,3,2] y) <float p = {0.1}, float[3] q = {0.2, 0.3, 0.4}, float s = {0.9}, int8 i = {3}, int8[3] j = {5, 0, -1}, int8 k = {1}> { y = QLinearConv(x, p, i, w, q, j, s, k) }", approximate=True)
-@example("groups, strides and dilations", '(uint8[1,2,8] x, uint8[2,1,2] w) => (uint8[1,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<kernel_shape=[2], group=2, strides=[3], dilations=[2]>(x, p, i, w, q, j, s, k) }', approximate=True)
-@example("the same size", '(uint8[1,2,8] x, uint8[2,2,2] w) => (uint8[1,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<auto_pad="SAME_LOWER">(x, p, i, w, q, j, s, k) }', approximate=True)
+@example("one scale each", "(uint8[2,2,4,4] x, uint8[3,2,3,3] w, int32[3] b) => (uint8[2,3,4,4] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<pads=[1,1,1,1]>(x, p, i, w, q, j, s, k, b) }", approximate=True)
+@example("per channel", "(int8[2,2,4] x, int8[3,2,3] w) => (int8[2,3,2] y) <float p = {0.1}, float[3] q = {0.2, 0.3, 0.4}, float s = {0.9}, int8 i = {3}, int8[3] j = {5, 0, -1}, int8 k = {1}> { y = QLinearConv(x, p, i, w, q, j, s, k) }", approximate=True)
+@example("groups, strides and dilations", '(uint8[2,2,8] x, uint8[2,1,2] w) => (uint8[2,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<kernel_shape=[2], group=2, strides=[3], dilations=[2]>(x, p, i, w, q, j, s, k) }', approximate=True)
+@example("the same size", '(uint8[2,2,8] x, uint8[2,2,2] w) => (uint8[2,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<auto_pad="SAME_LOWER">(x, p, i, w, q, j, s, k) }', approximate=True)
 def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added QLinearConv; below it, Conv of differences is scaled and rounded."""
     op.approximate(ORDER)

@@ -61,6 +61,7 @@ NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"
 @adapter("NonZero", 9, 8, ignores={"X": "a result that is known is written as it is"})
 @example("constant", "(int64[2,N] x) => (int64[2,N] y) <float[2,2] c = {1, 0, 0, 2}> { z = NonZero(c) y = Add(x, z) }", gives="Identity Add", inputs={"x": [[1, 2], [3, 4]]})
 @example("float", NON_ZERO, inputs={"x": lambda: [[0, -2, 0], [0.5, -0.0, np.nan]]})
+@example("an axis of one", "(float[2,1,3] x) => (int64[3,N] y) { y = NonZero(x) }", inputs={"x": [[[0, 2, 3]], [[5, 0, 0]]]})
 @example("nothing found", NON_ZERO, inputs={"x": [[0, 0, 0], [0, 0, 0]]})
 @example("all elements true", "(bool[3] x) => (int64[1,N] y) { y = NonZero(x) }", inputs={"x": [True] * 3})
 @example("three dimensions", "(int64[A,B,C] x) => (int64[3,N] y) { y = NonZero(x) }", inputs={"x": lambda: np.arange(24).reshape(2, 3, 4) % 3})
@@ -165,7 +166,7 @@ def _whole_scalar(op: Builder, x: Value) -> Value:
     """A depth, which may be a vector of one element, as an int64 scalar."""
     known = x.const_or_none()
     if known is not None:
-        return op.const(int(known.reshape(-1)[0]))
+        return op.const(int(known.flat[0]))
     return _whole(op, x if x.rank_or_none == 0 else op.Reshape(x, op.const([])))
 
 

@@ -223,7 +223,7 @@ def _different_rows(indices: Array, data: Value) -> bool:
         column = _from_front(indices[..., axis], data, axis)
         if column is None:
             return False
-        columns.append(column.reshape(-1))
+        columns.append(column.ravel())
     rows = np.stack(columns, axis=-1)
     return len(np.unique(rows, axis=0)) == len(rows)
 

@@ -290,6 +290,7 @@ UNDECLARED = "(bool c, float[2,3] x{}) => (float[2,3] y) {{ y = If(c) <then_bran
 
 @alternative("If", runtime="onnxruntime==0.4")
 @example("ranks that are known", UNDECLARED.format("", "Relu(x)"), imports={"": 10}, gives="If", inputs={"c": True})
+@example("sizes that are known", UNDECLARED.format("", "Relu(x)").replace("float[]", "float[2,3]"), imports={"": 10}, gives="If", inputs={"c": True})
 @example("a size that a branch computes", "(bool c, float[N] x) => (float[M] y) { y = If(c) <then_branch = t () => (float[?] p) { p = Concat<axis = 0>(x, x) }, else_branch = e () => (float[?] q) { q = Neg(x) }> }", imports={"": 10}, gives="If", inputs={"c": True})
 @example("a rank that is not known", UNDECLARED.format(", int64[r] s", "Reshape(x, s)"), imports={"": 10}, gives="If", inputs={"c": True, "s": [2, 3]})
 def with_declared_ranks(node: Node, op: Builder) -> Result:

@@ -72,7 +72,7 @@ def _unknown(sequence: Value) -> Refusal:
 def _position(node: Node, items: list[Element], last: int) -> int:
     """A constant position that exists; `last` is the one that an operator uses by default."""
     given = node.input("position")
-    position = last if given is None else int(given.const().reshape(-1)[0])
+    position = last if given is None else int(given.const().flat[0])
     if not -len(items) <= position <= last:
         raise Refusal(Why.AMBIGUOUS, f"a sequence of {len(items)} has no position {position}")
     return position
@@ -129,6 +129,7 @@ ROW = SPLIT.replace("[a,b]", "[a]")
 @example("of an empty one", "(float[2] a) => (float[2] y) <int64 z = {0}> { s = SequenceEmpty() t = SequenceInsert(s, a) y = SequenceAt(t, z) }", gives="Identity")
 @example("computed position", "(float[2,N] a, float[2,N] b, int32 i) => (float[2,N] y) { s = SequenceConstruct(a, b) y = SequenceAt(s, i) }", inputs={"i": lambda: np.array(-2), "a": lambda: np.ones((2, 3)), "b": lambda: np.zeros((2, 3))})
 @example("computed position, shapes differ", OF_TWO + "y = SequenceAt(s, i) }", refuses=Why.NEEDS_CONSTANT)
+@example("computed position of equal parts", "(float[4,3] x, int64 i) => (float[2,3] y) <int64 two = {2}> { s = SplitToSequence(x, two) y = SequenceAt(s, i) }", inputs={"i": 1})
 @example("rows", ROW + "s = SplitToSequence<keepdims=0>(x) y = SequenceAt(s, last) }", gives="Gather")
 @example("a row by computed position", ROW + "s = SplitToSequence<keepdims=0>(x) y = SequenceAt(s, i) }", inputs={"i": 2})
 @example("a row of many", ROW + "s = SplitToSequence<keepdims=0>(d) y = SequenceAt(s, last) }")
@@ -173,8 +174,8 @@ def _dims(element: Element) -> tuple[int | str | None, ...] | None:
 def wrapped(op: Builder, position: Value, size: Value) -> Value:
     """A position counted from the start, as an int64 scalar."""
     known = position.const_or_none()
-    if known is not None and known.reshape(-1)[0] >= 0:
-        return op.const(int(known.reshape(-1)[0]))
+    if known is not None and known.flat[0] >= 0:
+        return op.const(int(known.flat[0]))
     index = op.Reshape(op.Cast(position, to=T.INT64), op.const([]))
     return count_from_front(op, index, op.Reshape(size, op.const([])))
 
@@ -218,6 +219,7 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
 @example("beyond the axes", "(float[N,3] x) => (float[a,b] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=2>(s) }", invalid="there are 2 axes")
 @example("of an input", "(seq(float[n]) s) => (float[a] y) { y = ConcatFromSequence<axis=0>(s) }", refuses=Why.NEEDS_CONSTANT)
 @example("nothing", "() => (float[n] y) { s = SequenceEmpty() y = ConcatFromSequence<axis=0>(s) }", refuses=Why.AMBIGUOUS)
+@example("one, from the end", "(float[2,3] a) => (float[2,3] y) { s = SequenceConstruct(a) y = ConcatFromSequence<axis=-1>(s) }", gives="Concat")
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, Concat joins the known elements."""
     sequence, axis, new = node["input_sequence"], node.int("axis"), node.int("new_axis") == 1

@@ -34,13 +34,13 @@ from opshift_adapters._lib.windows import (
     without_windows_in_pad,
 )
 
-LINE = "(float[1,2,7] x) => (float[1,2,o] y) { y = {op}"
-PLANE = "(float[1,2,7,6] x) => (float[1,2,o,p] y) { y = {op}"
+LINE = "(float[3,2,7] x) => (float[3,2,o] y) { y = {op}"
+PLANE = "(float[3,2,7,6] x) => (float[3,2,o,p] y) { y = {op}"
 OPEN = "(float[N,2,L] x) => (float[N,2,o] y) { y = {op}"
-UNRANKED = "(float[14] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) y = {op}"
-SEVEN = {"x": lambda: np.arange(14).reshape(1, 2, 7) % 5}
-FLAT_SEVEN = {"s": [1, 2, 7]}
-POOL_CALL = "(float[1,2,{}] x) => (float[1,2,{}] y) {{ y = own.pool(x) }}"
+UNRANKED = "(float[42] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) y = {op}"
+SEVEN = {"x": lambda: np.arange(42).reshape(3, 2, 7) % 5}
+FLAT_SEVEN = {"s": [3, 2, 7]}
+POOL_CALL = "(float[3,2,{}] x) => (float[3,2,{}] y) {{ y = own.pool(x) }}"
 POOL_BODY = '<opset_import: ["" : 22], domain: "own"> pool (x) => (y) {{ y = {}<kernel_shape=[2], {}, ceil_mode=1>(x) }}'
 
 BFLOAT16_22 = boundary(
@@ -48,7 +48,7 @@ BFLOAT16_22 = boundary(
     "GlobalAveragePool:0b6629 GlobalMaxPool:7be94c MaxRoiPool:6a4509",
     cast=shown(
         cast_around("float"),
-        example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,1] y) { y = GlobalAveragePool(x) }", gives="Cast GlobalAveragePool Cast"),
+        example("bfloat16", "(bfloat16[3,2,7] x) => (bfloat16[3,2,1] y) { y = GlobalAveragePool(x) }", gives="Cast GlobalAveragePool Cast"),
     ),
 )  # fmt: skip
 CEIL_22 = boundary(
@@ -58,19 +58,20 @@ CEIL_22 = boundary(
 
 @adapter("AveragePool MaxPool", 22, 21, handles_types=True)
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
-@example("last window in the pad", "(float[1,2,7] x) => (float[1,2,3] y) { y = {op}<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="{op}")
-@example("last window in pads that count", "(float[1,2,7] x) => (float[1,2,3] y) { y = AveragePool<kernel_shape=[2], strides=[3], pads=[1, 2], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad AveragePool")
+@example("last window in the pad", "(float[3,2,7] x) => (float[3,2,3] y) { y = {op}<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="{op}")
+@example("last window in pads that count", "(float[3,2,7] x) => (float[3,2,3] y) { y = AveragePool<kernel_shape=[2], strides=[3], pads=[1, 2], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad AveragePool")
+@example("no window in pads that count", LINE.replace("{op}", "AveragePool") + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1, count_include_pad=1>(x) }", gives="AveragePool")
 @example("last window perhaps in the pad", OPEN + "<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="{op}", inputs=SEVEN)
 @example("last window perhaps in the pad, nothing known", UNRANKED + "<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="Reshape {op}", inputs=FLAT_SEVEN)
 @example("last window in the pad, in a function", POOL_CALL.format("7", "3"), functions=POOL_BODY.format("MaxPool", "strides=[3], pads=[0, 2]"), imports={"own": 1}, gives="MaxPool")
 @example("last window perhaps in the pad, in a function", POOL_CALL.format("L", "o"), functions=POOL_BODY.format("AveragePool", "strides=[3], pads=[0, 2]"), imports={"own": 1}, gives="AveragePool", inputs=SEVEN)
-@example("bfloat16 with indices", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="Cast MaxPool Cast")
-@example("bfloat16", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = {op}<kernel_shape=[3]>(x) }", gives="Cast {op} Cast", atol=0.02)
-@example("bfloat16 in a function", "(bfloat16[1,2,7] x) => (bfloat16[1,2,o] y) { y = own.pool(x) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = AveragePool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
-@example("bfloat16 or float in a function", "(bfloat16[1,2,7] x, float[1] f) => (bfloat16[1,2,o] y, float[1] g) { y = own.pool(x) g = Neg(f) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = MaxPool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
+@example("bfloat16 with indices", "(bfloat16[3,2,7] x) => (bfloat16[3,2,o] y, int64[3,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="Cast MaxPool Cast")
+@example("bfloat16", "(bfloat16[3,2,7] x) => (bfloat16[3,2,o] y) { y = {op}<kernel_shape=[3]>(x) }", gives="Cast {op} Cast", atol=0.02)
+@example("bfloat16 in a function", "(bfloat16[3,2,7] x) => (bfloat16[3,2,o] y) { y = own.pool(x) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = AveragePool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
+@example("bfloat16 or float in a function", "(bfloat16[3,2,7] x, float[1] f) => (bfloat16[3,2,o] y, float[1] g) { y = own.pool(x) g = Neg(f) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = MaxPool<kernel_shape=[3]>(x) }', imports={"own": 1}, atol=0.02)
 @example("last window in the pad of one axis", PLANE + "<kernel_shape=[2, 2], strides=[3, 3], pads=[0, 0, 1, 1], ceil_mode=1>(x) }", gives="{op}")
-@example("gaps", "(float[1,2,7] x) => (float[1,2,o] y) { y = {op}<kernel_shape=[2], dilations=[3]>(x) }", gives="{op}")
-@example("last window in pads that count, of one axis", "(float[1,2,7,6] x) => (float[1,2,o,p] y) { y = AveragePool<kernel_shape=[2, 3], strides=[3, 2], pads=[1, 0, 2, 0], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad AveragePool")
+@example("gaps", "(float[3,2,7] x) => (float[3,2,o] y) { y = {op}<kernel_shape=[2], dilations=[3]>(x) }", gives="{op}")
+@example("last window in pads that count, of one axis", "(float[3,2,7,6] x) => (float[3,2,o,p] y) { y = AveragePool<kernel_shape=[2, 3], strides=[3, 2], pads=[1, 0, 2, 0], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad AveragePool")
 def pool_22_21(node: Node, op: Builder) -> Result:
     """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads avoid them."""
     return without_windows_in_pad(node, op)
@@ -92,7 +93,7 @@ DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
 @example("gaps, pads that auto_pad replaces", LINE + '<kernel_shape=[3], dilations=[2], auto_pad="VALID", pads=[1, 1]>(x) }')
 @example("gaps, nothing known", UNRANKED + "<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", inputs=FLAT_SEVEN, atol=1e-6)
 @example("gaps, unknown size", OPEN.replace(",2,", ",C,") + "<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", inputs=SEVEN, atol=1e-6)
-@example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y = AveragePool<kernel_shape=[3], dilations=[2]>(x) }")
+@example("gaps in float16", "(float16[3,2,7] x) => (float16[3,2,o] y) { y = AveragePool<kernel_shape=[3], dilations=[2]>(x) }")
 def average_pool_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added `dilations`; below it, a Conv sums each window and Div averages it."""
     if not dilated(node):
@@ -115,8 +116,8 @@ INT8_12 = boundary(
     "MaxPool:c13afe",
     cast=shown(
         cast_around("float"),
-        example("bytes", "(uint8[1,2,7] x) => (uint8[1,2,o] y) { y = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }", gives="Cast MaxPool Cast"),
-        example("signed bytes with indices", "(int8[1,2,7] x) => (int8[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }", gives="Cast MaxPool Cast"),
+        example("bytes", "(uint8[3,2,7] x) => (uint8[3,2,o] y) { y = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }", gives="Cast MaxPool Cast"),
+        example("signed bytes with indices", "(int8[3,2,7] x) => (int8[3,2,o] y, int64[3,2,o] i) { y, i = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }", gives="Cast MaxPool Cast"),
     ),
 )  # fmt: skip
 TEXT_11 = boundary(11, "AveragePool:ca6623 MaxPool:112b82")
@@ -135,7 +136,7 @@ CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 @example("rounded up, pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad {op}")
 @example("rounded up, no pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1>(x) }", gives="{op}")
 @example("rounded up, unknown rank", UNRANKED + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", inputs=FLAT_SEVEN, gives="Reshape {op}")
-@example("a window of another rank", "(float[14] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) z = AveragePool<kernel_shape=[3], ceil_mode=1>(x) y = AveragePool<kernel_shape=[3], strides=[2, 2], pads=[1, 1], ceil_mode=1>(z) }", invalid="strides has 2 numbers for 1 dimensions")
+@example("a window of another rank", "(float[42] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) z = AveragePool<kernel_shape=[3], ceil_mode=1>(x) y = AveragePool<kernel_shape=[3], strides=[2, 2], pads=[1, 1], ceil_mode=1>(z) }", invalid="strides has 2 numbers for 1 dimensions")
 def average_pool_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added `ceil_mode`; below it, wider end pads that do not count are written."""
     x = node["X"]
@@ -151,14 +152,14 @@ def average_pool_10_9(node: Node, op: Builder) -> Result:
 @adapter("MaxPool", 10, 9, ignores={"storage_order": "it is about the indices, which nobody reads"})
 @example("plain", PLANE + "<kernel_shape=[3, 2], dilations=[1, 1], pads=[1, 0, 0, 1]>(x) }", gives="{op}")
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="{op}")
-@example("rounded up, with indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="MaxPool")
+@example("rounded up, with indices", "(float[3,2,7] x) => (float[3,2,o] y, int64[3,2,o] i) { y, i = MaxPool<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="MaxPool")
 @example("rounded up, unknown size", OPEN + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", gives="{op}")
 @example("rounded up, last window in the pad", LINE + "<kernel_shape=[2], strides=[3], pads=[0, 1], ceil_mode=1>(x) }", gives="{op}")
 @example("gaps", LINE + "<kernel_shape=[3], dilations=[2], storage_order=1>(x) }", gives="Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
 @example("gaps, pads, strides", PLANE + "<kernel_shape=[3, 2], dilations=[2, 3], pads=[2, 0, 1, 1], strides=[1, 2]>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax Slice Unsqueeze Slice Unsqueeze Concat ReduceMax {op}")
 @example("gaps, rounded up", OPEN + "<kernel_shape=[3], dilations=[2], pads=[1, 1], strides=[2], ceil_mode=1>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax {op}", inputs=SEVEN)
-@example("gaps in float16", "(float16[1,2,7] x) => (float16[1,2,o] y) { y, i = MaxPool<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
-@example("gaps and indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3], dilations=[2]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("gaps in float16", "(float16[3,2,7] x) => (float16[3,2,o] y) { y, i = MaxPool<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }", gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
+@example("gaps and indices", "(float[3,2,7] x) => (float[3,2,o] y, int64[3,2,o] i) { y, i = MaxPool<kernel_shape=[3], dilations=[2]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("gaps beside a kernel of one", PLANE + "<kernel_shape=[3, 1], dilations=[2, 1]>(x) }", gives="Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax")
 def max_pool_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added `dilations` and `ceil_mode`; below it, Slices or wider pads replace them."""
@@ -193,8 +194,8 @@ INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
 
 @adapter("MaxPool", 8, 7)
 @example("no indices", LINE + "<kernel_shape=[3], strides=[2], pads=[1, 0], storage_order=1>(x) }", gives="{op}")
-@example("indices that are not read", "(float[1,2,7] x) => (float[1,2,o] y) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="MaxPool")
-@example("indices", "(float[1,2,7] x) => (float[1,2,o] y, int64[1,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("indices that are not read", "(float[3,2,7] x) => (float[3,2,o] y) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="MaxPool")
+@example("indices", "(float[3,2,7] x) => (float[3,2,o] y, int64[3,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def max_pool_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 added the output Indices and `storage_order`; unused ones are removed."""
     indices = node.output("Indices")
@@ -210,7 +211,7 @@ INCLUDE_PAD_7 = boundary(7, "AveragePool:19e318", directions="up")
 @example("pads that do not count", LINE + "<kernel_shape=[3], pads=[1, 1], count_include_pad=0>(x) }", gives="{op}")
 @example("pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 1], pads=[1, 0, 1, 2], count_include_pad=1>(x) }", gives="Pad {op}")
 @example("no pads", LINE + '<kernel_shape=[3], auto_pad="VALID", count_include_pad=1>(x) }', gives="{op}")
-@example("same size", '(float[1,2,7,5] x) => (float[1,2,o,p] y) { y = {op}<kernel_shape=[3, 1], strides=[2, 1], auto_pad="SAME_LOWER", count_include_pad=1>(x) }', gives="Pad {op}")
+@example("same size", '(float[3,2,7,5] x) => (float[3,2,o,p] y) { y = {op}<kernel_shape=[3, 1], strides=[2, 1], auto_pad="SAME_LOWER", count_include_pad=1>(x) }', gives="Pad {op}")
 @example("unknown size, same size", OPEN + '<kernel_shape=[4], auto_pad="SAME_UPPER", count_include_pad=1>(x) }', gives="Pad {op}")
 @example("unknown size, same size by strides", OPEN + '<kernel_shape=[3], strides=[2], auto_pad="SAME_UPPER", count_include_pad=1>(x) }', refuses=Why.NEEDS_SHAPE)
 def average_pool_7_6(node: Node, op: Builder) -> Result:

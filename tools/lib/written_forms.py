@@ -9,7 +9,15 @@ from typing import Any
 
 import ml_dtypes  # noqa: F401 - registers the types that numpy lacks
 import numpy as np
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, shape_inference
+from onnx import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    defs,
+    shape_inference,
+)
 from opshift.model.arrays import dtype_of
 
 SUMMING = {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceSumSquare"}
@@ -39,7 +47,7 @@ def objections(before: ModelProto, after: ModelProto) -> list[str]:
     """A sentence for each such form in what a model became."""
     written, old = nodes(after), {node.op_type for node in nodes(before)}
     version = next((one.version for one in after.opset_import if not one.domain), 0)
-    found = [*bare_loops(written)]
+    found = [*bare_loops(written), *negative_axes(version, nodes(before), written)]
     if any(node.op_type in (*SUMMING, "Cast") for node in written):
         known = types(after)
         found += sums(version, old, written, known)
@@ -74,6 +82,25 @@ def bare_loops(written: list[NodeProto]) -> Iterator[str]:
     for node in written:
         if node.op_type == "Loop" and (len(node.input) < 2 or not node.input[1]):
             yield f"Loop {node.name!r} has no condition"
+
+
+def negative_axes(version: int, old: list[NodeProto], written: list[NodeProto]) -> Iterator[str]:
+    """Below opset 11 only an operator whose text says so counts an axis from the end."""
+    kept = {(node.op_type, *_below_zero(node)) for node in old}
+    for node in written if 0 < version < 11 else ():
+        names = [] if node.domain else _below_zero(node)
+        if names and (node.op_type, *names) not in kept and defs.has(node.op_type):
+            known = defs.get_schema(node.op_type, version).attributes
+            for name in names:
+                text = known[name].description.lower().replace("non-negative", "")
+                if not ("negative" in text or "[-r" in text or known[name].default_value.i < 0):
+                    yield f"{node.op_type} {version} does not count {name} from the end"
+
+
+def _below_zero(node: NodeProto) -> list[str]:
+    """The names of the attributes that hold a negative axis."""
+    named = (one for one in node.attribute if one.name.endswith(("axis", "axes")))
+    return [one.name for one in named if min((one.i, *one.ints)) < 0]
 
 
 def sums(
