@@ -358,6 +358,8 @@ def test_what_a_document_states_still_counts(plain):
 def test_what_is_not_stated_is_listed_as_such(plain):
     shown = run(plain, "ops", "Run", "--domain", "com.acme").stdout
     assert "inputs, outputs, types and attributes are not stated" in shown
+    told = run(plain, "ops", "Run", "--domain", "com.acme", "--output-format", "json").stdout
+    assert [one["stated"] for one in json.loads(told)["entries"]] == [False]
     listed = run(plain, "ops", "--domain", "com.acme", "--since", "1", "--diff", "2").stdout
     rows = [" ".join(line.split()) for line in listed.splitlines()]
     assert "Old 1 2 deprecated, breaking for consumers" in rows

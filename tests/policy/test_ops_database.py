@@ -202,6 +202,19 @@ def test_a_change_is_named_and_judged(op, start, to, text, breaks):
     assert [change.breaks for change in changes if change.text.startswith(text)] == [breaks]
 
 
+@pytest.mark.parametrize(
+    ("op", "start", "to", "told"),
+    [
+        ("Resize", 10, 11, ["input scales moved from place 2 to place 3", "input roi was added, required"]),
+        ("Scan", 8, 9, ["input initial_state_and_scan_inputs moved from place 2 to place 1", "input sequence_lens was removed"]),
+    ],
+)  # fmt: skip
+def test_a_parameter_that_moved_is_the_one_of_its_name(op, start, to, told):
+    changes = schema_changes.between("", op, start, to)
+    assert {*told} <= {one.text for one in changes if one.breaks}
+    assert not any("is now called" in one.text for one in changes)
+
+
 def test_operators_that_did_not_change_have_no_changes():
     assert schema_changes.between("", "Relu", 14, 15) == ()
     assert schema_changes.between("", "NoSuchOperator", 1, 15) == ()

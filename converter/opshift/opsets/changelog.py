@@ -54,6 +54,11 @@ class Details:
     def status(self) -> str:
         return "experimental" if self.change.experimental else "stable"
 
+    @property
+    def stated(self) -> bool:
+        """Whether inputs, outputs and attributes are known; each operator has one of these."""
+        return any((self.change.inputs, self.change.outputs, self.change.attributes))
+
     def lines(self) -> Iterator[str]:
         """Status, the page of the documentation, inputs, outputs and attributes."""
         if self.change.op_type:
@@ -63,8 +68,7 @@ class Details:
         for kind, params in (("input", self.change.inputs), ("output", self.change.outputs)):
             for one in params:
                 yield f"{kind} {one.name}: {one.type}{f', {one.option}' if one.option else ''}"
-        listed = (self.change.inputs, self.change.outputs, self.change.attributes)
-        if self.change.op_type and not self.change.deprecated and not any(listed):
+        if self.change.op_type and not self.change.deprecated and not self.stated:
             yield UNSTATED
         for attribute in self.change.attributes:
             state = ", required" if attribute.required else ""
@@ -83,8 +87,8 @@ class Details:
             for a in self.change.attributes
         ]
         return {
-            "status": self.status, "documentation": self.page, "inputs": inputs,
-            "outputs": outputs, "attributes": attributes,
+            "status": self.status, "documentation": self.page, "stated": self.stated,
+            "inputs": inputs, "outputs": outputs, "attributes": attributes,
         }  # fmt: skip
 
 

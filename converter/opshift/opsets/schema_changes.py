@@ -9,6 +9,7 @@ from opshift.opsets import schemas
 from opshift.opsets.schemas import ANY, Attribute, Param, Schema
 from opshift.protos import AttributeProto
 from opshift.records import dataclass
+from opshift.text import counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,22 +80,40 @@ def _state(attribute: Attribute) -> str:
     return "optional" if attribute.default is None else f"with the default {attribute.default!r}"
 
 
+def _pairs(
+    old: tuple[Param, ...], new: tuple[Param, ...]
+) -> Iterator[tuple[int, Param, int, Param]]:
+    """Each parameter with what stands for it now: the one of its name, or else of its place."""
+    place = {param.name: at for at, param in enumerate(new)}
+    names = {param.name for param in old}
+    for at, before in enumerate(old):
+        to = place.get(before.name, at)
+        if before.name in place or (to < len(new) and new[to].name not in names):
+            yield at, before, to, new[to]
+
+
 def _parameters(
     kind: str, old: tuple[Param, ...], new: tuple[Param, ...]
 ) -> Iterator[SchemaChange]:
-    for before, after in zip(old, new, strict=False):
+    pairs = list(_pairs(old, new))
+    for at, before, to, after in pairs:
         if before.name != after.name:
             yield SchemaChange(f"{kind} {before.name} is now called {after.name}", False)
+        if at != to:
+            text = f"{kind} {after.name} moved from place {at + 1} to place {to + 1}"
+            yield SchemaChange(text, True)
         if before.optional != after.optional:
             state = "optional" if after.optional else "required"
             yield SchemaChange(f"{kind} {after.name} became {state}", not after.optional)
         if before.variadic != after.variadic:
             state = "variadic" if after.variadic else "a single value"
             yield SchemaChange(f"{kind} {after.name} became {state}", not after.variadic)
-    for added in new[len(old) :]:
+    kept = {to for _, _, to, _ in pairs}
+    for added in (param for at, param in enumerate(new) if at not in kept):
         state = "optional" if added.optional or added.variadic else "required"
         yield SchemaChange(f"{kind} {added.name} was added, {state}", state == "required")
-    for removed in old[len(new) :]:
+    left = {at for at, _, _, _ in pairs}
+    for removed in (param for at, param in enumerate(old) if at not in left):
         yield SchemaChange(f"{kind} {removed.name} was removed", True)
 
 
@@ -105,7 +124,7 @@ def _types(old: Schema, new: Schema) -> Iterator[SchemaChange]:
         ("input", old.inputs, new.inputs),
         ("output", old.outputs, new.outputs),
     ):
-        for before, after in zip(befores, afters, strict=False):
+        for _, before, _, after in _pairs(befores, afters):
             for verb, types in (
                 ("gained", after.types - before.types),
                 ("lost", before.types - after.types),
@@ -133,9 +152,10 @@ def _listed(types: frozenset[str]) -> str:
 def _arity(kind: str, old: tuple[int, int], new: tuple[int, int]) -> Iterator[SchemaChange]:
     if old == new:
         return
-    least, most = ((str(n) if n != ANY else "any number") for n in new)
+    least, most = (str(n) if n != ANY else "any number" for n in new)
+    count = counted(new[0], kind) if new[0] == new[1] else f"{least} to {most} {kind}s"
     narrower = new[0] > old[0] or (new[1] != ANY and (old[1] == ANY or new[1] < old[1]))
-    yield SchemaChange(f"a node has {least} to {most} {kind}s", narrower)
+    yield SchemaChange(f"a node has {count}", narrower)
 
 
 def _prose(old: Schema, new: Schema) -> Iterator[SchemaChange]:
