@@ -205,7 +205,7 @@ class Report(Paged):
         for step in self.steps:
             for work in step.rewritten:
                 yield from rewriting(step, work)
-                yield Line(f"    by {work.adapter}", Role.FAINT, more=True)
+                yield Line(f"    by {work.id} ({work.adapter})", Role.FAINT, more=True)
             if step.kept:
                 kept = ", ".join(f"{op} x{count}" for op, count in step.kept.items())
                 yield Line(f"  {step.where}  unchanged: {kept}", Role.FAINT, more=True)

@@ -19,6 +19,24 @@ from opshift.cli.entry import main
 SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
 ERF = '<ir_version: 8, opset_import: ["" : 13]> g (double[2] x) => (double[2] y) { y = Erf(x) }'
 
+UNARY = [
+    "Abs",
+    "Acos",
+    "Asin",
+    "Atan",
+    "Ceil",
+    "Cos",
+    "Cosh",
+    "Exp",
+    "Floor",
+    "Log",
+    "Neg",
+    "Relu",
+    "Sigmoid",
+    "Sin",
+    "Tan",
+]
+
 
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
@@ -51,6 +69,29 @@ def test_exit_codes_tell_would_change_from_impossible(folder):
     assert len(codes_) == 6
     shown = run("--help").stdout
     assert all(f"{code} " in shown for code in codes_)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("convert", "softmax.onnx", "-o", "o.onnx", "--to", "13"),
+        ("check", "names.onnx"),
+        ("verify", "softmax.onnx", "softmax.onnx"),
+        ("adapters", "Softmax"),
+        ("targets", "onnxruntime"),
+        ("info", "names.onnx"),
+    ],
+)
+def test_verbose_prints_more(words, folder):
+    nodes = [f"v{i + 1} = {op}(v{i})" for i, op in enumerate(UNARY)]
+    text = f"(float[2] v0) => (float[2] v{len(UNARY)}) {{ {' '.join(nodes)} }}"
+    made = parser.parse_model(f'<ir_version: 7, opset_import: ["" : 12]> g {text}')
+    for number, node in enumerate(made.graph.node):
+        node.name = f"{number}/node"
+    onnx.save(made, "names.onnx")
+    short, long = run(*words).stdout.splitlines(), run(*words, "-v").stdout.splitlines()
+    assert len(long) > len(short)
+    assert [line for line in short if "-v shows" not in line and line not in long] == []
 
 
 def test_quiet_never_hides_the_sentence_of_a_refusal(folder):

@@ -132,6 +132,36 @@ def test_the_lists_of_completion():
     assert offered("explain NEEDS_S") == {"NEEDS_SHAPE", "NEEDS_STATIC_ATTR"}
 
 
+@pytest.mark.skipif(shutil.which("bash") is None, reason="needs bash")
+@pytest.mark.parametrize(
+    ("line", "offered"),
+    [
+        ("opshift conv", "convert"),
+        ("opshift convert --for onnxruntime==1.10", "1.10"),
+        ("opshift convert --for=onnxruntime==1.10", "1.10"),
+        ("opshift convert --for=onnxrunt", "onnxruntime"),
+        ("opshift convert --to ai.onnx.ml=5", "5"),
+        ("opshift convert my\\ model.onnx --ir ke", "keep"),
+    ],
+)
+def test_bash_completes_words_that_it_splits(line, offered, tmp_path, monkeypatch):
+    monkeypatch.setattr("click.shell_completion.BashComplete._check_version", lambda *_: None)
+    (tmp_path / "completion").write_text(run("completion", "bash").stdout)
+    program = tmp_path / "opshift"
+    program.write_text(f"#!/bin/sh\nexec '{sys.executable}' -m opshift \"$@\"\n")
+    program.chmod(0o755)
+    code = (
+        "compopt() { :; }; . ./completion; COMP_POINT=${#COMP_LINE};"
+        ' _opshift_whole_words opshift; printf "%s\\n" "${COMPREPLY[@]}"'
+    )
+    path = os.pathsep.join([str(tmp_path), os.environ["PATH"]])
+    done = subprocess.run(
+        ["bash", "-c", code], env={**os.environ, "PATH": path, "COMP_LINE": line},
+        cwd=tmp_path, capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert done.stdout.split() == [offered], done.stderr
+
+
 @pytest.fixture
 def folder(tmp_path, monkeypatch):
     onnx.save(parser.parse_model(SOFTMAX), tmp_path / "m.onnx")

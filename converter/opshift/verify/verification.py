@@ -150,6 +150,7 @@ class Verification(Paged):
             yield from self.cause.lines()
         for letter, side in zip("AB", self.sides, strict=True):
             yield Line(f"  {letter}: {side.model} on {side.engine} ({side.why})")
+        yield Line(f"  seed of the inputs: {self.seed}", Role.FAINT, more=True)
         rows = ((row.inputs, row.output, row.outcome, row.detail) for row in self.rows)
         yield from table(("inputs", "output", "outcome", ""), rows, indent="  ")
         for note in self.notes:

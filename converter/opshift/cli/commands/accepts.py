@@ -46,7 +46,7 @@ def command(
     ir: int | None,
     model_version: str | None,
 ) -> int:
-    """Tell whether a runtime or another consumer can use IN as it is.
+    """Tell whether a runtime can use the model IN as it is.
 
     The consumer is a runtime (--for), whose operators, types and forms opshift knows, or a program
     that reads certain versions (--opset, --ir, --model-version) by the rules of ONNX's versioning.

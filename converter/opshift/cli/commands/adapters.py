@@ -12,7 +12,7 @@ from opshift.cli import options
 from opshift.cli.complete import complete_domains, complete_operators
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import DONE, Output
-from opshift.text import Line, Role
+from opshift.text import Line, Role, counted, table
 
 if TYPE_CHECKING:
     from opshift.author.verdicts import Adapter
@@ -51,25 +51,38 @@ def command(output: Output, op: str | None, domain: str) -> int:
         options.known_operator(domain, op, list(schemas.operators(domain)))
     output.result(
         lambda: (
-            (line for name in found for line in _page(name, found[name]))
-            if op
-            else (Line(f"{name}  {len(found[name])}") for name in sorted(found))
+            (line for name in found for line in _page(name, found[name])) if op else _counts(found)
         ),
         lambda: adapters_as_dict(domain, found),
     )
     return DONE
 
 
+def _counts(found: dict[str, list[Adapter]]) -> Iterator[Line]:
+    """How many adapters there are, then the number of each operator."""
+    total = sum(map(len, found.values()))
+    yield Line(f"{counted(total, 'adapter')} of {counted(len(found), 'operator')}.", Role.GOOD)
+    yield from table(("operator", "adapters"), ((op, str(len(found[op]))) for op in sorted(found)))
+
+
 def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
     yield Line(name, Role.GOOD)
     for adapter in sorted(adapters, key=lambda a: (a.start > a.to, a.start)):
         kind = adapter.kind
-        step = f"{adapter.start}->{adapter.to}" if adapter.at_boundary else "any version"
+        step = f"{adapter.start} -> {adapter.to}" if adapter.at_boundary else "any version"
         yield Line(f"  {step}  {kind}  {_place(adapter)}")
         yield Line(f"    {adapter.summary}")
         for example in adapter.examples:
             outcome = f": {example.outcome or 'equal results'}"
-            yield Line(f"    - {example.title}{outcome}")
+            yield Line(f"    - {example.title}{outcome}", more=True)
+    yield from _examples(adapters)
+
+
+def _examples(adapters: list[Adapter]) -> Iterator[Line]:
+    """How to see the examples."""
+    number = sum(len(adapter.examples) for adapter in adapters)
+    if number:
+        yield Line(f"  -v shows {counted(number, 'example')}", Role.FAINT)
 
 
 def _place(adapter: Adapter) -> str:

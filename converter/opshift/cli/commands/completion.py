@@ -17,6 +17,24 @@ from opshift.text import Line, Role
 PROGRAM, VARIABLE = "opshift", "_OPSHIFT_COMPLETE"
 # Without a call of compinit in .zshrc, zsh has no completion at all, and no `compdef`.
 ZSH_READY = "(( $+functions[compdef] )) || { autoload -Uz compinit && compinit; }\n"
+# bash splits words at = and :, as in onnxruntime==1.10, and offers only the part behind them.
+BASH_WHOLE_WORDS = """
+_opshift_whole_words() {
+    local line="${COMP_LINE:0:COMP_POINT}" IFS=$' \\t\\n'
+    read -a COMP_WORDS <<< "$line"
+    [[ $line == *[[:space:]] ]] && COMP_WORDS+=("")
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    local word="${COMP_WORDS[COMP_CWORD]}"
+    local head="${word%"${word##*[=:]}"}"
+    [[ $head == --*=* ]] && head="${head#--*=}"
+    local i
+    for i in "${!COMP_WORDS[@]}"; do printf -v "COMP_WORDS[i]" %q "${COMP_WORDS[i]}"; done
+    _opshift_completion "$@"
+    COMPREPLY=("${COMPREPLY[@]#"$head"}")
+}
+
+complete -o nosort -F _opshift_whole_words opshift
+"""
 MARK = "# completion of opshift"
 SHELLS = ("bash", "zsh", "fish")
 
@@ -78,7 +96,8 @@ def _script(shell: str) -> str:
     made = get_completion_class(shell)
     if made is None:
         raise click.UsageError(f"click has no completion for {shell}")
-    return made(main, {}, PROGRAM, VARIABLE).source().strip() + "\n"
+    script = made(main, {}, PROGRAM, VARIABLE).source().strip() + "\n"
+    return script + BASH_WHOLE_WORDS if shell == "bash" else script
 
 
 def _install(shell: str, script: str) -> tuple[Path, str]:

@@ -135,3 +135,6 @@ class Findings(Shown):
         yield Line(told if errors or warnings else "Nothing is wrong.", role)
         for finding in self.found:
             yield Line(f"  {finding}", _ROLES[finding.level])
+            if len(finding.about) > 1:
+                names = ", ".join(map(repr, sorted(finding.about)))
+                yield Line(f"    {names}", Role.FAINT, more=True)

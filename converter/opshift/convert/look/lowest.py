@@ -16,7 +16,7 @@ from opshift.convert.ir import needs
 from opshift.convert.look.plan import OUTGROWN
 from opshift.convert.look.rehearse import furthest, newest
 from opshift.convert.request import Request, Wishes, spans, takes_wishes
-from opshift.errors import RefusedNode
+from opshift.errors import SHOWN, RefusedNode
 from opshift.opsets import schemas
 from opshift.protos import ModelProto
 from opshift.records import dataclass
@@ -114,12 +114,18 @@ class Lowest(Shown):
         for need in self.ir_needs:
             yield Line(f"    IR {need.ir}: {need.reason}")
         for reach in self.domains:
-            for refusal in reach.below:
-                yield Line(f"  below {reach.lowest}: {refusal}")
-            for refusal in reach.above:
-                yield Line(f"  above {reach.highest}: {refusal}")
+            yield from _stops(f"below {reach.lowest}", reach.below)
+            yield from _stops(f"above {reach.highest}", reach.above)
             if reach.outgrown:
                 yield Line(f"  {OUTGROWN.format(reach.domain or 'ai.onnx')}")
+
+
+def _stops(where: str, refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
+    """What keeps a model from going farther."""
+    for number, refusal in enumerate(refusals):
+        yield Line(f"  {where}: {refusal}", more=number >= SHOWN)
+    if len(refusals) > SHOWN:
+        yield Line(f"  ... and {len(refusals) - SHOWN} more: -v shows all", Role.FAINT)
 
 
 @takes_wishes
