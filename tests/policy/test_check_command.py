@@ -244,6 +244,103 @@ def test_a_sharding_over_a_device_that_the_configuration_does_not_have():
         assert f"over device {device}, and configuration 'both' has 2 devices" in one.text
 
 
+@pytest.mark.skipif(
+    not hasattr(onnx.ModelProto(), "configuration"), reason="onnx 1.17 has no device configurations"
+)
+def test_configurations_of_devices_are_complete_and_values_have_the_axes():
+    def spoil(proto):
+        for name, count, devices in (("two", 2, "abc"), ("two", 2, ""), ("", 1, ""), ("no", 0, "")):
+            proto.configuration.add(name=name, num_devices=count, device=list(devices))
+        one = proto.graph.node[0].device_configurations.add(configuration_id="two")
+        for axis in (1, -2, 2, -3):
+            one.sharding_spec.add(tensor_name="x").sharded_dim.add(axis=axis)
+
+    found = [one for one in check_model(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
+    assert [one.text.partition(";")[0] for one in found] == [
+        "2 configurations are called 'two'",
+        "1 configuration without a name",
+        "configuration 'two' has 2 devices and names 3",
+        "configuration 'no' has 0 devices",
+        "Softmax 'a' shards 'x' along axis 2, and the value has rank 2",
+        "Softmax 'a' shards 'x' along axis -3, and the value has rank 2",
+    ]
+    assert {one.rule for one in found} == {"DEVICE_CONFIGURATION", "SHARDED_AXIS"}
+
+
+CALL = """(float[2,3] x) => (float[2,3] y) { y = com.acme.Run<axis = 1>(x) }
+    <opset_import: ["" : 13], domain: "com.acme"> Run <axis> (v) => (w) {
+        w = Softmax<axis: int = @axis>(v) }"""
+
+
+def _read_another_attribute(proto):
+    proto.functions[0].node[0].attribute[0].ref_attr_name = "axes"
+    proto.graph.node[0].attribute.append(helper.make_attribute("size", 1))
+
+
+def _call_with_too_much(proto):
+    proto.graph.node[0].input.append("x")
+    proto.graph.node[0].output.append("z")
+
+
+def _give_a_default_too(proto):
+    proto.functions[0].attribute_proto.append(helper.make_attribute("axis", 1))
+
+
+def _describe_twice(proto):
+    for _ in range(2):
+        proto.graph.value_info.add().CopyFrom(helper.make_tensor_value_info("a", 1, [2, 3]))
+
+
+def _map_of_numbers(proto):
+    value = proto.graph.input.add(name="m").type.map_type
+    value.key_type, value.value_type.tensor_type.elem_type = TensorProto.FLOAT, TensorProto.FLOAT
+
+
+def _initialize_from_an_input(proto):
+    proto.graph.initializer.append(numpy_helper.from_array(np.zeros((2, 3), np.float32), "w"))
+    training = proto.training_info.add()
+    training.initialization.CopyFrom(
+        onnx.parser.parse_graph("first (float[2,3] given) => (float[2,3] w0) { w0 = Neg(given) }")
+    )
+    training.initialization_binding.add(key="w", value="w0")
+
+
+@pytest.mark.parametrize(
+    ("text", "change", "rule", "level", "said"),
+    [
+        (CALL, _read_another_attribute, "FUNCTION_ATTRIBUTE", "warning", ["gives an attribute 'size'", "reads attribute 'axes' of function 'Run'"]),
+        (CALL, _give_a_default_too, "FUNCTION_ATTRIBUTE", "warning", ["its attribute 'axis' with a default and without one"]),
+        (CALL, _call_with_too_much, "FUNCTION_CALL", "error", ["has 2 inputs, and the function", "has 2 outputs, and the function"]),
+        (GOOD, _describe_twice, "VALUE_INFO_TWICE", "warning", ["describes value 'a' twice"]),
+        (GOOD, _map_of_numbers, "ELEMENT_TYPE", "error", ["value 'm' is a map with keys of FLOAT"]),
+        (GOOD, _initialize_from_an_input, "TRAINING_INPUT", "error", ["training_info[0] has input 'given'"]),
+    ],
+)  # fmt: skip
+def test_more_that_the_messages_of_onnx_ask_for(text, change, rule, level, said):
+    proto = model(text, 13, more=', "com.acme" : 1')
+    assert check_model(proto).found == ()
+    change(proto)
+    found = [one for one in check_model(proto).found if one.rule == rule]
+    assert {one.level for one in found} == {level}
+    for one, part in zip(found, said, strict=True):
+        assert part in one.text
+
+
+@pytest.mark.skipif(
+    not hasattr(onnx.NodeProto(), "metadata_props"), reason="this onnx has no metadata of nodes"
+)
+def test_keys_of_metadata_are_distinct():
+    def spoil(proto):
+        for value in ("1", "2"):
+            proto.graph.node[0].metadata_props.add(key="k", value=value)
+            proto.graph.node[1].metadata_props.add(key=f"k{value}", value=value)
+
+    found = check_model(changed(spoil, ir=10)).found
+    assert [(one.rule, one.text) for one in found] == [
+        ("METADATA_TWICE", "the metadata of Softmax 'a' has 2 entries 'k'; keep one")
+    ]
+
+
 def test_findings_of_the_source_are_noted():
     def spoil(proto):
         _name_both_nodes(proto)

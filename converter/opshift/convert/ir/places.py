@@ -3,13 +3,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import TypeAlias
 
 from opshift.author.present_types import TYPE_ATTRIBUTES, element_types
 from opshift.model import walk
 from opshift.opsets.elements import T
-from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from opshift.protos import (
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    StringStringEntryProto,
+    TensorProto,
+    ValueInfoProto,
+)
 
 Holder: TypeAlias = ModelProto | walk.Container | NodeProto | TensorProto | ValueInfoProto
 Placed: TypeAlias = Iterator[tuple[str, Holder]]
@@ -42,6 +49,15 @@ def tensors(model: ModelProto) -> Placed:
 
 def of_functions(model: ModelProto) -> Placed:
     return ((f"function {one.name!r}", one) for one in model.functions)
+
+
+def metadata(model: ModelProto) -> Iterator[tuple[str, Sequence[StringStringEntryProto]]]:
+    """What has several entries of metadata; onnx's checker looks at those of the model."""
+    for placed in (nodes, graphs, values, tensors, of_functions):
+        for words, one in placed(model):
+            entries: Sequence[StringStringEntryProto] = getattr(one, "metadata_props", ())
+            if len(entries) > 1:
+                yield words, entries
 
 
 def with_field(placed: Iterable[tuple[str, Holder]], field: str) -> Iterator[str]:

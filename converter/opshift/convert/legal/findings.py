@@ -6,7 +6,7 @@ from __future__ import annotations
 import enum
 import json
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any
+from typing import Any, TypeAlias
 
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
@@ -17,6 +17,9 @@ from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 
 ERROR, WARNING, INFO = "error", "warning", "info"
+NamedText: TypeAlias = tuple[frozenset[str], str]
+"""What breaks a rule: the names that it is about, and a sentence."""
+
 _ROLES = {ERROR: Role.BAD, WARNING: Role.CAUTION, INFO: Role.FAINT}
 
 
@@ -74,7 +77,7 @@ class Rule:
     code: str
     level: str
     phase: Phase
-    find: Callable[[Any], Iterable[str | tuple[frozenset[str], str]]]
+    find: Callable[[Any], Iterable[str | NamedText]]
     visits_all: bool = False
 
     def findings(self, subject: object) -> Iterator[Finding]:

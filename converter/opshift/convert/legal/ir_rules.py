@@ -6,14 +6,21 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import Any, TypeAlias
 
 from opshift.convert.ir import places
-from opshift.convert.legal.findings import ERROR, INFO, WARNING, Checked, Phase, Rule
+from opshift.convert.legal import device_rules, function_rules
+from opshift.convert.legal.findings import (
+    ERROR,
+    INFO,
+    WARNING,
+    Checked,
+    NamedText,
+    Phase,
+    Rule,
+)
 from opshift.model.document import Document
 from opshift.model.names import TRAINING_PARTS
-from opshift.model.scope import FunctionId, Scope
-from opshift.model.walk import named
+from opshift.model.scope import Scope
 from opshift.protos import FunctionProto, GraphProto, TrainingInfoProto, TypeProto, ValueInfoProto
 from opshift.text import counted
 
@@ -24,10 +31,6 @@ DIMENSION_DENOTATIONS = frozenset(
         "FILTER_OUT_CHANNEL", "FILTER_SPATIAL",
     }
 )  # fmt: skip
-
-
-NamedText: TypeAlias = tuple[frozenset[str], str]
-"""What breaks a rule: the names that it is about, and a sentence."""
 
 
 def _where(scope: Scope) -> str:
@@ -80,6 +83,17 @@ def _domain_names(document: Document) -> Iterator[NamedText]:
             )
 
 
+def _keys(document: Document) -> Iterator[NamedText]:
+    """The keys of metadata are distinct in each place."""
+    for where, held in places.metadata(document.model):
+        for key, count in Counter(one.key for one in held).items():
+            if count > 1:
+                yield (
+                    frozenset({key}),
+                    f"the metadata of {where} has {count} entries {key!r}; keep one",
+                )
+
+
 _IDENTIFIER = re.compile(r"[A-Za-z_]\w*", re.ASCII)
 
 
@@ -117,6 +131,14 @@ def _bindings(document: Document) -> Iterator[NamedText]:
         yield from _binding(document, where, training, "update_binding", step, step)
 
 
+def _initializations(document: Document) -> Iterator[NamedText]:
+    """The graph that computes what training begins with reads nothing from outside."""
+    for i, training in enumerate(document.model.training_info):
+        if names := frozenset(one.name for one in training.initialization.input):
+            text = f"the initialization of training_info[{i}] has {_some(names, 'input')}, which"
+            yield names, f"{text} nothing can give; make it an initializer"
+
+
 def _binding(
     document: Document, where: str, training: TrainingInfoProto, field: str,
     source: Scope | None, step: Scope | None,
@@ -152,6 +174,18 @@ def _value_infos(document: Document) -> Iterator[NamedText]:
             )
 
 
+def _repeated_infos(document: Document) -> Iterator[NamedText]:
+    for scope in document.scopes():
+        infos: Iterable[ValueInfoProto] = getattr(scope.proto, "value_info", ())
+        counts = Counter(value.name for value in infos)
+        if repeated := frozenset(name for name, count in counts.items() if count > 1):
+            yield (
+                repeated,
+                f"value_info of {_where(scope)} describes {_some(repeated, 'value')} twice; keep"
+                " one entry",
+            )
+
+
 def _annotations(document: Document) -> Iterator[NamedText]:
     for scope in document.scopes():
         for note in getattr(scope.proto, "quantization_annotation", ()):
@@ -168,47 +202,6 @@ def _annotations(document: Document) -> Iterator[NamedText]:
                         f"the quantization annotation of {note.tensor_name!r} names {entry.value!r}"
                         f" as its {entry.key}, and nothing defines it; correct the name",
                     )
-
-
-def _devices(document: Document) -> Iterator[NamedText]:
-    known = {one.name: one for one in getattr(document.model, "configuration", ())}
-    for scope in document.scopes():
-        for node in scope.proto.node:
-            for one in getattr(node, "device_configurations", ()):
-                called = named(node)
-                if one.configuration_id not in known:
-                    yield (
-                        frozenset({one.configuration_id}),
-                        f"{called} is placed by configuration {one.configuration_id!r}, which the"
-                        " model does not have; add it or remove the placement",
-                    )
-                else:
-                    yield from _device_numbers(called, one, known[one.configuration_id])
-                yield from _shardings(called, one, {*node.input, *node.output})
-
-
-def _device_numbers(called: str, placed: Any, configuration: Any) -> Iterator[NamedText]:
-    """Devices of a sharding that are no device of the configuration, alone or in a group."""
-    count = configuration.num_devices
-    for spec in placed.sharding_spec:
-        groups = {one.key: one.value for one in spec.index_to_device_group_map}
-        listed = {*(one for one in spec.device if one not in groups)}.union(*groups.values())
-        for device in sorted(one for one in listed if not 0 <= one < count):
-            yield (
-                frozenset({spec.tensor_name}),
-                f"{called} shards {spec.tensor_name!r} over device {device}, and configuration"
-                f" {configuration.name!r} has {count} devices, numbered from 0; correct the number",
-            )
-
-
-def _shardings(called: str, configuration: Any, values: Collection[str]) -> Iterator[NamedText]:
-    for spec in configuration.sharding_spec:
-        if spec.tensor_name not in values:
-            yield (
-                frozenset({spec.tensor_name}),
-                f"{called} has a sharding of {spec.tensor_name!r}, which it neither reads nor"
-                " writes; remove it",
-            )
 
 
 # -- denotations ---------------------------------------------------------------------------------
@@ -241,25 +234,6 @@ def _unknown_denotations(kind: TypeProto) -> Iterator[str]:
         yield from _unknown_denotations(kind.map_type.value_type)
 
 
-# -- functions -----------------------------------------------------------------------------------
-
-
-def _unused_functions(document: Document) -> Iterator[NamedText]:
-    calls = {root.function: root.calls.keys() for root in document.roots if root.function}
-    waiting = [key for root in document.roots if not root.function for key in root.calls]
-    reached = set[FunctionId]()
-    while waiting:
-        key = waiting.pop()
-        if key not in reached:
-            reached.add(key)
-            waiting += calls.get(key, ())
-    for domain, name, _ in sorted(calls.keys() - reached):
-        yield (
-            frozenset({f"{domain}.{name}"}),
-            f"function {name!r} of {domain or 'ai.onnx'!r} is never called; it can be removed",
-        )
-
-
 def _rule(
     code: str,
     level: str,
@@ -279,10 +253,16 @@ RULES = (
     _rule("DOMAIN_NAME", WARNING, _domain_names),
     _rule("NODE_IDENTIFIER", WARNING, _node_identifiers, visits_all=True),
     _rule("VALUE_IDENTIFIER", WARNING, _value_identifiers, visits_all=True),
+    _rule("METADATA_TWICE", WARNING, _keys, visits_all=True),
     _rule("TRAINING_BINDING", ERROR, _bindings),
+    _rule("TRAINING_INPUT", ERROR, _initializations),
     _rule("VALUE_INFO_OF_NOTHING", WARNING, _value_infos, visits_all=True),
+    _rule("VALUE_INFO_TWICE", WARNING, _repeated_infos, visits_all=True),
     _rule("ANNOTATION_OF_NOTHING", WARNING, _annotations),
-    _rule("DEVICE_OF_NOTHING", WARNING, _devices, visits_all=True),
+    _rule("DEVICE_OF_NOTHING", WARNING, device_rules.of_nothing, visits_all=True),
+    _rule("DEVICE_CONFIGURATION", WARNING, device_rules.configurations),
     _rule("UNKNOWN_DENOTATION", WARNING, _denotations, visits_all=True),
-    _rule("UNUSED_FUNCTION", INFO, _unused_functions),
+    _rule("FUNCTION_CALL", ERROR, function_rules.calls),
+    _rule("FUNCTION_ATTRIBUTE", WARNING, function_rules.attributes, visits_all=True),
+    _rule("UNUSED_FUNCTION", INFO, function_rules.unused),
 )

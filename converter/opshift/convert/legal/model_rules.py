@@ -128,6 +128,9 @@ def element_types(checked: Checked) -> Iterator[str]:
     for container in walk.containers(checked.document.model):
         if isinstance(container, GraphProto):
             for value in (*container.input, *container.output, *container.value_info):
+                for key in _map_keys(value.type):
+                    told = "are integers or texts"
+                    yield f"value {value.name!r} is a map with keys of {_shown(key)}; keys {told}"
                 for number in _element_types(value.type):
                     if number is None:
                         yield f"value {value.name!r} holds tensors without an element type"
@@ -146,6 +149,25 @@ def _element_types(kind: TypeProto) -> Iterator[int | None]:
                 yield number or None
         case "map_type":
             yield from _element_types(kind.map_type.value_type)
+
+
+def _map_keys(kind: TypeProto) -> Iterator[int]:
+    """The element types that keys of maps must not have."""
+    match kind.WhichOneof("value"):
+        case "sequence_type" | "optional_type" as container:
+            yield from _map_keys(getattr(kind, container).elem_type)
+        case "map_type":
+            if _shown(kind.map_type.key_type) not in _KEYS:
+                yield kind.map_type.key_type
+            yield from _map_keys(kind.map_type.value_type)
+
+
+_KEYS = {"STRING", *(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
+
+
+def _shown(number: int) -> str:
+    known = TensorProto.DataType.values()
+    return TensorProto.DataType.Name(number) if number in known else f"element type {number}"
 
 
 def data_files(checked: Checked) -> Iterator[str]:

@@ -14,6 +14,7 @@ from opshift.convert.change import Step
 from opshift.convert.legal import (
     author_rules,
     checker,
+    device_rules,
     graph_rules,
     ir_rules,
     model_rules,
@@ -54,6 +55,7 @@ RULES = (
     Rule("SKIPPED_ABOVE_IR", INFO, Phase.CHECK_ONLY, model_rules.skipped_above_ir),
     Rule("UNSTATED_OPERATOR", INFO, Phase.CHECK_ONLY, graph_rules.unstated),
     *ir_rules.RULES,
+    Rule("SHARDED_AXIS", WARNING, Phase.CHECK_ONLY, device_rules.axes),
     Rule("ELEMENT_TYPE", ERROR, Phase.FAILED, model_rules.element_types, visits_all=True),
     Rule("INPUT_TYPE", ERROR, Phase.FAILED, graph_rules.input_types, visits_all=True),
     Rule("OPERATOR_FLAW", WARNING, Phase.FAILED, author_rules.flaws, visits_all=True),

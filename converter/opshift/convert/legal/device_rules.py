@@ -1,0 +1,97 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules about configurations of devices, and about the nodes that they place."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+from typing import Any
+
+from opshift.convert.legal.findings import Checked, NamedText
+from opshift.model.document import Document
+from opshift.model.walk import named
+from opshift.opsets.types import rank_of
+from opshift.text import counted
+
+
+def configurations(document: Document) -> Iterator[NamedText]:
+    """Configurations have names of their own, and as many devices as they name."""
+    known = list(getattr(document.model, "configuration", ()))
+    for name, count in Counter(one.name for one in known).items():
+        if not name:
+            yield frozenset({""}), f"{counted(count, 'configuration')} without a name; name it"
+        elif count > 1:
+            text = f"{count} configurations are called {name!r}; give each its own name"
+            yield frozenset({name}), text
+    for one in known:
+        if one.num_devices < 1:
+            text = f"configuration {one.name!r} has {one.num_devices} devices; correct num_devices"
+            yield frozenset({one.name}), text
+        elif one.device and len(one.device) != one.num_devices:
+            yield (
+                frozenset({one.name}),
+                f"configuration {one.name!r} has {counted(one.num_devices, 'device')} and names"
+                f" {len(one.device)}; name each or none",
+            )
+
+
+def of_nothing(document: Document) -> Iterator[NamedText]:
+    known = {one.name: one for one in getattr(document.model, "configuration", ())}
+    for scope in document.scopes():
+        for node in scope.proto.node:
+            for one in getattr(node, "device_configurations", ()):
+                called = named(node)
+                if one.configuration_id not in known:
+                    yield (
+                        frozenset({one.configuration_id}),
+                        f"{called} is placed by configuration {one.configuration_id!r}, which the"
+                        " model does not have; add it or remove the placement",
+                    )
+                else:
+                    yield from _device_numbers(called, one, known[one.configuration_id])
+                yield from _shardings(called, one, {*node.input, *node.output})
+
+
+def _device_numbers(called: str, placed: Any, configuration: Any) -> Iterator[NamedText]:
+    """Devices of a sharding that are no device of the configuration, alone or in a group."""
+    count = configuration.num_devices
+    for spec in placed.sharding_spec:
+        groups = {one.key: one.value for one in spec.index_to_device_group_map}
+        listed = {*(one for one in spec.device if one not in groups)}.union(*groups.values())
+        for device in sorted(one for one in listed if not 0 <= one < count):
+            yield (
+                frozenset({spec.tensor_name}),
+                f"{called} shards {spec.tensor_name!r} over device {device}, and configuration"
+                f" {configuration.name!r} has {count} devices, numbered from 0; correct the number",
+            )
+
+
+def _shardings(called: str, configuration: Any, values: Collection[str]) -> Iterator[NamedText]:
+    for spec in configuration.sharding_spec:
+        if spec.tensor_name not in values:
+            yield (
+                frozenset({spec.tensor_name}),
+                f"{called} has a sharding of {spec.tensor_name!r}, which it neither reads nor"
+                " writes; remove it",
+            )
+
+
+def axes(checked: Checked) -> Iterator[NamedText]:
+    """Values are sharded along axes that they have."""
+    assert checked.facts is not None, "an axis is compared with what is known about values"
+    for scope in checked.document.scopes():
+        for node in scope.proto.node:
+            for placed in getattr(node, "device_configurations", ()):
+                for spec in placed.sharding_spec:
+                    rank = rank_of(checked.facts.type(scope, spec.tensor_name))
+                    yield from _axes(named(node), spec, rank) if rank is not None else ()
+
+
+def _axes(called: str, spec: Any, rank: int) -> Iterator[NamedText]:
+    for one in spec.sharded_dim:
+        if not -rank <= one.axis < rank:
+            yield (
+                frozenset({spec.tensor_name}),
+                f"{called} shards {spec.tensor_name!r} along axis {one.axis}, and the value has"
+                f" rank {rank}; correct the axis",
+            )

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules about functions of a model and their calls, which onnx's checker leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opshift.convert.legal.findings import NamedText
+from opshift.model.document import Document
+from opshift.model.scope import FunctionId
+from opshift.model.walk import named
+from opshift.protos import FunctionProto, NodeProto
+from opshift.text import counted
+
+
+def calls(document: Document) -> Iterator[NamedText]:
+    """A call has at most the inputs and outputs of its function."""
+    for root in document.roots:
+        for key, places in root.calls.items():
+            function = document.functions[key]
+            for scope, position in places:
+                node = scope.node(position)
+                for what, given, known in (
+                    ("input", node.input, function.input),
+                    ("output", node.output, function.output),
+                ):
+                    if len(given) > len(known):
+                        yield (
+                            frozenset({*given[len(known) :]}),
+                            f"{named(node)} has {counted(len(given), what)}, and the function that"
+                            f" it calls has {len(known)}; remove the others",
+                        )
+
+
+def attributes(document: Document) -> Iterator[NamedText]:
+    """Attributes of a function are declared once, and only these are given and read."""
+    for function in document.functions.values():
+        for name in sorted({*function.attribute} & {*_with_default(function)}):
+            yield (
+                frozenset({name}),
+                f"function {function.name!r} declares its attribute {name!r} with a default and"
+                " without one; keep one",
+            )
+    for root in document.roots:
+        for key, places in root.calls.items():
+            for scope, position in places:
+                yield from _given(document, key, scope.node(position))
+        if root.function is not None:
+            own, where = _declared(document.functions[root.function]), root.name
+            for node in (node for scope in root.scopes for node in scope.proto.node):
+                read = {one.ref_attr_name for one in node.attribute if one.ref_attr_name}
+                for name in sorted(read - own):
+                    yield (
+                        frozenset({name}),
+                        f"{named(node)} reads attribute {name!r} of {where}, which does not declare"
+                        " it; correct the name",
+                    )
+
+
+def _given(document: Document, key: FunctionId, node: NodeProto) -> Iterator[NamedText]:
+    for name in sorted({one.name for one in node.attribute} - _declared(document.functions[key])):
+        yield (
+            frozenset({name}),
+            f"{named(node)} gives an attribute {name!r}, which the function that it calls does not"
+            " declare; remove it",
+        )
+
+
+def _declared(function: FunctionProto) -> set[str]:
+    return {*function.attribute, *_with_default(function)}
+
+
+def _with_default(function: FunctionProto) -> Iterator[str]:
+    return (one.name for one in getattr(function, "attribute_proto", ()))
+
+
+def unused(document: Document) -> Iterator[NamedText]:
+    calls = {root.function: root.calls.keys() for root in document.roots if root.function}
+    waiting = [key for root in document.roots if not root.function for key in root.calls]
+    reached = set[FunctionId]()
+    while waiting:
+        key = waiting.pop()
+        if key not in reached:
+            reached.add(key)
+            waiting += calls.get(key, ())
+    for domain, name, _ in sorted(calls.keys() - reached):
+        yield (
+            frozenset({f"{domain}.{name}"}),
+            f"function {name!r} of {domain or 'ai.onnx'!r} is never called; it can be removed",
+        )
