@@ -125,6 +125,10 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> 
                 if isinstance(axis, int | float) and not -most <= axis < most:
                     has = "cannot have so many" if rank is None else f"has {rank}"
                     return f"{name} is {axis}, but the input {has} dimensions"
+            if isinstance(given, list) and rank is not None:
+                named = [axis % rank for axis in given]
+                if twice := [axis for axis in named if named.count(axis) > 1]:
+                    return f"{name} names dimension {twice[0]} twice"
         return None
 
     return look

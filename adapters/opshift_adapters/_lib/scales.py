@@ -70,9 +70,9 @@ def _each_block_spread(op: Builder, p: Value, x: Value, axis: int, block: int) -
 Place = Callable[[Value], Value]
 
 
-def as_it_is(p: Value) -> Value:
-    """The scale or zero point itself, which is a scalar below opset 13."""
-    return p
+def single(op: Builder, p: Value, x: Value) -> Value:
+    """The one scale or zero point below opset 13; a list of one would give a scalar a rank."""
+    return op.Reshape(p, op.const([])) if p.rank_or_none == 1 and not x.rank_or_none else p
 
 
 def per_tensor(scale: Value) -> bool:
@@ -108,7 +108,7 @@ def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
     zero = widened(op, node.input("y_zero_point"))
     ratio = _ratio(op, node, place)
     if op.version < 11:
-        return quantized(op, ratio, zero, kind)
+        return quantized(op, ratio, None if zero is None else place(zero), kind)
     steps = op.Round(ratio)
     if zero is not None:
         steps = steps + place(to(op, zero, T.FLOAT))
@@ -161,9 +161,11 @@ def requantized(op: Builder, x: Value, zero: Value | None) -> Value | None:
     if op.version >= 11 or source is None or not own_name:  # onnxruntime has another QuantizeLinear
         return None
     own = source.input("y_zero_point")
-    ratio, point = _ratio(op, source, as_it_is), _point(op, own)
+    data = source["x"]
+    ratio = _ratio(op, source, lambda p: single(op, p, data))
+    point = _point(op, own and single(op, own, data))
     alike = own is not None and zero is not None and own.is_same(zero)
-    other = point if alike else _point(op, zero)
+    other = point if alike else _point(op, zero and single(op, zero, x))
     kind = own.elem_type if own is not None else T.UINT8
     if isinstance(other, int):
         return _codes(op, ratio, point, kind, other)

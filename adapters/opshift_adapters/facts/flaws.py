@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Nodes that the text of an operator forbids and that onnx's checker and inference accept."""
 
-from math import prod
-
 from opshift.adapter import Node, flaw, np
 from opshift.objections import at_least, axes, choices, positive, ranks, singles, switches
 
@@ -121,7 +119,7 @@ LEAST = (
 AXES = (
     axes("Concat ConcatFromSequence DFT GatherElements Hardmax LayerNormalization LogSoftmax RMSNormalization ScatterElements Scatter Softmax"),
     axes("CumProd CumSum Tile"),
-    axes("OneHot", extra=1),
+    axes("Flatten OneHot", extra=1),
     axes("Pad Slice Squeeze", "axes"),
     axes("ReverseSequence", "batch_axis time_axis"),
     axes("Split SplitToSequence Gather Compress TopK"),
@@ -137,11 +135,14 @@ def gaps(node: Node) -> str | None:
 
 
 @flaw("Scatter ScatterElements")
-def places_of_other_ranks(node: Node) -> str | None:
-    """Data, indices and updates have the same rank."""
+def places_of_other_shapes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """Data, indices and updates have the same rank, and there is an update for each index."""
     ranks = [value.rank_or_none if value else None for value in node.inputs]
-    words = f"data, indices and updates have {', '.join(map(str, ranks))} dimensions"
-    return None if None in ranks or len(set(ranks)) == 1 else words
+    if None not in ranks and len(set(ranks)) > 1:
+        return f"data, indices and updates have {', '.join(map(str, ranks))} dimensions"
+    indices, updates = (node[name].shape_or_none for name in ("indices", "updates"))
+    wrong = indices is not None and updates is not None and indices != updates
+    return f"its indices have the shape {indices} and its updates {updates}" if wrong else None
 
 
 @flaw("ScatterND")
@@ -175,11 +176,28 @@ def fillings(node: Node) -> str | None:
 
 
 @flaw("DequantizeLinear QuantizeLinear")
-def zero_points_of_other_counts(node: Node) -> str | None:
-    """There are as many zero points as scales."""
+def zero_points_of_other_shapes(node: Node) -> str | None:
+    """The zero points have the shape of the scales; a single one may be a scalar or a list."""
     shapes = [value.shape_or_none if value else None for value in node.inputs[1:]]
-    counts = [prod(shape) for shape in shapes if shape is not None]
-    return f"it has {counts[0]} scales and {counts[1]} zero points" if len(set(counts)) > 1 else None
+    known = [() if shape == (1,) else shape for shape in shapes if shape is not None]
+    words = " and its zero points ".join(f"have the shape {list(shape)}" for shape in known)
+    return f"its scales {words}" if len(set(known)) > 1 else None
+
+
+@flaw("DequantizeLinear QuantizeLinear")
+def scales_along_no_axis(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """Scales in a list lie along an axis of the input, one for each of its places."""
+    dims, scales = (None if one is None else one.dims_or_none for one in node.inputs[:2])
+    if dims is None or scales is None or scales in ((), (1,)):
+        return None
+    if node.schema is None or "axis" not in node.schema.attributes:
+        return f"it has {scales[0]} scales, but must have one before opset 13"
+    axis = node.int("axis")
+    if not -len(dims) <= axis < len(dims):
+        return f"axis is {axis}, and the input has {len(dims)} dimensions"
+    pair = dims[axis], scales[0]
+    other = len(scales) == 1 and all(isinstance(one, int) for one in pair) and len(set(pair)) > 1
+    return f"it has {scales[0]} scales for {dims[axis]} places along axis {axis}" if other else None
 
 
 @flaw("DequantizeLinear QuantizeLinear")
@@ -189,6 +207,25 @@ def blocks_of_other_ranks(node: Node) -> str | None:
     blocked = "block_size" in node.attributes and node.int("block_size")
     wrong = blocked and scales and data not in (None, scales)
     return f"it has blocks of a tensor with {data} axes, and its scales have {scales}" if wrong else None
+
+
+@flaw("Slice")
+def bounds_of_other_counts(node: Node) -> str | None:
+    """There is a start, an end and a step for each axis that is named."""
+    lists = zip(("starts", "ends", "axes", "steps"), node.inputs[1:], strict=False)
+    dims = {name: value.dims_or_none for name, value in lists if value is not None}
+    counts = {name: one[0] for name, one in dims.items() if one and isinstance(one[0], int)}
+    told = " and ".join(f"{count} {name}" for name, count in counts.items())
+    return f"it has {told}" if len(set(counts.values())) > 1 else None
+
+
+@flaw("SplitToSequence")
+def no_parts(node: Node) -> str | None:
+    """A list of lengths has at least one part; onnx's inference takes an empty name for a list."""
+    split = node.input("split")
+    if split is None and len(node.inputs) > 1:
+        return "onnx's inference takes the empty name of split for an input; remove the empty name"
+    return "split names no part" if split is not None and split.shape_or_none == (0,) else None
 
 
 @flaw("Squeeze")
@@ -290,3 +327,19 @@ def channels_left_over(node: Node) -> str | None:
     channels = dims[1] if dims is not None and len(dims) == 4 else None
     left_over = isinstance(channels, int) and size > 0 and channels % size > 0
     return f"{channels} channels are not a multiple of {size}" if left_over else None
+
+
+@flaw("Col2Im")
+def blocks_beyond_the_image(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """A block fits into the padded image."""
+    image, block = node["image_shape"].const_or_none(), node["block_shape"].const_or_none()
+    if image is None or block is None:
+        return None
+    count = len(image)
+    pads = node.ints_or_none("pads") or [0] * (2 * count)
+    dilations = node.ints_or_none("dilations") or [1] * count
+    for axis, (size, span, gap) in enumerate(zip(image, block, dilations, strict=False)):
+        room, reach = int(size) + pads[axis] + pads[axis + count], (int(span) - 1) * gap + 1
+        if reach > room:
+            return f"a block reaches over {reach} pixels, and the padded image has {room}"
+    return None

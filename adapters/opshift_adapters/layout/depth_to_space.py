@@ -109,6 +109,8 @@ COMPUTED = "(float[N,C,L] x, int64[2] image, int64[2] block) => (float[N,c,h,w] 
 @example("computed, one axis", "(float[2,4,3] x, int64[1] image) => (float[2,2,4] y) <int64[1] block = {2}> { y = Col2Im(x, image, block) }", inputs={"image": [4]})
 @example("computed, unknown number of axes", "(float[2,5,5] x, int64[n] image) => (float[2,1,h,w] y) <int64[2] block = {1,5}> { y = Col2Im(x, image, block) }", inputs={"image": [5, 5]})
 @example("all unknown", "(float[2,5,5] x, int64[n] image, int64[n] block) => (float[2,1,h,w] y) { y = Col2Im(x, image, block) }", refuses=Why.NEEDS_SHAPE, inputs={"image": [5, 5], "block": [1, 5]})
+@example("blocks beyond the image", "(float[1,2,1] x) => (float[1,1,4] y) <int64[1] image = {4}, int64[1] block = {2}> { y = Col2Im<dilations=[1099511627776]>(x, image, block) }", invalid="a block reaches over 1099511627777 pixels")
+@example("a block of any size", "(float[1,k,1] x) => (float[1,1,s] y) <int64[1] image = {1099511627776}, int64[1] block = {1099511627776}> { y = Col2Im(x, image, block) }", refuses=Why.NOT_EXPRESSIBLE)
 def col2im_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added Col2Im; below it, each pixel gathers and sums its elements of the blocks."""
     x, kind = node["input"], node["input"].elem_type

@@ -93,6 +93,7 @@ def five() -> Array:
 @example("in a branch", "(float[5,6] x, bool c, int64[1] e) => (float[5,b] y) <int64[1] s = {1}, int64[1] axes = {1}, int64[1] end = {4}> { y = If (c) <then_branch = t () => (float[5,b] p) { p = Slice(x, s, e, axes) }, else_branch = f () => (float[5,b] q) { q = Slice(x, s, end, axes) }> }", inputs={"e": [-2], "c": True})
 @example("a bound too few", "(float[3,4] x) => (float[a,b] y) <int64[2] s = {0,1}, int64[1] e = {2}, int64[2] k = {0,1}> { y = Slice(x, s, e, k) }", invalid="1 bounds of a slice for 2 axes")
 @example("computed axes, places of which one is a size", "(float[5,6] x, float[N] z, int64[1] b, int64[2] axes) => (float[i,j] y) <int64[2] e = {9, 9}> { n = Shape(z) s = Concat<axis=0>(n, b) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2], "b": [-3], "axes": [1, 0]})
+@example("bounds of other counts", "(float[5,M] x, float[N,K] z) => (float[5,b] y) <int64[2] axes = {0,1}, int64[1] i = {0}, int64[1] j = {1}> { d = Shape(z) s = Gather(d, i) e = Gather(d, j) y = Slice(x, s, e, axes) }", invalid="it has 1 starts and 1 ends and 2 axes")
 def slice_10_9(node: Node, op: Builder) -> Result:
     """Below opset 10 bounds are attributes without steps; others become Compress or Gather."""
     x, named = node["data"], node.input("axes")
@@ -110,7 +111,8 @@ def slice_10_9(node: Node, op: Builder) -> Result:
     if starts is not None and ends is not None and steps == [1] * len(axes):
         inputs = dict.fromkeys(("starts", "ends", "axes", "steps"))
         return op.same(node, inputs=inputs, starts=starts, ends=ends, axes=axes)
-    for i, axis in enumerate(axes):
+    for i, at in enumerate(axes):
+        axis = at % x.rank if at < 0 else at
         start, end, step = (None if one is None else one[i] for one in known)
         size = x.dims_or_none[axis] if x.dims_or_none is not None else None
         if start is not None and end is not None and step == 1:

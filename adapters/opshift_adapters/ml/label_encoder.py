@@ -17,6 +17,7 @@ from opshift.adapter import (
     Why,
     adapter,
     example,
+    flaw,
     fragile,
     np,
 )
@@ -28,6 +29,14 @@ LISTS = {"strings": "O", "int64s": "int64", "floats": "float32"}
 OTHERS = dict.fromkeys(
     ("default_string", "default_int64", "default_float"), "the default of another type has no meaning"
 )
+
+
+@flaw("LabelEncoder", domain=ML)
+def no_keys(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """There is at least one key."""
+    lists = ("classes_strings", "keys_strings", "keys_int64s", "keys_floats")
+    empty = [name for name in lists if name in node.attributes and not node.attr(name)]
+    return f"{empty[0]} is empty" if empty else None
 
 
 @dataclass(frozen=True, slots=True)

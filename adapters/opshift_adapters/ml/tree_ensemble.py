@@ -103,7 +103,7 @@ def codes_of_nothing(node: Node) -> str | None:
     """The codes of modes, transforms, aggregations and targets are defined ones."""
     codes = {"post_transform": len(TRANSFORMS), "aggregate_function": len(WAYS)}
     wrong = [f"{name} {node.int(name)}" for name, count in codes.items() if not 0 <= node.int(name) < count]
-    wrong += [f"mode {mode}" for mode in node.tensor("nodes_modes").tolist() if mode >= len(MODES)]
+    wrong += [f"mode {mode}" for mode in node.tensor("nodes_modes").reshape(-1).tolist() if mode >= len(MODES)]
     targets = node.attr("n_targets")
     wrong += [f"target {n}" for n in node.ints("leaf_targetids") if targets is not None and n >= targets]
     return f"there is no {wrong[0]}" if wrong else None

@@ -25,10 +25,10 @@ from opshift_adapters._lib.scales import (
     LIMITS,
     WIDER,
     along,
-    as_it_is,
     multiplied,
     per_tensor,
     rounded,
+    single,
     to,
     widened,
 )
@@ -206,7 +206,7 @@ BLOCKED = "(TYPE[3,5] x, float16[3,3] s, TYPE[3,3] z) => (float16[3,5] y) { y = 
 @example("weights of 4 bits in blocks", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[2,2] z = {8,7,8,1}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }")
 @example("4 bits between the two", BETWEEN.replace("TYPE", "int4"), gives="Div Round Add Clip Cast DequantizeLinear")
 @example("4 bits", "(int4[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
-@example("too few zero points", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[3] z = {8,7,8}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }", invalid="it has 4 scales and 3 zero points")
+@example("too few zero points", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[3] z = {8,7,8}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }", invalid="its zero points have the shape [3]")
 def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
     """Opset 21 added blocks, 16-bit and 4-bit integers; below it, Sub and Mul are written."""
     x, scale, axis, block = node["x"], node["x_scale"], node.int("axis"), node.int("block_size")
@@ -354,6 +354,7 @@ GIVEN = {"v": lambda: np.arange(6), "g": [2, 3]}
 @example("per last axis", "(int32[2,3] x, float[3] s) => (float[2,3] y) { y = DequantizeLinear<axis=-1>(x, s) }", gives="Cast Mul")
 @example("unknown rank, from the end", RANKLESS + "<axis=-1>(x, s, z) }", inputs=GIVEN)
 @example("unknown rank", RANKLESS + "<axis=1>(x, s, z) }", refuses=Why.NEEDS_RANK)
+@example("per axis that is not there", "(int8[2,3] x, float[3] s) => (float[2,3] y) { y = DequantizeLinear<axis=-5>(x, s) }", invalid="axis is -5, and the input has 2 dimensions")
 def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
     """Opset 13 added scales along an axis; below it, Sub and Mul are written."""
     if per_tensor(node["x_scale"]):
@@ -385,9 +386,10 @@ def quantize_linear_13_12(node: Node, op: Builder) -> Result:
 @example("of codes without a zero point", "(int32[2,3] x, float s) => (float[2,3] y) { q = QuantizeLinear(x, s) y = DequantizeLinear(q, s) }", inputs={"x": [[-3, 0, 1], [2, 3000, 255]], "s": 2.0})
 @example("of codes around a computed point", "(float[2,4] x, uint8 z) => (float[2,4] y) <float s = {1.0}> { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]], "z": 200})
 @example("of codes that are an output", "(float[2,4] x) => (uint8[2,4] q, float[2,4] y) <float s = {1.0}, uint8 z = {7}> { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]]})
+@example("lists of one, of a scalar", "(int8 x, float[1] s) => (float y) <int8[1] z = {3}> { y = DequantizeLinear(x, s, z) }", gives="Reshape Cast Sub Mul")
 def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added DequantizeLinear; below it, Sub and Mul are written."""
-    return multiplied(op, node, as_it_is)
+    return multiplied(op, node, lambda p: single(op, p, node["x"]))
 
 
 @adapter("QuantizeLinear", 10, 9)
@@ -396,7 +398,8 @@ def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
 @example("computed zero point, beyond the limits", "(float[2,4] x, uint8 z) => (uint8[2,4] y) <float s = {1.0}> { y = QuantizeLinear(x, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]], "z": 200})
 @example("no zero point", "(int32[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }")
 @example("halves and beyond the limits", "(float[2,4] x, float s) => (uint8[2,4] y) { y = QuantizeLinear(x, s) }", inputs={"x": lambda: [[1e30, -1e30, 3.0, -np.inf], [2.5, 3.5, np.inf, 0.49999997]], "s": 1.0})
+@example("lists of one, of a scalar", "(float x, uint8[1] z) => (uint8 y) <float[1] s = {0.5}> { y = QuantizeLinear(x, s, z) }")
 def quantize_linear_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added QuantizeLinear; below it, Div, rounding, Add and limits are written."""
     zero = node.input("y_zero_point")
-    return rounded(op, node, as_it_is, zero.elem_type if zero else T.UINT8)
+    return rounded(op, node, lambda p: single(op, p, node["x"]), zero.elem_type if zero else T.UINT8)

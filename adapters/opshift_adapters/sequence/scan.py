@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Scan: the axes of the batch and of time; below opset 8 a Loop is written."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from opshift.adapter import (
@@ -17,6 +17,8 @@ from opshift.adapter import (
     alternative,
     boundary,
     example,
+    flaw,
+    illegal,
     shown,
 )
 
@@ -24,6 +26,43 @@ from opshift_adapters._lib.blocks import arange, size_of
 from opshift_adapters.sequence.control import declare_shapes, ranks_of, through_float
 
 COLUMNS = "<num_scan_inputs=1, {}, body = b (float[2] s, float[2] i) => (float[2] t, float[2] o) {{ t = Add(s, i) o = Mul(t, i) }} >"
+
+
+@illegal("Scan")
+def scans_what_it_has(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+    """A Scan scans at least one of its inputs."""
+    scanned = given.get("num_scan_inputs")
+    wrong = isinstance(scanned, int) and not 0 < scanned <= inputs
+    return f"num_scan_inputs is {scanned}, and the node has {inputs} inputs" if wrong else None
+
+
+@flaw("Scan")
+def lists_of_other_counts(node: Node) -> str | None:
+    """There is an axis and a direction for each value that is scanned or stacked."""
+    scanned, given = node.int("num_scan_inputs"), [value for value in node.inputs if value]
+    stacked = len(node.results("body")) - (len(given) - scanned)
+    counts = {"directions": scanned, "scan_input_axes": scanned, "scan_input_directions": scanned}
+    counts |= {"scan_output_axes": stacked, "scan_output_directions": stacked}
+    lists = {name: node.ints(name) for name in counts if name in node.attributes}
+    for name, found in lists.items():
+        if found and len(found) != counts[name]:
+            return f"{name} has {len(found)} numbers for {counts[name]} values"
+    return _axis_beyond(node, lists, given[len(given) - scanned :])
+
+
+def _axis_beyond(
+    node: Node, lists: Mapping[str, list[int]], values: list[Value]
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """The axes of a Scan are dimensions of its inputs, and are not negative before opset 11."""
+    old = node.schema is not None and node.schema.since < 11
+    for name in ("scan_input_axes", "scan_output_axes"):
+        if old and (negative := [axis for axis in lists.get(name, ()) if axis < 0]):
+            return f"{name} holds {negative[0]}, but must not be negative before opset 11"
+    for axis, value in zip(lists.get("scan_input_axes", ()), values, strict=False):
+        rank = value.rank_or_none
+        if rank is not None and not -rank <= axis < rank:
+            return f"scan_input_axes holds {axis}, and the input has {rank} dimensions"
+    return None
 
 
 TYPES_25 = boundary(25, "Scan:d8a6e6")
@@ -166,6 +205,9 @@ def scan_9(attributes: str, x: str = "3,2", y: str = "3,2") -> str:
 @example("no state", "(float[3,2] x) => (float[3,2] y) { y = Scan(x) <num_scan_inputs=1, body = b (float[2] i) => (float[2] o) { o = Neg(i) } > }", gives="Unsqueeze Scan Squeeze")
 @example("unknown rank, other axis", "(float[n] v, int64[k] g) => (float[a,b] y) { x = Reshape(v, g) y = Scan(x) <num_scan_inputs=1, scan_input_axes=[1], body = b (float[m] i) => (float[m] o) { o = Neg(i) } > }", refuses=Why.NEEDS_RANK)
 @example("a body that computes nothing", "(bool c, float[2] s, float[2,2] x) => (float[2] t, float[2,2] y, float[2] z) { z = If(c) <then_branch = t () => (float[2] p) { p = Neg(s) }, else_branch = e () => (float[2] q) { q = Identity(s) }> t, y = Scan<num_scan_inputs=1, body = b (float[2] u, float[2] e) => () { d = Add(u, e) }, scan_output_axes=[-1]>(s, x) }", invalid="body computes 0 of 2 outputs")
+@example("an axis from the end", scan_9("scan_input_axes=[1], scan_output_axes=[-1]", "2,3", "2,3"), invalid="must not be negative before opset 11")
+@example("an axis beyond the input", scan_9("scan_input_axes=[1099511627776]"), invalid="scan_input_axes holds 1099511627776, and the input has 2 dimensions")
+@example("nothing to scan", scan_9("scan_input_axes=[0]").replace("num_scan_inputs=1", "num_scan_inputs=-1099511627776"), invalid="num_scan_inputs is -1099511627776")
 def scan_9_8(node: Node, op: Builder) -> Result:
     """Below opset 9 Scan has a batch on axis 0 and time on axis 1; a batch of one is written."""
     scanned = node.int("num_scan_inputs")
@@ -218,6 +260,7 @@ def _backwards(op: Builder, value: Value, element: Value) -> Value:
 @example("no state, batch of one", MAP_8.format(1))
 @example("lengths", SUM_8, inputs=LENGTHS)
 @example("lengths and backwards", scan_8("3", "n", "directions=[1],"), refuses=Why.AMBIGUOUS)
+@example("a direction too many", MAP_8.format(2).replace("[1]", "[1,1]"), invalid="directions has 2 numbers for 1 values")
 def scan_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 added Scan; below it, a Loop processes one element after the other."""
     lengths, values, scanned, directions = _read_scan_8(node)

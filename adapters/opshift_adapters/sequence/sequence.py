@@ -143,6 +143,8 @@ ROW = SPLIT.replace("[a,b]", "[a]")
 @example("of an unknown operator", "(float[2] a) => (float[n] y) <int64 z = {0}> { s = other.thing(a) y = SequenceAt(s, z) }", imports={"other": 1}, refuses=Why.NEEDS_CONSTANT)
 @example("computed part of unknown rank", "(float[12] x, int64[k] g, int64 i) => (float[a,b] y) <int64[2] parts = {2,2}> { r = Reshape(x, g) s = SplitToSequence(r, parts) y = SequenceAt(s, i) }", inputs={"g": [4, 3], "i": 1}, refuses=Why.NEEDS_CONSTANT)
 @example("the first of many", "(float[N,3] x) => (float[3] y) <int64 i = {0}> { s = SplitToSequence<keepdims=0>(x) y = SequenceAt(s, i) }", gives="Gather")
+@example("an empty name for the parts", SPLIT + "s = SplitToSequence<keepdims=0>(x, \"\") y = SequenceAt(s, last) }", invalid="remove the empty name")
+@example("no parts", "(float[12] x, int64[k] g, int64 i) => (float[a,b] y) <int64[0] parts = {}> { r = Reshape(x, g) s = SplitToSequence(r, parts) y = SequenceAt(s, i) }", invalid="split names no part", inputs={"g": [4, 3], "i": 0})
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the tensor at the position is used, or gathered."""
     sequence, position = node["input_sequence"], node["position"]

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from opshift.author.node import Env, Node, Value
-from opshift.author.traits import Fold, OutputBounds
-from opshift.errors import Refusal
+from opshift.author.traits import UNTOLD, Fold, OutputBounds
 from opshift.lazy import deferred
 from opshift.model.arrays import Array
 from opshift.records import dataclass
@@ -84,8 +83,8 @@ def find(facts: Facts, owner: Scope, name: str, node: Node | None) -> Bounds | N
         return None
     try:
         found = rule.run(node)
-    except (Refusal, ValueError, IndexError):
-        return None  # something is not known
+    except UNTOLD:
+        return None
     at = list(node.proto.output).index(name)
     return found[at] if at < len(found) else None
 

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import safe_inference
-from opshift.author.traits import OutputShapes, ToldDims
+from opshift.author.traits import UNTOLD, OutputShapes, ToldDims
 from opshift.author.types_by_name import types_in
-from opshift.errors import Refusal
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
@@ -49,7 +48,7 @@ def shapes_of(rule: OutputShapes | None, node: Node) -> Sequence[ToldDims | None
     """The shapes that a rule gives for the outputs of a node."""
     try:
         return rule.run(node) if rule is not None else ()
-    except (Refusal, ValueError):  # a rank is not known: then onnx infers nothing, too
+    except UNTOLD:
         return ()
 
 

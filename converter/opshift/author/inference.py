@@ -8,9 +8,8 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.author import corrected, declared, induction, safe_inference
 from opshift.author.present_types import TYPE_ATTRIBUTES
-from opshift.author.traits import Carries, OutputRanks, OutputShapes, OutputTypes
+from opshift.author.traits import UNTOLD, Carries, OutputRanks, OutputShapes, OutputTypes
 from opshift.author.types_by_name import Inferred, types_in
-from opshift.errors import Refusal
 from opshift.model.arrays import from_array
 from opshift.model.scope import tensor_type
 from opshift.model.walk import graphs_in, holds_graphs, reads
@@ -210,7 +209,7 @@ def told_ranks(
 
     try:
         return rule.run(Node(node, schema, env)) if rule is not None and schema is not None else ()
-    except (Refusal, ValueError):  # a length is not known, or is none: then nothing is
+    except UNTOLD:
         return ()
 
 

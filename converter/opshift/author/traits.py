@@ -47,6 +47,11 @@ class SingleTrait(Trait):
     twice: ClassVar[str]  # how that error begins
 
 
+# What a rule that tells facts of a node raises where a fact is missing, the node is not legal, or
+# its sizes are beyond any memory: then the rule tells nothing.
+UNTOLD = (Refusal, ValueError, IndexError, ArithmeticError, MemoryError)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold(SingleTrait):
     """How a small operator is evaluated during a conversion, so that its result is a constant."""
@@ -65,7 +70,7 @@ class Fold(SingleTrait):
         """The value of the node; None if an input is not constant or the node is not legal."""
         try:
             return self.run(node)
-        except (Refusal, ValueError, IndexError, ArithmeticError):
+        except UNTOLD:
             return None
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Collection
 
 from opshift.author.builder import Builder
@@ -21,6 +22,7 @@ from opshift.author.verdicts import (
 from opshift.author.written import Made
 from opshift.convert.change import Task
 from opshift.errors import AdapterBug, InvalidModel, MissingExtra, Refusal, Why
+from opshift.model.bytes import wire
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
 from opshift.text import qualified
@@ -65,8 +67,13 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         raise AdapterBug(f"{adapter.source}: {bug}") from bug
     except (Refusal, InvalidModel, UnicodeDecodeError):  # bytes that are no text: the model
         raise
-    except (MemoryError, MissingExtra):  # not the fault of the model
+    except MissingExtra:
         raise
+    except MemoryError as error:
+        if not _is_beyond_any_tensor(error):
+            raise  # more memory helps
+        told = f"its sizes are too large to be written: {error}"
+        raise Refusal(Why.NOT_EXPRESSIBLE, told) from None
     except Exception as error:  # any other exception is a bug of the adapter
         raise AdapterBug(f"{adapter.source} raised {error!r}") from error
     values = answer if isinstance(answer, tuple) else (answer,)
@@ -77,6 +84,12 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
     if not isinstance(answer, Keep) and op.made.unread is None:
         _check_reads(adapter, node)
     return answer
+
+
+def _is_beyond_any_tensor(error: MemoryError) -> bool:
+    """Whether numpy was asked for more bytes than a message may have, and so a tensor in it."""
+    shape, dtype = getattr(error, "shape", ()), getattr(error, "dtype", None)
+    return dtype is not None and math.prod(shape) * dtype.itemsize > wire.LIMIT
 
 
 def _check_reads(adapter: Adapter, node: Node) -> None:
