@@ -213,7 +213,8 @@ def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
 
     if not refusals:
         return Section("What blocks the conversion")
-    cures = [Line(f"{why.name}: {why.cure}") for why in dict.fromkeys(r.why for r in refusals)]
+    reasons = dict.fromkeys(one.missed or one.why for one in refusals)
+    cures = [Line(f"{reason.name}: {reason.cure}") for reason in reasons]
     rows = [
         (
             qualified(one.domain, one.op),

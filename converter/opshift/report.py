@@ -252,7 +252,7 @@ def sections_of(
             f"{work.count:,}",
             step.where.replace("->", "→"),
             repeated(work.gives),
-            work.adapter,
+            work.id,
         )
         for step in steps
         for work in step.rewritten

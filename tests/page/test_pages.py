@@ -114,6 +114,16 @@ def test_a_refusal_has_a_page_with_every_blocker_and_its_cure(folder):
         assert "svg" not in seen.tags
 
 
+def test_a_page_names_the_assumption_that_would_help(folder):
+    text = "(float[N,4] x, int64[k] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }"
+    onnx.save(
+        parser.parse_model(f'<ir_version: 9, opset_import: ["": 19]> g {text}'), "reshape.onnx"
+    )
+    done = run("convert", "reshape.onnx", "-o", "o.onnx", "--to", "7", "--report", "r.html")
+    assert done.exit_code == 1
+    assert "NO_ZERO_DIMS: If no tensor" in (folder / "r.html").read_text()
+
+
 def test_plan_and_verify_write_pages(folder):
     assert run("plan", "squeeze.onnx", "--to", "13", "--report", "plan.html").exit_code == 0
     seen = assert_alone((folder / "plan.html").read_text())

@@ -70,8 +70,9 @@ def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
     for adapter in sorted(adapters, key=lambda a: (a.start > a.to, a.start)):
         kind = adapter.kind
         step = f"{adapter.start} -> {adapter.to}" if adapter.at_boundary else "any version"
-        yield Line(f"  {step}  {kind}  {_place(adapter)}")
+        yield Line(f"  {step}  {kind}  {adapter.identity(name)}")
         yield Line(f"    {adapter.summary}")
+        yield Line(f"    in {_place(adapter)}", Role.FAINT, more=True)
         for example in adapter.examples:
             outcome = f": {example.outcome or 'equal results'}"
             yield Line(f"    - {example.title}{outcome}", more=True)
