@@ -4,8 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from opshift import convert_version
+from opshift import convert, convert_version
+from opshift.convert import end_checks
 from opshift.convert.legal import checker
+from opshift.opsets import schemas
 from text_models import model, ops
 
 TEXTS = [
@@ -48,6 +50,40 @@ def test_every_step_is_seen(monkeypatch):
     after = convert_version(proto, 15, check="full")
     assert sum(seen) == 5 + 1  # the steps and the result
     assert "Erf" in ops(after)
+
+
+OTHERS = {
+    "a replaced operator": ("(float[2] x) => (float[2] y) { y = Scale<scale = 2.0>(x) }", 8, 9, {}),
+    "a domain that is left": (
+        "(float[2] x) => (float[2] y) { y = com.microsoft.FastGelu(x) }",
+        17,
+        None,
+        {"domains": ["ai.onnx"]},
+    ),
+    "newer operators": (
+        "(float[2] x) => (float[2] y) { s = Sigmoid(x) y = Mul(x, s) }",
+        24,
+        24,
+        {"modernize": True},
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", OTHERS)
+def test_a_step_at_one_version_is_seen_too(kind, monkeypatch):
+    text, opset, target, wishes = OTHERS[kind]
+    if opset > (schemas.latest("") or 0):
+        pytest.skip("the installed onnx is older")
+    proto = model(text, opset, more=', "com.microsoft" : 1')
+    seen, check = [], end_checks.check_fully
+    monkeypatch.setattr(
+        end_checks, "check_fully", lambda state, step: (seen.append(step), check(state, step))
+    )
+    report = convert(proto, target, check="full", **wishes).report
+    assert [(one.domain, one.start, one.to) for one in seen] == [
+        (one.domain, one.start, one.to) for one in report.steps
+    ]
+    assert any(one.start == one.to or one.domain for one in seen)
 
 
 @pytest.mark.parametrize(("old", "new"), [(True, "default"), (False, "none")])

@@ -14,6 +14,13 @@ from opshift.model.scope import FunctionId
 from opshift.opsets import schemas
 
 
+def done(state: State, step: Step) -> None:
+    """Records a step; with all checks, onnx looks at the whole model behind it."""
+    state.done(step)
+    if state.options.check == "full":
+        check_fully(state, step)
+
+
 def check_fully(state: State, step: Step) -> None:
     """Checks the whole model with onnx after a step, with its nodes in order."""
     shown = weights.checkable(checker.in_order(state.document))

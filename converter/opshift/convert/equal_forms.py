@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from opshift.author.verdicts import ALTERNATIVE, FORM
 from opshift.convert import request
 from opshift.convert.change import NodeChange
+from opshift.convert.end_checks import done
 from opshift.convert.legal import runtime
 from opshift.convert.state import State
 from opshift.model.scope import Place, Root
@@ -43,7 +44,7 @@ def _modernize(state: State) -> None:
                 stepper.runs = functools.partial(_runs, row)
             step = stepper.run()
             if step.rewritten:
-                state.done(step)
+                done(state, step)
                 state.sites += stepper.sites
                 state.repaired = True
                 state.document.sweep()
@@ -57,7 +58,7 @@ def _reform(state: State) -> None:
             stepper.boundary, stepper.goal = FORM, version
             step = stepper.run()
             if step.rewritten:
-                state.done(step)
+                done(state, step)
 
 
 def _choose(state: State, row: Ceiling) -> None:
@@ -78,7 +79,7 @@ def _choose(state: State, row: Ceiling) -> None:
         stepper.runs = functools.partial(_runs, row)
         step = stepper.run_at(root, places)
         if step.rewritten:
-            state.done(step)
+            done(state, step)
 
 
 def _runs(row: Ceiling, change: NodeChange) -> bool:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from opshift.convert import form_plan, leave, overdue, planner, request
-from opshift.convert.end_checks import check_fully
+from opshift.convert.end_checks import done
 from opshift.convert.state import State
 from opshift.model import imports
 from opshift.model.scope import Key
@@ -59,7 +59,7 @@ def _leave(state: State) -> None:
         _plan(state, left)
         for step in leave.leave(state.document, left, state.stepper):
             state.repaired = True
-            state.done(step)
+            done(state, step)
         state.settle_nodes()
         state.reopen()
         left = _left(state)
@@ -90,7 +90,7 @@ def _go(state: State) -> None:
     _plan(state)
     for domain, goal in sorted(state.goal.items()):
         for step in overdue.replace(state.document, state.adapters, domain, goal, state.stepper):
-            state.done(step)
+            done(state, step)
     for boundary in _route(state):
         _cross(state, *boundary)
 
@@ -124,6 +124,4 @@ def _cross(state: State, domain: str, start: int, to: int) -> None:
     stepper = state.stepper(domain, start, to)
     stepper.goal, stepper.node_budget = state.goal[domain], state.node_budget
     step, state.node_budget = stepper.run(), stepper.node_budget
-    state.done(step)
-    if state.options.check == "full":
-        check_fully(state, step)
+    done(state, step)
