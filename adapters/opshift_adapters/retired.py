@@ -164,6 +164,7 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
 @example("no type", "() => (float[2] y) { y = ConstantFill<shape=[2],dtype=99>() }", invalid="its dtype is 99", imports=FIRST)
 @example("a shape of a million lengths", "(int64[1000000] x) => (float y) { y = ConstantFill<input_as_shape=1>(x) }", invalid="lists 1000000 lengths", imports={"": 9})
 @example("no shape", "() => (float[2] y) { y = ConstantFill<shape=[-2]>() }", invalid="its shape is [-2]", imports=FIRST)
+@example("a size of 0", "() => (float[0,2] y) { y = ConstantFill<shape=[0,2]>() }", imports=FIRST)
 def constant_fill(node: Node, op: Builder) -> Result:
     """ConstantFill repeats a number; ConstantOfShape, Expand or a constant is written."""
     kind = int(number(node, "dtype", T.FLOAT))
@@ -182,7 +183,7 @@ def constant_fill(node: Node, op: Builder) -> Result:
 
 
 def _sizes(node: Node, sizes: list[int]) -> list[int]:
-    if min(sizes, default=0) < 0:
+    if any(size < 0 for size in sizes):
         raise InvalidModel(f"{node.op} {node.name!r} makes nothing: its shape is {sizes}")
     return sizes
 

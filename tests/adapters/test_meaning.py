@@ -13,7 +13,7 @@ from opshift.testing.surveys import reasons, subjects, varied
 from tools.author import edges
 from tools.author.gaps import PACKAGE, REASONS
 
-MOST = 153
+MOST = 31
 """The number of gaps may fall; lower it when it does."""
 
 

@@ -116,6 +116,8 @@ def _body(function: ast.FunctionDef) -> Iterator[ast.AST]:
         if isinstance(node, ast.keyword) and node.arg == "strict":  # an assertion of zip
             continue
         yield node
+        if _is_switch(node):
+            continue
         fields = [value for name, value in ast.iter_fields(node) if name not in _SILENT]
         children: list[ast.AST] = []
         for value in fields:
@@ -148,6 +150,19 @@ def _constant(node: Any) -> str:
     if isinstance(node, ast.Constant) and type(node.value) is float:
         node.value = node.value * 2 + 1
         return "other number"
+    return ""
+
+
+def _is_switch(node: Any) -> bool:
+    """Whether a node sets an attribute that is on or off, where any other number means on."""
+    switch = isinstance(node, ast.keyword) and node.arg in ("allowzero", "keepdims", "broadcast")
+    return switch and isinstance(node.value, ast.Constant) and node.value.value in (0, 1)
+
+
+def _switched(node: Any) -> str:
+    if _is_switch(node):
+        node.value = ast.Constant(1 - node.value.value)
+        return "switch"
     return ""
 
 
@@ -220,8 +235,8 @@ def _operands(node: Any) -> str:
 
 
 CHANGES: tuple[Callable[[Any], str], ...] = (
-    _constant, _axis, _guard_negated, _guard_dropped, _comparison, _connective, _arithmetic,
-    _operator, _operands,
+    _constant, _switched, _axis, _guard_negated, _guard_dropped, _comparison, _connective,
+    _arithmetic, _operator, _operands,
 )  # fmt: skip
 
 

@@ -47,7 +47,7 @@ def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
     behind = -axis - 1 if axis < 0 else max(x.rank - 1 - axis, 0)
     known = p.const_or_none() if behind else None
     if known is not None:
-        return op.const(known.reshape([-1] + [1] * behind), like=p)
+        return op.const(known.reshape([known.size] + [1] * behind), like=p)
     return op.Reshape(p, op.const([-1] + [1] * behind)) if behind else p
 
 

@@ -101,7 +101,7 @@ def _unsqueezed(row: Value | None) -> Value | None:
 
 
 def _difference(op: Builder, a: Value, b: Value, kind: int = T.INT64) -> Value:
-    minus = op.const([-1 if kind == T.INT64 else 2**64 - 1], kind)
+    minus = op.const([-1], kind)
     everywhere = op.Gather(minus, _zeros(op, b), axis=0)
     return add_stacked(op, kind, a, multiply_stacked(op, kind, b, everywhere))
 

@@ -100,7 +100,7 @@ def q_embed_layer_normalization(node: Node, op: Builder) -> Result:
     ids, segments = needed(node, 0), node.input_at(1)
     places = _positions(op, ids, None)
     total = _looked_up(node, op, 2, ids) + _looked_up(node, op, 3, places)
-    if segments is not None and node.input_at(4) is not None:
+    if segments is not None:
         total = total + _looked_up(node, op, 4, segments)
     scale, bias = (op.DequantizeLinear(*_quantized(node, at)) for at in (5, 6))
     y, _, _ = layer_normalized(op, total, scale, bias, attribute(node, "epsilon", 1e-12))

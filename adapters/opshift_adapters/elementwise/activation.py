@@ -155,7 +155,7 @@ def swiglu_28_27(node: Node, op: Builder) -> Result:
 @example("default", "(float[2,3] x) => (float[2,3] y) { y = Swish(x) }", gives="Sigmoid Mul", inputs=EDGES)
 @example("alpha", "(double[2,N] x) => (double[2,N] y) { y = Swish<alpha=1.702>(x) }", gives="Mul Sigmoid Mul")
 @example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Swish<alpha=2.0>(x) }", gives="Mul Sigmoid Mul")
-@example("a function of two types", "(float[2,3] x, double[2,3] w) => (float[2,3] y, double[2,3] z) { y = own.f(x) z = own.f(w) }", functions='<opset_import: ["" : 24], domain: "own"> f (x) => (y) { y = Swish<alpha=2.0>(x) }', imports={"own": 1})
+@example("a function of two types", "(float[2,3] x, double[2,3] w) => (float[2,3] y, double[2,3] z) { y = own.f(x) z = own.f(w) }", functions='<opset_import: ["" : 24], domain: "own"> f (x) => (y) { y = Swish<alpha=2.0>(x) }', imports={"own": 1}, gives="f f")
 def swish_24_23(node: Node, op: Builder) -> Result:
     """Opset 24 added Swish; below it, x * Sigmoid(alpha * x) is written."""
     x, alpha = node["X"], node.float("alpha")
@@ -169,7 +169,7 @@ def swish_24_23(node: Node, op: Builder) -> Result:
 @example("double", '(double[2,3] x) => (double[2,3] y) { y = Gelu<approximate="tanh">(x) }', inputs=EDGES)
 @example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Gelu(x) }", inputs=EDGES)
 @example("bfloat16", '(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Gelu<approximate="tanh">(x) }')
-@example("a function of two types", "(float[2,3] x, double[2,3] w) => (float[2,3] y, double[2,3] z) { y = own.f(x) z = own.f(w) }", functions='<opset_import: ["" : 20], domain: "own"> f (x) => (y) { y = Gelu(x) }', imports={"own": 1})
+@example("a function of two types", "(float[2,3] x, double[2,3] w) => (float[2,3] y, double[2,3] z) { y = own.f(x) z = own.f(w) }", functions='<opset_import: ["" : 20], domain: "own"> f (x) => (y) { y = Gelu(x) }', imports={"own": 1}, gives="f f")
 def gelu_20_19(node: Node, op: Builder) -> Result:
     """Opset 20 added Gelu; below it, its formula is written with Erf or with Tanh."""
     x = node["X"]

@@ -176,6 +176,7 @@ SAME_BITS = (
 
 @adapter("BitCast", 26, 25)
 @example("to the same type", "(float[2] x) => (float[2] y) { y = BitCast<to=1>(x) }", gives="Identity")
+@example("to the same types", "(bfloat16[2] x, float8e5m2[2] a, int4[2] b, complex64[2] c) => (bfloat16[2] y, float8e5m2[2] d, int4[2] e, complex64[2] f) { y = BitCast<to=16>(x) d = BitCast<to=19>(a) e = BitCast<to=22>(b) f = BitCast<to=14>(c) }", gives="Identity Identity Identity Identity")
 @example("sign of 8 bits", "(int8[3] x) => (uint8[3] y) { y = BitCast<to=2>(x) }", gives="Cast", inputs={"x": [-128, -1, 5]})
 @example("sign of 64 bits", "(uint64[2] x) => (int64[2] y) { y = BitCast<to=7>(x) }", gives="Cast", inputs={"x": [2**64 - 1, 5]})
 @example("bool", "(bool[2] x) => (uint8[2] y) { y = BitCast<to=2>(x) }", gives="Cast", inputs={"x": [True, False]})

@@ -130,6 +130,8 @@ CAST_13 = boundary(
 
 @adapter("CastLike", 15, 14)
 @example("float16", "(float[2,3] x, float16[1] t) => (float16[2,3] y) { y = CastLike(x, t) }", gives="Cast")
+@example("other types", "(float[2] x, bfloat16[1] t, uint8[1] u, bool[1] b) => (bfloat16[2] y, uint8[2] z, bool[2] w) { y = CastLike(x, t) z = CastLike(x, u) w = CastLike(x, b) }", gives="Cast Cast Cast", inputs={"x": [1.5, 0]})
+@example("string", "(int64[2] x, string[1] t) => (string[2] y) { y = CastLike(x, t) }", gives="Cast", inputs={"x": [-3, 7]})
 @example("type known from inference", "(int64[2] x, float[1] t) => (int64[2] y) { s = Shape(t) f = Cast<to=1>(x) y = CastLike(f, s) }", gives="Cast Cast")
 @example("in a function", "(float[2] x, int64[1] t) => (int64[2] y) { y = own.like(x, t) }", functions='<opset_import: ["" : 15], domain: "own"> like (x, t) => (y) { y = CastLike(x, t) }', imports={"own": 1})
 def cast_like_15_14(node: Node, op: Builder) -> Result:
@@ -171,6 +173,8 @@ CAST_19 = boundary(
     down=shown(
         drop_saturate,
         example("saturating CastLike", "(float[2] x, int32[1] t) => (int32[2] y) { y = CastLike<saturate=0>(x, t) }", gives="CastLike"),
+        example("CastLike of other types", "(int64[2] x, float[1] t, bfloat16[1] u, uint8[1] v, bool[1] b, string[1] s) => (float[2] y, bfloat16[2] z, uint8[2] w, bool[2] c, string[2] d) { y = CastLike(x, t) z = CastLike(x, u) w = CastLike(x, v) c = CastLike(x, b) d = CastLike(x, s) }", inputs={"x": [3, 0]}),
+        example("CastLike of float8", "(float8e5m2[2] x, float8e5m2[1] t) => (float8e5m2[2] y) { y = CastLike(x, t) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
 )
 FOUR_BITS = "(float[2] x) => (float[2] y) <int4[2] w = {7, -8}> { f = Cast<to=1>(w) y = Add(x, f) }"
@@ -203,6 +207,8 @@ CAST_24 = boundary(
         drop_round_mode,
         example("round_mode", '(float[2] x) => (int32[2] y) { y = Cast<to=6, round_mode="down">(x) }', gives="Cast"),
         example("rounding CastLike", '(float[2] x, int32[1] t) => (int32[2] y) { y = CastLike<round_mode="down">(x, t) }', gives="CastLike"),
+        example("CastLike of other types", "(int64[2] x, float[1] t, bfloat16[1] u, uint8[1] v, bool[1] b, string[1] s) => (float[2] y, bfloat16[2] z, uint8[2] w, bool[2] c, string[2] d) { y = CastLike(x, t) z = CastLike(x, u) w = CastLike(x, v) c = CastLike(x, b) d = CastLike(x, s) }", inputs={"x": [3, 0]}),
+        example("few bits", "(int4[2] x, float8e5m2[2] w, float8e5m2[1] t, uint4[1] u) => (float8e5m2[2] y, uint4[2] z, float[2] f) { y = CastLike(x, t) z = CastLike(w, u) f = Cast<to=1>(x) }", inputs={"x": [-3, 7]}),
         example("float8e8m0", "(float[2] x) => (float[2] y) { f = Cast<to=24>(x) y = Cast<to=1>(f) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
 )

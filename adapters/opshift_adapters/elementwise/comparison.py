@@ -227,6 +227,7 @@ def where_9_8(node: Node, op: Builder) -> Result:
 @example("order", "(float[2,3,4] a, float[3] b) => (bool[2,3,4] y) { y = Less<broadcast=1, axis=1>(a, b) }", gives="Unsqueeze Less")
 @example("reversed order", "(float[2,3,4] a, float[3,4] b) => (bool[2,3,4] y) { y = Greater<broadcast=1>(a, b) }", gives="Greater")
 @example("equality", "(int64[2,3,4] a, int64[2] b) => (bool[2,3,4] y) { y = Equal<broadcast=1, axis=0>(a, b) }", gives="Unsqueeze Equal")
+@example("equality of bools", "(bool[2,3] a, bool[3] b) => (bool[2,3] y) { y = Equal<broadcast=1>(a, b) }", gives="Equal")
 def comparison_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 changed broadcasting to numpy's; instead of `axis`, B gets axes of size 1."""
     return drop_legacy_broadcast(node, op)
@@ -237,6 +238,7 @@ def comparison_6_7(node: Node, op: Builder) -> Result:
 @example("less, smaller on the left", "(float[3] a, float[2,3] b) => (bool[2,3] y) { y = Less(a, b) }", gives="Greater")
 @example("greater, smaller on the left", "(float a, float[2,3] b) => (bool[2,3] y) { y = Greater(a, b) }", gives="Less")
 @example("equality", "(int64 a, int64[2,3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal")
+@example("equality of bools", "(bool[2,3] a, bool[3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal")
 @example("both stretched", "(int32[3,1] a, int32[N] b) => (bool[3,N] y) { y = Equal(a, b) }")
 def comparison_7_6(node: Node, op: Builder) -> Result:
     """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""

@@ -180,7 +180,7 @@ def dropout_6_7(node: Node, op: Builder) -> Result:
             raise Refusal(Why.AMBIGUOUS, "no specification defines the mask when is_test is set")
         return op.same(node, outputs=1, is_test=None)
     y, kept = dropped(op, x, op.const(node.float("ratio"), T.FLOAT), None)
-    return (y,) if mask is None else (y, op.Cast(kept, to=x.elem_type))
+    return y, op.Cast(kept, to=x.elem_type)
 
 
 CONSUMED_6 = boundary(

@@ -40,6 +40,7 @@ OPEN = "(float[N,C,H,W] x, float[N,P,Q,2] g) => (float[N,C,P,Q] y) "
 @example("bilinear", PICTURE + '{ y = GridSample<mode="bilinear",align_corners=1>(x, g) }', gives="GridSample")
 @example("bicubic", PICTURE + '{ y = GridSample<mode="bicubic",padding_mode="border">(x, g) }', gives="GridSample")
 @example("nearest", PICTURE + '{ y = GridSample<mode="nearest"> (x, g) }', gives="GridSample")
+@example("nearest of other types", '(int32[2,3,4,5] x, uint8[2,3,4,5] u, bool[2,3,4,5] b, string[2,3,4,5] s, complex64[2,3,4,5] c, float[2,6,7,2] g) => (int32[2,3,6,7] y, uint8[2,3,6,7] v, bool[2,3,6,7] z, string[2,3,6,7] t, complex64[2,3,6,7] w) { y = GridSample<mode="nearest", padding_mode="border">(x, g) v = GridSample<mode="nearest", padding_mode="border">(u, g) z = GridSample<mode="nearest", padding_mode="border">(b, g) t = GridSample<mode="nearest", padding_mode="border">(s, g) w = GridSample<mode="nearest", padding_mode="border">(c, g) }', gives="GridSample GridSample GridSample GridSample GridSample")
 def grid_sample_19_20(node: Node, op: Builder) -> Result:
     """Opset 20 renamed the modes bilinear and bicubic to linear and cubic."""
     mode = node.str("mode") if node.has("mode") else None
@@ -54,6 +55,7 @@ SOLID = "(float[2,2,3,4,5] x, float[2,2,3,2,3] g) => (float[2,2,2,3,2] y) "
 @example("default", OPEN + "{ y = GridSample(x, g) }", gives="GridSample", inputs={"x": [[[[1, 2], [3, 4]]]], "g": [[[[0.1, -0.4]]]]})
 @example("cubic", PICTURE + '{ y = GridSample<mode="cubic",padding_mode="reflection">(x, g) }', gives="GridSample")
 @example("nearest", PICTURE + '{ y = GridSample<mode="nearest">(x, g) }', gives="GridSample")
+@example("nearest of other types", '(int32[2,3,4,5] x, uint8[2,3,4,5] u, bool[2,3,4,5] b, string[2,3,4,5] s, complex64[2,3,4,5] c, float[2,6,7,2] g) => (int32[2,3,6,7] y, uint8[2,3,6,7] v, bool[2,3,6,7] z, string[2,3,6,7] t, complex64[2,3,6,7] w) { y = GridSample<mode="nearest", padding_mode="border">(x, g) v = GridSample<mode="nearest", padding_mode="border">(u, g) z = GridSample<mode="nearest", padding_mode="border">(b, g) t = GridSample<mode="nearest", padding_mode="border">(s, g) w = GridSample<mode="nearest", padding_mode="border">(c, g) }', gives="GridSample GridSample GridSample GridSample GridSample")
 @example("a line", LINE + "{ y = GridSample(x, g) }", gives="Pad Unsqueeze Unsqueeze GridSample Squeeze", atol=1e-6)
 @example("a line, cubic", LINE + '{ y = GridSample<mode="cubic",align_corners=1>(x, g) }', gives="Pad Unsqueeze Unsqueeze GridSample Squeeze", atol=1e-5)
 @example("solid", SOLID + "{ y = GridSample(x, g) }", atol=1e-6)
@@ -85,6 +87,7 @@ def grid_sample_20_19(node: Node, op: Builder) -> Result:
 @example("reflection", PICTURE + '{ y = GridSample<padding_mode="reflection">(x, g) }', atol=1e-6)
 @example("nearest", PICTURE + '{ y = GridSample<mode="nearest">(x, g) }')
 @example("nearest words", '(string[2,1,2,2] x, double[2,3,1,2] g) => (string[2,1,3,1] y) { y = GridSample<mode="nearest",padding_mode="border">(x, g) }')
+@example("nearest of other types", '(uint8[2,3,4,5] x, bool[2,3,4,5] b, complex64[2,3,4,5] c, float[2,6,7,2] g) => (uint8[2,3,6,7] y, bool[2,3,6,7] z, complex64[2,3,6,7] w) { y = GridSample<mode="nearest", padding_mode="border">(x, g) z = GridSample<mode="nearest", padding_mode="border">(b, g) w = GridSample<mode="nearest", padding_mode="border">(c, g) }')
 @example("nearest words, zeros", '(string[2,1,2,2] x, float[2,3,1,2] g) => (string[2,1,3,1] y) { y = GridSample<mode="nearest">(x, g) }', refuses=Why.AMBIGUOUS)
 @example("bicubic", PICTURE + '{ y = GridSample<mode="bicubic">(x, g) }', atol=5e-6)
 @example("bicubic, reflection", PICTURE + '{ y = GridSample<mode="bicubic",align_corners=1,padding_mode="reflection">(x, g) }', atol=5e-6)

@@ -69,6 +69,8 @@ def five() -> Array:
 @example("one step", STEPS.replace("{-2,3}", "{1,3}").replace("{-5,5}", "{99,5}"), gives="Slice Gather")
 @example("reversed", "(string[N] x) => (string[N] y) <int64[1] s = {-1}, int64[1] e = {-9223372036854775808}, int64[1] axes = {0}, int64[1] t = {-1}> { y = Slice(x, s, e, axes, t) }")
 @example("start below the first", "(float[3] x) => (float[n] y) <int64[1] s = {-9}, int64[1] e = {-99}, int64[1] axes = {0}, int64[1] t = {-1}> { y = Slice(x, s, e, axes, t) }", gives="Gather")
+@example("steps from the first", "(float[5,6] x) => (float[a,b] y) <int64[1] s = {0}, int64[1] e = {5}, int64[1] axes = {0}, int64[1] t = {2}> { y = Slice(x, s, e, axes, t) }", gives="Gather")
+@example("unknown rank, computed start", "(float[24] v, int64[n] t, int64[1] s) => (float[a,b,c] y) <int64[1] e = {9}, int64[1] axes = {1}> { x = Reshape(v, t) y = Slice(x, s, e, axes) }", inputs={"t": [2, 3, 4], "s": [1]})
 @example("computed forward", COMPUTED, inputs={"x": five, "s": [1], "e": [-1], "t": [2]})
 @example("computed backward", COMPUTED, inputs={"x": five, "s": [9], "e": [-9], "t": [-2]})
 @example("computed, enormous step", COMPUTED, inputs={"x": five, "s": [1], "e": [9], "t": [2**63 - 1]})

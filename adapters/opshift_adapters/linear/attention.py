@@ -31,6 +31,7 @@ RANKLESS = "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (f
 
 
 @adapter("Attention", 24, 25)
+@example("other masks", QKV + ", bool[3,5] b, uint8[3,5] n) => (float[2,2,3,6] y, float[2,2,3,6] z) { y = Attention(q, k, v, b) z = Attention(q, k, v, n) }", gives="Attention Attention")
 @example("four axes", QKV + Y + "{ y = Attention(q, k, v) }", gives="Attention")
 @example("three axes", PACKED + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v) }", gives="Attention")
 @example("heads of four axes", QKV + Y + "{ y = Attention<" + HEADS + ">(q, k, v) }", gives="Attention")
@@ -68,6 +69,7 @@ def lengths_as_mask(node: Node, op: Builder, **attributes: None) -> Result:
 
 
 @adapter("Attention", 25, 24)
+@example("unsigned numbers as a mask", QKV + ", uint8[3,5] n" + Y + "{ y = Attention(q, k, v, n) }", gives="Attention")
 @example("no window", QKV + Y + "{ y = Attention<left_window_size=-1>(q, k, v) }", gives="Attention")
 @example("left", QKV + Y + "{ y = Attention<left_window_size=1>(q, k, v) }", gives="Attention")
 @example("right", PACKED + Y3 + "{ y = Attention<right_window_size=0," + HEADS + ">(q, k, v) }", gives="Attention")
@@ -100,6 +102,7 @@ def attention_25_24(node: Node, op: Builder) -> Result:
 
 
 @adapter("Attention", 23, 24)
+@example("whole numbers as masks", QKV + ", int32[3,5] m, uint8[3,5] n) => (float[2,2,3,6] y, float[2,2,3,6] z) { y = Attention(q, k, v, m) z = Attention(q, k, v, n) }", gives="Attention Attention")
 @example("no mask", QKV + Y + "{ y = Attention(q, k, v) }", gives="Attention")
 @example("mask", QKV + ", bool[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Attention")
 @example("mask with a past", QKV + PAST.replace(" pk", " pk, float[3,7] m", 1) + PRESENT + "{ y, k2, v2 = Attention(q, k, v, m, pk, pv) }", gives="Attention")
@@ -129,6 +132,7 @@ def _has_columns(mask: Value) -> bool:
 
 
 @adapter("Attention", 24, 23)
+@example("whole numbers as masks", QKV + ", int32[3,5] m, uint8[3,5] n) => (float[2,2,3,6] y, float[2,2,3,6] z) { y = Attention(q, k, v, m) z = Attention(q, k, v, n) }", gives="Attention Attention")
 @example("no mask", QKV + Y + "{ y = Attention(q, k, v, , , , ) }", gives="Attention")
 @example("mask", QKV + ", bool[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Attention")
 @example("short bool mask", QKV + ", bool[3,4] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Pad Attention")
@@ -154,6 +158,7 @@ def attention_24_23(node: Node, op: Builder) -> Result:
 
 
 @adapter("Attention", 23, 22, ignores=dict.fromkeys(("q_num_heads", "kv_num_heads"), "four axes have one for the heads"))  # fmt: skip
+@example("whole numbers as masks", QKV + ", int32[3,5] m, uint8[3,5] n) => (float[2,2,3,6] y, float[2,2,3,6] z) { y = Attention(q, k, v, m) z = Attention(q, k, v, n) }", rtol=1e-5, atol=1e-5, inputs={"m": lambda: np.arange(15).reshape(3, 5) % 4, "n": lambda: np.arange(15).reshape(3, 5) % 7})
 @example("four axes", QKV + Y + "{ y = Attention(q, k, v) }", gives="Transpose Mul Mul MatMul Softmax MatMul", rtol=1e-5, atol=1e-6)
 @example("three axes", PACKED + Y3 + "{ y = Attention<" + HEADS + ",scale=0.3>(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example("causal", QKV + Y + "{ y = Attention<is_causal=1>(q, k, v) }", rtol=1e-5, atol=1e-6)

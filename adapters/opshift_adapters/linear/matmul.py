@@ -54,6 +54,7 @@ BIAS = "(float[N,3] a, float[3,4] b, {c} c) => (float[N,4] y) {{ y = Gemm<alpha=
 @example("column, transposed A", "(float[3,2] a, float[3,4] b, float[2,1] c) => (float[2,4] y) { y = Gemm<transA=1>(a, b, c) }", gives="Squeeze Gemm Transpose")
 @example("column, both transposed", "(float[3,2] a, float[4,3] b, float[2,1] c) => (float[2,4] y) { y = Gemm<transA=1, transB=1>(a, b, c) }", gives="Squeeze Gemm Transpose")
 @example("unknown sizes", "(float[K,N] a, float[4,K] b, float[P,Q] c) => (float[N,4] y) { y = Gemm<transA=1, transB=1>(a, b, c) }", inputs={"a": [[1, 2], [3, 4]], "b": [[1, 2], [3, 4], [5, 6], [7, 8]], "c": [[1, 2, 3, 4]]})
+@example("unknown sizes, not transposed", "(float[N,K] a, float[K,4] b, float[P,Q] c) => (float[N,4] y) { y = Gemm(a, b, c) }", inputs={"a": [[1, 2], [3, 4]], "b": [[1, 2, 5, 7], [3, 4, 6, 8]], "c": [[1, 2, 3, 4]]})
 @example("unknown rank of C", "(float[2,3] a, float[3,4] b, float[4] v, int64[n] s) => (float[2,4] y) { c = Reshape(v, s) y = Gemm(a, b, c) }", refuses=Why.NEEDS_RANK, inputs={"s": [1, 4]})
 @example("no matrix", "(float[2,3,1] a, float[3,4] b, float[4] c) => (float[n,m] y) { y = Gemm(a, b, c) }", invalid="what are no matrices")
 def gemm_7_6(node: Node, op: Builder) -> Result:

@@ -116,6 +116,8 @@ TENSORS_3_UP = boundary(3, "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:
 
 @adapter(BOTH, 3, 2, domain=ML)
 @example("lists", X + ONE + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
+@example("whole numbers", X.replace("float[N,2]", "int64[N,2]") + ONE + ">(x) }", gives="TreeEnsembleRegressor", inputs={"x": [[1, -1], [0, 2], [1, -2]]}, imports=NEW)
+@example("whole numbers in classes", "(int64[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + CLASSES + ">(x) }", gives="TreeEnsembleClassifier", inputs={"x": [[1, -1], [0, 2], [1, -2]]}, imports=NEW)
 @example("thresholds of double", X + _in_tree(ONE) + ">(x) }", gives="TreeEnsembleRegressor", inputs={"x": [[1, -1], [1, -1.1], [1, -1.2], [0.5, 0], [0.6, 0]]}, imports=NEW)
 @example("weights of double", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.125}") + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
 @example("weights beyond float", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
@@ -256,6 +258,7 @@ HALF = '(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEns
 
 @adapter("TreeEnsembleClassifier", 4, 5, domain=ML, since=9, ignores=HINTS)
 @example("three classes", CLASSIFIED + CLASSES + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,1,0,0,0]>(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
+@example("classes of whole numbers", CLASSIFIED.replace("float[N,2]", "int64[N,2]") + CLASSES + ">(x) }", inputs={"x": [[1, -1], [0, 2], [1, -2]]}, imports=NEW, atol=1e-6)
 @example("names", NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Softmax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("negative votes, bases in a tensor", CLASSIFIED + CLASSES.replace("class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]", "class_weights_as_tensor=float[9] {1.5,0.5,2.25,0.25,3.0,1.0,-0.1,-0.2,-0.15},base_values_as_tensor=float[3] {-5.0,0.25,0.0}") + RATES.replace("double", "float") + ">(x) }", gives="TreeEnsemble Add ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
 @example("classes without votes", CLASSIFIED + CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,1,2,2,0,0,1,1]").replace("1.5,0.5,", "-1.5,-0.5,") + ">(x) }", gives="TreeEnsemble TreeEnsemble Greater Where ArgMax Gather", atol=1e-6, inputs=ROWS, imports=NEW)

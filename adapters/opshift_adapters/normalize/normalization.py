@@ -205,6 +205,8 @@ def group_normalization_21_20(node: Node, op: Builder) -> Result:
 
 
 @adapter("GroupNormalization", 20, 21)
+@example("unknown rank in a branch", "(bool c, float[24] v, int64[n] r, float[2] s, float[2] b) => (float[d,e,f] y) { x = Reshape(v, r) y = If(c) <then_branch = t () => (float[d,e,f] p) { p = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }, else_branch = o () => (float[d,e,f] q) { q = Identity(x) }> }", atol=1e-5, inputs={"c": True, "r": [2, 4, 3], "v": lambda: np.arange(24)})
+@example("bfloat16", "(bfloat16[2,4,3] x, bfloat16[2] s, bfloat16[2] b) => (bfloat16[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", atol=0.1)
 @example("groups", "(float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", gives="Reshape Expand Reshape Reshape Expand Reshape GroupNormalization", atol=1e-6)
 @example("unknown channels", "(float[N,C,H] x, float[2] s, float[2] b) => (float[N,C,H] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", inputs={"x": lambda: np.arange(24).reshape(2, 4, 3) % 7}, atol=1e-6)
 @example("float16", "(float16[2,4,3] x, float16[2] s, float16[2] b) => (float16[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", atol=0.01)
@@ -227,6 +229,9 @@ def group_normalization_20_21(node: Node, op: Builder) -> Result:
 
 
 @adapter("GroupNormalization", 18, 17)
+@example("unknown rank in a branch", "(bool c, float[24] v, int64[n] r, float[2] s, float[2] b) => (float[d,e,f] y) { x = Reshape(v, r) y = If(c) <then_branch = t () => (float[d,e,f] p) { p = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }, else_branch = o () => (float[d,e,f] q) { q = Identity(x) }> }", atol=1e-5, inputs={"c": True, "r": [2, 4, 3], "v": lambda: np.arange(24)})
+@example("bfloat16", "(bfloat16[2,4,3] x, bfloat16[2] s, bfloat16[2] b) => (bfloat16[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", atol=0.1)
+@example("unknown sizes", "(float[N,4,H] x, float[2] s, float[2] b) => (float[N,4,H] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", inputs={"x": lambda: np.arange(24).reshape(2, 4, 3)}, atol=1e-5)
 @example("groups", "(float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y = GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }", atol=1e-6)
 def group_normalization_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added GroupNormalization, with a scale per group; its formula is written."""

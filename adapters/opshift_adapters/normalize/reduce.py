@@ -275,6 +275,7 @@ def reduce_log_sum_27_28(node: Node, op: Builder) -> Result:
 @adapter("ReduceLogSumExp", 27, 28, handles_types=True)
 @example("whole numbers", "(int64[2,3] x) => (int64[2] y) { a = Constant<value_ints=[1]>() y = ReduceLogSumExp<keepdims=0>(x, a) }", gives="Constant Cast ReduceLogSumExp Cast")
 @example("floats", "(float16[2,3] x) => (float16[1,1] y) { y = ReduceLogSumExp(x) }", gives="ReduceLogSumExp")
+@example("other types", "(bfloat16[2,3] x, uint32[2,3] n) => (bfloat16[1,1] y, uint32[1,1] m) { y = ReduceLogSumExp(x) m = ReduceLogSumExp(n) }", atol=0.05, inputs={"n": [[1, 2, 3], [4, 5, 6]]})
 def reduce_log_sum_exp_27_28(node: Node, op: Builder) -> Result:
     """Opset 28 removed integers from ReduceLogSumExp; they go through double and are truncated."""
     x = node["data"]

@@ -174,6 +174,7 @@ def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
 
 @adapter("QuantizeLinear", 23, 22)
 @example("plain", "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }", gives="QuantizeLinear")
+@example("zero points of other types", "(float[2,3] x, float s, uint8 u, int4 n) => (uint8[2,3] y, float8e5m2[2,3] z, int4[2,3] w) <float8e5m2 f = {0}> { y = QuantizeLinear(x, s, u) z = QuantizeLinear(x, s, f) w = QuantizeLinear(x, s, n) }", gives="QuantizeLinear QuantizeLinear QuantizeLinear")
 @example("types differ", "(float16[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Cast QuantizeLinear")
 @example("precision", "(float[2,3] x, float[3] s, int8[3] z) => (int8[2,3] y) { y = QuantizeLinear<precision=10>(x, s, z) }", gives="Cast Cast QuantizeLinear")
 @example("int32", "(int32[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }", gives="Cast QuantizeLinear")
@@ -239,10 +240,11 @@ BLOCKS_OF = "(float[3,5] x, float[3,3] s) => (TYPE[3,5] y) { y = QuantizeLinear<
 @example("blocks of fewer axes", "(float[2,3] x, float[3] s) => (uint8[2,3] y) { y = QuantizeLinear<block_size=1>(x, s) }", invalid="blocks of a tensor with 2 axes, and its scales have 1")
 @example("one scale and a size of blocks", "(float[2,3] x, float s, int16 z) => (int16[2,3] y) { y = QuantizeLinear<block_size=1, output_dtype=5>(x, s, z) }", inputs={"s": 0.5, "z": 1})
 @example("plain", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear<output_dtype=3>(x, s, z) }", gives="QuantizeLinear")
+@example("plain, of other types", "(float[2,3] x, float s, uint8 u) => (uint8[2,3] y, float8e5m2[2,3] z) <float8e5m2 f = {0}> { y = QuantizeLinear(x, s, u) z = QuantizeLinear(x, s, f) }", gives="QuantizeLinear QuantizeLinear")
 @example("type by name", "(float[2,3] x, float s) => (int8[2,3] y) { y = QuantizeLinear<output_dtype=3>(x, s) }", gives="QuantizeLinear")
 @example("type by name per axis", "(float[2,N] x, float[N] s) => (int8[2,N] y) { y = QuantizeLinear<output_dtype=3>(x, s) }", gives="Shape Expand QuantizeLinear")
 @example("float8 by name per axis", "(float[2,3] x, float[3] s) => (float8e5m2[2,3] y) { y = QuantizeLinear<output_dtype=19, saturate=0>(x, s) }", gives="QuantizeLinear")
-@example("16 bits", "(float[2,3] x, float s, int16 z) => (int16[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Div Round Cast Add Clip Cast")
+@example("16 bits", "(float[2,3,4] x, float s, int16 z) => (int16[2,3,4] y) { y = QuantizeLinear(x, s, z) }", gives="Div Round Cast Add Clip Cast")
 @example("16 bits of float16", "(float16[2,3] x, float16[2] s) => (uint16[2,3] y) { y = QuantizeLinear<axis=0, output_dtype=4>(x, s) }", gives="Reshape Div Cast Round Clip Cast")
 @example("blocks", BLOCKS_OF.replace("TYPE", "int8").replace("KIND", "3"))
 @example("blocks of float8", BLOCKS_OF.replace("TYPE", "float8e4m3fn").replace("KIND", "17"))
@@ -310,6 +312,7 @@ DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=shown(
 @adapter("QuantizeLinear", 18, 19)
 @example("float", "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }", gives="QuantizeLinear")
 @example("int32", "(int32[2,3] x, float[3] s, int8[3] z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Cast QuantizeLinear")
+@example("unsigned", "(float[2,3] x, float[3] s, uint8[3] z) => (uint8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="QuantizeLinear")
 @example("unknown type", "(float[2,3] x, float s) => (uint8[2,3] y) { f = own.keep(x) y = QuantizeLinear(f, s) }", functions='<opset_import: ["" : 18], domain: "own"> keep (x) => (y) { y = Identity(x) }', imports={"own": 1})
 def quantize_linear_18_19(node: Node, op: Builder) -> Result:
     """Opset 19 requires one type for input and scale; the input is cast to float."""
@@ -364,6 +367,7 @@ def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
 
 @adapter("QuantizeLinear", 13, 12)
 @example("one scale", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear<axis=0>(x, s, z) }", gives="QuantizeLinear")
+@example("unsigned, per axis", "(float[2,3] x, float[2] s, uint8[2] z) => (uint8[2,3] y) { y = QuantizeLinear<axis=0>(x, s, z) }")
 @example("per axis", "(float[2,3,4] x, float[3] s, int8[3] z) => (int8[2,3,4] y) { y = QuantizeLinear(x, s, z) }", gives="Reshape Div Round Cast Reshape Add Clip Cast")
 @example("per axis from the end, no zero point", "(int32[N,3] x, float[3] s) => (uint8[N,3] y) { y = QuantizeLinear<axis=-1>(x, s) }", gives="Cast Div Round Clip Cast")
 @example("beyond the limits", "(float[2,3] x, float[2] s) => (uint8[2,3] y) { y = QuantizeLinear<axis=0>(x, s) }", inputs={"x": lambda: [[1e30, -1e30, 3.0], [2.5, 3.5, np.inf]], "s": [1.0, 1.0]})

@@ -350,6 +350,7 @@ ROWS = "(float[3,2] x) => (float[3,2] y) <int64 n = {3}, bool go = {1}> { y = Lo
 @example("two scans, one read", "(float[3,2] x) => (float[3] y) <int64 n = {3}> { u, y = Loop(n, \"\") <body = b (int64 i, bool k) => (bool o, float[2] r, float s) { o = Identity(k) r = Gather(x, i) s = ReduceMax<keepdims=0>(r) } > }", gives="Loop")
 @example("no trips", "(float[3,2] x) => (float[0,2] y) <int64 n = {0}> { y = Loop(n, \"\") <body = b (int64 i, bool k) => (bool o, float[2] r) { o = Identity(k) r = Gather(x, i) } > }")
 @example("a state", "(float[2] x) => (float[2] y) <int64 n = {3}> { y = Loop(n, \"\", x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }", gives="Loop")
+@example("states of other types", '(bool[2] x, string[2] s, complex64[2] c, int64 n) => (bool[2] y, string[2] t, complex64[2] d) { y, t, d = Loop(n, "", x, s, c) <body = b (int64 i, bool k, bool[2] p, string[2] q, complex64[2] r) => (bool o, bool[2] u, string[2] v, complex64[2] w) { o = Identity(k) u = Not(p) v = Identity(q) w = Identity(r) } > }', gives="Loop", inputs={"n": 3})
 @example("a condition without a trip count", '(float[2] x) => (float[2] y) <bool go = {1}, int64 last = {2}> { y = Loop("", go, x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { q = Add(p, p) o = Less(i, last) } > }', gives="Loop")
 def loop_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11 a Loop carries at least one value; an unused zero is added."""

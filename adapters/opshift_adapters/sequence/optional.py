@@ -77,6 +77,7 @@ def optional_element_15_14(node: Node, op: Builder) -> Result:
 @adapter("Optional", 15, 14)
 @example("an output", "(float[2] x) => (optional(float[2]) y) { y = Optional(x) }", refuses=Why.NOT_EXPRESSIBLE)
 @example("an output that is not read", "(float[2] x) => (float[2] y) { o = Optional(x) y = Neg(x) }", gives="Neg")
+@example("other types", "(float[2] x, uint8[2] a, bool[2] b, string[2] c, complex64[2] d) => (float[2] y) { p = Optional(a) q = Optional(b) r = Optional(c) s = Optional(d) y = Neg(x) }", gives="Neg")
 @example("empty, an output that is not read", "(float[2] x) => (float[2] y) { o = Optional<type=float[2]>() y = Neg(x) }", gives="Neg")
 def optional_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 added Optional; below it, the node is removed with the last node that reads it."""

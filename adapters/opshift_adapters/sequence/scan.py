@@ -94,6 +94,7 @@ def with_declared_shapes(node: Node, op: Builder) -> Result:
 
 @adapter("Scan", 11, 10)
 @example("axes from the end", "(float[2] s, float[2,3] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x) " + COLUMNS.format("scan_input_axes=[-1], scan_output_axes=[-1]") + " }", gives="Scan")
+@example("other types", '(bool[2] s, string[2,3] x, complex64[2,3] z) => (bool[2] t, string[a,b] y, complex64[c,d] w) { t, y, w = Scan(s, x, z) <num_scan_inputs=2, scan_input_axes=[-1, 1], body = b (bool[2] p, string[2] i, complex64[2] j) => (bool[2] q, string[2] o, complex64[2] r) { q = Not(p) o = Identity(i) r = Identity(j) } > }', gives="Scan")
 @example("axes from the front", "(float[2] s, float[3,2] x) => (float[2] t, float[3,2] y) { t, y = Scan(s, x) " + COLUMNS.format("scan_input_axes=[0]") + " }", gives="Scan")
 @example("backwards", "(float[2] s, float[2,3] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x) <num_scan_inputs=1, scan_input_axes=[-1], scan_output_axes=[-1], scan_input_directions=[1], scan_output_directions=[1], body = b (float[2] s, float[2] i) => (float[2] t, float[2] o) { t = Add(s, i) o = Mul(t, i) } > }", gives="Scan")
 def scan_11_10(node: Node, op: Builder) -> Result:
@@ -125,6 +126,7 @@ LENGTHS = {"n": [4, 0, 2]}
 
 
 @adapter("Scan", 8, 9)
+@example("other types", '(bool[2,2] s, string[2,3,2] x, complex64[2,3,2] z) => (bool[2,2] t, string[2,3,2] y, complex64[2,3,2] w) { t, y, w = Scan("", s, x, z) <num_scan_inputs=2, body = b (bool[2] p, string[2] i, complex64[2] j) => (bool[2] q, string[2] o, complex64[2] r) { q = Not(p) o = Identity(i) r = Identity(j) } > }')
 @example("batch of one", scan_8("1"), gives="Squeeze Squeeze Scan Unsqueeze Unsqueeze")
 @example("batch", scan_8("3"), gives="Scan")
 @example("batch of unknown size, backwards", scan_8("N", attributes="directions=[1],"), gives="Scan")
@@ -199,6 +201,7 @@ def scan_9(attributes: str, x: str = "3,2", y: str = "3,2") -> str:
 
 
 @adapter("Scan", 9, 8)
+@example("other types", '(bool[2] s, string[3,2] x, complex64[3,2] z) => (bool[2] t, string[3,2] y, complex64[3,2] w) { t, y, w = Scan(s, x, z) <num_scan_inputs=2, body = b (bool[2] p, string[2] i, complex64[2] j) => (bool[2] q, string[2] o, complex64[2] r) { q = Not(p) o = Identity(i) r = Identity(j) } > }')
 @example("plain", scan_9("scan_input_axes=[0]"), gives="Unsqueeze Unsqueeze Scan Squeeze Squeeze")
 @example("axes", scan_9("scan_input_axes=[1], scan_output_axes=[1]", "2,3", "2,3"), gives="Unsqueeze Transpose Unsqueeze Scan Squeeze Squeeze Transpose")
 @example("reversed input and output", scan_9("scan_input_directions=[1], scan_output_directions=[1]", "N,2", "N,2"))
@@ -253,6 +256,7 @@ def _backwards(op: Builder, value: Value, element: Value) -> Value:
 
 
 @adapter("Scan", 8, 7)
+@example("other types", '(bool[2,2] s, string[2,3,2] x, complex64[2,3,2] z) => (bool[2,2] t, string[2,3,2] y, complex64[2,3,2] w) { t, y, w = Scan("", s, x, z) <num_scan_inputs=2, body = b (bool[2] p, string[2] i, complex64[2] j) => (bool[2] q, string[2] o, complex64[2] r) { q = Not(p) o = Identity(i) r = Identity(j) } > }')
 @example("batch of one", scan_8("1"), gives="Squeeze Squeeze Loop Unsqueeze Unsqueeze")
 @example("batch", scan_8("3"), gives="Loop")
 @example("batch of unknown size, backwards", scan_8("N", attributes="directions=[1],"))

@@ -36,6 +36,7 @@ def _texts(node: Node, reason: str) -> list[Array]:
 
 @adapter("StringConcat", 20, 19)
 @example("computed", "(string[2] a, string[2] b) => (string[2] y) { y = StringConcat(a, b) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("unknown rank", "(string[2] v, int64[n] s, string[2] b) => (string[k] y) { a = Reshape(v, s) y = StringConcat(a, b) }", refuses=Why.NOT_EXPRESSIBLE, inputs={"s": [2]})
 @example("constant", '(string[N] x) => (string[2] y, string[N] z) <string[2] a = {"k", "l"}, string[1] b = {"-1"}> { y = StringConcat(a, b) z = Identity(x) }', gives="Identity Identity")
 def string_concat_20_19(node: Node, op: Builder) -> Result:
     """Opset 20 added StringConcat; below it, only constants are joined."""

@@ -322,7 +322,8 @@ SPEECH = "<int64 bins = {8}, int64 n = {64}, int64 rate = {16000}, float low = {
 @example("many", "() => (float[129,40] y) <int32 bins = {40}, int32 n = {256}, int32 rate = {8192}, double low = {0.0}, double high = {4096.0}> " + MEL)
 @example("computed", "(int64 bins) => (float[33,a] y) " + SPEECH.replace("int64 bins = {8}, ", "") + MEL, refuses=Why.NEEDS_CONSTANT, inputs={"bins": 8})
 @example("beyond the spectrum", "() => (float[9,8] y) <int64 bins = {8}, int64 n = {16}, int64 rate = {8000}, float low = {0.0}, float high = {8000.0}> " + MEL, refuses=Why.AMBIGUOUS)
-@example("peaks beyond the spectrum", "() => (float[9,8] y) <int64 bins = {8}, int64 n = {16}, int64 rate = {8000}, float low = {4300.0}, float high = {4600.0}> " + MEL, refuses=Why.AMBIGUOUS)
+@example("a peak beyond the spectrum", "() => (float[9,1] y) <int64 bins = {1}, int64 n = {16}, int64 rate = {8000}, float low = {4200.0}, float high = {4700.0}> " + MEL, refuses=Why.AMBIGUOUS)
+@example("bfloat16, unknown rank", "(int64[1] v, int64[n] t, bfloat16 low, bfloat16 high) => (float[a,b] y) <int64 n0 = {64}, int64 rate = {16000}> { bins = Reshape(v, t) y = MelWeightMatrix(bins, n0, rate, low, high) }", refuses=Why.NEEDS_CONSTANT, inputs={"v": [8], "t": []})
 @example("rounding decides", "() => (float[8,2] y) <int64 bins = {2}, int64 n = {15}, int64 rate = {16}, float low = {4.0}, float high = {7.0}> " + MEL, refuses=Why.APPROXIMATE_ONLY)
 @example("bands that end before they begin", "() => (float[9,8] y) <int64 bins = {8}, int64 n = {16}, int64 rate = {8000}, float low = {0}, float high = {-1}> " + MEL, invalid="its bands lie between 0.0 and -1.0")
 def mel_17_16(node: Node, op: Builder) -> Result:
