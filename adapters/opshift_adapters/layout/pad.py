@@ -7,6 +7,7 @@ from opshift.adapter import (
     KEEP,
     Array,
     Builder,
+    InvalidModel,
     Node,
     Result,
     T,
@@ -266,6 +267,7 @@ SOME = '(float[2,3,4] x, int64[4] p, int64[2] axes) => (float[a,b,c] y) { y = Pa
 @example("computed axes", SOME, inputs={"p": [1, 0, -1, 2], "axes": [-1, 0]})
 @example("computed int32 axes", SOME.replace("int64[2]", "int32[2]"), inputs={"p": [1, 0, -1, 2], "axes": [2, 0]})
 @example("unknown rank", RANKLESS + '<int64[2] p = {1,2}, int64[1] axes = {-2}> { x = Reshape(v, s) y = Pad<mode="reflect">(x, p, "", axes) }', inputs={"s": [2, 3, 4]})
+@example("an amount too many", '(float[2,3,4] x) => (float[a,b,c] y) <int64[3] p = {1,2,3}, int64[1] axes = {1}> { y = Pad(x, p, "", axes) }', invalid="3 amounts for 1 axes")
 def pad_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added `axes` to Pad; below it, `pads` is written for all axes, with zeros."""
     x, pads, axes = node["data"], node["pads"], node.input("axes")
@@ -282,6 +284,9 @@ def pad_18_17(node: Node, op: Builder) -> Result:
     if amounts is None or place is None or rank is None:
         every = op.ScatterElements(full, places, pads, axis=0)
     else:
+        if amounts.size != place.size:
+            told = f"{amounts.size} amounts for {place.size // 2} axes"
+            raise InvalidModel(f"Pad {node.name!r} has {told}; it needs two for each axis")
         whole = np.zeros(2 * rank, dtype=np.int64)
         whole[place] = amounts
         every = op.const(whole)
