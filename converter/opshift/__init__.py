@@ -11,6 +11,8 @@ from opshift.release import VERSION
 if TYPE_CHECKING:
     from opshift import onnx_ir as onnx_ir
     from opshift import torch as torch
+    from opshift import verify as verify
+    from opshift import zoo as zoo
     from opshift.convert.api import convert_file, convert_version
     from opshift.convert.api import convert_with_report as convert
     from opshift.convert.legal.findings import Findings
@@ -95,4 +97,6 @@ _HOMES = {
 
 if not TYPE_CHECKING:  # with a __getattr__, a checker of types lets every misspelt name pass
     # Not in __all__: a star import must not put `opshift.torch` in the place of torch.
-    __getattr__, __dir__ = lazy(__name__, _HOMES, packages=("convert", "onnx_ir", "torch"))
+    __getattr__, __dir__ = lazy(
+        __name__, _HOMES, packages=("convert", "onnx_ir", "torch", "verify", "zoo")
+    )

@@ -28,8 +28,15 @@ def opset(model):
 
 def test_dir_lists_the_public_names_alone():
     """A star import leaves out what has the name of a package that the user may hold."""
-    assert {*opshift.__all__, "onnx_ir", "torch"} == set(dir(opshift))
+    assert {*opshift.__all__, "onnx_ir", "torch", "verify", "zoo"} == set(dir(opshift))
     assert all(getattr(opshift, name) is not None for name in opshift.__all__)
+
+
+def test_the_packages_inside_need_no_import_of_their_own():
+    code = "import opshift; print(opshift.verify.verify, opshift.zoo.migrate)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert "<function verify" in done.stdout
+    assert "<function migrate" in done.stdout
 
 
 @pytest.mark.parametrize("before", ["", "import opshift.convert.api\n"])

@@ -85,7 +85,10 @@ def test_the_action_checks_every_model(folder):
     assert done.stdout.count("opshift check") == 2
     done = action(folder, opset="12", **{"for": "onnxruntime==1.10"})
     assert done.returncode == 1
-    assert "::error file=my models/new one.onnx::opshift accepts --opset 12 ends" in done.stdout
+    assert (
+        "::error file=my models/new one.onnx::opshift accepts --opset 12: No: a consumer"
+        in done.stdout
+    )
     assert done.stdout.count("::error") == 1
     done = action(folder, models="nothing/*.onnx")
     assert done.returncode == 2

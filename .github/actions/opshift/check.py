@@ -29,6 +29,13 @@ def models(patterns: str) -> list[str]:
     return sorted({path for path in found if os.path.isfile(path)})
 
 
+def annotation(words: list[str], done: subprocess.CompletedProcess[str]) -> str:
+    """What failed: the verdict and the first reason, escaped as the forge asks."""
+    told = " ".join(line.strip() for line in (done.stderr or done.stdout).splitlines()[:2])
+    command = " ".join(["opshift", *words])
+    return f"{command}: {told or f'exit code {done.returncode}'}".replace("%", "%25")
+
+
 def main() -> int:
     """Runs each command on each model."""
     found = models(os.environ["MODELS"])
@@ -39,10 +46,12 @@ def main() -> int:
     for words in commands(dict(os.environ)):
         for model in found:
             print(f"opshift {' '.join(words)} {model}", flush=True)
-            code = subprocess.call([sys.executable, "-m", "opshift", *words, "--", model])
-            if code:
-                print(f"::error file={model}::opshift {' '.join(words)} ends with exit code {code}")
-            gravest = max(gravest, code)
+            line = [sys.executable, "-m", "opshift", *words, "--", model]
+            done = subprocess.run(line, capture_output=True, text=True, check=False)
+            print(done.stdout, done.stderr, sep="", end="", flush=True)
+            if done.returncode:
+                print(f"::error file={model}::{annotation(words, done)}")
+            gravest = max(gravest, done.returncode)
     return gravest
 
 
