@@ -230,11 +230,40 @@ def _once(
 @form("Loop")
 @example("a number of trips", "(float[2] x) => (float[2] y) <int64 n = {3}> { y = Loop(n, \"\", x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }", imports={"": 18}, gives="Loop")
 @example("inside a branch", "(bool c, float[2] x) => (float[2] y) <int64 n = {3}> { y = If(c) <then_branch = t () => (float[2] w) { w = Loop(n, \"\", x) <body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }, else_branch = e () => (float[2] w) { w = Identity(x) } > }", imports={"": 15}, gives="If")
+@example("a body without types", "(float[2] x, int64 n) => (float[2] y) <bool go = {1}> { y = Loop(n, go, x) <body = b (int64 i, bool k, p) => (bool o, q) { o = Identity(k) q = Add(p, p) } > }", imports={"": 10}, gives="Loop", inputs={"n": 2})
 def with_condition(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.2 to 1.10 end the process at a Loop without `cond`; true is written."""
-    if node.input("cond") is not None:
-        return KEEP
-    return op.same(node, inputs={"cond": op.const(True, T.BOOL)})
+    """onnxruntime 1.2 to 1.10 end the process at a Loop without `cond`; true is written.
+
+    At opset 10 and below, onnxruntime 0.4 needs the types of what the body gives.
+    """
+    changed = _declared_graphs(node, op, "body")
+    if node.input("cond") is None:
+        changed["inputs"] = {"cond": op.const(True, T.BOOL)}
+    return op.same(node, outputs=node.n_outputs, **changed) if changed else KEEP
+
+
+UNDECLARED = "(bool c, float[2,3] x{}) => (float[2,3] y) {{ y = If(c) <then_branch = t () => (float[] p) {{ p = {} }}, else_branch = e () => (float[] q) {{ q = Neg(x) }}> }}"
+UNTYPED = UNDECLARED.format("", "Relu(x)").replace("float[] ", "")
+
+
+@form("If")
+@example("branches", UNTYPED, imports={"": 10}, gives="If", inputs={"c": True})
+@example("a rank that is not known", UNDECLARED.format(", int64[r] s", "Reshape(x, s)"), imports={"": 10}, gives="If", inputs={"c": True, "s": [2, 3]})
+@example("newer runtimes", UNTYPED, imports={"": 11}, gives="If", inputs={"c": True})
+def with_declared_results(node: Node, op: Builder) -> Result:
+    """At opset 10 and below, onnxruntime 0.4 needs the types of what branches give."""
+    changed = _declared_graphs(node, op, "then_branch", "else_branch")
+    return op.same(node, outputs=node.n_outputs, **changed) if changed else KEEP
+
+
+def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
+    """The graphs of a node with the types of their outputs, if any is missing at an old opset."""
+    if op.version > 10:
+        return {}
+    graphs = {name: node.graph(name) for name in names}
+    for name, graph in graphs.items():
+        declare_types(graph.output, known_of(node.results(name)))
+    return graphs if any(graph != node.graph(name) for name, graph in graphs.items()) else {}
 
 
 TWO_RANKS = "(float[2,3] x, int64[r] s, int64 n) => (float[a,b] y, float[k] z) <bool go = {1}> { v = Reshape(x, s) y, z = Loop(n, go, v) <body = b (int64 i, bool k, float[] p) => (bool o, float[] q, float w) <int64[2] t = {3,2}> { o = Identity(k) q = Reshape(p, t) w = ReduceSum<keepdims=0>(p) } > }"
@@ -256,14 +285,18 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
     elements and its shape.
     """
     old, (trips, condition, *states) = node.graph("body"), node.inputs
-    given, results = [_declared(info) for info in old.input], node.results("body")
+    results = node.results("body")
     ranks = [
         before.rank_or_none if before and before.rank_or_none == after.rank_or_none else None
         for before, after in zip(states, results[1:], strict=False)
     ]
-    declare_shapes(old.output, ranks_of(results))
-    if not all(kind for kind, _ in given) or None in states:
-        return KEEP
+    declare_types(old.output, known_of(results))
+    kinds = [
+        (_declared(info)[0] or state.elem_type_or_none) if state else None
+        for info, state in zip(old.input[2:], states, strict=True)
+    ]
+    if not all(kinds):
+        return KEEP  # pragma: no cover: only operators of unknown domains leave a state untyped
 
     def write(b: Builder, number: Value, keep: Value, *carried: Value) -> tuple[Value, ...]:
         parts = iter(carried)
@@ -273,19 +306,15 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
         return (going, *_packed(b, found, ranks), *found[len(ranks) :])
 
     params: list[tuple[int, Sequence[Any] | None]] = [(T.INT64, ()), (T.BOOL, ())]
-    for (kind, _), rank in zip(given[2:], ranks, strict=True):
-        params.append((kind, [None] * (1 if rank is None else rank)))
+    for kind, rank in zip(kinds, ranks, strict=True):
+        params.append((kind or 0, [None] * (1 if rank is None else rank)))
         params += [(T.INT64, [None])] if rank is None else []
     body = op.graph(write, *params)
-    passing = (*body.input, *body.output)
-    if not declare_shapes(passing, [None] * len(passing)):
+    if not name_sizes((*body.input, *body.output)):
         return KEEP
     packed = _packed(op, states, ranks)
     made = iter(op.Loop(trips, condition, *packed, body=body, outputs=len(body.output) - 1))
     return (*(_unpacked(op, made, rank) for rank in ranks), *made)
-
-
-UNDECLARED = "(bool c, float[2,3] x{}) => (float[2,3] y) {{ y = If(c) <then_branch = t () => (float[] p) {{ p = {} }}, else_branch = e () => (float[] q) {{ q = Neg(x) }}> }}"
 
 
 @alternative("If", runtime="onnxruntime==0.4")
@@ -293,34 +322,52 @@ UNDECLARED = "(bool c, float[2,3] x{}) => (float[2,3] y) {{ y = If(c) <then_bran
 @example("sizes that are known", UNDECLARED.format("", "Relu(x)").replace("float[]", "float[2,3]"), imports={"": 10}, gives="If", inputs={"c": True})
 @example("a size that a branch computes", "(bool c, float[N] x) => (float[M] y) { y = If(c) <then_branch = t () => (float[?] p) { p = Concat<axis = 0>(x, x) }, else_branch = e () => (float[?] q) { q = Neg(x) }> }", imports={"": 10}, gives="If", inputs={"c": True})
 @example("a rank that is not known", UNDECLARED.format(", int64[r] s", "Reshape(x, s)"), imports={"": 10}, gives="If", inputs={"c": True, "s": [2, 3]})
+@example("types that are not declared", UNTYPED, imports={"": 10}, gives="If", inputs={"c": True})
 def with_declared_ranks(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 needs ranks and sizes of the results of branches; they are declared."""
+    """onnxruntime 0.4 needs types, ranks and sizes of the results of branches; they are declared."""
     then, other = node.graph("then_branch"), node.graph("else_branch")
     for name, graph in (("then_branch", then), ("else_branch", other)):
-        if not declare_shapes(graph.output, ranks_of(node.results(name))):
+        declare_types(graph.output, known_of(node.results(name)))
+        if not name_sizes(graph.output):
             return KEEP
     return op.same(node, outputs=node.n_outputs, then_branch=then, else_branch=other)
 
 
-def declare_shapes(infos: Iterable[ValueInfoProto], ranks: Iterable[int | None]) -> bool:
-    """Declares known ranks and names for sizes without one; returns whether all ranks are known."""
-    known = True
-    for info, rank in zip(infos, ranks, strict=True):
+def declare_types(
+    infos: Iterable[ValueInfoProto], known: Iterable[tuple[int | None, int | None]]
+) -> None:
+    """Declares known element types and ranks where none is declared; sizes stay unknown.
+
+    A shape without an element type ends the process of onnxruntime 0.4 to 1.2.
+    """
+    for info, (kind, rank) in zip(infos, known, strict=True):
         tensor = info.type.tensor_type
-        if not tensor.HasField("shape") and rank is not None:
+        if not tensor.elem_type and kind:
+            tensor.elem_type = kind
+        if tensor.elem_type and not tensor.HasField("shape") and rank is not None:
             tensor.shape.SetInParent()
             for _ in range(rank):
                 tensor.shape.dim.add()
-        known = known and tensor.HasField("shape")
+
+
+def name_sizes(infos: Iterable[ValueInfoProto]) -> bool:
+    """Names sizes without a number; returns whether all types and ranks are declared."""
+    complete = True
+    for info in infos:
+        tensor = info.type.tensor_type
+        complete = complete and bool(tensor.elem_type) and tensor.HasField("shape")
         for i, dim in enumerate(tensor.shape.dim):
             if not dim.HasField("dim_value") and not dim.dim_param:
                 dim.dim_param = f"{info.name}_{i}"
-    return known
+    return complete
 
 
-def ranks_of(values: Iterable[Value | None]) -> list[int | None]:
-    """The rank of each value, None if it is unknown."""
-    return [value.rank_or_none if value is not None else None for value in values]
+def known_of(values: Iterable[Value | None]) -> list[tuple[int | None, int | None]]:
+    """The element type and the rank of each value, None where they are unknown."""
+    return [
+        (value.elem_type_or_none, value.rank_or_none) if value is not None else (None, None)
+        for value in values
+    ]
 
 
 def _packed(

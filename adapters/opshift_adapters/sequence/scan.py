@@ -23,7 +23,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import arange, size_of
-from opshift_adapters.sequence.control import declare_shapes, ranks_of, through_float
+from opshift_adapters.sequence.control import declare_types, known_of, name_sizes, through_float
 
 COLUMNS = "<num_scan_inputs=1, {}, body = b (float[2] s, float[2] i) => (float[2] t, float[2] o) {{ t = Add(s, i) o = Mul(t, i) }} >"
 
@@ -82,12 +82,17 @@ AXES_11 = boundary(11, "Scan:787e3b", directions="up")
 @example("ranks that are known", "(float[2] s, float[3,2] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x) <num_scan_inputs=1, body = b (float[] p, float[] i) => (float[] q, float[] o) { q = Add(p, i) o = Mul(q, i) }> }", imports={"": 10}, gives="Scan")
 @example("a rank that is not known", "(float[2] s, float[6] v, int64[r] g) => (float[2] t, float[a,b] y) { x = Reshape(v, g) t, y = Scan(s, x) <num_scan_inputs=1, body = b (float[] p, float[] i) => (float[] q, float[] o) { q = Add(p, i) o = Mul(q, i) }> }", imports={"": 10}, gives="Reshape Scan", inputs={"g": [3, 2]})
 def with_declared_shapes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 needs the ranks of all values of a body; they are declared, sizes named."""
+    """onnxruntime 0.4 needs the types of all values of a body; they are declared, sizes named."""
     body, scanned = node.graph("body"), node.int("num_scan_inputs")
-    given, results = ranks_of(node.inputs), ranks_of(node.results("body"))
+    given, results = known_of(node.inputs), known_of(node.results("body"))
     first = len(given) - scanned
-    inside = [rank if i < first or rank is None else rank - 1 for i, rank in enumerate(given)]
-    if not declare_shapes((*body.input, *body.output), (*inside, *results)):
+    inside = [
+        (kind, rank if i < first or rank is None else rank - 1)
+        for i, (kind, rank) in enumerate(given)
+    ]
+    passing = (*body.input, *body.output)
+    declare_types(passing, (*inside, *results))
+    if not name_sizes(passing):
         return KEEP
     return op.same(node, outputs=node.n_outputs, body=body)
 
