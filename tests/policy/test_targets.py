@@ -479,6 +479,12 @@ NEIGHBOURS = {
         {"Cast<to = 11>(a)": True, "Add(x, x)": True, "Identity(a)": False},
         "beside",
     ),
+    ("openvino==2023.0", "MatMulInteger"): (
+        "(float[2,3] x, uint8[2,3] u, int8[3,2] w) => (int32[2,2] y) {{"
+        " q, s, z = DynamicQuantizeLinear(x) y = MatMulInteger({first}, w) }}",
+        {"q": True, "u": False},
+        "first",
+    ),
     ("openvino==2022.1", "Div"): (
         "(int64[2] x) => (int64[2] y) {{ a = {first} y = Div(a, x) }}",
         {"Add(x, x)": True, "Identity(x)": False},
