@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from onnx import AttributeProto, NodeProto, helper
 from opshift import AdapterBug, InvalidModel, convert_version
-from opshift.adapter import T, adapter
+from opshift.adapter import KEEP, T, adapter
 from text_models import model
 
 TEXT = """(float[2] x, float[2] z) => (float[2] y, float[2] late) {
@@ -245,6 +245,26 @@ def test_a_bug_is_caught_in_every_place_and_in_every_model_of_a_process(bug, pla
             convert_version(model(EVERYWHERE[place], 20, more=', "acme" : 1'), 13)
         for part in ("at ai.onnx 20->19", bug.__name__, "on Gelu"):
             assert part in str(caught.value)
+
+
+def left_as_it_is(node, op):
+    return KEEP
+
+
+@pytest.mark.parametrize(
+    ("op", "start", "text"),
+    [
+        ("Gelu", 20, "(float[2] x) => (float[2] y) { h = Gelu(x) y = Neg(h) }"),
+        ("ReduceSum", 13, "(float[2] x, int64[1] a) => (float[1] y) { h = ReduceSum(x, a) y = Neg(h) }"),
+    ],
+)  # fmt: skip
+def test_a_node_that_must_not_stay_is_caught_after_its_step(op, start, text, with_adapters):
+    left_as_it_is.__doc__ = "A bug."
+    with_adapters(adapter(op, start, start - 1)(left_as_it_is))
+    with pytest.raises(AdapterBug) as caught:
+        convert_version(model(text, start), 9)
+    for part in (f"after ai.onnx {start}->{start - 1}", f"{op} 'h'", "left_as_it_is wrote or left"):
+        assert part in str(caught.value)
 
 
 def twice_as_long(node, op):

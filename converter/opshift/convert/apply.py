@@ -40,7 +40,7 @@ class Applier:
 
     def _note(self, change: NodeChange, written: list[Place]) -> None:
         """Records a change after its nodes were written."""
-        self.step.touched += written
+        self.step.touched |= dict.fromkeys(written, change.task.adapter.source)
         if self.facts.counting:
             for place in written:
                 carried = change.made.carried if place == change.place else frozenset[str]()

@@ -57,7 +57,11 @@ class Rewritten(NamedTuple):
 
 @dataclass(slots=True)
 class Step:
-    """What one step did; `touched` are the nodes to be checked against the version entered."""
+    """What one step did.
+
+    `touched` are the nodes to be checked against the version entered, each with the adapter that
+    wrote it or left it.
+    """
 
     domain: str
     start: int
@@ -66,5 +70,5 @@ class Step:
     kept: Counter[str] = field(default_factory=Counter)
     approximations: list[str] = field(default_factory=list)
     assumptions: list[str] = field(default_factory=list)
-    touched: list[Place] = field(default_factory=list)
+    touched: dict[Place, str] = field(default_factory=dict)
     suspects: list[str] = field(default_factory=list)  # changes of lengths, where a bug is traced

@@ -47,19 +47,19 @@ def _found(
 def _replaced(
     root: Root, places: list[Place], version: int, end: int, domain: str, cross: Cross
 ) -> Iterator[Step]:
+    by = dict.fromkeys(places, "the model")
     for start in range(end - 1, version):
         stepper = cross(domain, start, start + 1)
         try:
-            step = stepper.run_at(root, places)
+            step = stepper.run_at(root, by)
         except StepRefused:
             if start >= end:  # the replacement is there already, and cannot go on
                 raise
             return
-        places = [*places, *step.touched]
-        touched, step.touched = step.touched, []
+        by |= step.touched
+        touched, step.touched = step.touched, {}
         if start == version - 1:  # only at this step do the nodes fit the imports of the root
-            alive = {(id(s), at): (s, at) for s, at in places if at not in s.removed}
-            step.touched = list(alive.values())
+            step.touched = {(s, at): one for (s, at), one in by.items() if at not in s.removed}
         elif not (touched or step.kept):
             continue
         yield step

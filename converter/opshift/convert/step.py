@@ -188,7 +188,7 @@ class Stepper:
                     self._fill(len(change.made.nodes))
                     yield change
                 elif isinstance(adapter.verdict, Unchanged):
-                    self.step.touched.append(place)
+                    self.step.touched[place] = adapter.source
 
     def _places(self, root: Root, key: Key) -> list[Place]:
         """The nodes of one operator that cross."""
@@ -291,7 +291,7 @@ class Stepper:
             if isinstance(answer, Keep):
                 self.step.kept[node.op] += 1
                 if not isinstance(adapter.verdict, Unchanged):
-                    self.step.touched.append(place)
+                    self.step.touched[place] = adapter.source
                 return None
             settle(node, answer, op, adapter)
             check_types(op, self.facts.census)

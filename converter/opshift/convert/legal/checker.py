@@ -38,13 +38,13 @@ _EMPTY_GRAPH = GraphProto(name="checked_on_its_own")
 def rejected(document: Document, step: Step) -> Iterator[str]:
     """The checker's objections to the nodes that a step wrote or kept under a new schema."""
     contexts: dict[Root, onnx_checker.CheckerContext] = {}
-    for scope, position in step.touched:
+    for (scope, position), by in step.touched.items():
         node = scope.node(position)
         context = contexts.get(scope.root)
         if context is None:
             context = contexts[scope.root] = _context(document, scope.root.imports)
         if (error := check_node(document, context, node)) is not None:
-            yield f"{named(node)}: {error}"
+            yield f"{named(node)}, which {by} wrote or left: {error}"
 
 
 def in_order(document: Document) -> ModelProto:
