@@ -512,6 +512,34 @@ def test_the_nodes_around_a_node_decide_whether_a_runtime_runs_it(name, tmp_path
             assert accepts(convert_version(onnx.load(path), runtime), runtime).accepted
 
 
+MOVED = (
+    "(float[2,3] x, bool t) => (float[3,2] y, float[2,3] z) {{ v = Transpose<perm = [1,0]>(x)"
+    " s = {op}(v) u = Relu(s) z = {beside} y = If<then_branch = a () => (float[3,2] p)"
+    " {{ p = Neg(u) }}, else_branch = b () => (float[3,2] q) {{ q = Abs(u) }}>(t) }}"
+)
+
+
+@pytest.mark.parametrize(
+    ("op", "beside", "moved"),
+    [
+        ("Neg", "Transpose<perm = [1,0]>(u)", True),
+        ("Cast<to = 1>", "Transpose<perm = [1,0]>(u)", True),
+        ("Elu", "Transpose<perm = [1,0]>(u)", False),  # that release does not move it through Elu
+        ("Neg", "Neg(x)", False),  # nothing beside reads u
+    ],
+)
+def test_a_transpose_is_moved_through_nodes_to_a_value_that_a_branch_reads(
+    op, beside, moved, tmp_path
+):
+    path = tmp_path / "m.onnx"
+    onnx.save(model(MOVED.format(op=op, beside=beside), 15, ir=8), path)
+    reasons = accepts(path, "onnxruntime==1.10").reasons
+    assert any("a Transpose that a graph of Loop or If reads" in one for one in reasons) == moved
+    after = convert_version(onnx.load(path), "onnxruntime==1.10")
+    assert accepts(after, "onnxruntime==1.10").accepted
+    assert ("Reshape" in ops(after)) == moved
+
+
 def test_an_operator_of_a_domain_without_an_import_is_a_reason(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(model("(float[2] x) => (float[2] y) { y = acme.Fancy(x) }", 13, ir=7), path)

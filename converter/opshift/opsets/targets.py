@@ -43,10 +43,11 @@ class Form:
     and its first inputs come from these operators, the nearest one first; another node behind it
     makes that another form. With `leads_to`, its first output goes through these operators, the
     nearest one first. With `read_within`, graphs of other nodes read its first output, and nodes
-    beside it read it, too. With `narrowed`, it is a Cast behind a Cast that wraps numbers or cuts
-    them off, and only Casts read the value between them. With `behind`, its first input comes from
-    one of these operators. With `holds_above`, a position and a number, that input is a constant
-    with a number above it.
+    beside it read it, too; with `moved_through`, this may also be what these operators make of it
+    on the way to another node of its operator. With `narrowed`, it is a Cast behind a Cast that
+    wraps numbers or cuts them off, and only Casts read the value between them. With `behind`, its
+    first input comes from one of these operators. With `holds_above`, a position and a number,
+    that input is a constant with a number above it.
     """
 
     op: str
@@ -64,6 +65,7 @@ class Form:
     ends_after: tuple[str, ...] = ()
     leads_to: tuple[str, ...] = ()
     read_within: bool = False
+    moved_through: tuple[str, ...] = ()
     narrowed: bool = False
     behind: tuple[str, ...] = ()
     holds_above: tuple[float, ...] = ()
@@ -333,6 +335,7 @@ def _form(raw: Mapping[str, Any]) -> Form:
             "ends_after",
             "leads_to",
             "behind",
+            "moved_through",
             "of",
         )
     }

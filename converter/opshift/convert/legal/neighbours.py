@@ -35,7 +35,7 @@ def stand(scope: Scope, at: int, form: Form, facts: Facts, read_by: Readers) -> 
     return (
         (not form.ends_after or _ends(scope, node, form))
         and (not form.leads_to or _leads_to(node, form.leads_to, read_by(scope)))
-        and (not form.read_within or _is_read_within(scope, node, read_by))
+        and (not form.read_within or _is_read_within(scope, node, form.moved_through, read_by))
         and (not form.behind or _is_behind(scope, node, form.behind))
         and (not form.holds_above or _holds_above(scope, node, form.holds_above, facts))
         and (not form.narrowed or _is_narrowed(scope, node, facts, read_by))
@@ -64,10 +64,29 @@ def _holds_above(scope: Scope, node: NodeProto, what: tuple[float, ...], facts: 
     return known is not None and bool((known > number).any())
 
 
-def _is_read_within(scope: Scope, node: NodeProto, read_by: Readers) -> bool:
-    """Whether graphs of other nodes read the output of a node, and nodes beside it, too."""
-    name = node.output[0]
-    return name in read_by(scope) and _is_read_deeper(scope, name, read_by)
+def _is_read_within(
+    scope: Scope, node: NodeProto, moved_through: Collection[str], read_by: Readers
+) -> bool:
+    """Whether graphs of other nodes read what a node makes, and nodes beside it, too.
+
+    What it makes is its output, and what some operators make of that on the way to another node
+    of its operator: only there is the node moved through them.
+    """
+    own, behind = node.output[0], read_by(scope)
+    names, seen = [own], set[str]()
+    deeper = meets = False
+    while names:
+        name = names.pop()
+        if name in seen:
+            continue
+        seen.add(name)
+        found = behind.get(name, ())
+        if found and _is_read_deeper(scope, name, read_by):
+            deeper = True
+            meets = meets or name == own
+        meets = meets or any(one.op_type == node.op_type for one in found)
+        names += [o for one in found if one.op_type in moved_through for o in one.output if o]
+    return deeper and meets
 
 
 def _is_read_deeper(scope: Scope, name: str, read_by: Readers) -> bool:
