@@ -2,8 +2,9 @@
 """Every snippet of the tutorials and the how-tos runs as it is written.
 
 A snippet after a comment `<!-- not run: reason -->` is left out, and one after the comment
-`<!-- needs: module -->` where that module is not installed. The snippets of one page run in one
-folder that holds a model under the names that the pages use.
+`<!-- needs: module -->` where that module is not installed. One after `<!-- file: path -->` is
+saved, and one after `<!-- more of: path -->` is added to the file. The snippets of one page run in
+one folder that holds a model under the names that the pages use.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ import distributions
 import numpy as np
 import onnx
 import pytest
+from opshift import toml
 from opshift.opsets import schemas
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,7 +30,8 @@ PAGES = START + [ROOT / "docs" / "howto" / name for name in ("big-models.md", "r
 HOWTOS = sorted({*(ROOT / "docs" / "howto").glob("*.md")} - {*PAGES})
 BLOCK = re.compile(
     r"(?P<left><!-- not run: [^>]+ -->\s*)?(?:<!-- needs: (?P<needs>\w+) -->\s*)?"
-    r"^```(?P<kind>sh|python)\n(?P<text>.*?)^```$",
+    r"(?:<!-- (?P<file>file|more of): (?P<path>\S+) -->\s*)?"
+    r"^```(?P<kind>sh|python|toml)\n(?P<text>.*?)^```$",
     re.M | re.S,
 )
 # The model is not new enough for these, or opshift itself is what they install.
@@ -39,7 +42,8 @@ def snippets(page: Path) -> list[tuple[str, str]]:
     """The language and the text of each snippet of a page that is to run."""
     found = [m for m in BLOCK.finditer(page.read_text(encoding="utf-8")) if not m["left"]]
     there = [m for m in found if m["needs"] is None or importlib.util.find_spec(m["needs"])]
-    return [(m["kind"], m["text"]) for m in there if not SETUP.search(m["text"])]
+    kept = (m for m in there if m["file"] or (m["kind"] != "toml" and not SETUP.search(m["text"])))
+    return [(f"{m['file']}: {m['path']}" if m["file"] else m["kind"], m["text"]) for m in kept]
 
 
 @pytest.fixture
@@ -141,9 +145,29 @@ def run_all(page, folder, paths):
     """Runs every snippet of a page, one after the other."""
     pytest.importorskip("onnxruntime")
     for kind, text in snippets(page):
+        if kind not in ("sh", "python"):
+            save(folder, *kind.split(": "), text)
+            continue
         words = ["sh", "-eu", "-c", text] if kind == "sh" else [sys.executable, "-c", text]
         done = run(words, folder, paths)
         assert done.returncode == 0, f"{text}\n{done.stdout}\n{done.stderr}"
+
+
+def save(folder, how, name, text):
+    """Writes a file of a tutorial, or more of it; a project is there as if pip had installed it."""
+    (path := folder / name).parent.mkdir(exist_ok=True)
+    before = path.read_text("utf-8") + "\n\n" if how == "more of" else ""
+    path.write_text(before + text, "utf-8")
+    if name == "pyproject.toml":
+        project = toml.loads(text)["project"]
+        (known := folder / "project.dist-info").mkdir()
+        (known / "METADATA").write_text(f"Name: {project['name']}\nVersion: {project['version']}\n")
+        groups = project["entry-points"].items()
+        lines = [
+            f"[{group}]\n" + "\n".join(f"{k} = {v}" for k, v in one.items())
+            for group, one in groups
+        ]
+        (known / "entry_points.txt").write_text("\n".join(lines))
 
 
 def run(words, folder, paths):
