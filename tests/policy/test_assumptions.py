@@ -151,3 +151,13 @@ def test_every_verb_and_the_settings_file_take_it(verb, words, tmp_path, monkeyp
     assert done.exit_code == 0, done.output
     told = json.loads(done.stdout)
     assert told.get("assumptions") if verb != "batch" else told["fates"]["ok"] == 1
+
+
+@pytest.mark.parametrize("shape", ["(float[2,3] x, int64[2] s) => (float[a,b] y)",
+                                   "(float[N] x) => (float[2,b] y) <int64[2] s = {2, -1}>"])  # fmt: skip
+def test_a_reshape_that_meets_no_zero_relies_on_nothing(shape):
+    text = f"{shape} {{ y = Reshape<allowzero=1>(x, s) }}"
+    given = parser.parse_model(f'<ir_version: 8, opset_import: ["": 14]> g {text}')
+    plain, allowed = opshift.convert(given, 13), opshift.convert(given, 13, **ALLOWED)
+    assert plain.model == allowed.model
+    assert allowed.report.assumptions == ()

@@ -190,19 +190,22 @@ def reshape_14_13(node: Node, op: Builder) -> Result:
     copies = goal is not None and own is not None and all(
         size or (i < len(own) and own[i] == 0) for i, size in enumerate(goal.tolist())
     )
-    if copies or _has_no_zero(shape) or _assumes_no_zero(op, node):
+    if copies or _has_no_zero(shape) or _meets_no_zero(x, shape) or _assumes_no_zero(op, node):
         return op.same(node, allowzero=None)
     return _reshaped(op, x, shape)
 
 
+def _meets_no_zero(x: Value, shape: Value) -> bool:
+    """Whether the new shape has no 0, as its value or the known sizes of the tensor tell."""
+    goal, own = shape.const_or_none(), x.shape_or_none
+    return (goal is not None and 0 not in goal) or (own is not None and 0 not in own)
+
+
 def _reshaped(op: Builder, x: Value, shape: Value) -> Value:
-    """Reshape in which a 0 means the size 0, where it copies the size of the input.
+    """Reshape in which a computed 0 means the size 0, where it copies the size of the input.
 
     An empty input first gets a 0 on each axis where the shape has one, so that the copy is right.
     """
-    goal, own = shape.const_or_none(), x.shape_or_none
-    if (goal is not None and 0 not in goal) or (own is not None and 0 not in own):
-        return op.Reshape(x, shape)
     ones = op.Cast(op.Cast(shape, to=T.BOOL), to=T.INT64)  # and zeros, if the shape has some
     flat = x if x.rank_or_none == 1 else op.Reshape(x, op.const([-1]))
     return op.Reshape(op.Expand(flat, ones), shape)
