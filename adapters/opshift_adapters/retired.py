@@ -17,13 +17,13 @@ from opshift.adapter import (
     np,
     retired,
 )
+from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.blocks import END
 from opshift_adapters._lib.no_schema import needed, number
 
 V = TypeVar("V")
 FIRST = {"": 5}
-MOST_AXES = 1000  # far more than any runtime knows
 IMAGE = "(float[2,3,4,5] x) => (float[2,3,a,b] y) "
 
 
@@ -172,7 +172,7 @@ def constant_fill(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"ConstantFill {node.name!r} makes no numbers: its dtype is {kind}")
     value = op.const(np.array(number(node, "value", 0)), kind)
     shape = _fill_shape(node, op)
-    if (lengths := shape.dims_or_none) and isinstance(lengths[0], int) and lengths[0] > MOST_AXES:
+    if (lengths := shape.dims_or_none) and isinstance(lengths[0], int) and lengths[0] > LARGEST_RANK:
         raise InvalidModel(f"ConstantFill {node.name!r} makes no tensor: its shape lists {lengths[0]} lengths")
     known = shape.const_or_none()
     if known is not None and op.version < 9:

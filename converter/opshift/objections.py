@@ -10,13 +10,12 @@ from opshift.author.example import listed
 from opshift.author.node import Node, Value
 from opshift.author.traits import Flaw, Illegal, flaw
 from opshift.lazy import deferred
+from opshift.opsets.types import LARGEST_RANK as LARGEST_RANK
 
 if TYPE_CHECKING:
     import numpy as np
 else:
     np = deferred("numpy")
-
-LARGEST_RANK = 64  # of what numpy and runtimes can hold
 
 
 def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:

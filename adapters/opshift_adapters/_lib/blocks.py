@@ -10,7 +10,6 @@ SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
 WIDE_INTS = (T.INT32, T.UINT32, T.INT64, T.UINT64)
 INTS = SMALL_INTS + WIDE_INTS
 UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
-LARGEST_RANK = 64  # of numpy, which allows more than the runtimes
 
 
 # -- shapes --------------------------------------------------------------------------------------

@@ -14,8 +14,9 @@ from opshift.adapter import (
     form,
     shown,
 )
+from opshift.objections import LARGEST_RANK
 
-from opshift_adapters._lib.blocks import END, LARGEST_RANK, part
+from opshift_adapters._lib.blocks import END, part
 from opshift_adapters.layout.reshape import by_reshape
 
 TYPES_25 = boundary(25, "Squeeze:81d4aa Unsqueeze:0fa17b")

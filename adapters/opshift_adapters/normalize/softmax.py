@@ -17,8 +17,7 @@ from opshift.adapter import (
     np,
     shown,
 )
-
-from opshift_adapters._lib.blocks import LARGEST_RANK
+from opshift.objections import LARGEST_RANK
 
 COERCING = ("Softmax", "LogSoftmax", "Hardmax")
 RANKLESS = "(float[n] v, int64[k] s) => (float[a,b,c] y) { x = Reshape(v, s) "

@@ -14,7 +14,7 @@ from opshift.model.arrays import from_array
 from opshift.model.scope import tensor_type
 from opshift.model.walk import graphs_in, holds_graphs, reads
 from opshift.opsets import schemas
-from opshift.opsets.types import is_readable, rank_of
+from opshift.opsets.types import LARGEST_RANK, is_readable, rank_of
 from opshift.protos import (
     IR_VERSION,
     AttributeProto,
@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from opshift.author.registry import Registry
 
 Rules = Mapping[tuple[str, str], OutputRanks]
-MOST_AXES = 1000  # far more than any runtime knows
 PASSES = 4  # over the whole model; what a longer chain needs is followed value by value
 
 
@@ -234,7 +233,7 @@ def _told_type(node: NodeProto, told: str | tuple[int, ...], env: Env) -> int:
 
 def give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
     """Gives a tensor type this rank, with unknown dimensions, if a tensor can have it."""
-    if rank > MOST_AXES:
+    if rank > LARGEST_RANK:
         return
     tensor.shape.SetInParent()
     tensor.shape.dim.extend([TensorShapeProto.Dimension()] * rank)

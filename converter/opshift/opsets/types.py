@@ -10,6 +10,7 @@ from opshift.opsets import schemas
 from opshift.protos import TensorProto, TypeProto
 
 Dims: TypeAlias = tuple[int | str | None, ...]  # each a number, a symbol, or unknown
+LARGEST_RANK = 64  # of numpy, which allows more than the runtimes
 
 
 def rank_of(found: TypeProto | None) -> int | None:
