@@ -93,6 +93,19 @@ def switches(ops: str, names: str, *, domain: str = "") -> Illegal:
     return choices(ops, domain=domain, **dict.fromkeys(names.split(), "0 1"))
 
 
+def within(ops: str, low: int, high: int, names: str, *, domain: str = "") -> Illegal:
+    """Declares the limits of attributes beyond which onnx's inference ends the process."""
+    known = frozenset(names.split())
+
+    def object_to(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+        for name, value in given.items():
+            if isinstance(value, int) and not low <= value <= high:
+                return f"{name} is {value}, but must lie between {low} and {high}"
+        return None
+
+    return Illegal(ops=listed(ops), domain=domain, objection=object_to, reads=known)
+
+
 def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
     """Declares the least number that attributes may hold."""
 

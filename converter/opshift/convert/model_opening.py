@@ -63,6 +63,7 @@ def _inline(state: State, prefix: str) -> None:
 def _repair(state: State) -> None:
     """Repairs what runtimes accept and onnx rejects."""
     done = repair.rejected(state.skeleton)
+    rules.require_inferable(Document(state.skeleton), state.adapters)
     state.typed = repair.add_types(state.skeleton, lambda: _typed(state))
     if state.typed:
         named = repair.first_names(state.typed)

@@ -7,9 +7,12 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
+from opshift.author import registry
+from opshift.convert.legal import rules
 from opshift.errors import InvalidModel
 from opshift.model import weights
 from opshift.model.bytes import source
+from opshift.model.document import Document
 from opshift.protos import ModelProto
 from opshift.protos.whole import onnx
 from opshift.records import dataclass
@@ -27,6 +30,13 @@ class Subject:
 
 
 def opened(model: Model, folder: Path, name: str) -> Subject:
+    """The subject of a model or path that onnx's inference survives."""
+    subject = _opened(model, folder, name)
+    rules.require_inferable(Document(subject.model), registry.default())
+    return subject
+
+
+def _opened(model: Model, folder: Path, name: str) -> Subject:
     """The subject of a model or path; a model in memory is written to `folder`."""
     if isinstance(model, ModelProto):
         path = folder / f"{name}.onnx"

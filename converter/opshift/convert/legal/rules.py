@@ -81,15 +81,19 @@ def findings(
 
 def require_legal(document: Document, adapters: Registry, error: str | None) -> None:
     """Refuses a model that breaks a rule of its own versions; `error` is the checker's."""
-    checked = Checked(document, adapters)
-    for one in findings(Phase.BEFORE_INFERENCE, checked):
-        raise InvalidModel(one.text)
+    require_inferable(document, adapters)
     if error is None and not document.model.training_info:  # the checker ignores it
         return
-    for one in findings(Phase.REJECTED, checked):
+    for one in findings(Phase.REJECTED, Checked(document, adapters)):
         raise InvalidModel(one.text)
     if error is not None and not checker.tolerates(document, adapters, error):
         raise InvalidModel(f"the model is not valid as it is: {error}")
+
+
+def require_inferable(document: Document, adapters: Registry) -> None:
+    """Refuses a model that onnx's inference must not see, because it would end the process."""
+    for one in findings(Phase.BEFORE_INFERENCE, Checked(document, adapters)):
+        raise InvalidModel(one.text)
 
 
 def before_step(change: written_rules.WrittenNodes) -> None:
