@@ -235,17 +235,6 @@ def bounds_of_other_counts(node: Node) -> str | None:
     return f"it has {told}" if len(set(counts.values())) > 1 else None
 
 
-@flaw("Pad")
-def pads_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
-    """There are two pads for each axis that is padded."""
-    pads = node.inputs[1] if len(node.inputs) > 1 else None
-    dims = pads.dims_or_none if pads is not None else None
-    axes = node.inputs[3] if len(node.inputs) > 3 else None
-    listed = axes.dims_or_none if axes is not None else (node["data"].rank_or_none,)
-    if not dims or not listed or not isinstance(dims[0], int) or not isinstance(listed[0], int):
-        return None
-    told = f"it has {dims[0]} pads for {listed[0]} axes, but must have two for each"
-    return told if dims[0] != 2 * listed[0] else None
 
 
 @flaw("SplitToSequence")
