@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from opshift import codes, convert_file, convert_version
+from opshift.opsets.changelog import Changelog
 from opshift.verify import oracle
 from opshift.zoo.marks import Mark
 from opshift.zoo.outcome import Fate, Outcome
 
-from tools.author import freeze, frozen_forms
+from tools.author import freeze, frozen_forms, frozen_names
 from tools.author.frozen_values import decoded, encoded
 
 FOLDER = freeze.FOLDER
@@ -84,8 +86,63 @@ def test_no_json_form_lost_a_field(release, command, folder):
     before = json.loads((release / freeze.FORMS).read_text())
     if command not in before:
         pytest.skip(f"{release.name} did not have it")
-    after = frozen_forms.run(folder, frozen_forms.COMMANDS[command])
-    assert list(frozen_forms.lost(before[command], after)) == []
+    done = frozen_forms.done(folder, frozen_forms.COMMANDS[command])
+    assert list(frozen_forms.lost(before[command], json.loads(done.stdout))) == []
+    if (ends := names(release).get("exit_codes")) is not None:
+        assert done.returncode == ends[command]
+
+
+def names(release):
+    """What callers of a release spell; the first ones were frozen without."""
+    path = release / freeze.NAMES
+    return json.loads(path.read_text()) if path.exists() else {}
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name)
+def test_no_function_option_or_code_is_gone(release):
+    now = {
+        "python": frozen_names.python(),
+        "options": frozen_names.options(),
+        "codes": codes.names(),
+    }
+    before = {key: value for key, value in names(release).items() if key in now}
+    assert list(frozen_names.gone(before, now)) == []
+
+
+def test_a_name_that_is_gone_is_seen():
+    before = {"python": {"opshift": ["a", "b"], "opshift.a": ["x"]}, "codes": ["C"]}
+    now = {"python": {"opshift": ["b", "d"]}, "codes": ["C", "D"]}
+    told = ["python: opshift: a", "python: opshift.a: x"]
+    assert list(frozen_names.gone(before, now)) == told
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name)
+def test_the_files_of_a_vendor_are_read(release, tmp_path):
+    with zipfile.ZipFile(release / freeze.VENDOR) as archive:
+        archive.extractall(tmp_path)
+    sets = [f"--opset {one}" for one in (frozen_names.SET_1, frozen_names.SET_2)]
+    words = f"convert {frozen_names.MODEL} -o o.onnx --to {frozen_names.DOMAIN}=2"
+    assert frozen_forms.done(tmp_path, " ".join([words, *sets])).returncode == 0
+    imports = {one.domain: one.version for one in onnx.load(tmp_path / "o.onnx").opset_import}
+    assert imports == {"": 13, frozen_names.DOMAIN: 2}
+    known = Changelog()
+    known.add((tmp_path / frozen_names.DATABASE).read_bytes(), frozen_names.DATABASE)
+    assert known.newest(frozen_names.DOMAIN) == 2
+    (same,) = known.history(frozen_names.DOMAIN, "Same")
+    assert (same.operator.since_version, same.details.stated) == (1, True)
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda path: path.name)
+def test_a_frozen_model_at_its_own_versions_stays_byte_for_byte(release, tmp_path):
+    rows = [row for row in freeze.read(release) if freeze.readable(row)]
+    for row in random.Random(SEED).sample(rows, SAMPLE):
+        model = freeze.model_of(row)
+        own = {one.domain: one.version for one in model.opset_import if one.domain == row["domain"]}
+        data = model.SerializeToString(deterministic=True)
+        (tmp_path / "m.onnx").write_bytes(data)
+        assert convert_version(model, own).SerializeToString(deterministic=True) == data
+        convert_file(tmp_path / "m.onnx", tmp_path / "o.onnx", own)
+        assert (tmp_path / "o.onnx").read_bytes() == data
 
 
 def test_a_lost_field_is_seen():

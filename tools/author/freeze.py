@@ -6,10 +6,11 @@
 
 A frozen file is never edited; tests/frozen/digests.txt lists each with its digest. `models.json.xz`
 has one model for each operator version, with inputs, outputs and the digest of its conversion to
-each target, `forms.json` the JSON output of each command, and `batch.zip` the files of a batch with
-its marks and its journal. A later release must read every model, must convert what was converted,
-and the result must compute the frozen outputs. Its bytes may differ; the number of such results is
-printed.
+each target, `forms.json` the JSON output of each command, `batch.zip` the files of a batch with its
+marks and its journal, `names.json` what callers spell (functions, options, codes, exit codes), and
+`vendor.zip` operator set documents and the database of a vendor. A later release must read every
+model, must convert what was converted, and the result must compute the frozen outputs. Its bytes
+may differ; the number of such results is printed.
 """
 
 from __future__ import annotations
@@ -30,16 +31,13 @@ from opshift import OpshiftError, Refused, convert_version
 from opshift.opsets import schemas
 from opshift.verify import oracle, randomness
 
-try:
-    from tools.author import frozen_forms
-    from tools.author.frozen_values import decoded, encoded
-except ImportError:  # tests have the folder of the tools on their path
-    from tools.author import frozen_forms
-    from tools.author.frozen_values import decoded, encoded
+from tools.author import frozen_forms, frozen_names
+from tools.author.frozen_values import decoded, encoded
 
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "frozen"
 DIGESTS, MODELS = "digests.txt", "models.json.xz"
 FORMS, BATCH = "forms.json", "batch.zip"
+NAMES, VENDOR = "names.json", "vendor.zip"
 TARGETS = {"": (7, 9, 11, 13, 15, 18, 21), "ai.onnx.ml": (1, 2, 3, 4)}
 RTOL, ATOL, ULP = 1e-5, 1e-6, 4  # the same arithmetic, rounded in another order
 REFUSED = "refused"
@@ -122,6 +120,10 @@ def write(folder: Path) -> None:
         forms, batch = frozen_forms.frozen()
         (home / FORMS).write_bytes(forms)
         (home / BATCH).write_bytes(batch)
+    if not (home / NAMES).exists():
+        names, vendor = frozen_names.frozen()
+        (home / NAMES).write_bytes(names)
+        (home / VENDOR).write_bytes(vendor)
     listed = dict(reversed(line.split()) for line in _lines(folder))
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()

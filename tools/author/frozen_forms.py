@@ -43,12 +43,16 @@ COMMANDS = {
 
 def run(folder: Path, words: str) -> Any:
     """The JSON output of a command."""
-    done = subprocess.run(
+    return json.loads(done(folder, words).stdout)
+
+
+def done(folder: Path, words: str) -> subprocess.CompletedProcess[str]:
+    """A command that has run."""
+    return subprocess.run(
         [sys.executable, "-m", "opshift", *words.split(), "--output-format", "json"],
         cwd=folder, capture_output=True, text=True, check=False,
         env={**os.environ, "XDG_CACHE_HOME": str(folder / "cache")},
     )  # fmt: skip
-    return json.loads(done.stdout)
 
 
 def prepare(folder: Path) -> None:

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The names that callers of a release use, and files of a vendor, for later releases to keep."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import io
+import json
+import subprocess
+import tempfile
+import zipfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import click
+import onnx
+import onnx.parser
+from opshift import codes
+from opshift.cli.entry import main
+
+from tools.author import frozen_forms
+
+MODULES = ("opshift", "opshift.verify", "opshift.zoo")
+DOMAIN = "com.acme"
+SET_1, SET_2, DATABASE, MODEL = "acme-1.onnxopset", "acme-2.onnxopset", "acme.bin", "acme.onnx"
+TEXT = f"(float[2] x) => (float[2] y) {{ h = {DOMAIN}.Same(x) y = {DOMAIN}.Same(h) }}"
+SIGNATURE = "\n\nSignature:\n  T: tensor(float)\n  input X: T\n  output Y: T\n"
+
+
+def frozen() -> tuple[bytes, bytes]:
+    """All names of this release as JSON, and the files of a vendor in one archive."""
+    with tempfile.TemporaryDirectory(prefix="opshift-") as name:
+        folder = Path(name)
+        frozen_forms.prepare(folder)
+        ends = {key: _end(folder, words) for key, words in frozen_forms.COMMANDS.items()}
+    told = {"python": python(), "options": options(), "codes": sorted(codes.names())}
+    return json.dumps({**told, "exit_codes": ends}, indent=1, sort_keys=True).encode(), vendor()
+
+
+def _end(folder: Path, words: str) -> int:
+    done: subprocess.CompletedProcess[str] = frozen_forms.done(folder, words)
+    return done.returncode
+
+
+def python() -> dict[str, list[str]]:
+    """The parameters of each public function, and the names of each public module."""
+    found: dict[str, list[str]] = {}
+    for name in MODULES:
+        module = importlib.import_module(name)
+        found[name] = sorted(getattr(module, "__all__", ()))
+        for public in found[name]:
+            thing = getattr(module, public)
+            if inspect.isfunction(thing) or (inspect.isclass(thing) and public == "Request"):
+                found[f"{name}.{public}"] = sorted(inspect.signature(thing).parameters)
+    return found
+
+
+def options() -> dict[str, list[str]]:
+    """The options of each command."""
+    context = click.Context(main)
+    found = {}
+    for name in main.list_commands(context):
+        command = main.get_command(context, name)
+        assert command is not None
+        given = (one for one in command.params if isinstance(one, click.Option))
+        found[name] = sorted({word for one in given for word in (*one.opts, *one.secondary_opts)})
+    return found
+
+
+def gone(before: Any, after: Any, where: str = "") -> Iterator[str]:
+    """The names of a release that a later one does not have."""
+    if isinstance(before, dict):
+        for key, names in before.items():
+            yield from gone(names, after.get(key, []), f"{where}{key}: ")
+    else:
+        yield from (f"{where}{name}" for name in before if name not in after)
+
+
+def vendor() -> bytes:
+    """Two operator sets of a vendor as documents, their database, and a model, in one archive."""
+    from onnx.onnx_operators_pb import OperatorSetProto
+
+    with tempfile.TemporaryDirectory(prefix="opshift-") as name:
+        folder = Path(name)
+        for version, path in ((1, SET_1), (2, SET_2)):
+            one = OperatorSetProto(
+                magic="ONNXOPSET", ir_version=8, domain=DOMAIN, opset_version=version
+            )
+            one.operator.add(op_type="Same", since_version=1, status=1, doc_string=SIGNATURE)
+            if version > 1:
+                one.operator.add(op_type="More", since_version=2, doc_string=SIGNATURE)
+            (folder / path).write_bytes(one.SerializeToString(deterministic=True))
+        header = f'<ir_version: 8, opset_import: ["" : 13, "{DOMAIN}" : 1]> g '
+        onnx.save(onnx.parser.parse_model(header + TEXT), folder / MODEL)
+        words = f"ops build --domain {DOMAIN} -o {DATABASE} --opset {SET_1} --opset {SET_2}"
+        assert frozen_forms.done(folder, words).returncode == 0
+        packed = io.BytesIO()
+        with zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as archive:
+            for path in (SET_1, SET_2, DATABASE, MODEL):
+                archive.writestr(path, (folder / path).read_bytes())
+        return packed.getvalue()
