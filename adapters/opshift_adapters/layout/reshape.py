@@ -254,6 +254,7 @@ def _flatten(op: Builder, x: Value, axis: int) -> Value:
 @example("positive", "(float[2,3,4] x) => (float[6,4] y) { y = Flatten<axis=2>(x) }", gives="Flatten")
 @example("negative", "(float[2,3,4] x) => (float[6,4] y) { y = Flatten<axis=-1>(x) }", gives="Flatten")
 @example("minus rank", "(float[2,3,4] x) => (float[1,24] y) { y = Flatten<axis=-3>(x) }", gives="Flatten")
+@example("the first axis", "(float[2,3,4] x) => (float[1,24] y) { y = Flatten<axis=0>(x) }", gives="Flatten")
 @example("unknown rank", RANKLESS + "y = Flatten<axis=-1>(x) }", inputs={"s": [2, 3, 4]})
 @example("unknown rank, minus rank", RANKLESS + "y = Flatten<axis=-3>(x) }", inputs={"s": [2, 3, 4]})
 @example("unknown rank, empty", RANKLESS.replace("24", "2,0") + "y = Flatten<axis=-1>(x) }", inputs={"s": [2, 0, 3, 4]})
@@ -396,6 +397,7 @@ WIDEST = [[2**63 - 1, -(2**63), -1], [2**53 + 1, -(2**53) - 1, 0]]
 @example("sizes", "(float[N,3] x) => (int64[2,1] y) <int64[2] s = {2,1}> { n = Shape(x) y = Reshape(n, s) }", gives="Shape Cast Reshape Cast")
 @example("string", "(string[2,3] x) => (string[3,2] y) <int64[2] s = {3,2}> { y = Reshape(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
 @example("computed size beside an unknown one", "(float[N,6] x, int64[2] s) => (float[N,b] y) { y = Reshape(x, s) }", refuses=Why.NEEDS_CONSTANT, inputs={"s": [-1, 6]})
+@example("computed, of which two stay", "(float[N,M,6] x, int64[4] s) => (float[N,M,2,3] y) { y = Reshape(x, s) }", gives="Reshape", inputs={"x": lambda: np.arange(48).reshape(2, 4, 6), "s": [2, 4, 2, 3]})
 def reshape_5_4(node: Node, op: Builder) -> Result:
     """Below opset 5 `shape` is an attribute, so it must be known; types but floats are cast."""
     x, shape = node["data"], node["shape"]
