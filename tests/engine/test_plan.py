@@ -317,3 +317,16 @@ def test_a_fault_that_only_another_version_meets_is_no_fault_of_the_plan():
     assert lowest_versions(made)[""].lowest == 12
     with pytest.raises(InvalidModel, match="its input 0 is left out"):
         plan(made, 11)
+
+
+def test_a_plan_for_the_header_alone_applies_the_rules_of_its_conversion():
+    """Such a conversion looks at no node, so that it refuses none."""
+    proto = model("(float[2] x) => (float[2] y) { y = Dropout<ratio = 0.5>(x) }", 10, ir=4)
+    proto.graph.node[0].input[0] = "nowhere"
+    assert convert_version(proto, ir_version=5).ir_version == 5
+    assert plan(proto, ir_version=5).possible
+    with pytest.raises(InvalidModel) as planned:
+        plan(proto, 11, ir_version=5)
+    with pytest.raises(InvalidModel) as converted:
+        convert_version(proto, 11, ir_version=5)
+    assert str(planned.value) == str(converted.value)

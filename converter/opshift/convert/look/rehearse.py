@@ -64,12 +64,13 @@ def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | No
     carve = carve_of(model)
     if (short := _of_header(model, carve, options)) is not None:
         return short
-    opened = Conversion(*carve(), options, registry.default())
+    told = rehearse(carve, options)
+    # The rehearsal has applied the rules that the conversion applies: fewer for the header alone.
+    opened = Conversion(*carve(), dataclasses.replace(options, check="none"), registry.default())
     with diagnose.on_the_model(opened):
         opened.open()
         opened.aim()
     wanted, source = opened.goal, opened.document.imports.as_dict()
-    told = rehearse(carve, options)
     report, refused = told.report, told.refused
     steps = report.steps if report else refused.steps if refused else ()
     low = {d: furthest(carve, options, d, source, 1, told, wanted) for d in wanted}
