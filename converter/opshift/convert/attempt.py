@@ -229,7 +229,9 @@ class Conversion(State):
         says = {one.says for one in left}
         gone = [one for one in self.lacked if one.says not in says]
         self.notes += [f"{one}; the result has a form of the operator that it runs" for one in gone]
-        self.notes += runtime.unknown(document, row)
+        self.notes += [
+            f"it is not known {text}; its nodes are kept" for text in runtime.unknown(document, row)
+        ]
 
     def _result(self) -> bytes | ModelProto:
         return weights.checkable(self.skeleton)

@@ -202,8 +202,7 @@ def unknown(document: Document, row: Ceiling) -> list[str]:
     """Domains of a model about which nothing is known for a runtime."""
     used = Counter(key[0] for root in document.roots for key in root.index)
     return [
-        f"it is not known whether {row.shown} has the domain {domain or 'ai.onnx'}; its nodes are"
-        f" kept ({counted(count, 'node')})"
+        f"whether {row.shown} has the domain {domain or 'ai.onnx'} ({counted(count, 'node')})"
         for domain, count in sorted(used.items())
         if domain and domain not in row.imports and not row.lacks(domain)
     ]
