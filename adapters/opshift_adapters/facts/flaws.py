@@ -347,6 +347,17 @@ def channels_left_over(node: Node) -> str | None:
     return f"{channels} channels are not a multiple of {size}" if left_over else None
 
 
+@flaw("Conv ConvInteger DeformConv")
+def channels_of_other_groups(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """Each group has as many channels of the input as the kernel."""
+    data, kernel = (None if one is None else one.dims_or_none for one in node.inputs[:2])
+    if data is None or kernel is None or min(len(data), len(kernel)) < 2:
+        return None
+    pair, groups = (data[1], kernel[1]), node.int("group")
+    wrong = isinstance(pair[0], int) and isinstance(pair[1], int) and pair[0] != pair[1] * groups
+    return f"it has {pair[0]} channels, and {groups} groups of {pair[1]}" if wrong else None
+
+
 @flaw("DeformConv")
 def offsets_of_other_groups(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """The offset has two channels for each place of the kernel in each of its groups."""
