@@ -237,6 +237,25 @@ def bounds_of_other_counts(node: Node) -> str | None:
 
 
 
+@flaw("Pad")
+def pads_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """There are two pads for each axis that is padded."""
+    pads, axes = (node.inputs[at] if at < len(node.inputs) else None for at in (1, 3))
+    dims = pads.dims_or_none if pads is not None else None
+    listed = axes.dims_or_none if axes is not None else (node.inputs[0] and node.inputs[0].rank_or_none,)
+    if not dims or not listed or not isinstance(dims[0], int) or not isinstance(listed[0], int):
+        return None
+    told = f"it has {dims[0]} pads for {listed[0]} axes, but must have two for each"
+    return told if dims[0] != 2 * listed[0] else None
+
+
+@flaw("Resize")
+def no_size(node: Node) -> str | None:
+    """Scales or sizes are given."""
+    given = [value for value in node.inputs[2:4] if value and value.shape_or_none != (0,)]
+    return "it has neither scales nor sizes" if len(node.inputs) > 2 and not given else None
+
+
 @flaw("SplitToSequence")
 def no_parts(node: Node) -> str | None:
     """A list of lengths has at least one part; onnx's inference takes an empty name for a list."""

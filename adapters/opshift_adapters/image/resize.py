@@ -185,6 +185,7 @@ def _same_nearest(where: str, rounding: str, scale: float) -> bool:
 @example("empty input", "(float[2,3,2,3] x, float[0] r, float[0] s) => (float[2,3,4,4] y) <int64[4] z = {2,3,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
 @example("half a pixel", "(float[2,3,5,7] x, float[0] r, float[0] s) => (float[2,3,7,4] y) <int64[4] z = {2,3,7,4}> " + HALF + 'nearest_mode="floor">(x, r, s, z) }', gives="Resize")
 @example("half a pixel, rounded", "(float[2,3,5,7] x, float[0] r, float[0] s) => (float[2,3,7,4] y) <int64[4] z = {2,3,7,4}> " + HALF + 'nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
+@example("no size", "(float[2,3,5,7] x, float[0] r, float[0] s) => (float[2,3,7,4] y) { y = Resize(x, r, s) }", invalid="it has neither scales nor sizes")
 def resize_12_13(node: Node, op: Builder) -> Result:
     """Opset 13 made unused lists optional and removed tf_half_pixel_for_nn, which is replaced."""
     if node.str("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
