@@ -194,6 +194,17 @@ def test_a_step_without_a_planned_edge_is_a_bug(monkeypatch):
         convert_version(model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20), 19)
 
 
+def test_an_implementation_that_the_installed_onnx_lacks_is_refused():
+    since = [one.since for one in schemas.history("", "Attention")]
+    if since[-1:] == [25] or (schemas.latest("") or 0) < 25:
+        pytest.skip("the installed onnx has every implementation up to its newest opset")
+    text = "(float[1,2,3,4] q) => (float[1,2,3,4] y) { y = Attention(q, q, q) }"
+    with pytest.raises(Refused) as refused:
+        convert_version(model(text, 24), 25)
+    assert [one.why for one in refused.value.refusals] == [Why.UNREVIEWED]
+    assert plan(model(text, 24), 23).possible
+
+
 def sampled_examples():
     found = [case for case in examples.cases() if not examples.too_new(case)]
     chosen = random.Random(0).sample(found, min(40, len(found)))

@@ -60,6 +60,8 @@ class CrossingPlan:
 
     def verdict(self, key: Key, boundary: tuple[int, int]) -> Adapter | None:
         """The adapter of a planned crossing, None where the plan knows that there is none."""
+        if (*key, *boundary) not in self.edges and _lacks(key, max(boundary)):
+            return None
         if self.edge(key, boundary).verdict in (MISSING, UNREVIEWED):
             return None
         return self.adapters.get(*key, *boundary)
@@ -182,6 +184,11 @@ def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int
             plan.edges[(domain, op, *RETIRED)] = edge
             found.update(edge.writes)
     return found
+
+
+def _lacks(key: Key, version: int) -> bool:
+    """Whether the installed onnx lacks this implementation, as onnx 1.20 lacks Attention 25."""
+    return version > 0 and bool(schemas.history(*key)) and schemas.schema(*key, version) is None
 
 
 def _unplanned(key: Key, boundary: tuple[int, int]) -> AdapterBug:
