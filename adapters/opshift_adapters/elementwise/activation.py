@@ -267,7 +267,7 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
 
 @retired("ThresholdedRelu")
 @example("opset 8", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 8})
-@example("opset 5", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", refuses=Why.NOT_EXPRESSIBLE, imports={"": 5})
+@example("opset 5", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 5})
 def thresholded_relu(node: Node, op: Builder) -> Result:
     """ThresholdedRelu has no schema below 10, but runtimes run it; x > alpha selects x or 0."""
     if op.version < 7:

@@ -120,7 +120,7 @@ SWITCHES = (
     switches("Unique", "sorted"),
 )
 LIMITS = (
-    within("LayerNormalization", -LARGEST_RANK, LARGEST_RANK, "axis"),
+    within("Hardmax LayerNormalization LogSoftmax Softmax", -LARGEST_RANK, LARGEST_RANK, "axis"),
     within("GatherND", 0, LARGEST_RANK, "batch_dims"),
 )
 LEAST = (

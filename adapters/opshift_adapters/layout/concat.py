@@ -8,6 +8,7 @@ from typing import Any
 from opshift.adapter import (
     KEEP,
     Builder,
+    InvalidModel,
     Node,
     Refusal,
     Result,
@@ -22,6 +23,7 @@ from opshift.adapter import (
     shown,
 )
 from opshift.combinators import positive_axis
+from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.blocks import FLOATS, arange, part
 from opshift_adapters._lib.moved import moved
@@ -266,6 +268,7 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
 @example("many sizes", "(float[N,3] x, int64[1] r) => (int64[n] y) { s = Shape(x) y = Tile(s, r) }", inputs={"r": [2]}, gives="Shape Slice Squeeze Cast Cast Tile Cast")
 @example("computed string", "(string[2] x, int64[1] r) => (string[n] y) { y = Tile(x, r) }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"r": [3]})
 @example("unknown rank", "(float[24] v, int64[n] s, int64[n] r) => (float[a,b] y) { x = Reshape(v, s) y = Tile(x, r) }", refuses=Why.NEEDS_RANK, inputs={"s": [4, 6], "r": [1, 2]})
+@example("repeats for any number of axes", "(float[6] v, int64[n] s, int64[100] r) => (float[a,b] y) { x = Reshape(v, s) y = Tile(x, r) }", invalid="has repeats for 100 axes", inputs={"s": [2, 3]})
 def tile_6_5(node: Node, op: Builder) -> Result:
     """Below opset 6 Tile repeats one axis of floats; one Tile, or Concat, per axis is written."""
     x, repeats = node["input"], node["repeats"]
@@ -282,6 +285,8 @@ def tile_6_5(node: Node, op: Builder) -> Result:
 
 def _rank(x: Value, repeats: Value) -> int:
     counts = repeats.shape_or_none
+    if counts is not None and counts[0] > LARGEST_RANK:
+        raise InvalidModel(f"{repeats.name!r} has repeats for {counts[0]} axes")
     return x.rank if counts is None else counts[0]
 
 

@@ -104,6 +104,7 @@ def batch_normalization_14_13(node: Node, op: Builder) -> Result:
 @example("training", HEAD + ", float[3] rm, float[3] rv) { " + ALL + CALL, gives="BatchNormalization", inputs=POSITIVE)
 @example("training for Y alone", HEAD + ") { " + ALL + CALL, gives="BatchNormalization", inputs=POSITIVE)
 @example("outputs left out", HEAD + ', float[3] rv) { y, "", rv, "", "" = ' + CALL, gives="BatchNormalization", inputs=POSITIVE)
+@example("only names left out", HEAD + ') { y, "", "", "", "" = ' + CALL, gives="BatchNormalization", inputs=POSITIVE)
 @example("saved mean", HEAD + ", float[3] sm) { " + ALL + CALL, gives="BatchNormalization Reshape ReduceMean", inputs=POSITIVE)
 @example("saved mean of unknown rank", UNRANKED + ", float[3] sm) { x = Reshape(w, d) " + ALL + CALL, gives="Reshape BatchNormalization Reshape ReduceMean", inputs=RANK_3)
 @example("saved mean of float16", "(float16[2,3,4] x, float16[3] s, float16[3] b, float16[3] m, float16[3] v) => (float16[2,3,4] y, float16[3] sm) { " + ALL + CALL, gives="BatchNormalization Cast Reshape ReduceMean Cast", inputs=POSITIVE)
@@ -112,7 +113,7 @@ def batch_normalization_14_13(node: Node, op: Builder) -> Result:
 def batch_normalization_13_14(node: Node, op: Builder) -> Result:
     """Opset 14 replaced five outputs by `training_mode`; saved_mean becomes a ReduceMean."""
     if node.n_outputs == 1:
-        return KEEP
+        return KEEP if len(node.outputs) == 1 else op.same(node, outputs=1)
     if wanted(node, 4):
         raise Refusal(
             Why.AMBIGUOUS,
@@ -223,7 +224,7 @@ CONSUMED_6 = boundary(
 @example("volume", f"(float[2,3,2,2,2] x, {PARAMETERS}) => (float[2,3,2,2,2] y) {{ y = BatchNormalization<is_test=1>(x, s, b, m, v) }}", gives="Reshape BatchNormalization Shape Reshape", inputs=POSITIVE)
 @example("unknown rank", UNRANKED + ") { x = Reshape(w, d) y = BatchNormalization<is_test=1>(x, s, b, m, v) }", inputs=RANK_3)
 @example("training", HEAD + ", float[3] rm, float[3] rv) { " + ALL + CALL, gives="Unsqueeze BatchNormalization Squeeze", inputs=POSITIVE)
-@example("each element", f"(float[2,3,4] x, {PARAMETERS}) => (float[2,3,4] y) {{ y = BatchNormalization<is_test=1, spatial=0>(x, s, b, m, v) }}", refuses=Why.NOT_EXPRESSIBLE)
+@example("each element", "(float[2,3,4] x, float[12] s, float[12] b, float[12] m, float[12] v) => (float[2,3,4] y) { y = BatchNormalization<is_test=1, spatial=0>(x, s, b, m, v) }", inputs={"v": [1, 2, 3, 4] * 3})
 def batch_normalization_6_5(node: Node, op: Builder) -> Result:
     """Below opset 6 data is 4-D and `consumed_inputs` is required; other ranks are reshaped."""
     x, unused = node["X"], [0, 0, 0, 1, 1]

@@ -24,7 +24,7 @@ from opshift.convert.ir import needs
 from opshift.convert.legal import author_rules, runtime
 from opshift.convert.request import Request
 from opshift.convert.state import State
-from opshift.convert.ways import Way, alternatives, climb_for, dip_for
+from opshift.convert.ways import Way, alternatives, climb_for, descent_for, dip_for, stops_for
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused
 from opshift.model import imports, numbering, signature, weights
 from opshift.model.document import Document, function_id
@@ -124,8 +124,10 @@ class Conversion(State):
         features = needs.held(self.document, self.facts, aim.ir_of_goal(self))
         refusals, inside = (refused.refusals, refused.functions) if refused else ((), ())
         climb = climb_for(refusals, self.adapters, min(own, default=0))
+        descent = descent_for(refusals, self.adapters)
+        stops = stops_for(refusals, self.came_at, self.document.prefix)
         late = route.leaves_late(self)
-        return alternatives(self.way, inside, features, climb, leaves=late)
+        return alternatives(self.way, inside, features, climb, descent, stops, leaves=late)
 
     # -- conversions inside of this one --------------------------------------------------------
 

@@ -33,6 +33,12 @@ def check_fully(state: State, step: Step) -> None:
             raise InvalidModel(told + seen)
         if seen:
             raise FaultyChange(f"the checker rejects the model: {error}{seen}")
+        if not step.rewritten:
+            raise InvalidModel(
+                f"onnx rejects the model at {step.domain or 'ai.onnx'} {step.to}, where no node is"
+                f" written in another form: {error}; correct the model, or report it if a runtime"
+                " runs it"
+            )
         by = ", ".join(sorted({f"{one.adapter} on {one.op}" for one in step.rewritten}))
         raise FaultyChange(
             f"after {step.domain or 'ai.onnx'} {step.start}->{step.to} the checker rejects the"

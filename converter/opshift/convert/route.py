@@ -23,6 +23,8 @@ def travel(state: State) -> None:
         state.dips[""] = min(state.dips.get("", state.way.dip), state.way.dip)
     if state.dips:
         _visit(state, state.dips)
+    if state.way.stop:
+        _visit(state, {"": state.way.stop})
     _go(state)
     if late:
         _leave(state)

@@ -163,11 +163,12 @@ class Stepper:
             key, adapter = change.task.key, change.task.adapter
             task = self._own_task(key, adapter)
             again = self._change(change.place, task)
-            if again is None or self.blockers:
+            if self.blockers:
                 raise AdapterBug(
                     f"{adapter.source} gave two different answers about one {change.node.op} node"
                 )
-            applier.apply([again])
+            if again is not None:  # else the changes inside left nothing to change
+                applier.apply([again])
 
     def applier(self) -> Applier:
         """Who writes the changes."""

@@ -17,7 +17,7 @@ from opshift import versions
 from opshift.author.registry import Registry
 from opshift.convert.ir.features import Feature
 from opshift.convert.verdict_edges import verdict_of
-from opshift.errors import Refused, RefusedNode
+from opshift.errors import Refused, RefusedNode, Why
 from opshift.model.scope import FunctionId
 from opshift.opsets import schemas
 from opshift.records import dataclass
@@ -31,6 +31,7 @@ class Way:
     early: frozenset[str] = frozenset()  # IR features whose older form is written first
     climb: int = 0  # the opset of ai.onnx beside which other domains are stepped; 0: its own
     dip: int = 0  # the opset to go down to before the goal; 0: none
+    stop: int = 0  # the opset between, where the model is indexed and inferred anew; 0: none
     leaves_first: bool = False  # domains are left before steps that go up, not after them
 
     @property
@@ -42,10 +43,11 @@ class Way:
     def cost(self) -> tuple[int, ...]:
         """The cost of the way: first written nodes, then work."""
         nodes = int(self.dip > 0), len(self.inlined), int(self.leaves_first)
-        return *nodes, self.climb, len(self.early)
+        return *nodes, self.climb, int(self.stop > 0), len(self.early)
 
 
 STRAIGHT = Way()
+MISSING_FACTS = {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_SHAPE}
 
 
 @dataclass(slots=True)
@@ -70,7 +72,7 @@ class Ways:
 
     def refused(self, way: Way, refused: Refused, others: Iterable[Way]) -> None:
         """Records a refusal, and adds other ways unless the refusal is a known one."""
-        plain = way.straight and not way.early
+        plain = way.straight and not way.early and not way.stop
         if plain or refused.refusals not in self.seen:
             for one in others:
                 self._add(one)
@@ -97,6 +99,7 @@ def alternatives(
     features: Iterable[Feature],
     climb: int = 0,
     dip: int = 0,
+    stops: Iterable[int] = (),
     *,
     leaves: bool = False,
 ) -> Iterator[Way]:
@@ -104,6 +107,8 @@ def alternatives(
     early = frozenset(one.says for one in features if one.sooner) - way.early
     if early:
         yield replace(way, early=way.early | early)
+    if not way.stop:
+        yield from (replace(way, stop=stop) for stop in stops)
     if climb > way.climb:
         yield replace(way, climb=climb)
     if leaves and not way.leaves_first:
@@ -121,6 +126,18 @@ def dip_for(refused: Refused, opset: int) -> int:
     return dip if dip < opset else 0
 
 
+def stops_for(refusals: Iterable[RefusedNode], came_at: int, prefix: str) -> Iterable[int]:
+    """The opsets to stop at where a fact about a node is missing that a step has written.
+
+    Inference of a whole model finds more than that of the nodes which the steps have written.
+    """
+    for one in refusals:
+        start = one.boundary[0]
+        if not one.domain and one.why in MISSING_FACTS and one.node.startswith(prefix):
+            return range(start, came_at, 1 if start < came_at else -1)
+    return ()
+
+
 def climb_for(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -> int:
     """The opset of ai.onnx at which a way that is refused at a lower opset may continue."""
     found = [0]
@@ -129,16 +146,38 @@ def climb_for(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -
         if one.domain:
             verdict = adapters.get(one.domain, one.op, start, to)
             found += [verdict.since] if verdict is not None and verdict.since > opset > 0 else []
-        elif to < start and opset > 0:
-            found.append(_replaced_at(one.op, start, adapters))
+        elif opset > 0:
+            replaced = _replaced_at if to < start else _born_after if to == start else None
+            found.append(replaced(one.op, start, adapters) if replaced is not None else 0)
+    return max(found)
+
+
+def descent_for(refusals: Iterable[RefusedNode], adapters: Registry) -> int:
+    """The opset at which an operator is written out that cannot go up; 0: none."""
+    found = [0]
+    for one in refusals:
+        start, to = one.boundary
+        here = schemas.schema("", one.op, start) if not one.domain and to > start else None
+        down = verdict_of(adapters, "", one.op, here.since, down=True) if here else None
+        if here is not None and down is not None and one.op not in down.within(""):
+            found.append(here.since - 1 if down.within("") else 0)
     return max(found)
 
 
 def _replaced_at(op: str, version: int, adapters: Registry) -> int:
-    """The opset above a version at which another operator, changed once, stands for one; or 0."""
+    """The opset above a version at which other operators, changed once, stand for one; or 0."""
     here = schemas.schema("", op, version)
-    up = verdict_of(adapters, "", op, here.since, down=False) if here is not None else None
-    if up is None or op in up.within(""):
-        return 0
-    later = (one.since for name in up.within("") for one in schemas.history("", name))
-    return max((since for since in later if up.to < since <= up.to + 1), default=up.to)
+    for own in schemas.history("", op):
+        up = verdict_of(adapters, "", op, own.since, down=False)
+        others = {*up.within("")} - {op} if up is not None and here is not None else None
+        if up is None or here is None or own.since < here.since or not others:
+            continue
+        later = (one.since for name in others for one in schemas.history("", name))
+        return max((since for since in later if up.to < since <= up.to + 1), default=up.to)
+    return 0
+
+
+def _born_after(op: str, version: int, adapters: Registry) -> int:
+    """The opset of the first implementation of an operator that does not exist yet; or 0."""
+    born = (one.since for one in schemas.history("", op))
+    return next((since for since in born if since > version), 0)

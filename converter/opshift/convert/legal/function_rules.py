@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from opshift.convert.legal.findings import NamedText
 from opshift.model.document import Document
-from opshift.model.scope import FunctionId
+from opshift.model.scope import FunctionId, Root, call_id
 from opshift.model.walk import named
 from opshift.protos import FunctionProto, NodeProto
 from opshift.text import counted
@@ -16,20 +16,26 @@ from opshift.text import counted
 def calls(document: Document) -> Iterator[NamedText]:
     """A call has at most the inputs and outputs of its function."""
     for root in document.roots:
-        for key, places in root.calls.items():
+        for key, node in _calls(document, root):
             function = document.functions[key]
-            for scope, position in places:
-                node = scope.node(position)
-                for what, given, known in (
-                    ("input", node.input, function.input),
-                    ("output", node.output, function.output),
-                ):
-                    if len(given) > len(known):
-                        yield (
-                            frozenset({*given[len(known) :]}),
-                            f"{named(node)} has {counted(len(given), what)}, and the function that"
-                            f" it calls has {len(known)}; remove the others",
-                        )
+            for what, given, known in (
+                ("input", node.input, function.input),
+                ("output", node.output, function.output),
+            ):
+                if len(given) > len(known):
+                    yield (
+                        frozenset({*given[len(known) :]}),
+                        f"{named(node)} has {counted(len(given), what)}, and the function that"
+                        f" it calls has {len(known)}; remove the others",
+                    )
+
+
+def _calls(document: Document, root: Root) -> Iterator[tuple[FunctionId, NodeProto]]:
+    """The calls where they are now: the index has the places before nodes were sorted."""
+    for scope in root.scopes if root.calls else ():
+        for node in scope.proto.node:
+            if (key := call_id(node)) in document.functions:
+                yield key, node
 
 
 def attributes(document: Document) -> Iterator[NamedText]:
@@ -42,9 +48,8 @@ def attributes(document: Document) -> Iterator[NamedText]:
                 " without one; keep one",
             )
     for root in document.roots:
-        for key, places in root.calls.items():
-            for scope, position in places:
-                yield from _given(document, key, scope.node(position))
+        for key, node in _calls(document, root):
+            yield from _given(document, key, node)
         if root.function is not None:
             own, where = _declared(document.functions[root.function]), root.name
             for node in (node for scope in root.scopes for node in scope.proto.node):

@@ -48,6 +48,15 @@ def _definitions(scope: Scope) -> Iterator[str]:
             yield f"output {name!r} {where} is written by no node"
 
 
+def sparse_names(checked: Checked) -> Iterator[str]:
+    """No sparse initializer has the name of a dense one, which the checker may not see."""
+    for scope in checked.document.scopes():
+        if scope.sparse and isinstance(scope.proto, GraphProto):
+            names = {tensor.name for tensor in scope.proto.initializer}
+            for name in sorted(names & {one.values.name for one in scope.proto.sparse_initializer}):
+                yield f"initializer {name!r} in graph {scope.proto.name!r} occurs twice"
+
+
 def _defined(scope: Scope) -> set[str]:
     return {*scope.inputs, *scope.initializers, *scope.sparse, *scope.producers}
 

@@ -41,6 +41,7 @@ RULES = (
     Rule("MISSING_IMPORT", ERROR, Phase.BEFORE_INFERENCE, model_rules.missing_imports),
     Rule("ATTRIBUTE_VALUE", ERROR, Phase.BEFORE_INFERENCE, author_rules.attributes),
     Rule("RECURSION", ERROR, Phase.BEFORE_INFERENCE, model_rules.recursion),
+    Rule("SPARSE_NAME", ERROR, Phase.BEFORE_INFERENCE, graph_rules.sparse_names),
     Rule("UNKNOWN_IMPORT", ERROR, Phase.REJECTED, model_rules.unknown_imports),
     Rule("DEFINITION", ERROR, Phase.REJECTED, graph_rules.definitions, visits_all=True),
     Rule("OPERATOR", ERROR, Phase.REJECTED, graph_rules.operators, visits_all=True),

@@ -245,12 +245,17 @@ def _inline(tensors: Iterable[TensorProto], weights: Weights) -> Weights:
     return dataclasses.replace(weights, sources=tuple(sources))
 
 
+# Shapes and axes in attributes stay in the model: onnx's inference reads no data file.
+_SHAPES = (TensorProto.INT32, TensorProto.INT64)
+
+
 def _one_file(
     model: ModelProto, weights: Weights, result: _Result, staging: Staging
 ) -> tuple[list[memoryview | bytes | Moved], list[str]]:
     """Stage a file of all large payloads; returns the bytes of the model that refers to it."""
     end, places, pieces = 0, dict[object, int](), list[bytes | Moved]()
-    reached = list(_reached(model))
+    whole = {id(tensor) for tensor in model.graph.initializer}
+    reached = [one for one in _reached(model) if id(one) in whole or one.data_type not in _SHAPES]
     stubs = list[tuple[TensorProto, int, int]]()
     for tensor in filter(Weights.is_stub, reached):
         raw = _raw(tensor, weights)
