@@ -7,6 +7,7 @@ from opshift import AdapterBug, OpshiftError, convert_version
 from opshift.adapter import adapter
 from opshift.author.facts import Facts
 from opshift.opsets import schemas
+from opshift.verify import verify
 from text_models import model, ops
 
 
@@ -138,3 +139,18 @@ def test_a_negative_size_is_an_unknown_one():
         convert_version(model(text, opset=11), 7)
     except OpshiftError as error:
         assert not isinstance(error, AdapterBug)
+
+
+@pytest.mark.parametrize("start", [0, -5])
+@pytest.mark.parametrize("target", [9, 12, 18])
+def test_a_size_of_minus_one_is_an_unknown_size(start, target):
+    """Exporters write it, runtimes read it so, and onnx ends the process where a Slice reads it."""
+    text = (
+        f"(float[N,3] x) => (float[a,b] y) <int64[1] s = {{{start}}}, int64[1] e = {{9}}> {{"
+        " y = Slice(x, s, e) }"
+    )
+    before = model(text, opset=13)
+    before.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    after = convert_version(before, target)
+    assert after.graph.input[0] == before.graph.input[0]
+    assert verify(before, after).equal

@@ -54,6 +54,7 @@ RANKS = (
 POSITIVE = (
     positive("MelWeightMatrix", "num_mel_bins dft_length sample_rate"),
     positive("Resize Upsample", "scales sizes"),
+    positive("TopK", "K"),
 )
 SINGLES = (
     singles("BlackmanWindow HammingWindow HannWindow", "size"),

@@ -21,7 +21,7 @@ from opshift.convert import (
 from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import check_whole
 from opshift.convert.ir import needs
-from opshift.convert.legal import author_rules, runtime
+from opshift.convert.legal import author_rules, diagnose, runtime
 from opshift.convert.request import Request
 from opshift.convert.state import State
 from opshift.convert.ways import Way, alternatives, climb_for, descent_for, dip_for, stops_for
@@ -125,7 +125,9 @@ class Conversion(State):
         refusals, inside = (refused.refusals, refused.functions) if refused else ((), ())
         climb = climb_for(refusals, self.adapters, min(own, default=0))
         descent = descent_for(refusals, self.adapters)
-        stops = stops_for(refusals, self.came_at, self.document.prefix)
+        stops = [*stops_for(refusals, self.came_at, self.document.prefix)]
+        if stops and self.view and (told := diagnose.contradiction(self.view, self.adapters)):
+            raise InvalidModel(told)  # a fact is missing because the model contradicts itself
         late = route.leaves_late(self)
         return alternatives(self.way, inside, features, climb, descent, stops, leaves=late)
 

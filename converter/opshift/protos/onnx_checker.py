@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from opshift.protos import ModelProto, library
+from opshift.protos import ModelProto, library, negative_sizes
 
 LARGEST = (1 << 31) - 1  # bytes of a message that every release of onnx reads
 LARGEST_VERSION = (1 << 31) - 1  # that a context can hold
@@ -21,4 +21,4 @@ def check_model(model: ModelProto | bytes, *, full_check: bool = False) -> None:
     data = model if isinstance(model, bytes) else model.SerializeToString()
     if len(data) > LARGEST:
         raise ValueError(f"a model of {len(data)} bytes is too large for the checker")
-    library.checker.check_model(data, full_check, False, False)
+    library.checker.check_model(negative_sizes.unknown(data), full_check, False, False)

@@ -6,7 +6,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from opshift.protos import IR_VERSION, ModelProto, NodeProto, TensorProto, TypeProto, library
+from opshift.protos import (
+    IR_VERSION,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+    library,
+    negative_sizes,
+)
 
 InferenceError = library.shape_inference.InferenceError
 
@@ -19,7 +27,7 @@ def infer_shapes(
     data_prop: bool = False,
 ) -> ModelProto:
     """A copy of a model with the types that inference finds."""
-    data = model if isinstance(model, bytes) else model.SerializeToString()
+    data = negative_sizes.unknown(model if isinstance(model, bytes) else model.SerializeToString())
     return ModelProto.FromString(
         library.shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
     )

@@ -115,7 +115,7 @@ def _flag(value: Array, seed: int, place: int, number: int) -> Array:
 def _shape(shape: TensorShapeProto, sizes: Sizes, choice: Sequence[int]) -> tuple[int, ...]:
     found = []
     for dim in shape.dim:
-        if dim.HasField("dim_value"):
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
             found.append(dim.dim_value)
         else:
             place = len(sizes) % len(choice)
@@ -128,7 +128,10 @@ def _bound(shapes: Mapping[str, TensorShapeProto], hint: Hint, sizes: Sizes) -> 
     if hint.data not in shapes:
         return 1
     dims = shapes[hint.data].dim
-    shape = [d.dim_value if d.HasField("dim_value") else sizes.get(d.dim_param, 1) for d in dims]
+    shape = [
+        d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else sizes.get(d.dim_param, 1)
+        for d in dims
+    ]
     if hint.axis is None:
         return max(min(shape, default=1), 1)
     return max(shape[hint.axis], 1) if -len(shape) <= hint.axis < len(shape) else 1
@@ -154,4 +157,4 @@ def _shapes(model: ModelProto) -> dict[str, TensorShapeProto]:
 def is_dynamic(model: ModelProto) -> bool:
     """Whether an input has a dimension without a fixed length."""
     dims = (dim for info in model.graph.input for dim in info.type.tensor_type.shape.dim)
-    return any(not dim.HasField("dim_value") for dim in dims)
+    return any(not dim.HasField("dim_value") or dim.dim_value < 0 for dim in dims)

@@ -48,13 +48,13 @@ def on_the_model(attempt: OpenConversion) -> Iterator[None]:
     except (AdapterBug, AttributeError, TypeError, MemoryError) as error:
         told = illegible(attempt.skeleton)
         if told is None and isinstance(error, AdapterBug | MemoryError) and attempt.view:
-            told = _contradiction(attempt.view, attempt.adapters)
+            told = contradiction(attempt.view, attempt.adapters)
         if told is None:
             raise
         raise InvalidModel(told) from error
 
 
-def _contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None:
+def contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None:
     """The objection of inference or of a rule to the unconverted model."""
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
     skeleton, store = weights.carve_model(model)

@@ -53,7 +53,7 @@ def make_value(proto: TypeProto, rng: np.random.Generator, sizes: dict[str, int]
             return dict(zip("abc" if text else range(3), value.tolist(), strict=True))
     shape = []
     for dim in proto.tensor_type.shape.dim:
-        if dim.HasField("dim_value"):
+        if dim.HasField("dim_value") and dim.dim_value >= 0:
             shape.append(dim.dim_value)
         else:
             shape.append(sizes.setdefault(dim.dim_param, _SIZES[len(sizes) % len(_SIZES)]))
