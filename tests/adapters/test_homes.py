@@ -32,8 +32,9 @@ def test_files_with_a_leading_underscore_hold_no_verdicts():
 
 def test_the_command_names_the_file_and_the_line():
     printed = CliRunner().invoke(main, ["adapters", "Resize"]).output
-    (line,) = [line for line in printed.splitlines() if line.startswith("  10->9 ")]
-    path, number = line.split()[-1].split(":")
+    lines = printed.splitlines()
+    (at,) = [at for at, line in enumerate(lines) if line.startswith("  10 -> 9 ")]
+    path, number = lines[at + 2].split()[-1].split(":")
     assert path == "opshift_adapters/image/resize.py"
     text = files("opshift_adapters").joinpath("image/resize.py").read_text("utf-8").splitlines()
     assert text[int(number) - 1].startswith('@adapter("Resize", 10, 9')

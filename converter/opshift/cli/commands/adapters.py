@@ -72,7 +72,7 @@ def _page(name: str, adapters: list[Adapter]) -> Iterator[Line]:
         step = f"{adapter.start} -> {adapter.to}" if adapter.at_boundary else "any version"
         yield Line(f"  {step}  {kind}  {adapter.identity(name)}")
         yield Line(f"    {adapter.summary}")
-        yield Line(f"    in {_place(adapter)}", Role.FAINT, more=True)
+        yield Line(f"    in {_place(adapter)}", Role.FAINT)
         for example in adapter.examples:
             outcome = f": {example.outcome or 'equal results'}"
             yield Line(f"    - {example.title}{outcome}", more=True)
