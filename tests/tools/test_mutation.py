@@ -3,6 +3,9 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import opshift_adapters
 import pytest
 from opshift import testing
 from opshift.opsets import schemas
@@ -11,6 +14,8 @@ from opshift.testing.surveys import reasons
 from tools.author import mutants, mutation
 
 MODULE = "opshift_adapters.normalize.softmax"
+if not Path(opshift_adapters.__path__[0]).is_relative_to(Path(__file__).parents[2]):
+    pytest.skip("adapters that are installed elsewhere are not changed", allow_module_level=True)
 
 
 @pytest.fixture(scope="module")
