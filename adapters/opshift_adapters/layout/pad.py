@@ -359,7 +359,7 @@ ANY = "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = Pad(x, p, v) 
 @example("computed, unknown rank", "(float[24] v, int64[n] s, int64[6] p) => (float[a,b,c] y) { x = Reshape(v, s) y = Pad(x, p) }", inputs={"s": [2, 3, 4], "p": [0, 1, -1, 2, 0, 0]})
 @example("computed, of a folded length", "(float[6] v, int64[n] s, int64[2] p) => (float[a,b] y) <int64 four = {4}> { x = Reshape(v, s) k = Shape(p) m = Sub(four, k) z = ConstantOfShape<value = int64[1] {0}>(m) q = Concat<axis=0>(p, z) y = Pad(x, q) }", inputs={"s": [2, 3], "p": [1, 2]})
 @example("int64 edge of unknown rank", RANKLESS.replace("float", "int64") + '<int64[6] p = {0,1,1,0,2,-1}> { x = Reshape(v, s) y = Pad<mode="edge">(x, p) }', inputs={"s": [2, 3, 4]})
-@example("pads of any number", "(float[6] v, int64[n] s, int64[2] p) => (float[a,b] y) <int64 four = {1099511627776}> { x = Reshape(v, s) k = Shape(p) m = Sub(four, k) z = ConstantOfShape<value = int64[1] {0}>(m) q = Concat<axis=0>(p, z) y = Pad(x, q) }", invalid="has pads for 549755813888 axes", inputs={"s": [2, 3], "p": [1, 0]})
+@example("pads of any number", "(float[6] v, int64[n] s, int64[200] p) => (float[a,b] y) { x = Reshape(v, s) y = Pad(x, p) }", invalid="has pads for 100 axes", inputs={"s": [2, 3]})
 @example("a pad too few", "(float[N,M] x) => (float[a,b] y) { s = Shape(x) t = Constant<value = int64[2] {4,2}>() z = Constant<value = int64[1] {0}>() d = Sub(s, t) p = Concat<axis=0>(z, d) y = Pad(x, p) }", invalid="it has 3 pads for 2 axes")
 def pad_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11 `pads` and `value` are attributes; other pads use Concat or Gather by axis."""
