@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
 from pathlib import Path
 
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
 from opshift import testing
 from opshift.author.registry import GROUP as ADAPTERS
 from opshift.opsets.registration import GROUP as SCHEMAS
+
+from tools.lib.graphs import graphs_in
 
 TARGET = 13
 DOMAIN = "com.scale"
@@ -129,18 +130,9 @@ def bad(what: str, number: int) -> ModelProto:
     return helper.make_model(graph, opset_imports=imports, ir_version=8)
 
 
-def graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    """A graph and those within its nodes."""
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                yield from graphs(attribute.g)
-
-
 def rename(top: GraphProto, ending: str) -> None:
     """Gives every value another name."""
-    for graph in graphs(top):
+    for graph in graphs_in(top):
         for node in graph.node:
             node.input[:] = [name and name + ending for name in node.input]
             node.output[:] = [name and name + ending for name in node.output]
@@ -154,7 +146,7 @@ def resize(model: ModelProto, chance: random.Random) -> None:
     """Gives the symbolic dimensions of the inputs numbers."""
     given = (dim for one in model.graph.input for dim in one.type.tensor_type.shape.dim)
     sizes = {dim.dim_param: chance.randint(1, 9) for dim in given if dim.dim_param}
-    for graph in graphs(model.graph):
+    for graph in graphs_in(model.graph):
         for info in (*graph.input, *graph.output, *graph.value_info):
             for dim in info.type.tensor_type.shape.dim:
                 if dim.dim_param in sizes:
@@ -166,7 +158,7 @@ def rewire(model: ModelProto) -> None:
     for info in model.graph.input:
         if info.type.HasField("tensor_type"):
             inside = info.name + "_inside"
-            for graph in graphs(model.graph):
+            for graph in graphs_in(model.graph):
                 for node in graph.node:
                     node.input[:] = [inside if n == info.name else n for n in node.input]
             first = NodeProto(op_type="Identity", input=[info.name], output=[inside])

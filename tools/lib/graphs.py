@@ -16,6 +16,14 @@ def graphs_of(node: NodeProto) -> Iterator[GraphProto]:
         yield from attribute.graphs
 
 
+def graphs_in(graph: GraphProto) -> Iterator[GraphProto]:
+    """A graph, and every graph inside it at any depth."""
+    yield graph
+    for node in graph.node:
+        for inner in graphs_of(node):
+            yield from graphs_in(inner)
+
+
 def nodes_in(graph: GraphProto) -> Iterator[NodeProto]:
     """The nodes of a graph and of the graphs in it."""
     for node in graph.node:

@@ -10,8 +10,6 @@ from typing import Any
 import ml_dtypes  # noqa: F401 - registers the types that numpy lacks
 import numpy as np
 from onnx import (
-    AttributeProto,
-    GraphProto,
     ModelProto,
     NodeProto,
     TensorProto,
@@ -19,6 +17,8 @@ from onnx import (
     shape_inference,
 )
 from opshift.model.arrays import dtype_of
+
+from tools.lib.graphs import graphs_in
 
 SUMMING = {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceSumSquare"}
 INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64)
@@ -55,23 +55,15 @@ def objections(before: ModelProto, after: ModelProto) -> list[str]:
     return found
 
 
-def graphs(graph: GraphProto) -> Iterator[GraphProto]:
-    yield graph
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.type == AttributeProto.GRAPH:
-                yield from graphs(attribute.g)
-
-
 def nodes(model: ModelProto) -> list[NodeProto]:
-    return [node for graph in graphs(model.graph) for node in graph.node]
+    return [node for graph in graphs_in(model.graph) for node in graph.node]
 
 
 def types(model: ModelProto) -> dict[str, int]:
     with contextlib.suppress(Exception):  # where inference fails, what is declared must do
         model = shape_inference.infer_shapes(model)
-    found = {t.name: t.data_type for g in graphs(model.graph) for t in g.initializer}
-    for graph in graphs(model.graph):
+    found = {t.name: t.data_type for g in graphs_in(model.graph) for t in g.initializer}
+    for graph in graphs_in(model.graph):
         for info in (*graph.input, *graph.value_info, *graph.output):
             found[info.name] = info.type.tensor_type.elem_type
     return found

@@ -151,7 +151,7 @@ def objection(
 def _imports(schema: schemas.Schema, env: Env, version: int | None) -> dict[str, int]:
     """The imports of a node that is read at another version of its domain."""
     imported = env.scope.root.imports
-    return {**{d: imported[d] for d in imported}, schema.domain: version or imported[schema.domain]}
+    return {**imported.as_dict(), schema.domain: version or imported[schema.domain]}
 
 
 def _input_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:

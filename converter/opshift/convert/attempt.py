@@ -125,7 +125,8 @@ class Conversion(State):
         refusals, inside = (refused.refusals, refused.functions) if refused else ((), ())
         climb = climb_for(refusals, self.adapters, min(own, default=0))
         descent = descent_for(refusals, self.adapters)
-        stops = [*stops_for(refusals, self.came_at, self.document.prefix)]
+        prefix = self.document.prefix
+        stops = () if self.way.stop else stops_for(refusals, self.came_at, prefix)
         if stops and self.view and (told := diagnose.contradiction(self.view, self.adapters)):
             raise InvalidModel(told)  # a fact is missing because the model contradicts itself
         late = route.leaves_late(self)

@@ -107,8 +107,7 @@ def alternatives(
     early = frozenset(one.says for one in features if one.sooner) - way.early
     if early:
         yield replace(way, early=way.early | early)
-    if not way.stop:
-        yield from (replace(way, stop=stop) for stop in stops)
+    yield from (replace(way, stop=stop) for stop in stops)
     if climb > way.climb:
         yield replace(way, climb=climb)
     if leaves and not way.leaves_first:
@@ -146,9 +145,10 @@ def climb_for(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -
         if one.domain:
             verdict = adapters.get(one.domain, one.op, start, to)
             found += [verdict.since] if verdict is not None and verdict.since > opset > 0 else []
-        elif opset > 0:
-            replaced = _replaced_at if to < start else _born_after if to == start else None
-            found.append(replaced(one.op, start, adapters) if replaced is not None else 0)
+        elif to < start and opset > 0:
+            found.append(_replaced_at(one.op, start, adapters))
+        elif to == start and opset > 0:
+            found.append(_born_after(one.op, start))
     return max(found)
 
 
@@ -158,26 +158,29 @@ def descent_for(refusals: Iterable[RefusedNode], adapters: Registry) -> int:
     for one in refusals:
         start, to = one.boundary
         here = schemas.schema("", one.op, start) if not one.domain and to > start else None
-        down = verdict_of(adapters, "", one.op, here.since, down=True) if here else None
-        if here is not None and down is not None and one.op not in down.within(""):
-            found.append(here.since - 1 if down.within("") else 0)
+        if here is None:
+            continue
+        down = verdict_of(adapters, "", one.op, here.since, down=True)
+        written = down.within("") if down is not None else ()
+        if written and one.op not in written:
+            found.append(here.since - 1)
     return max(found)
 
 
 def _replaced_at(op: str, version: int, adapters: Registry) -> int:
     """The opset above a version at which other operators, changed once, stand for one; or 0."""
     here = schemas.schema("", op, version)
-    for own in schemas.history("", op):
+    for own in schemas.history("", op) if here is not None else ():
         up = verdict_of(adapters, "", op, own.since, down=False)
-        others = {*up.within("")} - {op} if up is not None and here is not None else None
-        if up is None or here is None or own.since < here.since or not others:
+        others = {*up.within("")} - {op} if up is not None else set()
+        if here is None or up is None or own.since < here.since or not others:
             continue
         later = (one.since for name in others for one in schemas.history("", name))
         return max((since for since in later if up.to < since <= up.to + 1), default=up.to)
     return 0
 
 
-def _born_after(op: str, version: int, adapters: Registry) -> int:
+def _born_after(op: str, version: int) -> int:
     """The opset of the first implementation of an operator that does not exist yet; or 0."""
     born = (one.since for one in schemas.history("", op))
     return next((since for since in born if since > version), 0)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models without negative sizes: onnx ends the process where a Slice reads one.
+"""Messages without negative sizes: onnx ends the process where a Slice reads one.
 
 Some exporters write -1 for a size that they do not know, and every runtime reads it so.
 """
@@ -10,22 +10,22 @@ import re
 
 from google.protobuf.message import DecodeError, Message
 
-from opshift.protos import ModelProto, TensorShapeProto
+from opshift.protos import ModelProto, TensorShapeProto, TypeProto
 
-_END = b"\xff\xff\xff\xff\xff\x01"  # of each negative number from -(2 ** 28) on
-_SIZE = re.compile(rb"\x08[\x80-\xff]{4}" + _END)  # behind the tag of a size
+_NEGATIVE = re.compile(rb"\x08[\x80-\xff]{9}\x01")  # behind the tag of a size
 
 
-def unknown(data: bytes) -> bytes:
-    """A model in which negative sizes are unknown ones."""
-    if data.find(_END) < 0 or _SIZE.search(data) is None:
+def unknown(data: bytes, of: type[ModelProto | TypeProto] = ModelProto) -> bytes:
+    """A model, or a type, in which negative sizes are unknown ones."""
+    if _NEGATIVE.search(data) is None:
         return data
+    message = of()
     try:
-        model = ModelProto.FromString(data)
+        message.MergeFromString(data)
     except DecodeError:
         return data
-    _clear(model)
-    return model.SerializeToString()
+    _clear(message)
+    return message.SerializeToString()
 
 
 def _clear(message: Message) -> None:

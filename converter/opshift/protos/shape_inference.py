@@ -33,18 +33,6 @@ def infer_shapes(
     )
 
 
-def _legal(kind: TypeProto) -> TypeProto:
-    """A type without negative sizes, for which some rules of onnx end the process."""
-    if all(dim.dim_value >= 0 for dim in kind.tensor_type.shape.dim):
-        return kind
-    legal = TypeProto()
-    legal.CopyFrom(kind)
-    for dim in legal.tensor_type.shape.dim:
-        if dim.dim_value < 0:
-            dim.ClearField("dim_value")
-    return legal
-
-
 def infer_node_outputs(
     schema: Any,  # the stubs of onnx do not know its method
     node: NodeProto,
@@ -55,7 +43,10 @@ def infer_node_outputs(
     """The types that a schema infers for the outputs of one node."""
     found = schema._infer_node_outputs(
         node.SerializeToString(),
-        {name: _legal(kind).SerializeToString() for name, kind in types.items()},
+        {
+            name: negative_sizes.unknown(kind.SerializeToString(), TypeProto)
+            for name, kind in types.items()
+        },
         {name: tensor.SerializeToString() for name, tensor in data.items()},
         {},
         dict(imports),

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from opshift.model import weights
-from opshift.protos import ModelProto, TensorShapeProto, TypeProto
+from opshift.opsets.types import Dims, dims_of
+from opshift.protos import ModelProto, TypeProto
 from opshift.protos.shape_inference import infer_shapes
 from opshift.verify import hints
 from opshift.verify.cases import InputSet
@@ -68,7 +69,7 @@ def cases(
     for number, choice in enumerate(ladder):
         sizes: Sizes = {}
         for info in free:
-            _shape(info.type.tensor_type.shape, sizes, choice)
+            _shape(info.type, sizes, choice)
         rng = np.random.default_rng([seed, number])
         made = {}
         for place, info in enumerate(free):
@@ -89,7 +90,7 @@ def _value(
 ) -> Any:
     if declared.WhichOneof("value") != "tensor_type":
         return plain.make_value(declared, rng, sizes)
-    shape = _shape(declared.tensor_type.shape, sizes, (1,))
+    shape = _shape(declared, sizes, (1,))
     if not declared.tensor_type.HasField("shape"):
         shape = (2, 3)
     elem_type = declared.tensor_type.elem_type
@@ -112,49 +113,43 @@ def _flag(value: Array, seed: int, place: int, number: int) -> Array:
     return np.full_like(value, (first + number) % 2 == 1)
 
 
-def _shape(shape: TensorShapeProto, sizes: Sizes, choice: Sequence[int]) -> tuple[int, ...]:
+def _shape(kind: TypeProto, sizes: Sizes, choice: Sequence[int]) -> tuple[int, ...]:
     found = []
-    for dim in shape.dim:
-        if dim.HasField("dim_value") and dim.dim_value >= 0:
-            found.append(dim.dim_value)
+    for size in dims_of(kind):
+        if isinstance(size, int):
+            found.append(size)
         else:
             place = len(sizes) % len(choice)
-            found.append(sizes.setdefault(dim.dim_param, choice[place]))
+            found.append(sizes.setdefault(size or "", choice[place]))
     return tuple(found)
 
 
-def _bound(shapes: Mapping[str, TensorShapeProto], hint: Hint, sizes: Sizes) -> int:
+def _bound(shapes: Mapping[str, Dims], hint: Hint, sizes: Sizes) -> int:
     """The bound of an index; 1 if it is unknown."""
     if hint.data not in shapes:
         return 1
-    dims = shapes[hint.data].dim
-    shape = [
-        d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else sizes.get(d.dim_param, 1)
-        for d in dims
-    ]
+    dims = shapes[hint.data]
+    shape = [one if isinstance(one, int) else sizes.get(one or "", 1) for one in dims]
     if hint.axis is None:
         return max(min(shape, default=1), 1)
     return max(shape[hint.axis], 1) if -len(shape) <= hint.axis < len(shape) else 1
 
 
-def _shapes(model: ModelProto) -> dict[str, TensorShapeProto]:
+def _shapes(model: ModelProto) -> dict[str, Dims]:
     """The shapes of a graph's values, as far as they are declared or inferred without weights."""
     view = weights.checkable(weights.carve_model(model)[0])
     graph = infer_shapes(
         view if isinstance(view, ModelProto) else ModelProto.FromString(view)
     ).graph
     found = {
-        info.name: info.type.tensor_type.shape
+        info.name: dims_of(info.type)
         for info in itertools.chain(graph.input, graph.value_info, graph.output)
         if info.type.tensor_type.HasField("shape")
     }
-    for tensor in graph.initializer:
-        dims = [TensorShapeProto.Dimension(dim_value=size) for size in tensor.dims]
-        found[tensor.name] = TensorShapeProto(dim=dims)
-    return found
+    return {**found, **{tensor.name: tuple(tensor.dims) for tensor in graph.initializer}}
 
 
 def is_dynamic(model: ModelProto) -> bool:
     """Whether an input has a dimension without a fixed length."""
-    dims = (dim for info in model.graph.input for dim in info.type.tensor_type.shape.dim)
-    return any(not dim.HasField("dim_value") or dim.dim_value < 0 for dim in dims)
+    dims = (size for info in model.graph.input for size in dims_of(info.type))
+    return not all(isinstance(size, int) for size in dims)
