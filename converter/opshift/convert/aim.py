@@ -36,7 +36,8 @@ def set_goal(state: State) -> None:
 def _aim_at(state: State, target: Wanted) -> None:
     """The versions for a runtime, which depend on the operators of the model."""
     present = _present(state)
-    operators = {key for root in state.document.roots for key in root.index}
+    own = {key for root in state.document.roots for key in root.index}
+    operators = own | state.way.foreseen
     state.goal = request.goal(state.document, target.goal(present, operators))
     state.dips = target.dips(state.goal, operators)
     row = target.ceiling

@@ -24,7 +24,15 @@ from opshift.convert.ir import needs
 from opshift.convert.legal import author_rules, diagnose, runtime
 from opshift.convert.request import Request
 from opshift.convert.state import State
-from opshift.convert.ways import Way, alternatives, climb_for, descent_for, dip_for, stops_for
+from opshift.convert.ways import (
+    Way,
+    alternatives,
+    climb_for,
+    descent_for,
+    dip_for,
+    stops_for,
+    unread_in,
+)
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused
 from opshift.model import imports, numbering, signature, weights
 from opshift.model.document import Document, function_id
@@ -120,7 +128,8 @@ class Conversion(State):
             return iter(())
         own = request.present(self.document, "")
         if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
-            return alternatives(self.way, (), (), dip=dip_for(refused, max(own, default=0)))
+            dip = dip_for(refused, max(own, default=0))
+            return alternatives(self.way, (), (), dip=dip, unread=unread_in(refused))
         features = needs.held(self.document, self.facts, aim.ir_of_goal(self))
         refusals, inside = (refused.refusals, refused.functions) if refused else ((), ())
         climb = climb_for(refusals, self.adapters, min(own, default=0))

@@ -56,6 +56,8 @@ def _reform(state: State) -> None:
         for version in sorted(request.present(state.document, domain)):
             stepper = state.stepper(domain, version, version)
             stepper.boundary, stepper.goal = FORM, version
+            if (row := state.runtime) is not None:
+                stepper.runs = functools.partial(_runs, row)
             step = stepper.run()
             if step.rewritten:
                 done(state, step)
@@ -70,6 +72,8 @@ def _choose(state: State, row: Ceiling) -> None:
     for _, places in runtime.in_form(*asked):
         for place in places:
             lacked.setdefault((place[0].root, ""), []).append(place)
+    for root, key, _ in runtime.unread(state.document, row):
+        lacked.setdefault((root, key[0]), []).extend(root.index[key])
     for (root, domain), places in lacked.items():
         version = root.imports.get(domain)
         if version is None:

@@ -46,7 +46,11 @@ def _others(state: State, key: Key) -> Iterator[Edge]:
 def _may_lack(state: State, key: Key) -> bool:
     """Whether the runtime may lack a kernel for an operator in its own form."""
     row = state.runtime
-    return row is not None and (row.may_lack(key) or any(one.names(key) for one in row.forms))
+    return row is not None and (
+        row.may_lack(key)
+        or any(one.names(key) for one in row.forms)
+        or any(one.names(key) for one in row.without)
+    )
 
 
 def _newer(state: State) -> dict[Key, Edge]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import field, replace
 
 from opshift import versions
@@ -18,7 +18,7 @@ from opshift.author.registry import Registry
 from opshift.convert.ir.features import Feature
 from opshift.convert.verdict_edges import verdict_of
 from opshift.errors import Refused, RefusedNode, Why
-from opshift.model.scope import FunctionId
+from opshift.model.scope import FunctionId, Key
 from opshift.opsets import schemas
 from opshift.records import dataclass
 
@@ -33,6 +33,7 @@ class Way:
     dip: int = 0  # the opset to go down to before the goal; 0: none
     stop: int = 0  # the opset between, where the model is indexed and inferred anew; 0: none
     leaves_first: bool = False  # domains are left before steps that go up, not after them
+    foreseen: frozenset[Key] = frozenset()  # operators that a runtime does not read in a result
 
     @property
     def straight(self) -> bool:
@@ -42,7 +43,7 @@ class Way:
     @property
     def cost(self) -> tuple[int, ...]:
         """The cost of the way: first written nodes, then work."""
-        nodes = int(self.dip > 0), len(self.inlined), int(self.leaves_first)
+        nodes = int(self.dip > 0), len(self.inlined), int(self.leaves_first), len(self.foreseen)
         return *nodes, self.climb, int(self.stop > 0), len(self.early)
 
 
@@ -72,7 +73,7 @@ class Ways:
 
     def refused(self, way: Way, refused: Refused, others: Iterable[Way]) -> None:
         """Records a refusal, and adds other ways unless the refusal is a known one."""
-        plain = way.straight and not way.early and not way.stop
+        plain = way.straight and not way.early and not way.stop and not way.foreseen
         if plain or refused.refusals not in self.seen:
             for one in others:
                 self._add(one)
@@ -102,8 +103,11 @@ def alternatives(
     stops: Iterable[int] = (),
     *,
     leaves: bool = False,
+    unread: Collection[Key] = (),
 ) -> Iterator[Way]:
     """The ways that differ from this way in one choice."""
+    if more := frozenset(unread) - way.foreseen:
+        yield replace(way, foreseen=way.foreseen | more)
     early = frozenset(one.says for one in features if one.sooner) - way.early
     if early:
         yield replace(way, early=way.early | early)
@@ -114,8 +118,8 @@ def alternatives(
         yield replace(way, leaves_first=True)
     if dip and not way.dip:
         yield replace(way, dip=dip)
-    if more := sorted({*functions} - {*way.inlined}):
-        yield replace(way, inlined=(*way.inlined, *more))
+    if calls := sorted({*functions} - {*way.inlined}):
+        yield replace(way, inlined=(*way.inlined, *calls))
 
 
 def dip_for(refused: Refused, opset: int) -> int:
@@ -123,6 +127,12 @@ def dip_for(refused: Refused, opset: int) -> int:
     wanted = refused.target.get("IR")
     dip = versions.last_of(wanted).onnx if wanted is not None else opset
     return dip if dip < opset else 0
+
+
+def unread_in(refused: Refused) -> Collection[Key]:
+    """The operators that a runtime does not read as they are in a result."""
+    lacking = (one for one in refused.refusals if one.why is Why.TARGET_LACKS)
+    return [(one.domain, one.op) for one in lacking if one.op]
 
 
 def stops_for(refusals: Iterable[RefusedNode], came_at: int, prefix: str) -> Iterable[int]:

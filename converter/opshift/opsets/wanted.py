@@ -122,7 +122,7 @@ def _readable(row: Ceiling, version: int, operators: Collection[Key]) -> dict[st
     caps = [one.since - 1 for one in met if one.since > 1]
     lifts = [one.before for one in met if one.before < 1 << 30 and one.since == 1]
     version = max([min([version, *caps]), *lifts])
-    return {"": version} if row.prefer is not None or caps or lifts else {}
+    return {"": version} if row.prefer is not None or met else {}
 
 
 def read_target(

@@ -159,7 +159,7 @@ def _element_of(facts: Facts, scope: Scope, name: str) -> str:
 
 
 def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
-    """Whether no lack of a kernel and no misread form is known for these nodes."""
+    """Whether no lack of an operator or a kernel and no misread form is known for these nodes."""
     root = op.scope.root
 
     def type_of(name: str) -> TypeProto | None:
@@ -168,6 +168,8 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
     for node in nodes:
         key = schemas.normal(node.domain), node.op_type
         since = _since(root, key)
+        if any(one.meets(key, since) for one in row.without):
+            return False
         forms = (form for form in row.forms if form.names(key) and not form.depends_on_neighbours)
         if any(_has(node, root, form, type_of) for form in forms):
             return False
@@ -268,16 +270,20 @@ def _domains(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
                 yield _lack(domain, op, nodes, says)
 
 
-def _operators(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
+def unread(document: Document, row: Ceiling) -> Iterator[tuple[Root, Key, str]]:
+    """The operators that a runtime does not read at their versions, or not at all, and why."""
     for root in document.roots:
-        for key, places in sorted(root.index.items()):
-            version, says = _since(root, key), ""
+        for key in sorted(root.index):
+            version = _since(root, key)
             if any(one.meets(key, version) for one in row.without):
-                says = f"{row.shown} does not read {key[1]} {version}"
+                yield root, key, f"{row.shown} does not read {key[1]} {version}"
             elif row.is_strange(key):
-                says = f"{row.shown} has no operator {key[0]}.{key[1]}"
-            if says:
-                yield _lack(*key, [scope.node(position) for scope, position in places], says)
+                yield root, key, f"{row.shown} has no operator {key[0]}.{key[1]}"
+
+
+def _operators(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
+    for root, key, says in unread(document, row):
+        yield _lack(*key, [scope.node(at) for scope, at in root.index[key]], says)
     for (key, says), nodes in unknown_fields(document, row).items():
         yield _lack(*key, nodes, f"{row.shown} has no operator {key[0]}.{key[1]} with {says}")
 

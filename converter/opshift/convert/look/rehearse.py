@@ -70,8 +70,8 @@ def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | No
     with diagnose.on_the_model(opened):
         opened.open()
         opened.aim()
-    wanted, source = opened.goal, opened.document.imports.as_dict()
-    report, refused = told.report, told.refused
+    source, report, refused = opened.document.imports.as_dict(), told.report, told.refused
+    wanted = _reached(opened.goal, source, report)
     steps = report.steps if report else refused.steps if refused else ()
     low = {d: furthest(carve, options, d, source, 1, told, wanted) for d in wanted}
     high = {d: furthest(carve, options, d, source, newest(d, source), told, wanted) for d in wanted}
@@ -93,6 +93,15 @@ def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | No
         ir_after=report.ir_after if report else None,
     )
     return found, told.result
+
+
+def _reached(
+    goal: Mapping[str, int], source: Mapping[str, int], report: Report | None
+) -> dict[str, int]:
+    """The wanted versions; those of a result, where they depend on what the steps write."""
+    result = report.result if report else {}
+    moved = {d: v for d, v in result.items() if d in goal or source.get(d, v) != v}
+    return {**goal, **moved}
 
 
 def _of_header(model: Source, carve: Carve, options: Request) -> tuple[Plan, Carved | None] | None:
