@@ -3,8 +3,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
+from onnx import ModelProto
 from opshift import convert_version, testing
+from opshift.author import formula
 from opshift.author.example import Example
 from opshift.author.modern_rules import Modern
 from opshift.author.verdicts import Adapter
@@ -47,16 +51,20 @@ STAYS = {
         ],
         "the conversion down made floats of the few weights": ["weights of 4 bits in blocks"],
         "no formula has these types or these unknown lengths": [
-            "16 bits", "float8 weights", "float8 with zero points", "blocks of float8",
+            "float8 weights", "float8 with zero points", "blocks of float8",
             "blocks of unknown number", "blocks in front, unknown number",
         ],
     },
     "QuantizeLinear": {
         "the scales of channels or blocks stand in another shape": [
-            "per axis from the end, no zero point", "beyond the limits",
-            "16 bits of float16", "blocks", "blocks of float8", "one scale and a size of blocks",
+            "beyond the limits", "16 bits of float16", "blocks", "blocks of float8",
         ],
-        "no formula has these types": ["16 bits", "4 bits between the two"],
+        "no formula has these types": ["4 bits between the two"],
+    },
+    "Hardmax": {
+        "OneHot says it of a tensor of unknown rank": [
+            "unknown rank", "unknown rank, from the end",
+        ],
     },
     "LayerNormalization": {
         "several results of the operator are read": [
@@ -77,6 +85,11 @@ STAYS = {
     },
     "Softmax": {"an axis is counted in a tensor of unknown rank": ["unknown rank"]},
 }  # fmt: skip
+
+
+def operators(model: ModelProto) -> Counter[str]:
+    """The operators of a graph, with their numbers; constants do not count."""
+    return Counter(node.op_type for node in model.graph.node if node.op_type != "Constant")
 
 
 GIVING = [(rule, example) for rule, example in RULES if example.gives == rule.op]
@@ -151,6 +164,7 @@ def decomposed() -> list[tuple[str, Adapter, Example]]:
 
 
 DECOMPOSED = decomposed()
+OF_ITSELF = {rule.op for rule, _ in RULES if rule.op in formula.operators(rule.formula)}
 
 
 @pytest.mark.parametrize(
@@ -165,13 +179,15 @@ def test_what_a_decomposition_writes_becomes_the_operator_again(
         pytest.skip("the installed onnx is older than the example")
     before = testing.example_model(adapter, example)
     older = convert_version(before, {"": adapter.to}, allow_approximate=True)
-    if op in {node.op_type for node in older.graph.node}:
+    kept = operators(older)[op] > 0
+    if kept and (op not in OF_ITSELF or operators(older) <= operators(before)):
         pytest.skip("the operator is kept")
     again = convert_with_report(older, {"": adapter.start}, modernize=True)
-    comes_back = op in {node.op_type for node in again.model.graph.node}
+    found = operators(again.model)
+    comes_back = found[op] > 0 and (not kept or found <= operators(before))
     stays = [title for titles in STAYS.get(op, {}).values() for title in titles]
     assert comes_back != (example.title in stays)
-    assert [site.op for site in again.report.modernized].count(op) == comes_back
+    assert [site.op for site in again.report.modernized].count(op) >= comes_back
     case = examples.Case(adapter, example)
     told = examples.difference(case, older, again.model)
     assert told is None, told

@@ -5,7 +5,9 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, dtype_of, example, modern, np
 
-LIMITS: dict[int, tuple[int, int]] = {T.INT8: (-128, 127), T.UINT8: (0, 255)}
+LIMITS: dict[int, tuple[int, int]] = {
+    T.INT8: (-128, 127), T.UINT8: (0, 255), T.INT16: (-32768, 32767), T.UINT16: (0, 65535),
+}  # fmt: skip
 BYTES = "(uint8[2,3] x, float s, uint8 z) => (float[2,3] y) "
 
 
@@ -27,7 +29,7 @@ def whole_point(found: Found) -> dict[str, Any] | None:
 
 
 def dequantizes(found: Found) -> dict[str, Any] | None:
-    """The zero point, if the data has 8 bits and the scale and the zero point are scalars."""
+    """The zero point, if the data has few bits and the scale and the zero point are scalars."""
     if found["x"].elem_type_or_none not in LIMITS or not is_scalar(found, "x_scale", "x_zero_point"):
         return None
     return whole_point(found)
@@ -40,6 +42,8 @@ def dequantizes(found: Found) -> dict[str, Any] | None:
 @example("a zero point of another type", "(int8[2,3] x, float s) => (float[2,3] y) <float z = {128}> { a = Cast<to=1>(x) d = Sub(a, z) y = Mul(s, d) }", gives="Cast Sub Mul")
 @example("a scale for each column", BYTES.replace("float s", "float[3] s") + "{ a = Cast<to=1>(x) b = Cast<to=1>(z) d = Sub(a, b) y = Mul(d, s) }", gives="Cast Cast Sub Mul")
 @example("a difference of bytes", BYTES + "{ d = Sub(x, z) a = Cast<to=1>(d) y = Mul(a, s) }", gives="Sub Cast Mul", imports={"": 14})
+@example("16 bits", BYTES.replace("uint8", "uint16") + "{ a = Cast<to=1>(x) b = Cast<to=1>(z) d = Sub(a, b) y = Mul(d, s) }", gives="DequantizeLinear", imports={"": 21})
+@example("16 bits too early", BYTES.replace("uint8", "uint16") + "{ a = Cast<to=1>(x) b = Cast<to=1>(z) d = Sub(a, b) y = Mul(d, s) }", gives="Cast Cast Sub Mul", imports={"": 20})
 def dequantize_linear(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
     """(x - zero point) * scale."""
     return (op.Cast(x, to=T.FLOAT) - op.cast(x_zero_point)) * x_scale
@@ -124,6 +128,8 @@ ROUNDED = "(float[2,3] x, float s, uint8 z) => (uint8[2,3] y) <float l = {0}, fl
 @example("of a whole tensor", ROUNDED + "y = Cast<to=2>(c) }", gives="QuantizeLinear")
 @example("other limits", ROUNDED.replace("255", "127") + "y = Cast<to=2>(c) }", gives="Div Round Cast Add Clip Cast")
 @example("another type", ROUNDED.replace("(uint8[2,3] y)", "(int8[2,3] y)") + "y = Cast<to=3>(c) }", gives="Div Round Cast Add Clip Cast")
+@example("16 bits", ROUNDED.replace("uint8", "int16").replace("{0}", "{-32768}").replace("255", "32767") + "y = Cast<to=5>(c) }", gives="QuantizeLinear", imports={"": 21})
+@example("16 bits too early", ROUNDED.replace("uint8", "int16").replace("{0}", "{-32768}").replace("255", "32767") + "y = Cast<to=5>(c) }", gives="Div Round Cast Add Clip Cast", imports={"": 20})
 def quantize_linear(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Round(x / scale) + zero point, within the limits of the type."""
     shifted = op.Round(x / y_scale) + op.Cast(y_zero_point, to=T.FLOAT)

@@ -114,3 +114,60 @@ def quantize_channels(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -
     zero = op.Reshape(op.Cast(y_zero_point, to=T.FLOAT), shape=op.attribute("zero_goal"))
     cut = op.Clip(op.Round(x / scale) + zero, op.number("low"), op.number("high"))
     return op.Cast(cut, to=op.attribute("to"))
+
+
+STRETCHED = "(float[2,3,2] x) => (int8[2,3,2] y) <float[3,1] s = {0.5, 1.5, 2.5}, float[3,1] z = {0, -128, 127}, float l = {-128}, float h = {127}> { q = Div(x, s) r = Round(q) a = Add(r, z) c = Clip(a, l, h) y = Cast<to=3>(c) }"
+ALONG_LAST = "(float[2,3] x, float[3] s, uint8[3] z) => (uint8[2,3] y) <float l = {0}, float h = {255}> { q = Div(x, s) r = Round(q) f = Cast<to=1>(z) a = Add(r, f) c = Clip(a, l, h) y = Cast<to=2>(c) }"
+
+
+def quantizes_lying(found: Found) -> dict[str, Any] | None:
+    """The axis and the constants, if the limits are those of the type of the result, else None."""
+    told = found.numbers
+    if LIMITS.get(told["to"]) != (told["low"], told["high"]):
+        return None
+    return lying(found, "x", "y_scale", "y_zero_point", told["to"])
+
+
+@modern("QuantizeLinear", since=13, when=quantizes_lying)
+@example("of channels with constants", STRETCHED, gives="QuantizeLinear")
+@example("of the last axis", ALONG_LAST, gives="QuantizeLinear")
+@example("other limits", STRETCHED.replace("{127}>", "{126}>"), gives="Div Round Add Clip Cast")
+@example("a zero point between two numbers", STRETCHED.replace("{0, -128,", "{0, -12.5,"), gives="Div Round Add Clip Cast")
+@example("a channel that is stretched", STRETCHED.replace("float[2,3,2] x", "float[2,1,2] x"), gives="Div Round Add Clip Cast")
+@example("zero points of another type", ALONG_LAST.replace("uint8[3] z", "int16[3] z"), gives="Div Round Cast Add Clip Cast", inputs={"z": [0, 3, 5]})
+def quantize_by_the_last_axes(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
+    """Round(x / scale) + zero point within limits, whose shapes already broadcast."""
+    shifted = op.Round(x / y_scale) + op.cast(y_zero_point)
+    return op.Cast(op.Clip(shifted, op.number("low"), op.number("high")), to=op.attribute("to"))
+
+
+AROUND_ZERO = ALONG_LAST.replace(", uint8[3] z", "").replace(" f = Cast<to=1>(z) a = Add(r, f)", "").replace("Clip(a", "Clip(r")
+
+
+def around_zero(found: Found) -> dict[str, Any] | None:
+    """The axis and the constants, if scales lie along an axis and bytes around 0 result."""
+    told, shape = found.numbers, found["y_scale"].shape_or_none
+    if (told["to"], told["low"], told["high"]) != (T.UINT8, *LIMITS[T.UINT8]) or shape is None:
+        return None
+    if shape == ():
+        return {}
+    known = found["y_scale"].const_or_none()
+    if any(size != 1 for size in shape[1:]) or (known is None and len(shape) > 1):
+        return None
+    if length_of(found["x"], -len(shape)) != shape[0]:
+        return None
+    return {"axis": -len(shape), **({} if known is None else {"y_scale": known.ravel()})}
+
+
+@modern("QuantizeLinear", since=13, when=around_zero)
+@example("of the last axis, no zero points", AROUND_ZERO, gives="QuantizeLinear")
+@example("of a tensor, no zero point", AROUND_ZERO.replace("float[3] s", "float s"), gives="QuantizeLinear")
+@example("of constant channels, no zero points", STRETCHED.replace("a = Add(r, z) c = Clip(a", "c = Clip(r").replace("int8", "uint8").replace("to=3", "to=2").replace("{-128}", "{0}").replace("{127}>", "{255}>"), gives="QuantizeLinear")
+@example("signed", AROUND_ZERO.replace("uint8", "int8").replace("to=2", "to=3").replace("{0}", "{-128}").replace("{255}", "{127}"), gives="Div Round Clip Cast")
+@example("computed scales in another shape", AROUND_ZERO.replace("float[3] s", "float[2,1] s"), gives="Div Round Clip Cast")
+@example("a table of scales", STRETCHED.replace("a = Add(r, z) c = Clip(a", "c = Clip(r").replace("int8", "uint8").replace("to=3", "to=2").replace("{-128}", "{0}").replace("{127}>", "{255}>").replace("float[3,1] s = {0.5, 1.5, 2.5}", "float[3,2] s = {1, 2, 3, 4, 5, 6}"), gives="Div Round Clip Cast")
+@example("channels that are stretched", AROUND_ZERO.replace("float[2,3] x", "float[2,1] x"), gives="Div Round Clip Cast")
+def quantize_around_zero(op: Formula, x: Term, y_scale: Term) -> Term:
+    """Round(x / scale) within the limits of unsigned bytes."""
+    cut = op.Clip(op.Round(x / y_scale), op.number("low"), op.number("high"))
+    return op.Cast(cut, to=op.attribute("to"))

@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax and LogSoftmax from exponentials and their sum."""
+"""Softmax and LogSoftmax from exponentials and their sum, and both with Hardmax of turned axes."""
 
-from opshift.adapter import Formula, Term, example, modern
+from typing import Any
+
+from opshift.adapter import Formula, Found, Term, example, modern
 
 SHIFTED = "(float[2,3,4] x) => (float[2,3,4] y) <int64[1] a = {-1}> { m = ReduceMax<keepdims=1>(x, a) d = Sub(x, m) "
 AT_18 = {"": 18}
@@ -45,3 +47,47 @@ def log_softmax(op: Formula, input: Term) -> Term:
 def log_of_softmax(op: Formula, input: Term) -> Term:
     """Log(Softmax(x))."""
     return op.Log(op.Softmax(input, axis=op.attribute("axis")))
+
+
+TURNED = "(float[2,3,4] x) => (float[2,3,4] y) { t = Transpose<perm=[2,1,0]>(x) s = {op}(t) y = Transpose<perm=[2,1,0]>(s) }"
+AS_WRITTEN = "Transpose {op} Transpose"
+
+
+def turned_back(found: Found) -> dict[str, Any] | None:
+    """The axis that lies at the place of the operator's own, if the axes return to their places."""
+    there, back, axis = (found.numbers[name] for name in ("there", "back", "axis"))
+    if not there or not back or [there[place] for place in back] != list(range(len(there))):
+        return None
+    return {"axis": there[axis]}
+
+
+def of_turned_axes(op: Formula, name: str, input: Term) -> Term:
+    """Transpose of the operator of a Transpose."""
+    turned = op.Transpose(input, perm=op.attribute("there"))
+    made = getattr(op, name)(turned, axis=op.attribute("axis"))
+    return op.Transpose(made, perm=op.attribute("back"))
+
+
+@modern("Softmax", since=13, when=turned_back)
+@example("of the first axis", TURNED.replace("{op}", "Softmax"), gives="Softmax", atol=1e-6)
+@example("of any axis", TURNED.replace("{op}", "Softmax<axis=-2>").replace("2,1,0", "1,2,0", 1).replace("2,1,0", "2,0,1"), gives="Softmax", atol=1e-6)
+@example("to other places", TURNED.replace("{op}", "Softmax").replace("2,1,0", "1,2,0", 1).replace("y) {", "y) {", 1).replace("float[2,3,4] y", "float[2,4,3] y"), gives=AS_WRITTEN.replace("{op}", "Softmax"))
+@example("reversed without a name for it", "(float[2,3,4] x) => (float[2,3,4] y) { t = Transpose(x) s = Softmax(t) y = Transpose(s) }", gives=AS_WRITTEN.replace("{op}", "Softmax"))
+@example("also read inside", TURNED.replace("{op}", "Softmax").replace("y) {", "y, float[4,3,2] s) {", 1), gives=AS_WRITTEN.replace("{op}", "Softmax"))
+def softmax_of_turned_axes(op: Formula, input: Term) -> Term:
+    """Transpose(Softmax(Transpose(x)))."""
+    return of_turned_axes(op, "Softmax", input)
+
+
+@modern("LogSoftmax", since=13, when=turned_back)
+@example("of the first axis", TURNED.replace("{op}", "LogSoftmax"), gives="LogSoftmax", atol=1e-6)
+def log_softmax_of_turned_axes(op: Formula, input: Term) -> Term:
+    """Transpose(LogSoftmax(Transpose(x)))."""
+    return of_turned_axes(op, "LogSoftmax", input)
+
+
+@modern("Hardmax", since=13, when=turned_back)
+@example("of the first axis", TURNED.replace("{op}", "Hardmax"), gives="Hardmax")
+def hardmax_of_turned_axes(op: Formula, input: Term) -> Term:
+    """Transpose(Hardmax(Transpose(x)))."""
+    return of_turned_axes(op, "Hardmax", input)
