@@ -16,7 +16,7 @@ from opshift.convert import api, equal_forms, route
 from opshift.convert.attempt import Conversion
 from opshift.convert.quotient import Outcome
 from opshift.convert.request import Request
-from opshift.convert.ways import Way
+from opshift.convert.ways import Way, Ways
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from text_models import model
@@ -107,15 +107,20 @@ ALTERNATIVES = {
 
 @pytest.fixture
 def ways(monkeypatch):
-    """The ways that conversions tried, node by node."""
-    tried, run = list[Way](), Conversion.run
+    """The ways that conversions tried, node by node, and last the one that was chosen."""
+    tried, run, choose = list[Way](), Conversion.run, Ways.chosen
 
     def noted(self):
         if not self.for_types and self.options.checks:
             tried.append(self.way)
         return run(self)
 
+    def chosen(self):
+        tried.append(choose(self).way)
+        return choose(self)
+
     monkeypatch.setattr(Conversion, "run", noted)
+    monkeypatch.setattr(Ways, "chosen", chosen)
     monkeypatch.setattr(api, "by_classes", lambda *_: Outcome(None, False))
     return tried
 
@@ -212,6 +217,7 @@ def test_the_plan_of_an_operator_shows_its_other_form():
 def test_leaving_a_domain_before_the_steps_writes_more_nodes(monkeypatch):
     late = convert(vendor(), 20, domains=["ai.onnx"]).report
     monkeypatch.setattr("opshift.convert.route.leaves_late", lambda state: False)
+    monkeypatch.setattr(api, "by_classes", lambda *_: Outcome(None, False))
     early = convert(vendor(), 20, domains=["ai.onnx"]).report
     assert late.nodes_after == 1
     assert early.nodes_after > late.nodes_after

@@ -10,9 +10,11 @@ from opshift import Refused, convert, convert_version, plan
 from opshift.author import registry
 from opshift.convert import ways
 from opshift.convert.attempt import Conversion
-from opshift.errors import RefusedNode, Why
+from opshift.errors import AdapterBug, RefusedNode, Why
+from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
+from opshift.report import Report
 from opshift.testing import examples
 from opshift.verify import oracle
 from text_models import model
@@ -116,15 +118,45 @@ def test_another_domain_is_stepped_at_an_opset_at_which_its_form_can_be_written(
     assert oracle.compare(expected, actual, rtol=1e-5, atol=1e-6) is None
 
 
-def test_the_cheapest_way_comes_first_and_each_once():
+def reached(way: ways.Way, nodes: int, approximations: tuple[str, ...] = ()) -> ways.Reached:
+    report = Report({"": 9}, {"": 7}, 3, 3, approximations=approximations)
+    return ways.Reached(way, ModelProto(), Weights((), ""), report, nodes)
+
+
+def test_the_way_of_the_least_work_comes_first_and_each_once():
     found = ways.Ways()
     order = iter(found)
     straight = next(order)
     assert straight == ways.Way()
     early = ways.Way(early=frozenset({"a type"}))
     inlined = ways.Way(inlined=(("own", "F", ""),))
-    found.reached([inlined, early, ways.Way(climb=7), early])
+    found.reached(reached(straight, 5), [inlined, early, ways.Way(climb=7), early])
     assert list(order) == [early, ways.Way(climb=7), inlined]
+
+
+def test_approximations_count_more_than_nodes_and_nodes_more_than_work():
+    found = ways.Ways()
+    climb, dip = ways.Way(climb=9), ways.Way(dip=5)
+    for way, nodes, approximations in [
+        (ways.Way(), 3, ("a test", "another")),
+        (climb, 9, ("a test",)),
+        (dip, 8, ()),
+        (ways.Way(climb=10), 8, ()),
+        (ways.Way(climb=11), 8, ()),
+        (ways.Way(leaves_first=True), 9, ()),
+    ]:
+        found.reached(reached(way, nodes, approximations), ())
+    assert found.chosen().way == ways.Way(climb=10)
+
+
+def test_a_bug_on_a_way_that_was_only_compared_is_noted_and_any_other_is_raised():
+    found = ways.Ways()
+    with pytest.raises(AdapterBug, match="a test"):
+        found.failed(AdapterBug("a test"))
+    found.reached(reached(ways.Way(climb=9), 3), ())
+    found.failed(AdapterBug("a test"))
+    (note,) = found.chosen().report.notes
+    assert "was not compared, because of a bug: a test" in note
 
 
 def refused(op: str, near: int) -> Refused:

@@ -20,11 +20,12 @@ from opshift.convert.legal import diagnose
 from opshift.convert.quotient import Outcome
 from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
 from opshift.convert.result import Result
-from opshift.convert.ways import STRAIGHT, Ways
-from opshift.errors import BadDestination, InvalidModel, Refused
+from opshift.convert.ways import STRAIGHT, Reached, Ways
+from opshift.errors import AdapterBug, BadDestination, InvalidModel, Refused
 from opshift.model import weights
 from opshift.model.bytes import place
 from opshift.model.bytes.source import Opened, opened
+from opshift.model.functions import computing_nodes
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 from opshift.report import Report
@@ -370,7 +371,7 @@ class Whole(NamedTuple):
 def convert(
     carve: Carve, options: Request, whole: Whole | None = None
 ) -> tuple[ModelProto, Weights, Report]:
-    """Converts a skeleton by the straight way, or by the cheapest other way if that is refused.
+    """Converts a skeleton by the straight way, or by the cheapest way if there is a choice.
 
     `whole` is the model that is carved, where its bytes are those of the skeleton.
     """
@@ -382,7 +383,7 @@ def convert(
         return ModelProto.FromString(data), store, done
     if whole is not None:
         skeleton, store = carve()
-    ways, approximate = Ways(), None
+    ways = Ways()
     for way in ways:
         skeleton, store = (skeleton, store) if way == STRAIGHT else carve()
         attempt = Conversion(skeleton, store, options, adapters, way, proved=told.sound)
@@ -396,15 +397,15 @@ def convert(
                 raise
         except Refused as refused:
             ways.refused(way, refused, attempt.others(refused))
+        except AdapterBug as bug:
+            ways.failed(bug)
         else:
-            if not report.approximations:
+            if way == STRAIGHT and not report.approximations and not attempt.left_late:
                 return skeleton, store, report
-            approximate = approximate or (skeleton, store, report)
-            ways.reached(attempt.others())
-    if approximate is not None:
-        return approximate
-    assert ways.answer is not None
-    raise ways.answer
+            found = Reached(way, skeleton, store, report, computing_nodes(skeleton))
+            ways.reached(found, attempt.others())
+    best = ways.chosen()
+    return best.skeleton, best.store, best.report
 
 
 FEWEST_NODES = 24

@@ -21,6 +21,7 @@ from opshift.convert import (
 from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import check_whole
 from opshift.convert.ir import needs
+from opshift.convert.ir.features import Feature
 from opshift.convert.legal import author_rules, diagnose, runtime
 from opshift.convert.request import Request
 from opshift.convert.state import State
@@ -123,23 +124,33 @@ class Conversion(State):
         return author_rules.differing(self.document, self.facts, self.adapters, self.goal)
 
     def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Way]:
-        """The ways that may avoid a refusal; without one, an approximation."""
+        """The ways that may avoid a refusal; without one, those that may give a better result."""
         if not hasattr(self, "document"):  # refused before the model was indexed
             return iter(())
+        if refused is None:
+            return alternatives(self.way, (), self._came_with(), leaves=self.left_late)
         own = request.present(self.document, "")
         if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
             dip = dip_for(refused, max(own, default=0))
             return alternatives(self.way, (), (), dip=dip, unread=unread_in(refused))
         features = needs.held(self.document, self.facts, aim.ir_of_goal(self))
-        refusals, inside = (refused.refusals, refused.functions) if refused else ((), ())
+        refusals, inside = refused.refusals, refused.functions
         climb = climb_for(refusals, self.adapters, min(own, default=0))
         descent = descent_for(refusals, self.adapters)
         prefix = self.document.prefix
         stops = () if self.way.stop else stops_for(refusals, self.came_at, prefix)
         if stops and self.view and (told := diagnose.contradiction(self.view, self.adapters)):
             raise InvalidModel(told)  # a fact is missing because the model contradicts itself
-        late = route.leaves_late(self)
+        late = self.left_late
         return alternatives(self.way, inside, features, climb, descent, stops, leaves=late)
+
+    def _came_with(self) -> list[Feature]:
+        """The content above the wanted IR version, if steps approximated the model with it."""
+        if not any(step.approximations for step in self.steps):
+            return []
+        came = Document(_as_model(self.view))
+        facts = Facts(came, self.store, self.adapters, self.inferable)
+        return needs.held(came, facts, aim.ir_of_goal(self))
 
     # -- conversions inside of this one --------------------------------------------------------
 

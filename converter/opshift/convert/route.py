@@ -14,8 +14,8 @@ from opshift.model.scope import Key
 
 def travel(state: State) -> None:
     """Takes the model to the goal, on its way through other versions."""
-    late = leaves_late(state)
-    if not late:
+    state.left_late = leaves_late(state)
+    if not state.left_late:
         _leave(state)
     _climb(state, state.way.climb)
     if state.way.dip:
@@ -26,7 +26,7 @@ def travel(state: State) -> None:
     if state.way.stop:
         _visit(state, {"": state.way.stop})
     _go(state)
-    if late:
+    if state.left_late:
         _leave(state)
 
 

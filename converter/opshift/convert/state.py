@@ -59,6 +59,7 @@ class State(ABC):
     node_budget: int | None = None  # for nodes that steps may still write
     proved: bool = False  # the classes of the nodes show that the checker accepts the model
     sites: list[Site] = field(default_factory=list)  # what was modernized
+    left_late: bool = False  # domains are left at the goal, and could be left before the steps
     for_types: bool = False  # the result is used only for inference
     traces: bool = False  # the result was rejected, and only the change at fault is looked for
     prefixes: list[str] = field(default_factory=list)  # that new names begin with

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways of a conversion where there is more than one: alternatives in the order of their cost.
+"""The ways of a conversion where there is more than one, and the one of the lowest cost.
 
 The straight way keeps every function, writes older forms of content after the steps, and visits no
-other version. It is tried first and costs nothing more. An alternative is planned only
-for a refusal, or an approximation, that the alternative may avoid.
+other version. It is tried first and costs nothing more. An alternative is planned only for a
+refusal, or an approximation, that the alternative may avoid, or where a domain is left. Then every
+way is tried, because only its result shows how many nodes it writes.
 """
 
 from __future__ import annotations
@@ -12,15 +13,21 @@ import heapq
 import itertools
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import field, replace
+from typing import TYPE_CHECKING
 
 from opshift import versions
 from opshift.author.registry import Registry
 from opshift.convert.ir.features import Feature
 from opshift.convert.verdict_edges import verdict_of
-from opshift.errors import Refused, RefusedNode, Why
+from opshift.errors import AdapterBug, Refused, RefusedNode, Why
 from opshift.model.scope import FunctionId, Key
 from opshift.opsets import schemas
 from opshift.records import dataclass
+
+if TYPE_CHECKING:
+    from opshift.model.weights import Weights
+    from opshift.protos import ModelProto
+    from opshift.report import Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,23 +48,40 @@ class Way:
         return not self.climb and not self.dip
 
     @property
-    def cost(self) -> tuple[int, ...]:
-        """The cost of the way: first written nodes, then work."""
-        nodes = int(self.dip > 0), len(self.inlined), int(self.leaves_first), len(self.foreseen)
-        return *nodes, self.climb, int(self.stop > 0), len(self.early)
+    def work(self) -> tuple[int, ...]:
+        """The work of the way, by which ways are tried and equal results are chosen."""
+        kept = int(self.dip > 0), len(self.inlined), int(self.leaves_first), len(self.foreseen)
+        return *kept, self.climb, int(self.stop > 0), len(self.early)
 
 
 STRAIGHT = Way()
 MISSING_FACTS = {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_SHAPE}
 
 
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """What a way leads to, and the nodes of the result that compute something."""
+
+    way: Way
+    skeleton: ModelProto
+    store: Weights
+    report: Report
+    nodes: int
+
+    @property
+    def cost(self) -> tuple[int, int, tuple[int, ...]]:
+        """The cost of the way: approximations, then nodes, then work."""
+        return len(self.report.approximations), self.nodes, self.way.work
+
+
 @dataclass(slots=True)
 class Ways:
-    """A search over the ways of one conversion, cheapest first."""
+    """A search over the ways of one conversion, those of the least work first."""
 
     waiting: list[tuple[tuple[int, ...], int, Way]] = field(default_factory=list)
     known: set[Way] = field(default_factory=set)
     number: Iterator[int] = field(default_factory=itertools.count)
+    best: Reached | None = None
     answer: Refused | None = None  # the refusal that came nearest to the goal
     seen: set[tuple[RefusedNode, ...]] = field(default_factory=set)
 
@@ -66,10 +90,27 @@ class Ways:
         while self.waiting:
             yield heapq.heappop(self.waiting)[2]
 
-    def reached(self, others: Iterable[Way]) -> None:
-        """Adds the ways that may give a better result than this one."""
+    def reached(self, found: Reached, others: Iterable[Way]) -> None:
+        """Records a result, and adds the ways that may give a better one."""
+        if self.best is None or found.cost < self.best.cost:
+            self.best = found
         for way in others:
             self._add(way)
+
+    def failed(self, bug: AdapterBug) -> None:
+        """Notes a bug on a way that was tried only for a better result; raises any other."""
+        if self.best is None:
+            raise bug
+        told = f"a way that may give a better result was not compared, because of a bug: {bug}"
+        report = replace(self.best.report, notes=(*self.best.report.notes, told))
+        self.best = replace(self.best, report=report)
+
+    def chosen(self) -> Reached:
+        """The result of the lowest cost; raises the refusal if no way leads to the goal."""
+        if self.best is not None:
+            return self.best
+        assert self.answer is not None
+        raise self.answer
 
     def refused(self, way: Way, refused: Refused, others: Iterable[Way]) -> None:
         """Records a refusal, and adds other ways unless the refusal is a known one."""
@@ -85,7 +126,7 @@ class Ways:
     def _add(self, way: Way) -> None:
         if way not in self.known:
             self.known.add(way)
-            heapq.heappush(self.waiting, (way.cost, next(self.number), way))
+            heapq.heappush(self.waiting, (way.work, next(self.number), way))
 
 
 def _distance(refused: Refused) -> int:

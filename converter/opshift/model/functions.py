@@ -32,19 +32,26 @@ def require_bounded(model: ModelProto) -> None:
 
     The calls are counted, not followed: a small file can stand for a graph of any size.
     """
-    if not model.functions:
-        return
+    if model.functions:
+        computing_nodes(model)
+
+
+def computing_nodes(model: ModelProto) -> int:
+    """The nodes that compute something if every call is replaced by the body of its function.
+
+    A constant counts for nothing, because only a graph may hold it as an initializer.
+    """
     bodies = {function_id(function): _Body.of(function.node) for function in model.functions}
     sizes: dict[FunctionId, int] = {}
     for which in _callees_first(bodies):
-        called = _behind_calls(bodies[which], sizes, f"function {which[1]!r} of {which[0]!r}")
-        sizes[which] = bodies[which].nodes + called
-    _behind_calls(_Body.of(model.graph.node), sizes, "the graph")
+        where = f"function {which[1]!r} of {which[0]!r}"
+        sizes[which] = _computing(bodies[which], sizes, where)
+    return _computing(_Body.of(model.graph.node), sizes, "the graph")
 
 
 @dataclass(slots=True)
 class _Body:
-    """How many nodes a graph or function has, and how often it calls each name."""
+    """How many nodes a graph or function has, and how often each operator or function."""
 
     nodes: int = 0
     calls: Counter[FunctionId] = field(default_factory=Counter)
@@ -79,15 +86,16 @@ def _callees_first(bodies: Mapping[FunctionId, _Body]) -> Iterator[FunctionId]:
                 waiting.append((inner, iter(bodies[inner].calls)))
 
 
-def _behind_calls(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:
-    """How many nodes the calls in a body stand for."""
-    nodes = sum(count * sizes.get(which, 0) for which, count in body.calls.items())
+def _computing(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:
+    """How many nodes of a body compute something, with those that its calls stand for."""
+    called = {which: count for which, count in body.calls.items() if which in sizes}
+    nodes = sum(count * sizes[which] for which, count in called.items())
     if nodes > MOST_NODES:
         raise InvalidModel(
             f"the function calls in {where} stand for {nodes} nodes, and opshift follows at most"
             f" {MOST_NODES}; call the functions less often"
         )
-    return nodes
+    return nodes + body.nodes - sum(called.values()) - body.calls["", "Constant", ""]
 
 
 def functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Law: no other way of a conversion leads to fewer approximations, or as many and fewer nodes."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from opshift.convert import ways
+from opshift.convert.request import Request
+from opshift.opsets import schemas
+from text_models import model
+
+from tools.fuzz import ways as law
+
+SEED, SAMPLE = 20261123, 60
+
+
+@pytest.mark.parametrize("leave", [False, True])
+def test_the_chosen_way_is_the_best(leave):
+    found = {
+        title: law.broken(proto, wanted)
+        for title, proto, wanted in itertools.islice(law.examples(SEED, leave=leave), SAMPLE)
+    }
+    assert not {title: told for title, (_, told) in found.items() if told}
+    several = sum(count > 1 for count, _ in found.values())
+    assert several > SAMPLE // 5 or not leave
+
+
+def test_the_chosen_way_of_a_model_is_the_best():
+    cases = list(itertools.islice(law.corpus(SEED), 6))
+    if not cases:
+        pytest.skip("there is no corpus")
+    assert not {title: told for title, *case in cases if (told := law.broken(*case)[1])}
+
+
+@pytest.mark.skipif((schemas.latest("") or 0) < 20, reason="the installed onnx is older")
+def test_a_way_that_is_not_the_best_is_seen(monkeypatch):
+    text = "(float[2] x) => (float[2] y) { y = com.microsoft.Gelu(x) }"
+    vendor = model(text, 17, more=', "com.microsoft" : 1')
+    wanted = Request.of(20, domains=["ai.onnx"])
+    assert law.broken(vendor, wanted) == (2, [])
+    monkeypatch.setattr(ways.Reached, "cost", property(lambda self: -self.nodes))
+    count, told = law.broken(vendor, wanted)
+    assert (count, len(told)) == (2, 1)

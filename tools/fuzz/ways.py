@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Proves that no other way of a conversion gives a better result than the way that it chose.
+
+    python -m tools.fuzz ways [--runs 300] [--seed 1] [--corpus] [--leave]
+
+Examples of adapters in random places are converted to random opsets and IR versions, each as one
+command. With `--leave`, their domains other than ai.onnx are left. With `--corpus`, the models are
+those of the corpus. Where the conversion has alternatives, each of them is converted alone, and so
+is one that the search does not try if the straight way succeeds: older forms of content that are
+written first. The law is broken if the result of any way has fewer approximations, or as many and
+fewer nodes. Each such case is listed, and the exit code is 1. A function that can be kept is kept,
+although fewer nodes may do where its inputs are known, so no other function is written out.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import random
+import sys
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+import onnx
+from onnx import ModelProto
+from opshift.author import registry
+from opshift.author.facts import Facts
+from opshift.author.verdicts import LEAVE
+from opshift.convert import aim, api
+from opshift.convert.attempt import Conversion
+from opshift.convert.blockers import StepRefused
+from opshift.convert.ir import needs
+from opshift.convert.request import Request
+from opshift.convert.ways import STRAIGHT, Way, alternatives
+from opshift.errors import OpshiftError, Refused
+from opshift.model.document import Document
+from opshift.model.functions import computing_nodes
+from opshift.opsets import schemas
+
+from tools.corpus.findings import CORPUS
+from tools.fuzz import paths
+
+Case = tuple[str, ModelProto, Request]
+Cost = tuple[int, int]  # approximations, nodes that compute something
+MOST_WAYS = 24
+
+
+def broken(model: ModelProto, wanted: Request) -> tuple[int, list[str]]:
+    """How many ways lead to the goal, and those whose result is better than the chosen one."""
+    with api.node_by_node():
+        try:
+            skeleton, _, report = api.convert(api.carve_of(model), wanted)
+        except OpshiftError:
+            return 0, []
+    chosen = len(report.approximations), computing_nodes(skeleton)
+    found = costs(model, wanted)
+    told = [f"{way} has the cost {cost}, not {chosen}" for way, cost in found.items()]
+    return len(found), [
+        text for text, cost in zip(told, found.values(), strict=True) if cost < chosen
+    ]
+
+
+def costs(model: ModelProto, wanted: Request) -> dict[Way, Cost]:
+    """The cost of the result of each way that leads to the goal."""
+    found: dict[Way, Cost] = {}
+    waiting, seen = [STRAIGHT], {STRAIGHT}
+    while waiting and len(seen) <= MOST_WAYS:
+        way = waiting.pop(0)
+        cost, others = _tried(way, model, wanted)
+        if cost is not None:
+            found[way] = cost
+        new = [one for one in others if one not in seen]
+        seen.update(new)
+        waiting += new
+    return found
+
+
+def _tried(way: Way, model: ModelProto, wanted: Request) -> tuple[Cost | None, list[Way]]:
+    """The cost of one way, and the ways that differ from it in one choice."""
+    skeleton, store = api.carve_of(model)()
+    attempt = Conversion(skeleton, store, wanted, registry.default(), way)
+    try:
+        report = attempt.run()
+    except StepRefused as refused:
+        return None, list(attempt.others(refused))
+    except Refused as refused:
+        return None, list(attempt.others(refused))
+    except OpshiftError:
+        return None, []
+    came = Document(model)
+    facts = Facts(came, store, attempt.adapters, lambda: model)
+    held = needs.held(came, facts, aim.ir_of_goal(attempt))
+    others = alternatives(way, (), held, leaves=attempt.left_late)
+    return (len(report.approximations), computing_nodes(skeleton)), list(others)
+
+
+def examples(seed: int, *, leave: bool) -> Iterator[Case]:
+    """Examples of adapters, each in a random place and with random versions, without end."""
+    rng, pairs = random.Random(seed), paths.fit()
+    if leave:
+        pairs = [pair for pair in pairs if (pair[0].start, pair[0].to) == LEAVE]
+    while True:
+        journey = paths.Journey.of(*rng.choice(pairs), rng.randrange(1 << 30))
+        wishes = {name: value for name, value in journey.example.wishes.items() if value}
+        ir = rng.choice([journey.ir, "auto"])
+        goal = {"": journey.goal[""]} if leave else journey.goal
+        wishes |= {"domains": ["ai.onnx"]} if leave else {}
+        title = f"{journey.name}, seed {journey.seed}, to {goal}, IR {ir}"
+        yield title, journey.model, Request.of(goal, ir_version=ir, **wishes)
+
+
+def corpus(seed: int) -> Iterator[Case]:
+    """Models of the corpus, to random opsets and IR versions, without end."""
+    rng, models = random.Random(seed), sorted(CORPUS.glob("*/model.onnx"))
+    while models:
+        path, to = rng.choice(models), rng.randint(7, schemas.latest("") or 7)
+        ir = rng.choice([rng.randint(3, onnx.IR_VERSION), "auto"])
+        title = f"{path.parent.name} to {to}, IR {ir}"
+        yield title, onnx.load(path), Request.of(to, ir_version=ir, allow_approximate=True)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; the exit code says whether a conversion chose a way that is not the best."""
+    args = _parser().parse_args(argv)
+    cases = corpus(args.seed) if args.corpus else examples(args.seed, leave=args.leave)
+    counts = Counter[str]()
+    for title, model, wanted in itertools.islice(cases, args.runs):
+        ways, told = broken(model, wanted)
+        counts["refused" if not ways else "one way" if ways == 1 else "several ways"] += 1
+        counts["broken"] += bool(told)
+        for text in told:
+            print(f"{title}: {text}", flush=True)
+    listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()) if count)
+    print(f"{sum(counts.values()) - counts['broken']} cases: {listed}")
+    return int(counts["broken"] > 0)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--runs", type=int, default=300)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--corpus", action="store_true", help="models of the corpus")
+    parser.add_argument("--leave", action="store_true", help="leave domains other than ai.onnx")
+    return parser
+
+
+if __name__ == "__main__":
+    sys.exit(main())
