@@ -218,7 +218,10 @@ def test_runtimes_are_completed():
     assert completed("convert --for onnxr") == ["onnxruntime"]
     assert "onnxruntime==1.10" in completed("accepts --for onnxruntime==1.1")
     assert all(targets.find(one) for one in completed("convert --for tensorrt=="))
+    assert all(targets.find(one) for one in completed("convert --for OpenVINO=="))
     assert completed("convert --for nothing") == []
+    assert completed("convert --for triton") == completed("convert --for triton==") == []
+    assert {*completed("convert --for ")} == {row.name for row in targets.table()}
     assert completed("batch --runtimes tensorr") == ["tensorrt"]
 
 

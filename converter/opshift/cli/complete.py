@@ -18,11 +18,12 @@ def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> 
     """Completes the names of runtimes, and the releases of a named one."""
     from opshift.opsets import targets
 
-    name, sign, _ = word.partition("==")
-    rows = targets.rows(name) if sign and name in targets.names() else []
+    known = targets.table()  # a name that only has an answer is no target
+    name, sign, _ = word.lower().partition("==")
     ends = [f"{name}=={one.strip().rpartition('..')[2] or one.strip().rpartition('..')[0]}"
-            for row in rows for one in row.versions.split(",")]  # fmt: skip
-    return _beginning(word.lower(), ends or [*targets.names()])
+            for row in known if sign and row.name == name
+            for one in row.versions.split(",") if one]  # fmt: skip
+    return _beginning(word.lower(), ends or dict.fromkeys(row.name for row in known))
 
 
 def complete_models_and_runtimes(

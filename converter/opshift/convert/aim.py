@@ -4,11 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Collection
 
 from opshift import versions
 from opshift.convert import request
 from opshift.convert.legal import opening, runtime
 from opshift.convert.state import State
+from opshift.model.document import Document
+from opshift.model.scope import Key
 from opshift.opsets.wanted import Wanted
 
 
@@ -19,7 +22,7 @@ def set_goal(state: State) -> None:
         state.goal = {domain: low for domain, (low, _) in request.spans(state.document).items()}
     elif isinstance(target, Wanted):
         _aim_at(state, target)
-        present = _present(state)
+        present = _present(state.document)
         raised = any(to > present.get(domain, to) for domain, to in state.goal.items())
         raised |= bool(target.at_least or target.exact)
         current = state.skeleton.ir_version
@@ -33,13 +36,19 @@ def set_goal(state: State) -> None:
         opening.known_versions(domain, request.present(state.document, domain))
 
 
+def versions_for(
+    document: Document, target: Wanted, foreseen: Collection[Key] = ()
+) -> tuple[dict[str, int], dict[str, int]]:
+    """The versions for a runtime, and those to visit before, by the operators of the model."""
+    operators = {key for root in document.roots for key in root.index}.union(foreseen)
+    goal = request.goal(document, target.goal(_present(document), operators))
+    return goal, target.dips(goal, operators)
+
+
 def _aim_at(state: State, target: Wanted) -> None:
     """The versions for a runtime, which depend on the operators of the model."""
-    present = _present(state)
-    own = {key for root in state.document.roots for key in root.index}
-    operators = own | state.way.foreseen
-    state.goal = request.goal(state.document, target.goal(present, operators))
-    state.dips = target.dips(state.goal, operators)
+    state.goal, state.dips = versions_for(state.document, target, state.way.foreseen)
+    present = _present(state.document)
     row = target.ceiling
     if row is None:
         return
@@ -54,8 +63,8 @@ def _aim_at(state: State, target: Wanted) -> None:
             )
 
 
-def _present(state: State) -> dict[str, int]:
-    return {d: max(request.present(state.document, d)) for d in state.document.imports}
+def _present(document: Document) -> dict[str, int]:
+    return {d: max(request.present(document, d)) for d in document.imports}
 
 
 def ir_of_goal(state: State) -> int:

@@ -6,11 +6,12 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from typing import Any
 
 from opshift.author import registry
 from opshift.author.facts import Facts
+from opshift.convert import aim
 from opshift.convert.api import Carve, carve_of
 from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose, opening, runtime
@@ -137,24 +138,39 @@ def accepts(model: Source, target: str) -> Acceptance:
 def survey(model: Source, names: Iterable[str] = ()) -> RuntimeSurvey:
     """Each of the named runtimes or releases (all but onnx itself), now and after a conversion."""
     opened = _opened(carve_of(model))
-    succeed: set[object] = set()  # a refusal names the runtime, and is not used for another one
+    known = KnownResults(opened[0])
     fits = []
     for row in _rows(names):
-        now, key = _accepted(*opened, row), _decides(row)
-        after, blockers = (True, ()) if key in succeed else _after(model, row)
-        if after:
-            succeed.add(key)
+        now = _accepted(*opened, row)
+        after, blockers = _after(model, row, known)
         fits.append(Fit(row.shown, now.accepted, after, now.reasons, blockers, now.remarks))
     return RuntimeSurvey(tuple(fits))
 
 
-def _decides(row: Ceiling) -> object:
-    """What decides a conversion for a runtime: all that is no name, source or spelling of it."""
-    same = dataclasses.replace(
-        row, name="", versions="", asked="", also={}, remark="", same_as="",
-        source="", date="", ir_source="",
-    )  # fmt: skip
-    return repr(same), row.release if row.kernels else ""
+class KnownResults:
+    """The results for some releases, which show that others have a result, too.
+
+    At equal versions, two results differ only in forms, and no form is a reason for a refusal. A
+    refusal names the runtime, so it is not used for another one.
+    """
+
+    def __init__(self, document: Document) -> None:
+        self.document = document
+        self.results: dict[Hashable, list[Document]] = {}
+
+    def read_by(self, row: Ceiling) -> bool:
+        """Whether a release reads all operators of a result at the versions for it."""
+        there = self.results.get(self._versions(row), ())
+        return any(not runtime.stamps(one, row) and not _not_read(one, row) for one in there)
+
+    def add(self, row: Ceiling, result: ModelProto) -> None:
+        """Keeps the result for a release."""
+        self.results.setdefault(self._versions(row), []).append(Document(result))
+
+    def _versions(self, row: Ceiling) -> Hashable:
+        """The versions for a release, and whether it runs functions."""
+        goal, dips = aim.versions_for(self.document, Wanted(row))
+        return *sorted(goal.items()), None, *sorted(dips.items()), row.functions
 
 
 def _rows(names: Iterable[str]) -> list[Ceiling]:
@@ -197,21 +213,30 @@ def _opened(carve: Carve) -> tuple[Document, Facts, runtime.Seen]:
 
 def _accepted(document: Document, facts: Facts, seen: runtime.Seen, row: Ceiling) -> Acceptance:
     found = [
-        *runtime.below_floor(document, row), *runtime.lacking(document, row),
-        *runtime.forms(document, row, facts), *runtime.kernels(document, row, facts, seen),
+        *_not_read(document, row), *runtime.forms(document, row, facts),
+        *runtime.kernels(document, row, facts, seen),
     ]  # fmt: skip
     reasons = (*runtime.stamps(document, row), *map(str, found))
     remarks = (row.remark,) if row.remark else ()
     return Acceptance(row.shown, reasons, tuple(runtime.unknown(document, row)), remarks)
 
 
-def _after(model: Source, row: Ceiling) -> tuple[bool | None, tuple[str, ...]]:
+def _not_read(document: Document, row: Ceiling) -> list[runtime.RuntimeLack]:
+    """What a runtime does not read, in whichever form."""
+    return [*runtime.below_floor(document, row), *runtime.lacking(document, row)]
+
+
+def _after(model: Source, row: Ceiling, known: KnownResults) -> tuple[bool | None, tuple[str, ...]]:
     """Whether the model runs when it is converted for a runtime, and what blocks this."""
     options = Request(Wanted(row), node_budget=NODE_BUDGET)
     try:
+        if known.read_by(row):
+            return True, ()
         told = rehearse(carve_of(model), options)
     except Outgrown:
         return None, ("the model grows too large; it was not looked at further",)
     except OpshiftError as error:
         return False, (str(error),)
+    if told.result is not None:
+        known.add(row, told.result[0])
     return not told.refusals, tuple(map(str, told.refusals))
