@@ -164,6 +164,9 @@ PLACES = {
     "function": """(float[2] x, float[2] z) => (float[2] y, float[2] late) {
         y = acme.F(x) late = Abs(z)
     } <opset_import: ["" : 20], domain: "acme"> F (x) => (g) { h = Gelu(x) g = Neg(h) }""",
+    "function that nothing calls": """(float[2] x, float[2] z) => (float[2] y, float[2] late) {
+        y = Neg(x) late = Abs(z)
+    } <opset_import: ["" : 20], domain: "acme"> F (x) => (g) { h = Gelu(x) g = Neg(h) }""",
 }
 UNDECLARED = (
     wrong_type, wrong_rank, type_that_a_reader_lacks, type_that_the_operator_lacks,
@@ -225,6 +228,10 @@ EVERYWHERE = {
     } <opset_import: ["" : 20], domain: "acme"> F (x, c) => (g) {
         g = If (c) <then_branch = t () => (r) { h = Gelu(x) r = Neg(h) },
                     else_branch = e () => (s) { s = Abs(x) }> }""",
+    "branch of a function that nothing calls": """(float[2] x) => (float[2] y) { y = Neg(x) }
+    <opset_import: ["" : 20], domain: "acme"> F (x, c) => (g) {
+        g = If (c) <then_branch = t () => (r) { h = Gelu(x) r = Neg(h) },
+                    else_branch = e () => (s) { s = Abs(x) }> }""",
     "long graph": "(float[2] x, float[2] z) => (float[2] y, float[2] late) { h0 = Gelu(x) "
     + " ".join(f"h{i + 1} = Sin(h{i})" for i in range(40))
     + " y = Add(h40, x) late = Abs(z) }",
@@ -245,6 +252,26 @@ def test_a_bug_is_caught_in_every_place_and_in_every_model_of_a_process(bug, pla
             convert_version(model(EVERYWHERE[place], 20, more=', "acme" : 1'), 13)
         for part in ("at ai.onnx 20->19", bug.__name__, "on Gelu"):
             assert part in str(caught.value)
+
+
+def test_a_bug_behind_a_call_in_a_function_that_nothing_calls_is_caught(with_adapters):
+    wrong_type.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19, emits="Cast")(wrong_type))
+    text = """(float[2] x) => (float[2] y) { y = Neg(x) }
+        <opset_import: ["" : 20, "acme" : 1], domain: "acme"> Outer <alpha> (x) => (g) {
+            h = acme.F(x) g = Elu<alpha: float = @alpha>(h) }
+        <opset_import: ["" : 20], domain: "acme"> F (x) => (g) { h = Gelu(x) g = Neg(h) }"""
+    with pytest.raises(AdapterBug, match=r"ai\.onnx 20->19.*wrong_type on Gelu"):
+        convert_version(model(text, 20, more=', "acme" : 1'), 16)
+
+
+def test_a_rank_that_inference_only_tolerates_blames_nobody():
+    """Inference reads AffineGrid of a theta of rank 2, which its form in opset 19 rejects."""
+    text = """(float[2] x) => (float[2] y) { y = Neg(x) }
+        <opset_import: ["" : 20], domain: "acme"> F (t) => (g) {
+            s = Constant<value_ints = [1, 1, 2, 3]>() g = AffineGrid(t, s) }"""
+    after = convert_version(model(text, 20, more=', "acme" : 1'), 16)
+    assert len(after.functions[0].node) > 1
 
 
 def left_as_it_is(node, op):

@@ -22,7 +22,7 @@ from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import check_whole
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
-from opshift.convert.legal import author_rules, diagnose, runtime
+from opshift.convert.legal import author_rules, diagnose, runtime, uncalled
 from opshift.convert.request import Request
 from opshift.convert.state import State
 from opshift.convert.ways import (
@@ -94,7 +94,7 @@ class Conversion(State):
             equal_forms.write(self)
             self._finish(moved=before != self.document.imports.as_dict())
         except AdapterBug:
-            self._trace()
+            self._trace(_as_model(self.view))
             raise
         report = self._report(before, self.document.imports.as_dict(), ir_before)
         after = _nodes(self.document)
@@ -207,20 +207,24 @@ class Conversion(State):
     def _checked(self) -> list[str]:
         """The notes of the check of the result; what it rejects is traced to a change."""
         try:
-            return check_whole(self)
+            notes = check_whole(self)
         except InvalidModel:
-            self._trace()
+            self._trace(_as_model(self.view))
             raise
+        if self.document.functions and any(step.rewritten for step in self.steps):
+            before, after = _as_model(self.view), _as_model(self._result())
+            for call in uncalled.faulty_calls(before, after, self.adapters):
+                self._trace(call)
+        return notes
 
-    def _trace(self) -> None:
-        """Converts the model again and looks at every type; raises what names the change.
+    def _trace(self, model: ModelProto) -> None:
+        """Converts a model again and looks at every type; raises what names the change.
 
         In functions, types are known only at the calls, so functions are written out there last.
         """
         if self.traces or not self.options.checks:
             return
         full = dataclasses.replace(self.options, check="full")
-        model = _as_model(self.view)
         for inlined in dict.fromkeys(((), tuple(map(function_id, model.functions)))):
             copy, store = weights.carve_model(model)
             way = dataclasses.replace(self.way, inlined=inlined)  # the view has no calls of others

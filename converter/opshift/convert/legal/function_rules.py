@@ -80,6 +80,15 @@ def _with_default(function: FunctionProto) -> Iterator[str]:
 
 
 def unused(document: Document) -> Iterator[NamedText]:
+    for domain, name, _ in never_called(document):
+        yield (
+            frozenset({f"{domain}.{name}"}),
+            f"function {name!r} of {domain or 'ai.onnx'!r} is never called; it can be removed",
+        )
+
+
+def never_called(document: Document) -> list[FunctionId]:
+    """The functions that no graph calls, alone or by way of other functions."""
     calls = {root.function: root.calls.keys() for root in document.roots if root.function}
     waiting = [key for root in document.roots if not root.function for key in root.calls]
     reached = set[FunctionId]()
@@ -88,8 +97,4 @@ def unused(document: Document) -> Iterator[NamedText]:
         if key not in reached:
             reached.add(key)
             waiting += calls.get(key, ())
-    for domain, name, _ in sorted(calls.keys() - reached):
-        yield (
-            frozenset({f"{domain}.{name}"}),
-            f"function {name!r} of {domain or 'ai.onnx'!r} is never called; it can be removed",
-        )
+    return sorted(calls.keys() - reached)

@@ -140,6 +140,7 @@ def types(written: WrittenNodes) -> Iterator[str]:
     if written.traced:
         yield from _inferred_types(written)
         return
+    yield from _refused_constants(written)
     if written.place[0].parent is not None:  # inference of onnx excuses a rank inside a graph
         yield from _changed_outputs(written)
         return
@@ -172,13 +173,24 @@ def _inferred_types(written: WrittenNodes) -> Iterator[str]:
     yield from _changed_outputs(written)
 
 
+def _refused_constants(written: WrittenNodes) -> Iterator[str]:
+    """What inference has against nodes that read nothing, which no type of a value excuses."""
+    for one in written.op.made.nodes:
+        if not one.input and (told := _rejected(one, written)) is not None:
+            yield told
+
+
+def _rejected(one: NodeProto, written: WrittenNodes, *, lengths: bool = True) -> str | None:
+    told = objection(one, written.op.env, _entered(one, written), lengths=lengths)
+    return f"inference rejects {named(one)}: {told}" if told is not None else None
+
+
 def _objections(written: WrittenNodes) -> Iterator[str]:
     """What inference has against the nodes, whatever the lengths of the values may be."""
     if _is_sound(written):
         for one in written.op.made.nodes:
-            told = objection(one, written.op.env, _entered(one, written), lengths=False)
-            if told is not None:
-                yield f"inference rejects {named(one)}: {told}"
+            if (told := _rejected(one, written, lengths=False)) is not None:
+                yield told
 
 
 def _is_sound(written: WrittenNodes) -> bool:
@@ -203,8 +215,8 @@ def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
         return
     env, before = written.op.env, _before(written)
     for one in written.op.made.nodes:
-        if (told := objection(one, env, _entered(one, written))) is not None:
-            yield f"inference rejects {named(one)}: {told}"
+        if (told := _rejected(one, written)) is not None:
+            yield told
     for name in filter(env.is_read, written.node.proto.output):
         was, now = before.get(name), env.type(name)
         if was is not None and now is not None and not _fit(was, now):
