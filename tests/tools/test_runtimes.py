@@ -338,6 +338,14 @@ def test_an_operator_that_the_conversion_wrote_is_no_excuse():
     )
 
 
+def test_an_error_without_a_name_is_told_by_what_the_conversion_noted():
+    told = {"outcome": "not loaded", "why": "kernel != nullptr was false. OpKernel was null"}
+    note = "Max of double has no kernel in onnxruntime 0.4.0 ('{}')"
+    assert runtime_table.lacks(told) == ""
+    assert runtime_table.lacks({**told, "noted": note.format("Max.0")}) == "Max of double"
+    assert runtime_table.lacks({**told, "noted": note.format("opshift_3_Max")}) == ""
+
+
 def program(*words):
     """The tool as a maintainer runs it."""
     words = [sys.executable, "-m", "tools.corpus", "runtimes", *words]

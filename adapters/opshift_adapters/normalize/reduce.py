@@ -309,6 +309,39 @@ def sum_by_count(node: Node, op: Builder) -> Result:
     return op.ReduceSum(x, op.const(axes), keepdims=keep) / op.const(count)
 
 
+PROD = "(int64[3,2] x) => (int64[1,2] y) { y = ReduceProd<axes = [0]>(x) }"
+FEW = 32  # elements of a product that is written as single products
+
+
+@alternative("ReduceProd", runtime="onnxruntime==1.2")
+@example("an axis", PROD, imports={"": 10}, gives="Gather Gather Gather Mul Mul", inputs={"x": [[-3, 2**62], [5, 4], [2, 1]]})
+@example("sizes of a shape", "(float[N,4] v) => (int64 y) { x = Shape(v) y = ReduceProd<keepdims = 0>(x) }", imports={"": 11}, gives="Shape Gather Gather Mul", inputs={"v": [[1, 2, 3, 4]]})
+@example("two axes", "(int64[2,2,2] x) => (int64[2] y) { y = ReduceProd<axes = [0, -1], keepdims = 0>(x) }", imports={"": 11}, gives="Gather Gather Mul Gather Gather Mul", inputs={"x": [[[1, 2], [3, 4]], [[5, 6], [7, -8]]]})
+@example("one element", "(int64[1] x) => (int64 y) { y = ReduceProd<keepdims = 0>(x) }", imports={"": 10}, gives="Gather", inputs={"x": [7]})
+@example("a scalar", "(int64 x) => (int64 y) { y = ReduceProd(x) }", imports={"": 10}, gives="ReduceProd", inputs={"x": 7})
+@example("no elements", "(int64[0] x) => (int64[1] y) { y = ReduceProd(x) }", imports={"": 10}, gives="ReduceProd")
+@example("unknown size", "(int64[N] x) => (int64[1] y) { y = ReduceProd(x) }", imports={"": 10}, gives="ReduceProd", inputs={"x": [2, 3]})
+@example("float", "(float[2] x) => (float[1] y) { y = ReduceProd(x) }", imports={"": 10}, gives="ReduceProd", inputs={"x": [2, 3]})
+@example("many", "(int64[33] x) => (int64[1] y) { y = ReduceProd(x) }", imports={"": 10}, gives="ReduceProd")
+def by_single_products(node: Node, op: Builder) -> Result:
+    """ReduceProd of few int64 is written as the product of its elements, in any order."""
+    x, shape = node["data"], node["data"].shape_or_none
+    if x.elem_type_or_none != T.INT64 or not shape or op.version >= 18:
+        return KEEP
+    axes = {axis % len(shape) for axis in node.attr("axes") or range(len(shape))}
+    if any(not 1 <= shape[axis] <= FEW for axis in axes):
+        return KEEP
+    keep = node.int("keepdims")
+    for axis in sorted(axes, reverse=True):
+        first, *others = (
+            op.Gather(x, op.const([i] if keep else i), axis=axis) for i in range(shape[axis])
+        )
+        x = first
+        for other in others:
+            x = op.Mul(x, other)
+    return x
+
+
 ROWS = "(float[3,2] x) => (float[3,1] y) { y = {op}<axes = [1]>(x) }"
 ROWS_LESS = "(float[3,2] x) => (float[3] y) { y = {op}<axes = [-1], keepdims = 0>(x) }"
 FAR = {"x": [[-200, -210], [200, 190], [float("-inf"), float("-inf")]]}

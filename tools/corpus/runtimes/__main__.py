@@ -124,7 +124,7 @@ def _judged(
     original = folder / "model.onnx"
     measured = {"before": runner.judge(original, folder), "after": told}
     if result.exists():
-        measured["after"] = runner.judge(result, folder)
+        measured["after"] = told | runner.judge(result, folder)
     if runtime_table.worse(measured):
         measured["stamped"] = runner.judge(_stamped(original, result), folder)
     return measured
@@ -165,13 +165,14 @@ def convert(task: tuple[str, str, str]) -> dict[str, str]:
 
     source, result, target = task
     try:
-        opshift.convert_file(source, result, target, external="inline")
+        report = opshift.convert_file(source, result, target, external="inline")
     except opshift.Refused as refused:
         first = refused.refusals[0]
         return {"outcome": "refused", "why": str(first), "kind": first.why.name, "op": first.op}
     except opshift.OpshiftError as error:
         return {"outcome": "failed", "why": str(error)[:400], "kind": type(error).__name__}
-    return {"outcome": "converted"}
+    lacking = [note for note in report.notes if "has no kernel in" in note]
+    return {"outcome": "converted", **({"noted": "; ".join(lacking)} if lacking else {})}
 
 
 def _parser() -> argparse.ArgumentParser:

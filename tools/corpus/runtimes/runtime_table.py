@@ -23,6 +23,10 @@ LACKS = re.compile(
 FOREIGN = re.compile(
     r"Load model from .* In Node, \(\"[^\"]*\", (\w+), \"com.microsoft\"", re.DOTALL
 )
+# Releases up to 0.5 compute constants before they look for kernels, and then name no operator.
+UNNAMED = "OpKernel was null"
+# What the conversion noted about a node that came with the model.
+NOTED = re.compile(r"(\w+) of ([\w, ]+) has no kernel in [^;(]*\('(?!opshift)")
 BAD = ("wrong", "crash", "timeout")
 OUTCOMES = ("not loaded", "not run", "wrong", "crash", "timeout", "refused", "failed")
 
@@ -39,6 +43,9 @@ def lacks(told: Told) -> str:
     """The operator or type that the runtime lacks, if that is why a model does not run there."""
     if told["outcome"] == "refused":
         return f"{told['op']}: {told['kind']}"
+    if told["outcome"] == "not loaded" and UNNAMED in told["why"]:
+        found = NOTED.search(told.get("noted", ""))
+        return f"{found[1]} of {found[2]}" if found else ""
     if told["outcome"] == "not loaded" and (foreign := FOREIGN.search(told["why"])):
         return f"com.microsoft {foreign[1]} in a later form"
     if told["outcome"] in ("not loaded", "not run") and LACKS.search(told["why"]):
