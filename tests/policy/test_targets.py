@@ -13,7 +13,16 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnxruntime import InferenceSession
-from opshift import BadTarget, Refused, convert_file, convert_version, plan, versions
+from opshift import (
+    BadTarget,
+    Refused,
+    convert_file,
+    convert_version,
+    plan,
+    plugins,
+    toml,
+    versions,
+)
 from opshift.cli.entry import main
 from opshift.convert.api import convert
 from opshift.convert.look.accepts import accepts, survey
@@ -204,6 +213,42 @@ def test_every_row_finds_itself():
         assert row.source
         assert row.date or row.name == "onnx"
         assert row.ir or "" not in row.imports  # every ceiling has its IR version
+
+
+def test_every_fact_of_a_row_has_its_source_and_date():
+    """The versions have those of the row, and each other field and each form has its own."""
+    shipped = toml.loads(plugins.data("opshift.opsets", "targets.toml").decode())
+    for row in targets.table():
+        if row.name == "onnx" or row.same_as:
+            continue
+        stated = {"without": row.without, "types": row.types, "outputs": row.outputs,
+                  "functions": not row.functions, "prefer": row.prefer, "kernels": row.kernels}  # fmt: skip
+        facts = [row.facts[name] for name, value in stated.items() if value]
+        for fact in (*facts, *row.forms, row):
+            assert fact.source, row.shown
+            assert re.fullmatch(r"20\d\d-\d\d-\d\d", fact.date), row.shown
+    for name, raw in shipped.items():
+        used = {form["from"] for row in raw.get("releases", ()) for form in row.get("forms", ())}
+        used |= {field for row in raw.get("releases", ()) for field in (*row, *raw)}
+        assert {fact["name"] for fact in raw.get("facts", ())} <= used, name
+
+
+def test_a_form_of_a_file_of_ones_own_has_the_source_of_its_row_or_names_another(
+    tmp_path, monkeypatch
+):
+    monkeypatch.setenv("OPSHIFT_TARGETS", str(tmp_path / "t.toml"))
+    form = '{{op = "Elu", {}says = "it reads no alpha"}}'
+    own = '[edge]\nsource = "us"\ndate = "2026-01-02"\nfacts = [{{name = "tried", source = "a test", date = "2026-03-04"}}]\nreleases = [{{versions = "1", forms = [{}]}}]'
+    found = []
+    for named in ("", 'from = "tried", '):
+        (tmp_path / "t.toml").write_text(own.format(form.format(named)))
+        (one,) = targets.find("edge==1").forms
+        found.append((one.source, one.date))
+    assert found == [("us", "2026-01-02"), ("a test", "2026-03-04")]
+    assert "lacks: it reads no alpha (2026-03-04, a test)" in run("targets", "edge==1").stdout
+    (tmp_path / "t.toml").write_text(own.format(form.format('from = "nothing", ')))
+    with pytest.raises(BadTarget, match="nothing"):
+        targets.find("edge==1")
 
 
 def test_onnx_itself_follows_from_its_version_table():

@@ -24,6 +24,15 @@ TABLE_READ = "2026-11-22"  # when the releases of onnx were compared with its ve
 FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
 ALL = "all"  # a word for every runtime
 Key = tuple[str, str]  # (domain, operator)
+STATED = ("domains", "functions", "kernels", "outputs", "prefer", "types", "without")
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """Where something in a row is from, and when it was read there or measured."""
+
+    source: str
+    date: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +80,8 @@ class Form:
     holds_above: tuple[float, ...] = ()
     since: int = 1
     before: int = 1 << 30
+    source: str = ""
+    date: str = ""
 
     def names(self, key: Key) -> bool:
         """Whether an operator can have this form."""
@@ -139,6 +150,7 @@ class Ceiling:
     also: Mapping[str, str] = field(default_factory=dict)  # other spellings, and what they assume
     remark: str = ""  # what was assumed to find this row
     asked: str = ""  # the release that a user named
+    facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
 
     @property
     def shown(self) -> str:
@@ -287,7 +299,7 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
 _OF_NAME = {"aliases", "default", "answer", "releases"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
-    "types", "outputs", "forms", "kernels", "closed", "also", "functions",
+    "types", "outputs", "forms", "kernels", "closed", "also", "functions", "facts",
 }  # fmt: skip
 
 
@@ -312,19 +324,23 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
     if ir is None and release is not None:
         ir, ir_source = release.ir, f"that of onnx {release.name}, the first with its ai.onnx"
     also = row.get("also", {})
+    facts = {one["name"]: Fact(one["source"], str(one["date"])) for one in row.get("facts", ())}
+    own = Fact(row.get("source", ""), str(row.get("date", "")))
     return Ceiling(
-        name.lower(), row["versions"], imports, ir, row.get("source", ""), row.get("same_as", ""),
-        floors, str(row.get("date", "")), ir_source, row.get("prefer"),
+        name.lower(), row["versions"], imports, ir, own.source, row.get("same_as", ""),
+        floors, own.date, ir_source, row.get("prefer"),
         tuple(map(Lacking.parse, row.get("without", ()))), tuple(row.get("types", ())),
         tuple(row.get("outputs", ())),
-        tuple(_form(one) for one in row.get("forms", ())),
+        tuple(_form(one, facts, own) for one in row.get("forms", ())),
         str(row.get("kernels", "")), bool(row.get("closed", False)),
         bool(row.get("functions", True)),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
+        facts={name: facts[name] for name in STATED if name in row and name in facts},
     )  # fmt: skip
 
 
-def _form(raw: Mapping[str, Any]) -> Form:
+def _form(raw: Mapping[str, Any], facts: Mapping[str, Fact], own: Fact) -> Form:
+    fact = facts[raw["from"]] if "from" in raw else own
     lists = {
         key: tuple(raw.get(key, ()))
         for key in (
@@ -339,7 +355,8 @@ def _form(raw: Mapping[str, Any]) -> Form:
             "of",
         )
     }
-    return Form(**{**raw, **lists})
+    given = {key: value for key, value in raw.items() if key != "from"}
+    return Form(**{**given, **lists, "source": fact.source, "date": fact.date})
 
 
 def _resolved(row: Ceiling, known: Mapping[str, Runtime]) -> Ceiling:

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any
 
 from opshift import versions
-from opshift.opsets.targets import Ceiling, rows, table
+from opshift.opsets.targets import Ceiling, Fact, rows, table
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
@@ -53,8 +53,9 @@ class Targets(Shown):
         yield head
         for row, line in zip(self.rows, lines, strict=True):
             yield line
-            if lacks := _lacks(row):
-                yield Line(f"  lacks: {', '.join(lacks)}", more=len(self.rows) > 1)
+            for lack, fact in _lacks(row):
+                told = f"  lacks: {lack} ({fact.date or 'no date'}, {fact.source})"
+                yield Line(told, more=len(self.rows) > 1)
 
 
 def targets(*names: str) -> Targets:
@@ -89,9 +90,14 @@ def targets(*names: str) -> Targets:
     return Targets(tuple(row for name in names for row in rows(name)) if names else tuple(table()))
 
 
-def _lacks(row: Ceiling) -> list[str]:
-    """The operators, types and forms that a release lacks."""
-    return [*(one.shown for one in row.without), *row.types, *(form.says for form in row.forms)]
+def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
+    """The operators, types, outputs and forms that a release lacks, and where this is from."""
+    own = Fact(row.source, row.date)
+    fields = {"without": [one.shown for one in row.without], "types": row.types}
+    fields["outputs"] = [f"outputs of {kind}" for kind in row.outputs]
+    fields["functions"] = [] if row.functions else ["functions of the model"]
+    found = [(one, row.facts.get(name, own)) for name, lacked in fields.items() for one in lacked]
+    return found + [(form.says, Fact(form.source, form.date)) for form in row.forms]
 
 
 def _cells(row: Ceiling) -> tuple[str, ...]:
