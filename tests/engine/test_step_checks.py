@@ -274,6 +274,28 @@ def test_a_rank_that_inference_only_tolerates_blames_nobody():
     assert len(after.functions[0].node) > 1
 
 
+def undeclared_approximation(node, op):
+    op.approximate("nearly equal")
+    return op.Neg(node["X"])
+
+
+@pytest.mark.parametrize("allowed", [False, True])
+@pytest.mark.parametrize("place", PLACES)
+def test_an_undeclared_approximation_is_a_bug_even_where_none_is_allowed(
+    place, allowed, with_adapters
+):
+    """A refusal would ask the caller to allow what nobody declared."""
+    undeclared_approximation.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19, emits="Neg")(undeclared_approximation))
+    with pytest.raises(AdapterBug) as caught:
+        convert_version(
+            model(PLACES[place], 20, more=', "acme" : 1'), 13, allow_approximate=allowed
+        )
+    told = "undeclared_approximation calls op.approximate, but does not declare it"
+    for part in ("at ai.onnx 20->19", told, "on Gelu"):
+        assert part in str(caught.value)
+
+
 def left_as_it_is(node, op):
     return KEEP
 

@@ -65,7 +65,11 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         answer = adapter(node, op)
     except AdapterBug as bug:
         raise AdapterBug(f"{adapter.source}: {bug}") from bug
-    except (Refusal, InvalidModel, UnicodeDecodeError):  # bytes that are no text: the model
+    except Refusal as refusal:
+        if refusal.why is Why.APPROXIMATE_ONLY:
+            _check_declared(adapter)
+        raise
+    except (InvalidModel, UnicodeDecodeError):  # bytes that are no text: the model
         raise
     except MissingExtra:
         raise
@@ -175,7 +179,13 @@ def check_emits(node: Node, made: Made, adapter: Adapter, planned: Collection[st
         if adapter.named is not None:
             how = "emits= does not name; add the name"
         raise AdapterBug(f"{adapter.source} writes {', '.join(sorted(unknown))}, which its {how}")
-    if made.approximations and not adapter.approximate:
+    if made.approximations:
+        _check_declared(adapter)
+
+
+def _check_declared(adapter: Adapter) -> None:
+    """Raises if an adapter that approximates does not declare it, whether it is allowed or not."""
+    if not adapter.approximate:
         raise AdapterBug(
             f"{adapter.source} calls op.approximate, but does not declare it; add approximate=True"
         )

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator
 
 from opshift.author import safe_inference
@@ -11,6 +12,8 @@ from opshift.author.types_by_name import types_in
 from opshift.convert.legal import checker
 from opshift.convert.legal.function_rules import never_called
 from opshift.model.document import Document, function_id
+from opshift.model.functions import functions_of
+from opshift.model.scope import call_id
 from opshift.model.walk import nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
@@ -24,10 +27,10 @@ from opshift.protos import (
     ValueInfoProto,
 )
 
-RANKS = (2, 1, 3, 4, 5)  # of the inputs
-OTHER_RANKS = (0, None)  # where no other rank is accepted; None: unknown
-KINDS = ("float", "int64", "bool", "string", "int32", "uint8", "double", "float16")
-_FIXED = {"int64": 1, "bool": 0}  # ranks of inputs that have no other type: axes and conditions
+RANKS = (2, 1, 3, 4)  # of an only input, which is hardly ever a scalar
+RANKS_BESIDE = (*RANKS, 0)  # of an input beside others
+MOST_INPUTS = 3  # of a function that is called with every combination of ranks
+KINDS = ("float", "double", "float16", "string", "bool", "uint8", "int32", "int64")
 _VALUES = {
     AttributeProto.INT: AttributeProto(i=1),
     AttributeProto.FLOAT: AttributeProto(f=1.0),
@@ -39,34 +42,47 @@ _VALUES = {
 def faulty_calls(before: ModelProto, after: ModelProto, adapters: Registry) -> Iterator[ModelProto]:
     """The calls that onnx accepts before a conversion and not behind it, each as a model.
 
-    Inference accepts some ranks that an operator does not have, so a function is at fault only if
-    no rank that is accepted before is accepted behind.
+    Inference accepts some types and ranks that an operator does not have. Therefore a function is
+    at fault only if no call that is accepted before is accepted behind.
     """
     document = Document(before)
     now = {function_id(one): one for one in after.functions}
     for which in never_called(document):
-        if which not in now:
-            continue
-        for ranks in (RANKS, *((one,) for one in OTHER_RANKS)):
-            made = (_accepted(before, document.functions[which], one, adapters) for one in ranks)
-            calls = [call for call in made if call is not None]
-            if calls and not any(_is_sound(_again(call, after), adapters) for call in calls):
-                yield calls[0]
-            if calls:
+        function, found = document.functions[which], None
+        written = which in now and now[which].node != function.node
+        for inputs in _inputs(function) if written else ():
+            call = _accepted(before, function, inputs, adapters)
+            if call is not None and _is_sound(_again(call, after), adapters):
                 break
+            found = found or call
+        else:
+            if found is not None:
+                yield found
+
+
+def _inputs(function: FunctionProto) -> Iterator[list[ValueInfoProto]]:
+    """Types of the inputs of a function that its nodes may accept."""
+    count = len(function.input)
+    ranks: Iterable[int | None] = RANKS if count == 1 else RANKS_BESIDE
+    each = [ranks if count <= MOST_INPUTS else (None,)] * count
+    for order in (KINDS, tuple(reversed(KINDS))):
+        kinds = [_kind(function, name, order) for name in function.input]
+        if None not in kinds:
+            for chosen in itertools.product(*each):
+                yield list(map(_value, function.input, kinds, chosen))
 
 
 def _accepted(
-    model: ModelProto, function: FunctionProto, rank: int | None, adapters: Registry
+    model: ModelProto,
+    function: FunctionProto,
+    inputs: Iterable[ValueInfoProto],
+    adapters: Registry,
 ) -> ModelProto | None:
-    """A call of a function with inputs of one rank; None if onnx does not accept it."""
-    kinds = {name: _kind(function, name) for name in function.input}
-    given = _attributes(function)
-    if None in kinds.values() or given is None:
+    """A call of a function with some inputs; None if onnx does not accept it."""
+    if (given := _attributes(function)) is None:
         return None
     call = _call(model, function, given)
-    for name, kind in kinds.items():
-        call.graph.input.append(_value(name, kind or "", rank))
+    call.graph.input.extend(inputs)
     if not _is_sound(call, adapters):
         return None
     found = types_in(safe_inference.infer(call, adapters))
@@ -79,30 +95,35 @@ def _accepted(
 
 def _again(call: ModelProto, model: ModelProto) -> ModelProto:
     """The same call of the functions of another model."""
-    found = _header(model, call.graph.node[0].domain)
+    found = _header(model, call.graph.node[0])
     found.graph.CopyFrom(call.graph)
     return found
 
 
-def _header(model: ModelProto, domain: str) -> ModelProto:
-    """The versions and functions of a model without its graph."""
+def _header(model: ModelProto, call: NodeProto) -> ModelProto:
+    """The versions of a model, and the functions behind a call."""
     found = ModelProto(ir_version=model.ir_version)
     found.opset_import.extend(model.opset_import)
-    found.functions.extend(model.functions)
-    if domain not in {one.domain for one in model.opset_import}:
-        found.opset_import.add(domain=domain, version=1)
+    if call.domain not in {one.domain for one in model.opset_import}:
+        found.opset_import.add(domain=call.domain, version=1)
+    known, waiting = functions_of(model), [call]
+    while waiting:
+        function = known.pop(call_id(waiting.pop()), None)
+        if function is not None:
+            found.functions.append(function)
+            waiting += nodes_in(function)
     return found
 
 
 def _call(
     model: ModelProto, function: FunctionProto, given: Iterable[AttributeProto]
 ) -> ModelProto:
-    found = _header(model, function.domain)
-    found.graph.name = function.name
     call = NodeProto(op_type=function.name, domain=function.domain, attribute=given)
     call.overload = function.overload
     call.input.extend(function.input)
     call.output.extend(function.output)
+    found = _header(model, call)
+    found.graph.name = function.name
     found.graph.node.append(call)
     return found
 
@@ -111,7 +132,7 @@ def _is_sound(call: ModelProto, adapters: Registry) -> bool:
     return checker.lenient(call, adapters, full=True) is None
 
 
-def _kind(function: FunctionProto, name: str) -> str | None:
+def _kind(function: FunctionProto, name: str, order: Iterable[str]) -> str | None:
     """The first element type that every node which reads an input accepts."""
     allowed, imports = set(KINDS), {one.domain: one.version for one in function.opset_import}
     for node in nodes_in(function):
@@ -122,7 +143,7 @@ def _kind(function: FunctionProto, name: str) -> str | None:
             param = schema.input_at(i) if schema is not None and read == name else None
             if param is not None:
                 allowed = {kind for kind in allowed if f"tensor({kind})" in param.types}
-    return next((kind for kind in KINDS if kind in allowed), None)
+    return next((kind for kind in order if kind in allowed), None)
 
 
 def _attributes(function: FunctionProto) -> list[AttributeProto] | None:
@@ -140,13 +161,13 @@ def _attributes(function: FunctionProto) -> list[AttributeProto] | None:
     return given
 
 
-def _value(name: str, kind: str, rank: int | None) -> ValueInfoProto:
+def _value(name: str, kind: str | None, rank: int | None) -> ValueInfoProto:
     """An input with dimensions of unknown length."""
     found = ValueInfoProto(name=name)
-    found.type.tensor_type.elem_type = TensorProto.DataType.Value(kind.upper())
+    found.type.tensor_type.elem_type = TensorProto.DataType.Value((kind or "").upper())
     if rank is not None:
         found.type.tensor_type.shape.SetInParent()
-    for _ in range(_FIXED.get(kind, rank) if rank is not None else 0):
+    for _ in range(rank or 0):
         found.type.tensor_type.shape.dim.add()
     return found
 
