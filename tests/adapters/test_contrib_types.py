@@ -2,10 +2,16 @@
 """The table of types behind contrib operators says what the schemas of onnxruntime say."""
 
 import pytest
-from onnx import parser
-from opshift import convert_version
+from onnx import ModelProto, parser
+from opshift import convert_version, testing
 from opshift.author import registry
+from opshift.author.facts import Facts
 from opshift.author.traits import OutputTypes
+from opshift.model.document import Document
+from opshift.model.weights import Weights
+from opshift.opsets.types import rank_of
+from opshift.verify import oracle
+from vendor_judge import on_onnxruntime
 
 state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
 
@@ -66,3 +72,61 @@ def test_an_operator_that_onnx_does_not_know_yet_hides_no_types(op):
     for target in (None, 21, 11):
         after = convert_version(before, target, domains=["ai.onnx"])
         assert not [node.op_type for node in after.graph.node if node.domain]
+
+
+RANKED = {key: rule for key, rule in RULES if rule.rank is not None}
+EXAMPLES = [
+    (adapter, example)
+    for adapter, example in testing.examples("opshift_adapters")
+    if any((adapter.domain, op) in RANKED for op in adapter.ops)
+    and example.refuses is None
+    and example.invalid is None
+]
+
+
+def ranks_of(model):
+    """The ranks that are known of the values of a model, without what its outputs declare."""
+    bare = ModelProto.FromString(model.SerializeToString())
+    for value in bare.graph.output:
+        value.type.tensor_type.ClearField("shape")
+    facts = Facts(Document(bare, "opshift_"), Weights(), registry.default(), lambda: bare)
+    main = facts.document.main
+    return {node.output[0]: rank_of(facts.type(main, node.output[0])) for node in bare.graph.node}
+
+
+@pytest.mark.parametrize(
+    ("adapter", "example"),
+    EXAMPLES,
+    ids=[f"{a.ops[0]} {a.start} {e.title}" for a, e in EXAMPLES],
+)
+def test_a_rank_is_that_of_what_the_runtime_computes(adapter, example):
+    model = testing.example_model(adapter, example)
+    found = ranks_of(model)
+    told = [n for n in model.graph.node if (n.domain, n.op_type) in RANKED and found[n.output[0]]]
+    for node in told:
+        if node.output[0] not in {value.name for value in model.graph.output}:
+            model.graph.output.add(name=node.output[0])
+    inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
+    if any(array.dtype.kind == "V" for array in inputs.values()):
+        pytest.skip("onnxruntime's Python takes no such type")
+    names = [value.name for value in model.graph.output]
+    computed = dict(zip(names, on_onnxruntime()(model, inputs), strict=True))
+    for node in told:
+        assert computed[node.output[0]].ndim == found[node.output[0]], node.op_type
+
+
+def test_ranks_are_known_behind_operators_that_onnx_does_not_know():
+    model = parser.parse_model(EARLY.replace("OP", "LayerNormalization"))
+    assert ranks_of(model) == {"n": 2, "r": 2, "y": 2}
+
+
+CHAIN = """<ir_version: 7, opset_import: ["": 13, "com.microsoft": 1]>
+    g (float[2,3,4] x, float[4,4] w) => (float[2,3,4] y) {
+        m = com.microsoft.FusedMatMul(x, w)
+        s = Softmax(m)
+        y = Relu(s) }"""
+
+
+def test_a_known_rank_keeps_a_result_short():
+    after = convert_version(parser.parse_model(CHAIN), 9)
+    assert [node.op_type for node in after.graph.node] == ["FusedMatMul", "Softmax", "Relu"]

@@ -213,14 +213,31 @@ def told_ranks(
 
 
 def told_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str, TypeProto]:
-    """The element types that a rule gives for an operator without a schema."""
+    """The element types, and the first rank, that a rule gives for an operator without a schema."""
     found: dict[str, TypeProto] = {}
-    for name, told in zip(node.output, rule.outputs if rule is not None else (), strict=False):
+    if rule is None:
+        return found
+    for name, told in zip(node.output, rule.outputs, strict=False):
         element = _told_type(node, told, env)
         if name and element:
             found[name] = TypeProto()
             found[name].tensor_type.elem_type = element
+    first, rank = next(iter(node.output), ""), _told_rank(node, rule.rank, env)
+    if first in found and rank is not None:
+        give_rank(found[first].tensor_type, rank)
     return found
+
+
+def _told_rank(node: NodeProto, told: int | tuple[int, ...] | None, env: Env) -> int | None:
+    """A rank by number, or the largest of some inputs, which are matrices if they are several."""
+    if told is None or isinstance(told, int):
+        return told
+    names = [node.input[i] if i < len(node.input) else "" for i in told]
+    ranks = [rank_of(env.type(name)) if name else None for name in names]
+    known = [rank for rank in ranks if rank is not None]
+    if len(known) < len(names) or (len(names) > 1 and min(known) < 2):
+        return None
+    return max(known)
 
 
 def _told_type(node: NodeProto, told: str | tuple[int, ...], env: Env) -> int:

@@ -112,12 +112,14 @@ class OutputShapes(SingleTrait):
 class OutputTypes(SingleTrait):
     """The element types of the outputs of operators that have no schema here.
 
-    Each output has an element type by name, or that of whichever of some inputs is known.
+    Each output has an element type by name, or that of whichever of some inputs is known. The first
+    output has a rank by number, or the largest one of some inputs.
     """
 
     table = "output_types"
     twice = "two rules tell the types of"
     outputs: tuple[str | tuple[int, ...], ...]
+    rank: int | tuple[int, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -238,9 +240,17 @@ def output_shapes(
     return _rule(OutputShapes, ops, domain)
 
 
-def output_types(domain: str, ops: str, *outputs: str | tuple[int, ...]) -> OutputTypes:
-    """Declares the element types of outputs: by name, or as those of one of these inputs."""
-    return OutputTypes(ops=listed(ops), domain=domain, outputs=outputs)
+def output_types(
+    domain: str,
+    ops: str,
+    *outputs: str | tuple[int, ...],
+    rank: int | tuple[int, ...] | None = None,
+) -> OutputTypes:
+    """Declares the element types of outputs: by name, or as those of one of these inputs.
+
+    `rank` is the rank of the first output, or the inputs that broadcast or multiply to it.
+    """
+    return OutputTypes(ops=listed(ops), domain=domain, outputs=outputs, rank=rank)
 
 
 def carries(op: str, graph: str, *, inputs: int, outputs: int, domain: str = "") -> Carries:
