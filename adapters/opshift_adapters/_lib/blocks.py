@@ -151,8 +151,7 @@ def arange(op: Builder, n: Value) -> Value:
     if op.version >= 11:
         return op.Range(op.const(0), n, op.const(1))
     if op.version >= 9:
-        length = n if n.shape_or_none == (1,) else op.Reshape(n, op.const([1]))
-        return op.Reshape(_positions(op, length), op.const([-1]))
+        return op.Reshape(_positions(op, _as_vector(op, n)), op.const([-1]))
     body = op.graph(
         lambda b, i, keep, state: (b.Identity(keep), b.Identity(state), b.Identity(i)),
         (T.INT64, ()),
@@ -163,6 +162,18 @@ def arange(op: Builder, n: Value) -> Value:
     counted = op.Loop(n, going, op.const(0), body=body, outputs=2)[1]
     # The Cast and the Reshape declare the type and the rank of the Loop's output, which Add needs.
     return op.Reshape(op.Cast(counted, to=T.INT64), op.const([-1]))
+
+
+def _as_vector(op: Builder, n: Value) -> Value:
+    """A vector of one element; of a scalar that was taken out of a vector, out of that vector."""
+    if n.shape_or_none == (1,):
+        return n
+    source = n.producer
+    if source is not None and source.op == "Gather" and source["data"].rank_or_none == 1:
+        at = source["indices"].const_or_none()
+        if at is not None and at.size == 1:
+            return op.Gather(source["data"], op.const(at.reshape(1)), axis=0)
+    return op.Reshape(n, op.const([1]))
 
 
 def _positions(op: Builder, length: Value) -> Value:

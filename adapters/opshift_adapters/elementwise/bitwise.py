@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """BitShift, the bitwise operators and BitCast."""
 
+from collections.abc import Sequence
+
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -107,45 +109,79 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
 @example("uint64", "(uint64[2] a, uint64[2] b) => (uint64[2] y) { y = {op}(a, b) }", inputs={"a": [2**64 - 1, 2**63], "b": [2**63 + 5, 2**63]})
 @example("constant int16", "(int16[4] a) => (int16[4] y) <int16[4] b = {-32768, 255, -1, 7}> { y = {op}(a, b) }", inputs={"a": [-1, 3, 127, -128]})
 @example("constant uint64", "(uint64[2] b) => (uint64[2] y) <uint64 a = {9223372036854775809}> { y = {op}(a, b) }", inputs={"b": [2**64 - 1, 2**63]})
+@example("one int64", "(int64[4] a) => (int64[4] y) <int64 b = {-9223372036854775803}> { y = {op}(a, b) }", inputs={"a": [-(2**63), 2**63 - 1, -1, 6]})
+@example("one uint64", "(uint64[3] b) => (uint64[3] y) <uint64[1] a = {9223372036854775809}> { y = {op}(a, b) }", inputs={"b": [2**64 - 1, 2**63, 5]})
+@example("one int8", "(int8[4] a) => (int8[4] y) <int8 b = {-85}> { y = {op}(a, b) }", inputs={"a": [-128, 127, -1, 5]})
+@example("one uint32", "(uint32[3] a) => (uint32[3] y) <uint32 b = {2147483653}> { y = {op}(a, b) }", inputs={"a": [2**32 - 1, 2**31, 6]})
+@example("one number that stretches", "(uint8 a) => (uint8[1] y) <uint8[1] b = {5}> { y = {op}(a, b) }", inputs={"a": 6})
+@example("zero", "(int16[3] a) => (int16[3] y) <int16 b = {0}> { y = {op}(a, b) }", inputs={"a": [-1, 3, 127]})
 @example("unknown rank", "(int8[24] w, int64[k] s, int8[3] b) => (int8[p,q,r] y) { a = Reshape(w, s) y = {op}(a, b) }", inputs={"s": [2, 4, 3]})
 @example("no elements", "(int32[2,0] a, int32[1] b) => (int32[2,0] y) { y = {op}(a, b) }")
 def bitwise_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added this operator; below it, sums of bits on a new last axis are written."""
-    a, b = (_bits(op, node[name]) for name in ("A", "B"))
     kind, bits = node["A"].elem_type, BITS[node["A"].elem_type]
+    weights = [2**i for i in range(bits)]
+    if kind not in UNSIGNED or bits == 64:
+        weights[-1] = -weights[-1]
+    for x, other in ((node["A"], node["B"]), (node["B"], node["A"])):
+        known = _one_number(other, x)
+        if known is not None and (node.op != "BitwiseXor" or bits < 64):
+            return as_type(op, _with_number(op, node.op, x, known, weights), kind)
+    a, b = (_bits(op, node[name]) for name in ("A", "B"))
     if node.op == "BitwiseXor":
         apart = a - b
         both = apart * apart
     else:
         both = a * b if node.op == "BitwiseAnd" else a + b - a * b
-    weights = [2**i for i in range(bits)]
-    if kind not in UNSIGNED or bits == 64:
-        weights[-1] = -weights[-1]
-    return as_type(op, _joined(op, both, op.const(weights)), kind)
+    return as_type(op, _joined(op, both, op.const(weights), bits), kind)
+
+
+def _one_number(x: Value, other: Value) -> int | None:
+    """A constant that is one number and does not broadcast the other value."""
+    known = x.const_or_none()
+    if known is None or known.size != 1 or known.ndim > (other.rank_or_none or 0):
+        return None
+    return int(known.item())
+
+
+def _with_number(op: Builder, name: str, x: Value, number: int, weights: Sequence[int]) -> Value:
+    """x and a number: each bit of x adds what it changes to the result of a zero.
+
+    An exclusive or of 64 bits would add beyond the largest int64.
+    """
+    held = [number >> i & 1 for i in range(len(weights))]
+    kept = {"BitwiseAnd": held, "BitwiseOr": [1 - bit for bit in held]}
+    signs = kept.get(name) or [1 - 2 * bit for bit in held]
+    places = [i for i, sign in enumerate(signs) if sign] or [0]
+    parts = op.const([weights[i] * signs[i] for i in places])
+    changed = _joined(op, _bits(op, x, places), parts, BITS[x.elem_type])
+    start = 0 if name == "BitwiseAnd" else sum(w * b for w, b in zip(weights, held, strict=True))
+    return changed + op.const(start) if start else changed
 
 
 MOST_KNOWN = 256  # elements of a constant whose bits are written as a constant
 
 
-def _bits(op: Builder, x: Value) -> Value:
-    """The bits of integers as zeros and ones on a new last axis, the lowest bit first."""
+def _bits(op: Builder, x: Value, only: Sequence[int] | None = None) -> Value:
+    """The bits, or some bits, of integers as zeros and ones on a new last axis, the lowest first."""
     kind, bits, last = x.elem_type, BITS[x.elem_type], op.const([-1])
+    wanted = range(bits) if only is None else only
     known = x.const_or_none()
     if known is not None and known.size <= MOST_KNOWN:
-        places = np.arange(bits).astype(known.dtype)
+        places = np.array(wanted).astype(known.dtype)
         return op.const(known[..., None] >> places & known.dtype.type(1), T.INT64)
     if bits == 64:  # onnxruntime 1.10 has Mod of uint64, and no Add, Sub and Mul
-        wide, amounts = op.Unsqueeze(as_type(op, x, T.UINT64), last), op.const(range(64), T.UINT64)
+        wide, amounts = op.Unsqueeze(as_type(op, x, T.UINT64), last), op.const(wanted, T.UINT64)
         shifted = op.BitShift(wide, amounts, direction="RIGHT")
         return op.Cast(op.Mod(shifted, op.const(2, T.UINT64)), to=T.INT64)
     wide = as_type(op, x, T.INT64)
     bare = wide if kind in UNSIGNED else op.Mod(wide, op.const(2**bits))
-    return op.Mod(op.Unsqueeze(bare, last) / op.const([2**i for i in range(bits)]), op.const(2))
+    return op.Mod(op.Unsqueeze(bare, last) / op.const([2**i for i in wanted]), op.const(2))
 
 
-def _joined(op: Builder, bits: Value, weights: Value) -> Value:
+def _joined(op: Builder, bits: Value, weights: Value, width: int) -> Value:
     """The sum of the weights of the bits; a ReduceSum is exact up to 32 bits."""
-    if weights.shape[0] == 64:
+    if width == 64:
         return op.MatMul(bits, weights)
     parts = bits * weights
     # onnxruntime keeps an axis without elements if the number of the axis is negative.

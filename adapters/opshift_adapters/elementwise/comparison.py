@@ -376,11 +376,12 @@ def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
         if around is not None:
             return (x > around[0]) & (x < around[1])
     doubtful = [x for x in (a, b) if not _is_number(x)]
-    differs = (a < b) | (a > b)
+    less, more = a < b, a > b
     if a.elem_type == T.DOUBLE:  # older runtimes lack IsNaN of double
-        return functools.reduce(op.And, [~differs, *(not_nan(op, x) for x in doubtful)])
+        parts = [op.Equal(less, more), *(not_nan(op, x) for x in doubtful)]
+        return functools.reduce(op.And, parts)
     # Infinities of both signs differ, as a NaN does, and their sum is one.
-    return ~(differs | op.IsNaN(functools.reduce(op.Add, doubtful or [a])))
+    return op.Equal(less, more | op.IsNaN(functools.reduce(op.Add, doubtful or [a])))
 
 
 def _is_one_zero(x: Value, other: Value) -> bool:

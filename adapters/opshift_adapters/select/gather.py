@@ -2,6 +2,7 @@
 """Gather, GatherElements and GatherND, and the linear positions that they share."""
 
 from opshift.adapter import (
+    Array,
     Builder,
     InvalidModel,
     Node,
@@ -57,6 +58,9 @@ def row_width(indices: Value) -> int:
     return width
 
 
+MOST_TWICE = 4096  # elements of a constant that is written two times
+
+
 def _column(op: Builder, indices: Value, axis: int) -> Value:
     known = indices.const_or_none()
     if known is not None:
@@ -72,6 +76,10 @@ ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
 @example("a dimension of unknown size", "(float[N,4] x) => (float[4] y) <int64 i = {-1}> { y = Gather(x, i) }", gives="Shape Gather Mul Add Gather")
 @example("computed indices", ROWS, gives="Shape Gather Cast Less Cast Mul Add Gather", inputs={"i": [-1, 0]})
 @example("int32 indices", "(float[3,4] x, int32[1,2] i) => (float[3,1,2] y) { y = Gather<axis=1>(x, i) }", gives="Cast Add Gather Gather", inputs={"i": [[-4, 3]]})
+@example("from a table", "(int32[2] i) => (float[2,2] y) <float[3,2] x = {1, 2, 3, 4, 5, 6}> { y = Gather(x, i) }", gives="Add Gather", inputs={"i": [-3, 2]})
+@example("from rows of a table", "(int64[4] i) => (string[2,4] y) <string[2,3] x = {\"a\", \"b\", \"c\", \"d\", \"e\", \"f\"}> { y = Gather<axis=-1>(x, i) }", gives="Add Gather", inputs={"i": [-1, 0, -3, 2]})
+@example("places from the front in a table", "(float[2,3] v) => (float[2] y) <float[3] x = {1, 2, 3}> { i = ArgMax<axis=1, keepdims=0>(v) y = Gather(x, i) }", gives="ArgMax Gather")
+@example("from an empty table", "(int64[0] i) => (float[0] y) <float[0] x = {}> { y = Gather(x, i) }")
 @example("indices that are sizes", "(float[3,4] x, float[N] z) => (float[1,4] y) { i = Shape(z) y = Gather(x, i) }", gives="Shape Gather", inputs={"z": [1, 2]})
 @example("no indices", "(float[3,4] x, int64[0] i) => (float[0,4] y) { y = Gather(x, i) }", gives="Add Gather Gather")
 @example("an axis of many places", "(float[65] x, int64[2] i) => (float[2] y) { y = Gather(x, i) }", gives="Add Div Mul Sub Gather", inputs={"i": [-65, 64]})
@@ -80,8 +88,22 @@ ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
 @example("unknown rank", "(float[12] v, int64[n] s, int64[2] i) => (float[a,b] y) { x = Reshape(v, s) y = Gather<axis=1>(x, i) }", inputs={"s": [3, 4], "i": [-1, 0]})
 def gather_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 allows negative indices of Gather; below it, the size of the axis is added."""
-    indices = from_front(op, node["indices"], node["data"], node.int("axis"))
-    return op.same(node, inputs={"indices": indices})
+    data, indices, axis = node["data"], node["indices"], node.int("axis")
+    twice = _twice(data, indices, axis)
+    if twice is not None:
+        places = indices + op.const(data.shape[axis], like=indices)
+        return op.same(node, inputs={"data": op.const(twice, like=data), "indices": places})
+    return op.same(node, inputs={"indices": from_front(op, indices, data, axis)})
+
+
+def _twice(data: Value, indices: Value, axis: int) -> Array | None:
+    """A small constant two times along an axis, where the size added to any index has a place."""
+    known = data.const_or_none()
+    if known is None or known.size > MOST_TWICE or indices.elem_type_or_none is None:
+        return None
+    if indices.never_negative or indices.const_or_none() is not None:
+        return None
+    return np.concatenate([known] * 2, axis)
 
 
 GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10)

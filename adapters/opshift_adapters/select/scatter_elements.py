@@ -49,7 +49,7 @@ OPEN_INPUTS = {"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2, "u": [[1, 2, 3], [0.1, 0
 @example("computed places", ELEMENTS + '<reduction="add">(x, i, u) }', inputs=REPEATED)
 @example("computed places on the last axis", ELEMENTS + '<reduction="mul", axis=-1>(x, i, u) }', inputs={"i": [[0, -1, 3], [0, 2, -4]]})
 @example("few elements", FEW + '<reduction="add">(x, i, u) }', inputs=FEW_INPUTS, gives="Unsqueeze Equal Equal Or Unsqueeze Where ReduceSum Add")
-@example("few elements of the last axis", FEW_LAST + '<reduction="mul", axis=-1>(x, i, u) }', gives="Add Gather Unsqueeze Where ReduceProd Mul", inputs={"i": [[0, -1, 0], [2, 2, -2]]})
+@example("few elements of the last axis", FEW_LAST + '<reduction="mul", axis=-1>(x, i, u) }', gives="Gather Unsqueeze Where ReduceProd Mul", inputs={"i": [[0, -1, 0], [2, 2, -2]]})
 @example("few elements, places from the front", '(float[4] x, float[2,3] v, float[2] u) => (float[4] y) { i = ArgMax<axis=1, keepdims=0>(v) y = ScatterElements<reduction="add">(x, i, u) }', gives="ArgMax Gather Unsqueeze Where ReduceSum Add", inputs={"v": [[1, 2, 3], [4, 5, 6]]})
 @example("few elements, places of a first axis from the front", '(float[3,1] x, float[2,3] v, float[2,1] u) => (float[3,1] y) { i = ArgMax<axis=1>(v) y = ScatterElements<reduction="add">(x, i, u) }', gives="ArgMax Unsqueeze Equal Unsqueeze Where ReduceSum Add", inputs={"v": [[1, 2, 3], [4, 5, 6]]})
 @example("infinities beside", FEW + '<reduction="add">(x, i, u) }', inputs={"i": [[0, 1], [0, 1]], "u": [[math.inf, 1], [2, -math.inf]]})
@@ -146,22 +146,14 @@ def _all_at_once(
     """Each element reduces those updates whose index is its place along the axis."""
     axis %= data.rank
     if axis == data.rank - 1 and data.shape[axis] <= SHORT:
-        new, along, chosen = data.rank, axis, _rows_of_identity(op, indices, data.shape[axis])
+        rows = op.const(np.eye(data.shape[axis], dtype=bool))
+        new, along, chosen = data.rank, axis, op.Gather(rows, indices, axis=0)
     else:
         new, along, chosen = axis, axis + 1, _compared(op, indices, data.shape, axis)
     news = op.Where(chosen, op.Unsqueeze(updates, op.const([new])), op.const(NEUTRAL[name], like=data))
     if name == "add":
         return data + op.ReduceSum(news, op.const([along]), keepdims=0)
     return _combined(op, name, data, op.emit(REDUCERS[name], news, axes=[along], keepdims=0))
-
-
-def _rows_of_identity(op: Builder, indices: Value, size: int) -> Value:
-    """Which place each index names, on a new last axis."""
-    rows = np.eye(size, dtype=bool)
-    if indices.never_negative:
-        return op.Gather(op.const(rows), indices, axis=0)
-    from_end = indices + op.const(size, like=indices)
-    return op.Gather(op.const(np.tile(rows, (2, 1))), from_end, axis=0)
 
 
 def _compared(op: Builder, indices: Value, shape: tuple[int, ...], axis: int) -> Value:
@@ -297,7 +289,7 @@ ND_ROWS = {"i": [[0, 2], [-1, -3]]}
 @example("rows", ND + "{ y = ScatterND(x, i, u) }", inputs=ND_ROWS)
 @example("constant", "(float[2,3,4] x, float[2,4] u) => (float[2,3,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = ScatterND(x, i, u) }")
 @example("elements", "(int8[A,B] x, int64[C,1,2] i, int8[C,1] u) => (int8[A,B] y) { y = ScatterND(x, i, u) }", inputs={"x": [[1, 2, 3], [4, 5, 6]], "i": [[[0, 2]], [[-1, -3]]], "u": [[7], [8]]})
-@example("rows of a matrix", "(float[3,4] x, int64[2,1] i, float[2,4] u) => (float[3,4] y) { y = ScatterND(x, i, u) }", inputs={"i": [[2], [-3]]}, gives="Gather Add Gather Reshape Shape Expand Scatter")
+@example("rows of a matrix", "(float[3,4] x, int64[2,1] i, float[2,4] u) => (float[3,4] y) { y = ScatterND(x, i, u) }", inputs={"i": [[2], [-3]]}, gives="Add Gather Shape Expand Scatter")
 @example("one index", "(string[4] x, int64[1] i, string u) => (string[4] y) { y = ScatterND(x, i, u) }", inputs={"i": [-2]})
 @example("matrices", "(float[3,2,2] x, int64[1,2,1] i, float[1,2,2,2] u) => (float[3,2,2] y) { y = ScatterND(x, i, u) }", inputs={"i": [[[-1], [0]]]})
 @example("no updates", "(float[2,3,4] x, int64[0,2] i, float[0,4] u) => (float[2,3,4] y) { y = ScatterND(x, i, u) }")
@@ -316,7 +308,9 @@ def scatter_nd_11_10(node: Node, op: Builder) -> Result:
         updates = op.Unsqueeze(updates, axes=[0])
     if not flat or indices.rank != 2:
         updates = op.Flatten(updates, axis=max(indices.rank - 1, 1))
-    place = op.Reshape(linear(op, indices, data), op.const([-1, 1]))
+    place = from_front(op, indices, data, 0) if width == 1 else linear(op, indices, data)
+    if width > 1 or indices.rank != 2:
+        place = op.Reshape(place, op.const([-1, 1]))
     written = op.Scatter(rows, op.Expand(place, op.Shape(updates)), updates, axis=0)
     return written if flat else op.Reshape(written, op.Shape(data), allowzero=1)
 
