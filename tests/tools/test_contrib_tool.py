@@ -8,6 +8,7 @@ import onnx
 import pytest
 from onnx import numpy_helper, parser
 
+from tools.corpus.contrib import rewritten
 from tools.corpus.contrib.rewritten import ALLOWED, SAME, judge
 
 pytest.importorskip("onnxruntime", reason="onnxruntime makes the models and runs them")
@@ -72,3 +73,37 @@ def test_a_rewritten_model_comes_back(folder, maker):
         assert end.status in (SAME, ALLOWED), f"{end} of {verdict.operators}"
     if maker == "extended":
         assert verdict.operators  # otherwise nothing was tried
+
+
+def verdict_of(text, tmp_path, **inputs):
+    """The verdict on a model as it is."""
+    onnx.save(parser.parse_model(text), tmp_path / "model.onnx")
+    np.savez(tmp_path / "inputs.npz", **inputs)
+    return judge(str(tmp_path), "as it is", ["own"])
+
+
+QUANTIZED = """<ir_version: IR, opset_import: ["" : 13, "com.microsoft" : 1]>
+    g (float[4] x) => (float[4] y) <float a_scale = {SCALE}, uint8 z = {3}> {
+        q = QuantizeLinear(x, a_scale, z)
+        r = com.microsoft.QLinearSigmoid(q, a_scale, z, a_scale, z)
+        y = DequantizeLinear(r, a_scale, z) }"""
+
+
+@pytest.mark.parametrize(
+    ("ir", "scale", "unfit"), [("7", "0.1", ""), ("3", "0.1", "inputs"), ("7", "inf", "finite")]
+)
+def test_what_is_no_model_is_not_compared(tmp_path, ir, scale, unfit):
+    text = QUANTIZED.replace("IR,", f"{ir},").replace("SCALE", scale)
+    verdict = verdict_of(text, tmp_path, x=np.linspace(-1, 1, 4, dtype=np.float32))
+    assert unfit in verdict.unfit
+    assert bool(verdict.unfit) == bool(unfit)
+    assert bool(verdict.endings) != bool(unfit)
+
+
+def test_a_cast_to_float16_counts_as_computing_in_it(tmp_path):
+    text = """<ir_version: 7, opset_import: ["" : 13, "com.microsoft" : 1]>
+        g (float[4] x) => (float[4] y) { h = Cast<to=10>(x) q = Cast<to=1>(h) y = com.microsoft.Gelu(q) }"""
+    model = parser.parse_model(text)
+    assert rewritten._has_halves(model)
+    model.graph.node[0].attribute[0].i = 1
+    assert not rewritten._has_halves(model)

@@ -59,6 +59,9 @@ def judge(folder: str, maker: str, targets: Sequence[str]) -> RewriteVerdict:
             verdict.operators = dict(_foreign(model))
             if not verdict.operators:
                 return verdict
+            verdict.unfit = _meaningless(model)
+            if verdict.unfit:
+                return verdict
             wanted = _outputs(model, feeds, "DISABLE_ALL")
             noise = _noise(model, feeds, wanted)
         except Exception as error:
@@ -66,6 +69,31 @@ def judge(folder: str, maker: str, targets: Sequence[str]) -> RewriteVerdict:
             return verdict
         verdict.endings = [_ending(model, feeds, wanted, noise, target) for target in targets]
     return verdict
+
+
+def _meaningless(model: Any) -> str:
+    """Why what a tool wrote is no model to compare; empty if it is one."""
+    from onnx import numpy_helper
+
+    held = model.graph.initializer
+    if model.ir_version < 4 and {one.name for one in held} - {
+        one.name for one in model.graph.input
+    }:
+        return "below IR 4 it has initializers that are no inputs"
+    scales = (one for one in held if one.name.endswith("_scale"))
+    if not all(np.isfinite(numpy_helper.to_array(one).astype(np.float64)).all() for one in scales):
+        return "a scale is not finite"
+    return ""
+
+
+def _has_halves(model: Any) -> bool:
+    """Whether the model computes in float16 somewhere."""
+    import onnx
+    from opshift.model.walk import nodes
+
+    half = onnx.TensorProto.FLOAT16
+    casts = (a.i for n in nodes(model) if n.op_type == "Cast" for a in n.attribute)
+    return half in casts or any(one.data_type == half for one in model.graph.initializer)
 
 
 def _feeds(folder: Path) -> dict[str, Any]:
@@ -135,14 +163,12 @@ def _apart(one: Any, other: Any) -> float:
 def _ending(
     model: Any, feeds: dict[str, Any], wanted: list[Any], noise: list[float], target: str
 ) -> OpsetEnding:
-    import onnx
     from opshift import OpshiftError, Refused, Why, convert_version
 
     versions = {one.domain: one.version for one in model.opset_import}
     own = versions.get("", versions.get("ai.onnx", 0))
     to = None if target == "own" else int(target)
-    halves = any(one.data_type == onnx.TensorProto.FLOAT16 for one in model.graph.initializer)
-    status, allow, slack = SAME, False, 1e-2 if halves else 0.0
+    status, allow, slack = SAME, False, 1e-2 if _has_halves(model) else 0.0
     while True:
         try:
             after = convert_version(model, to, domains=PLAIN, allow_approximate=allow)
