@@ -52,3 +52,21 @@ def test_every_loop_has_a_condition(opset, target):
 def test_a_conversion_to_the_version_that_a_model_has_changes_nothing(graph):
     before = model(15, graph)
     assert convert_version(before, 15) == before
+
+
+def test_a_form_is_written_before_another_one_for_a_missing_kernel():
+    """onnxruntime 0.4 reads no scalar depth, and has no kernel for indices of int64 either."""
+    text = "(int64[2] i, float[2] v) => (float[2,3] y) <int64 d = {3}> { y = OneHot(i, d, v) }"
+    after = convert_version(model(10, text), "onnxruntime==0.4")
+    (hot,) = (node for node in nodes(after.graph) if node.op_type == "OneHot")
+    (depth,) = (one for one in after.graph.initializer if one.name == hot.input[1])
+    assert list(depth.dims) == [1]
+
+
+@pytest.mark.parametrize("target", ["onnxruntime==0.4", "opencv==4.8"])
+def test_gemm_of_one_number_as_c_is_written_with_a_row(target):
+    text = "(float[2,3] a, float[3,4] b) => (float[2,4] y) <float c = {0.5}> { y = Gemm(a, b, c) }"
+    after = convert_version(model(9, text), target)
+    (gemm,) = nodes(after.graph)
+    (c,) = (one for one in after.graph.initializer if one.name == gemm.input[2])
+    assert list(c.dims) == [4]

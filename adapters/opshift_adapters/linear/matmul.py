@@ -16,6 +16,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     form,
@@ -178,6 +179,41 @@ def gemm_with_c(node: Node, op: Builder) -> Result:
         return KEEP
     zeros = _zero_row(node, op) if node["B"].elem_type_or_none == T.FLOAT else None
     return KEEP if zeros is None else op.same(node, inputs={"C": zeros})
+
+
+NUMBER_C = "(float[2,3] a, float[3,4] b) => (float[2,4] y) <float c = {{0.5}}> {{ y = Gemm{}(a, b, c) }}"
+
+
+@alternative("Gemm", runtime="onnxruntime==0.4")
+@example("a number", NUMBER_C.format(""), imports={"": 10}, gives="Gemm")
+@example("a number, doubled", NUMBER_C.format("<alpha=0.5, beta=2.0>"), imports={"": 10}, gives="Gemm")
+@example("a list of one", "(float[2,3] a, float[4,3] b, float[1] c) => (float[2,4] y) { y = Gemm<transB=1>(a, b, c) }", imports={"": 9}, gives="Expand Gemm")
+@example("a list of one at 7", "(float[2,3] a, float[4,3] b, float[1] c) => (float[2,4] y) { y = Gemm<transB=1>(a, b, c) }", imports={"": 7}, gives="Transpose MatMul Add")
+@example("double", NUMBER_C.format("").replace("float", "double"), imports={"": 10}, gives="Gemm")
+@example("zero, unknown columns", "(float[3,2] a, float[N,3] b) => (float[2,N] y) <float c = {0}> { y = Gemm<transA=1, transB=1, beta=3.0>(a, b, c) }", imports={"": 10}, gives="Transpose Transpose MatMul")
+@example("one, unknown columns", "(float[2,3] a, float[3,N] b) => (float[2,N] y) <float c = {1}> { y = Gemm(a, b, c) }", imports={"": 10}, gives="MatMul Add")
+@example("scaled, unknown columns", "(float[2,3] a, float[3,N] b, float[1] c) => (float[2,N] y) { y = Gemm<alpha=0.5, beta=2.0>(a, b, c) }", imports={"": 10}, gives="MatMul Mul Mul Add")
+@example("a row", "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }", imports={"": 10}, gives="Gemm")
+def one_number_for_c(node: Node, op: Builder) -> Result:
+    """C of one number becomes a row; without a known number of columns, it is added to MatMul."""
+    c, kind = node["C"], node["A"].elem_type_or_none
+    if c.dims_or_none not in ((), (1,)) or kind != T.FLOAT:
+        return KEEP
+    row, known = _zero_row(node, op), c.const_or_none()
+    if row is not None and known is not None:
+        return op.same(node, inputs={"C": op.const(row.const() + known.reshape(()))})
+    if row is not None and op.version >= 8:
+        return op.same(node, inputs={"C": op.Expand(c, op.const(row.shape))})
+    a = op.Transpose(node["A"], perm=[1, 0]) if node.int("transA") else node["A"]
+    b = op.Transpose(node["B"], perm=[1, 0]) if node.int("transB") else node["B"]
+    product, beta = _scaled(op, op.MatMul(a, b), node.float("alpha")), node.float("beta")
+    if known is not None and not (known * beta).any():
+        return product
+    return op.Add(product, _scaled(op, c, beta))
+
+
+def _scaled(op: Builder, x: Value, factor: float) -> Value:
+    return x if factor == 1 else op.Mul(x, op.const(factor, like=x))
 
 
 def _zero_row(node: Node, op: Builder) -> Value | None:

@@ -57,7 +57,7 @@ def _reform(state: State) -> None:
             stepper = state.stepper(domain, version, version)
             stepper.boundary, stepper.goal = FORM, version
             if (row := state.runtime) is not None:
-                stepper.runs = functools.partial(_runs, row)
+                stepper.runs = functools.partial(_reads, row)
             step = stepper.run()
             if step.rewritten:
                 done(state, step)
@@ -84,6 +84,11 @@ def _choose(state: State, row: Ceiling) -> None:
         step = stepper.run_at(root, places)
         if step.rewritten:
             done(state, step)
+
+
+def _reads(row: Ceiling, change: NodeChange) -> bool:
+    """Whether a runtime reads the operator of each node of a change."""
+    return runtime.reads(change.made.nodes, change.builder.scope.root, row)
 
 
 def _runs(row: Ceiling, change: NodeChange) -> bool:

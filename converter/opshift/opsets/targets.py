@@ -56,7 +56,8 @@ class Form:
     on the way to another node of its operator. With `narrowed`, it is a Cast behind a Cast that
     wraps numbers or cuts them off, and only Casts read the value between them. With `behind`, its
     first input comes from one of these operators. With `holds_above`, a position and a number,
-    that input is a constant with a number above it.
+    that input is a constant with a number above it. With `single`, a position, that input is known
+    to be one number, of rank 0 or 1.
     """
 
     op: str
@@ -78,6 +79,7 @@ class Form:
     narrowed: bool = False
     behind: tuple[str, ...] = ()
     holds_above: tuple[float, ...] = ()
+    single: int | None = None
     since: int = 1
     before: int = 1 << 30
     source: str = ""

@@ -158,6 +158,12 @@ def _element_of(facts: Facts, scope: Scope, name: str) -> str:
     return element_of(facts.type(scope, name))
 
 
+def reads(nodes: Iterable[NodeProto], root: Root, row: Ceiling) -> bool:
+    """Whether no operator of these nodes is known to be one that a runtime does not read."""
+    keys = {(schemas.normal(node.domain), node.op_type) for node in nodes}
+    return not any(one.meets(key, _since(root, key)) for key in keys for one in row.without)
+
+
 def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
     """Whether no lack of an operator or a kernel and no misread form is known for these nodes."""
     root = op.scope.root
@@ -165,11 +171,12 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
     def type_of(name: str) -> TypeProto | None:
         return op.env.types.get(name) or op.env.facts.type(op.scope, name)
 
+    nodes = list(nodes)
+    if not reads(nodes, root, row):
+        return False
     for node in nodes:
         key = schemas.normal(node.domain), node.op_type
         since = _since(root, key)
-        if any(one.meets(key, since) for one in row.without):
-            return False
         forms = (form for form in row.forms if form.names(key) and not form.depends_on_neighbours)
         if any(_has(node, root, form, type_of) for form in forms):
             return False
@@ -333,6 +340,8 @@ def _has(
         return False
     if form.of and not _is_of(node, form.of[0], form.of[1:], type_of):
         return False
+    if form.single is not None and not _is_single(node, form.single, type_of):
+        return False
     if form.rank is not None:
         known = type_of(node.input[0]) if node.input else None
         return known is not None and rank_of(known) == form.rank
@@ -349,6 +358,14 @@ def _is_of(
 ) -> bool:
     name = node.input[position] if position < len(node.input) else ""
     return bool(name) and element_of(type_of(name)) in types
+
+
+def _is_single(node: NodeProto, position: int, type_of: Callable[[str], TypeProto | None]) -> bool:
+    """Whether an input is known to be one number, of rank 0 or 1."""
+    known = type_of(node.input[position]) if position < len(node.input) else None
+    if known is None or not known.tensor_type.HasField("shape"):
+        return False
+    return [dim.dim_value for dim in known.tensor_type.shape.dim] in ([], [1])
 
 
 def _has_attribute(node: NodeProto, form: Form) -> bool:
