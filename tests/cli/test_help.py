@@ -245,3 +245,13 @@ def test_runtimes_are_completed():
 )
 def test_arguments_are_completed(words, offered):
     assert completed(words) == offered
+
+
+def test_a_command_behind_a_command_has_its_own_help():
+    for words, usage, other in [
+        (["ops", "build"], "Usage: opshift ops build [OPTIONS]", "--since"),
+        (["ops"], "Usage: opshift ops [OPTIONS] [OP]", "of a vendor"),
+    ]:
+        shown = CliRunner().invoke(main, [*words, "--help"], prog_name="opshift").output
+        assert shown.startswith(usage)
+        assert other not in shown

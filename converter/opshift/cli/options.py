@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from opshift.cli.complete import complete_domains
 from opshift.cli.terminal import BAD_INPUT, BUG, INTERRUPTED, Output
 from opshift.text import suggestion
 
@@ -130,9 +131,11 @@ def _group(parameter: click.Parameter) -> str:
     return next((group for group, own in GROUPS.items() if names & {*own}), OTHER)
 
 
-def command(*examples: str) -> Callable[[Callable[..., Any]], GroupedCommand]:
+def command(
+    *examples: str, kind: type[GroupedCommand] = GroupedCommand
+) -> Callable[[Callable[..., Any]], GroupedCommand]:
     """Makes a function a command; `examples` stand at the end of its help."""
-    return click.command(cls=GroupedCommand, examples=examples)
+    return click.command(cls=kind, examples=examples)
 
 
 def common(function: _Command) -> _Command:
@@ -188,6 +191,11 @@ def documents(function: _Command) -> _Command:
         " several times.",
     )(function)  # fmt: skip
     return found
+
+
+def operators_domain(text: str) -> Callable[[_Command], _Command]:
+    """The option that names the domain of operators; `text` is its help."""
+    return click.option("--domain", default="", shell_complete=complete_domains, help=text)
 
 
 def page(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:

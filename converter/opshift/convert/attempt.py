@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from opshift import versions
 from opshift.author.facts import Facts
 from opshift.convert import (
     aim,
@@ -92,7 +93,7 @@ class Conversion(State):
         try:
             route.travel(self)
             equal_forms.write(self)
-            self._finish(moved=before != self.document.imports.as_dict())
+            self._finish(moved=_is_moved(before, self.document.imports.as_dict()))
         except AdapterBug:
             self._trace(_as_model(self.view))
             raise
@@ -281,6 +282,11 @@ class Conversion(State):
             assumptions=tuple(assumptions),
             modernized=tuple(self.sites),
         )
+
+
+def _is_moved(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
+    """Whether the version of a domain of ONNX changed, because no other has a paired IR version."""
+    return any(before.get(domain) != after.get(domain) for domain in versions.DOMAINS)
 
 
 def _nodes(document: Document) -> int:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opshift.cli import options
-from opshift.cli.complete import complete_domains, complete_operators
+from opshift.cli.complete import complete_operators
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import DONE, Output
 from opshift.text import Line, Role, counted, table
@@ -20,12 +20,7 @@ if TYPE_CHECKING:
 
 @options.command("opshift adapters Resize", "opshift adapters LabelEncoder --domain ai.onnx.ml")
 @click.argument("op", required=False, shell_complete=complete_operators)
-@click.option(
-    "--domain",
-    default="",
-    shell_complete=complete_domains,
-    help="The domain of the operator. The default is ai.onnx.",
-)
+@options.operators_domain("The domain of the operators. The default is ai.onnx.")
 @documents
 @common
 def command(output: Output, op: str | None, domain: str) -> int:

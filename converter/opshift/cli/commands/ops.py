@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opshift.cli import options
-from opshift.cli.complete import complete_domains, complete_operators
+from opshift.cli.complete import complete_operators
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import DONE, Output
 from opshift.text import Line, size, suggestion, table
@@ -22,20 +22,57 @@ if TYPE_CHECKING:
 BUILD = "build"
 
 
+class _WithBuild(options.GroupedCommand):
+    """A command behind whose name another command may stand in place of an operator."""
+
+    def make_context(
+        self, info_name: str | None, args: list[str], parent: click.Context | None = None,
+        **extra: Any,
+    ) -> click.Context:  # fmt: skip
+        if args[:1] != [BUILD]:
+            return super().make_context(info_name, args, parent, **extra)
+        bare = click.Command(info_name)  # its path has no OP
+        own = self.context_class(bare, info_name=info_name, parent=parent)
+        own.default_map = {BUILD: own.default_map}
+        return build.make_context(BUILD, args[1:], own, **extra)
+
+
+_output_file = click.option(
+    "-o",
+    "--output",
+    "path",
+    type=click.Path(dir_okay=False),
+    help="Write the document or the database to this file.",
+)
+
+
+@options.command("opshift ops build --domain com.acme -o acme_package/opset_changelog.bin")
+@options.operators_domain("The domain of the vendor, such as com.acme.")
+@_output_file
+@documents
+@common
+def build(output: Output, domain: str, path: str | None) -> int:
+    """Write the version database of a domain of a vendor.
+
+    An installed package or a document (--opset) describes the domain.
+    """
+    from opshift.opsets.identity import normal
+
+    if path is None:
+        raise click.UsageError("no file is given for what is written; give -o FILE")
+    return _written(output, path, _built(normal(domain)))
+
+
 @options.command(
     "opshift ops Resize",
     "opshift ops --since 13 --diff 18",
     "opshift ops --domain ai.onnx.ml",
     "opshift ops --export ai.onnx 13 -o ai.onnx-13.onnxopset",
     "opshift ops build --domain com.acme -o acme_package/opset_changelog.bin",
+    kind=_WithBuild,
 )
 @click.argument("op", required=False, shell_complete=complete_operators)
-@click.option(
-    "--domain",
-    default="",
-    shell_complete=complete_domains,
-    help="The domain of the operators. The default is ai.onnx.",
-)
+@options.operators_domain("The domain of the operators. The default is ai.onnx.")
 @click.option("--since", type=click.IntRange(min=0), help="Show what changed after this version.")
 @click.option(
     "--diff", "to", type=click.IntRange(min=1), help="Show what changed up to this version."
@@ -47,13 +84,7 @@ BUILD = "build"
     metavar="DOMAIN N",
     help="Write the operator set N of DOMAIN as a document (OperatorSetProto).",
 )
-@click.option(
-    "-o",
-    "--output",
-    "path",
-    type=click.Path(dir_okay=False),
-    help="Write the document or the database to this file.",
-)
+@_output_file
 @documents
 @common
 def command(
@@ -69,23 +100,21 @@ def command(
 
     With OP, show each version of this operator. With --since and --diff, show what changed between
     two versions of a domain. --export writes an operator set as a document.
-    `opshift ops build` writes the version database of a domain that an installed package or a
-    document (--opset) describes.
+    `opshift ops build` writes the version database of a domain; see `opshift ops build --help`.
     """
     from opshift.opsets import changelog
     from opshift.opsets.identity import normal
 
     domain = normal(domain)
-    if (op == BUILD or export is not None) != (path is not None):
+    if (export is not None) != (path is not None):
         if path is None:
             raise click.UsageError("no file is given for what is written; give -o FILE")
         raise click.UsageError(
             "-o names a file, and nothing is written; give --export DOMAIN N, or use"
             " `opshift ops build`"
         )
-    if path is not None:
-        data = _exported(*export) if export is not None else _built(domain)
-        return _written(output, path, data)
+    if path is not None and export is not None:
+        return _written(output, path, _exported(*export))
     known = changelog.default()
     newest = known.newest(domain)
     if newest is None:
@@ -120,14 +149,14 @@ def _exported(domain: str, version: int) -> bytes:
 def _built(domain: str) -> bytes:
     """The version database of a domain that is not one of ONNX's."""
     from opshift import versions
-    from opshift.author.database import build
+    from opshift.author import database
 
     if domain in versions.DOMAINS:
         said = f"the database of {domain} is part of opshift" if domain else "no domain is given"
         raise click.UsageError(
             f"{said}; give the domain of the database, such as --domain com.acme"
         )
-    found = build((domain,))
+    found = database.build((domain,))
     if not found.domains:
         raise click.UsageError(
             f"nothing describes domain {domain!r}; install its package, or give its document with"

@@ -30,7 +30,8 @@ class Need:
 def aim(current: int, imports: Mapping[str, int], wanted: str | int, moved: bool) -> int:
     """The wanted IR version, before the needs of the content are considered.
 
-    `auto` means the IR version that pairs with the imports, if an import was changed (`moved`).
+    `auto` means the IR version that pairs with the imports, if an operator set of ONNX was changed
+    (`moved`).
     """
     if wanted == "keep":
         return current
