@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`python -m opshift` is the command."""
 
-from opshift.cli.entry import main
+from opshift.cli.entry import run
 
-main(prog_name="opshift")
+run(prog_name="opshift")

@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import atexit
+import contextlib
 import functools
 import gc
 import importlib
 import os
 import pkgutil
 import sys
+import threading
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -154,3 +157,25 @@ def main() -> None:
                 4    --check: the conversion is possible and would change the model
                 130  interrupted
     """
+
+
+def run(prog_name: str | None = None) -> None:
+    """Runs the command as a process of its own."""
+    try:
+        main(prog_name=prog_name)
+    except SystemExit as end:
+        _end_process(end.code)
+        raise
+
+
+def _end_process(code: object) -> None:
+    """Ends the process at once where nothing is left to do.
+
+    To take Python and the library of onnx apart costs as much as a fifth of a short command.
+    """
+    if isinstance(code, int) and threading.active_count() == 1:
+        atexit._run_exitfuncs()
+        with contextlib.suppress(OSError):  # Python reports a stream that cannot be written
+            for stream in (sys.stdout, sys.stderr):
+                stream.flush()
+            os._exit(code)
