@@ -213,3 +213,20 @@ def test_an_operator_goes_up_to_its_successor_in_order_to_come_down():
     found = convert(model(text, 9), 7)
     assert found.model.opset_import[0].version == 7
     assert [(one.start, one.to) for one in found.report.steps][:2] == [(9, 10), (10, 11)]
+
+
+def test_a_fact_that_no_opset_gives_costs_one_more_way(monkeypatch):
+    """All opsets between are stops of one way, so a refusal does not cost a way for each."""
+    taken = []
+    run = Conversion.run
+    monkeypatch.setattr(Conversion, "run", lambda self: (taken.append(self.way), run(self))[1])
+    body = "y = RoiAlign<output_height=2, output_width=2>(x, r, b) }"
+    rois = model(
+        f"(float[1,1,4,4] x, float[1,4] r, int64[1] b) => (float[1,1,2,2] y) {{ {body}", 16
+    )
+    with pytest.raises(Refused) as caught:
+        convert_version(rois, 3)
+    assert {one.why for one in caught.value.refusals} == {Why.NEEDS_CONSTANT}
+    assert (caught.value.target[""], caught.value.nearest[""]) == (3, 5)
+    assert sum(way.stops for way in taken) == 1
+    assert len(taken) <= 3

@@ -10,7 +10,15 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, helper, numpy_helper
 from onnxruntime import InferenceSession
-from opshift import BadTarget, Refused, convert_file, convert_version, plan
+from opshift import (
+    BadTarget,
+    InvalidModel,
+    Refused,
+    check_model,
+    convert_file,
+    convert_version,
+    plan,
+)
 from opshift.cli.entry import main
 from opshift.convert.api import convert_with_report
 from opshift.verify import oracle
@@ -369,6 +377,19 @@ def test_what_was_a_constant_stays_one_where_an_opset_brings_ir_4():
     np.testing.assert_array_equal(results(found.model)[0], results(before)[0])
     back = convert_version(found.model, 8, ir_version=3)
     assert [value.name for value in back.graph.input] == ["x", "w", "v"]
+
+
+def test_a_default_of_another_shape_than_its_input_is_named():
+    """Once the input is gone, nothing would tell that the model was wrong."""
+    body = "<float[4] w = {1,2,3,4}> { y = Add(x, w) }"
+    text = f"(float[2,3] x, float[3] w) => (float[2,3] y) {body}"
+    told = r"input 'w' .*float\)\[3\], and its initializer .*\[4\]"
+    with pytest.raises(InvalidModel, match=told):
+        convert_version(model(text, 8, ir=3), 13)
+    (found,) = (
+        one for one in check_model(model(text, 8, ir=8)).found if one.rule == "DEFAULT_TYPE"
+    )
+    assert found.level == "error"
 
 
 def test_a_default_that_callers_may_replace_stays_an_input():

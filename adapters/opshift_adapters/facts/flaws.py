@@ -379,11 +379,20 @@ def channels_of_other_groups(node: Node) -> str | None:  # pragma: no cover: ask
 
 
 @flaw("DeformConv")
+def inputs_of_other_ranks(node: Node) -> str | None:
+    """The data, the kernel, the offset and the mask have one rank."""
+    values = [node.input(name) for name in ("X", "W", "offset", "mask")]
+    dims = [None if value is None else value.dims_or_none for value in values]
+    found = sorted({len(one) for one in dims if one is not None})
+    return f"its inputs have the ranks {', '.join(map(str, found))}" if len(found) > 1 else None
+
+
+@flaw("DeformConv")
 def offsets_of_other_groups(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """The offset has two channels for each place of the kernel in each of its groups."""
     offset, kernel = node["offset"].dims_or_none, node["W"].dims_or_none
     places = [] if kernel is None else [size for size in kernel[2:] if isinstance(size, int)]
-    if offset is None or kernel is None or len(places) < len(kernel) - 2:
+    if offset is None or len(offset) < 2 or kernel is None or len(places) < len(kernel) - 2:
         return None
     found, wanted = offset[1], 2 * node.int("offset_group") * prod(places)
     wrong = isinstance(found, int) and found != wanted

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from opshift.author.registry import Registry
 
 Rules = Mapping[tuple[str, str], OutputRanks]
+LOWEST = 6  # below this opset, some forty operators have no inference
 PASSES = 4  # over the whole model; what a longer chain needs is followed value by value
 
 

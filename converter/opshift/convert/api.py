@@ -72,7 +72,7 @@ def convert_version(
     **wishes: Unpack[ModelWishes],
 ) -> _Given: ...
 @takes_wishes
-@diagnose.unreadable_text()
+@diagnose.protobuf_errors()
 def convert_version(
     model: Any,
     target: AnyTarget = None,
@@ -181,7 +181,7 @@ def convert_with_report(
     return _told(model, request, inplace=inplace)
 
 
-@diagnose.unreadable_text()
+@diagnose.protobuf_errors()
 def _told(model: Any, options: Request, *, inplace: bool) -> Result[Any]:
     return _converted(model, options, inplace=inplace)
 
@@ -275,7 +275,7 @@ def convert_file(
     return convert_path(src, dst, Request.of(target, **wishes), external, in_place=in_place)
 
 
-@diagnose.unreadable_text()
+@diagnose.protobuf_errors()
 def convert_path(
     src: str | os.PathLike[str],
     dst: str | os.PathLike[str],

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from opshift import versions
+from opshift.author import inference
 from opshift.author.facts import Facts
 from opshift.convert import (
     aim,
@@ -32,7 +33,7 @@ from opshift.convert.ways import (
     climb_for,
     descent_for,
     dip_for,
-    stops_for,
+    stops_help,
     unread_in,
 )
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused
@@ -44,9 +45,6 @@ from opshift.report import Report
 
 if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling
-
-# Below opset 6, some forty operators have no inference; names mean the same on both sides.
-LOWEST_INFERABLE = 6
 
 
 class Conversion(State):
@@ -139,11 +137,11 @@ class Conversion(State):
         climb = climb_for(refusals, self.adapters, min(own, default=0))
         descent = descent_for(refusals, self.adapters)
         prefix = self.document.prefix
-        stops = () if self.way.stop else stops_for(refusals, self.came_at, prefix)
+        stops = not self.way.stops and stops_help(refusals, self.came_at, prefix)
         if stops and self.view and (told := diagnose.contradiction(self.view, self.adapters)):
             raise InvalidModel(told)  # a fact is missing because the model contradicts itself
         late = self.left_late
-        return alternatives(self.way, inside, features, climb, descent, stops, leaves=late)
+        return alternatives(self.way, inside, features, climb, descent, stops=stops, leaves=late)
 
     def _came_with(self) -> list[Feature]:
         """The content above the wanted IR version, if steps approximated the model with it."""
@@ -173,12 +171,15 @@ class Conversion(State):
         self.prefixes += level.prefixes
 
     def inferable(self) -> bytes | ModelProto:
-        """The unconverted model for inference, raised first if its opset has little inference."""
-        if self.for_types or not 0 < self.came_at < LOWEST_INFERABLE:
+        """The unconverted model for inference, raised first if its opset has little inference.
+
+        Names mean the same on both sides.
+        """
+        if self.for_types or not 0 < self.came_at < inference.LOWEST:
             return self.view
         copy, store = weights.carve_model(_as_model(self.view))
         raised = Conversion(
-            copy, store, Request(LOWEST_INFERABLE, check=False), self.adapters, for_types=True
+            copy, store, Request(inference.LOWEST, check=False), self.adapters, for_types=True
         )
         try:
             raised.run()
@@ -195,8 +196,8 @@ class Conversion(State):
         elif self.options.domains is not None:
             self.notes += imports.prune(self.document, self.options.domains)
         self._settle_declarations()
-        version = self.document.imports.get("") or LOWEST_INFERABLE
-        if self.steps and version < LOWEST_INFERABLE and not self.for_types:
+        version = self.document.imports.get("") or inference.LOWEST
+        if self.steps and version < inference.LOWEST and not self.for_types:
             declare.untyped(self.document, self.facts)
         if self.runtime is not None:
             self._suit(self.runtime)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
+from opshift.author import inference
 from opshift.convert import form_plan, leave, overdue, planner, request
 from opshift.convert.end_checks import done
 from opshift.convert.state import State
@@ -23,8 +24,8 @@ def travel(state: State) -> None:
         state.dips[""] = min(state.dips.get("", state.way.dip), state.way.dip)
     if state.dips:
         _visit(state, state.dips)
-    if state.way.stop:
-        _visit(state, {"": state.way.stop})
+    if state.way.stops:
+        _stop_between(state)
     _go(state)
     if state.left_late:
         _leave(state)
@@ -75,11 +76,22 @@ def _climb(state: State, low: int) -> None:
         _visit(state, {"": max(low, *own)})
 
 
+def _stop_between(state: State) -> None:
+    """Indexes and infers the model anew at each opset before the goal that has inference."""
+    own = max(request.present(state.document, ""), default=0)
+    goal = state.goal.get("", own)
+    for opset in range(own - 1, goal, -1) if goal < own else range(own + 1, goal):
+        if opset >= inference.LOWEST:
+            _visit(state, {"": opset})
+
+
 def _visit(state: State, versions: dict[str, int]) -> None:
     """Converts the model to other versions before the goal."""
     goal, state.goal = state.goal, versions
-    _go(state)
-    state.goal = goal
+    try:
+        _go(state)
+    finally:
+        state.goal = goal
     state.settle_nodes()
     state.reopen()
 

@@ -38,7 +38,7 @@ class Way:
     early: frozenset[str] = frozenset()  # IR features whose older form is written first
     climb: int = 0  # the opset of ai.onnx beside which other domains are stepped; 0: its own
     dip: int = 0  # the opset to go down to before the goal; 0: none
-    stop: int = 0  # the opset between, where the model is indexed and inferred anew; 0: none
+    stops: bool = False  # at each opset between, the model is indexed and inferred anew
     leaves_first: bool = False  # domains are left before steps that go up, not after them
     foreseen: frozenset[Key] = frozenset()  # operators that a runtime does not read in a result
 
@@ -51,7 +51,7 @@ class Way:
     def work(self) -> tuple[int, ...]:
         """The work of the way, by which ways are tried and equal results are chosen."""
         kept = int(self.dip > 0), len(self.inlined), int(self.leaves_first), len(self.foreseen)
-        return *kept, self.climb, int(self.stop > 0), len(self.early)
+        return *kept, self.climb, int(self.stops), len(self.early)
 
 
 STRAIGHT = Way()
@@ -114,7 +114,7 @@ class Ways:
 
     def refused(self, way: Way, refused: Refused, others: Iterable[Way]) -> None:
         """Records a refusal, and adds other ways unless the refusal is a known one."""
-        plain = way.straight and not way.early and not way.stop and not way.foreseen
+        plain = way.straight and not way.early and not way.stops and not way.foreseen
         if plain or refused.refusals not in self.seen:
             for one in others:
                 self._add(one)
@@ -141,8 +141,8 @@ def alternatives(
     features: Iterable[Feature],
     climb: int = 0,
     dip: int = 0,
-    stops: Iterable[int] = (),
     *,
+    stops: bool = False,
     leaves: bool = False,
     unread: Collection[Key] = (),
 ) -> Iterator[Way]:
@@ -152,7 +152,8 @@ def alternatives(
     early = frozenset(one.says for one in features if one.sooner) - way.early
     if early:
         yield replace(way, early=way.early | early)
-    yield from (replace(way, stop=stop) for stop in stops)
+    if stops and not way.stops:
+        yield replace(way, stops=True)
     if climb > way.climb:
         yield replace(way, climb=climb)
     if leaves and not way.leaves_first:
@@ -176,16 +177,16 @@ def unread_in(refused: Refused) -> Collection[Key]:
     return [(one.domain, one.op) for one in lacking if one.op]
 
 
-def stops_for(refusals: Iterable[RefusedNode], came_at: int, prefix: str) -> Iterable[int]:
-    """The opsets to stop at where a fact about a node is missing that a step has written.
+def stops_help(refusals: Iterable[RefusedNode], came_at: int, prefix: str) -> bool:
+    """Whether a fact about a node is missing that a step has written.
 
     Inference of a whole model finds more than that of the nodes which the steps have written.
     """
-    for one in refusals:
-        start = one.boundary[0]
-        if not one.domain and one.why in MISSING_FACTS and one.node.startswith(prefix):
-            return range(start, came_at, 1 if start < came_at else -1)
-    return ()
+    return any(
+        not one.domain and one.boundary[0] != came_at
+        for one in refusals
+        if one.why in MISSING_FACTS and one.node.startswith(prefix)
+    )
 
 
 def climb_for(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -> int:

@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 from opshift.convert.ir.features import BARE
+from opshift.errors import InvalidModel
+from opshift.model import input_defaults
 from opshift.model.scope import tensor_type
 from opshift.protos import ModelProto, ValueInfoProto
 
@@ -19,6 +21,8 @@ def lift(model: ModelProto, ir: int) -> list[str]:
     leaving = [info for info in graph.input if info.name in constants]
     if not model.ir_version < BARE.ir <= ir or not leaving:
         return []
+    if (told := next(input_defaults.unfit(graph), None)) is not None:
+        raise InvalidModel(told)  # the declaration leaves, and what is wrong would be hidden
     for info in leaving:
         if info != ValueInfoProto(name=info.name, type=tensor_type(constants[info.name])):
             graph.value_info.append(info)  # it says more than the tensor

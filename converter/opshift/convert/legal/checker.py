@@ -128,10 +128,10 @@ def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | 
     return None
 
 
-def types(model: bytes | ModelProto, adapters: Registry) -> str | None:
+def types(model: bytes | ModelProto, adapters: Registry, *, data_prop: bool = False) -> str | None:
     """The objection of strict inference to a model; None if there is none."""
     try:
-        safe_inference.infer(model, adapters, strict=True)
+        safe_inference.infer(model, adapters, strict=True, data_prop=data_prop)
     except InferenceError as error:
         return _contradiction(error)
     except safe_inference.COMPLAINTS as error:

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
+from google.protobuf.message import DecodeError
+
 from opshift.author.facts import Facts
 from opshift.author.inference import infer_all
 from opshift.author.registry import Registry
@@ -32,12 +34,16 @@ class OpenConversion(Protocol):
 
 
 @contextmanager
-def unreadable_text() -> Iterator[None]:
-    """Turns a UnicodeDecodeError into InvalidModel: protobuf raises it wherever text is copied."""
+def protobuf_errors() -> Iterator[None]:
+    """Says what an error means that protobuf raises wherever a message is copied."""
     try:
         yield
     except UnicodeDecodeError as error:
         raise InvalidModel(f"a text in the model is not UTF-8: {error}") from None
+    except DecodeError as error:
+        if "alloc failed" not in str(error):
+            raise
+        raise MemoryError(str(error)) from error
 
 
 @contextmanager
@@ -70,6 +76,7 @@ def contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None:
     error = (
         rule_broken.get(ERROR)
         or checker.lenient(before, adapters, full=True)
+        or checker.types(model, adapters, data_prop=True)
         or _in_training(model, adapters)
     )
     return f"the model contradicts itself: {error}" if error else rule_broken.get(WARNING)

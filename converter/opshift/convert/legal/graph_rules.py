@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 
 from opshift.convert.legal.findings import Checked
+from opshift.model import input_defaults
 from opshift.model.scope import Scope
 from opshift.model.walk import named
 from opshift.opsets import schemas
@@ -55,6 +56,13 @@ def sparse_names(checked: Checked) -> Iterator[str]:
             names = {tensor.name for tensor in scope.proto.initializer}
             for name in sorted(names & {one.values.name for one in scope.proto.sparse_initializer}):
                 yield f"initializer {name!r} in graph {scope.proto.name!r} occurs twice"
+
+
+def defaults(checked: Checked) -> Iterator[str]:
+    """An initializer has the type of the input whose default it is."""
+    for scope in checked.document.scopes():
+        if isinstance(scope.proto, GraphProto):
+            yield from input_defaults.unfit(scope.proto)
 
 
 def _defined(scope: Scope) -> set[str]:

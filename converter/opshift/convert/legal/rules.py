@@ -58,6 +58,7 @@ RULES = (
     *ir_rules.RULES,
     Rule("SHARDED_AXIS", WARNING, Phase.CHECK_ONLY, device_rules.axes),
     Rule("ELEMENT_TYPE", ERROR, Phase.FAILED, model_rules.element_types, visits_all=True),
+    Rule("DEFAULT_TYPE", ERROR, Phase.FAILED, graph_rules.defaults, visits_all=True),
     Rule("INPUT_TYPE", ERROR, Phase.FAILED, graph_rules.input_types, visits_all=True),
     Rule("OPERATOR_FLAW", WARNING, Phase.FAILED, author_rules.flaws, visits_all=True),
     Rule("UNTYPED_ATTRIBUTE", ERROR, Phase.CHECK_ONLY, graph_rules.untyped_attributes),

@@ -201,7 +201,7 @@ def _names(row: Ceiling) -> tuple[str, str]:
     return row.name, row.versions
 
 
-@diagnose.unreadable_text()
+@diagnose.protobuf_errors()
 def _opened(carve: Carve) -> tuple[Document, Facts, runtime.Seen]:
     skeleton, store = carve()
     opening.header(skeleton)

@@ -49,7 +49,7 @@ def written_for(text: str) -> ModelVersion:
     return ModelVersion.parse(f"{text}.0" if short else text)
 
 
-@diagnose.unreadable_text()
+@diagnose.protobuf_errors()
 def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
     """Whether nothing in a model breaks the consumer; nothing is converted."""
     skeleton, _ = carve_of(model)()

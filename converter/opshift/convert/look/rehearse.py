@@ -58,7 +58,7 @@ def plan(model: Source, options: Request) -> Plan:
     return plan_with_result(model, options)[0]
 
 
-@diagnose.unreadable_text()
+@diagnose.protobuf_errors()
 def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | None]:
     """The plan of a conversion, and the converted model if there is one."""
     carve = carve_of(model)
