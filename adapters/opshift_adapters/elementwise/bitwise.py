@@ -133,7 +133,7 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
         both = apart * apart
     else:
         both = a * b if node.op == "BitwiseAnd" else a + b - a * b
-    return as_type(op, _joined(op, both, op.const(weights), bits), kind)
+    return as_type(op, _joined(op, both, op.const(weights)), kind)
 
 
 def _one_number(x: Value, other: Value) -> int | None:
@@ -152,9 +152,9 @@ def _with_number(op: Builder, name: str, x: Value, number: int, weights: Sequenc
     held = [number >> i & 1 for i in range(len(weights))]
     kept = {"BitwiseAnd": held, "BitwiseOr": [1 - bit for bit in held]}
     signs = kept.get(name) or [1 - 2 * bit for bit in held]
-    places = [i for i, sign in enumerate(signs) if sign] or [0]
-    parts = op.const([weights[i] * signs[i] for i in places])
-    changed = _joined(op, _bits(op, x, places), parts, BITS[x.elem_type])
+    # All bits are taken, so that runtimes merge the bits of x that several operators read.
+    parts = op.const([w * sign for w, sign in zip(weights, signs, strict=True)])
+    changed = _joined(op, _bits(op, x), parts)
     start = 0 if name == "BitwiseAnd" else sum(w * b for w, b in zip(weights, held, strict=True))
     return changed + op.const(start) if start else changed
 
@@ -162,26 +162,25 @@ def _with_number(op: Builder, name: str, x: Value, number: int, weights: Sequenc
 MOST_KNOWN = 256  # elements of a constant whose bits are written as a constant
 
 
-def _bits(op: Builder, x: Value, only: Sequence[int] | None = None) -> Value:
-    """The bits, or some bits, of integers as zeros and ones on a new last axis, the lowest first."""
+def _bits(op: Builder, x: Value) -> Value:
+    """The bits of integers as zeros and ones on a new last axis, the lowest bit first."""
     kind, bits, last = x.elem_type, BITS[x.elem_type], op.const([-1])
-    wanted = range(bits) if only is None else only
     known = x.const_or_none()
     if known is not None and known.size <= MOST_KNOWN:
-        places = np.array(wanted).astype(known.dtype)
+        places = np.arange(bits).astype(known.dtype)
         return op.const(known[..., None] >> places & known.dtype.type(1), T.INT64)
     if bits == 64:  # onnxruntime 1.10 has Mod of uint64, and no Add, Sub and Mul
-        wide, amounts = op.Unsqueeze(as_type(op, x, T.UINT64), last), op.const(wanted, T.UINT64)
+        wide, amounts = op.Unsqueeze(as_type(op, x, T.UINT64), last), op.const(range(64), T.UINT64)
         shifted = op.BitShift(wide, amounts, direction="RIGHT")
         return op.Cast(op.Mod(shifted, op.const(2, T.UINT64)), to=T.INT64)
     wide = as_type(op, x, T.INT64)
     bare = wide if kind in UNSIGNED else op.Mod(wide, op.const(2**bits))
-    return op.Mod(op.Unsqueeze(bare, last) / op.const([2**i for i in wanted]), op.const(2))
+    return op.Mod(op.Unsqueeze(bare, last) / op.const([2**i for i in range(bits)]), op.const(2))
 
 
-def _joined(op: Builder, bits: Value, weights: Value, width: int) -> Value:
+def _joined(op: Builder, bits: Value, weights: Value) -> Value:
     """The sum of the weights of the bits; a ReduceSum is exact up to 32 bits."""
-    if width == 64:
+    if weights.shape[0] == 64:
         return op.MatMul(bits, weights)
     parts = bits * weights
     # onnxruntime keeps an axis without elements if the number of the axis is negative.
