@@ -170,8 +170,10 @@ def _as_vector(op: Builder, n: Value) -> Value:
         return n
     source = n.producer
     if source is not None and source.op == "Gather" and source["data"].rank_or_none == 1:
-        at = source["indices"].const_or_none()
-        if at is not None and at.size == 1:
+        at, sizes = source["indices"].const_or_none(), source["data"].shape_or_none
+        if at is not None and at.size == 1 and at.min() < 0 and sizes is not None:
+            at = at + sizes[0]
+        if at is not None and at.size == 1 and at.min() >= 0:  # below opset 11, none is negative
             return op.Gather(source["data"], op.const(at.reshape(1)), axis=0)
     return op.Reshape(n, op.const([1]))
 
