@@ -5,6 +5,6 @@ import sys
 
 from tools.lib.program import run
 
-TOOLS = "ir matrix real report run scale soak zoo"
+TOOLS = "ir matrix real report run scale soak start zoo"
 
 sys.exit(run("tools.bench", TOOLS.split()))
