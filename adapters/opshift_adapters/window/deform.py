@@ -34,6 +34,7 @@ TAIL = ") => (float[2,3,3,4] y) { y = DeformConv"
 @example("double", "(double[2,2,4,5] x, double[3,2,2,2] w, double[2,8,3,4] o) => (double[2,3,3,4] y) { y = DeformConv(x, w, o) }", rtol=1e-5, atol=1e-5)
 @example("float16", "(float16[2,2,4,5] x, float16[3,2,2,2] w, float16[2,8,3,4] o, float16[3] b) => (float16[2,3,3,4] y) { y = DeformConv(x, w, o, b) }", rtol=2e-2, atol=2e-2)
 @example("three axes", "(float[1,1,2,2,2] x, float[1,1,1,1,1] w, float[1,3,2,2,2] o) => (float[1,1,2,2,2] y) { y = DeformConv(x, w, o) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("inputs of two ranks", '(float[2,2,4,5] x, float[3,2,2,2] w, float[2,8,3] o, float[2,4,3,4] m) => (float[2,3,3,4] y) { y = DeformConv<kernel_shape=[2,2]>(x, w, o, "", m) }', invalid="its inputs have the ranks 3, 4")
 @example("unknown weights", "(float[2,2,4,5] x, float[A,2,K,K] w, float[2,8,3,4] o) => (float[1,A,3,4] y) { y = DeformConv(x, w, o) }", refuses=Why.NEEDS_SHAPE)
 def deform_conv_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added DeformConv; below it, samples are interpolated and multiplied by weights."""
