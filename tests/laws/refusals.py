@@ -17,6 +17,7 @@ KNOWN = {
     ((8, 7), Why.NEEDS_SHAPE): "Expand",  # by a computed shape
     ((7, 6), Why.NOT_EXPRESSIBLE): "Atan Cos Sin",
     ((7, 6), Why.NEEDS_RANK): "Add Div Mul Sub",  # of what a Loop carries or ai.onnx.ml computes
+    ((6, 5), Why.TYPE_NOT_AVAILABLE): "Tile",  # of strings
     ((5, 4), Why.TYPE_NOT_AVAILABLE): "Reshape",  # of strings
     ((4, 3), Why.TYPE_NOT_AVAILABLE): "Concat",  # of strings
 }
