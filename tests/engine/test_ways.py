@@ -230,3 +230,20 @@ def test_a_fact_that_no_opset_gives_costs_one_more_way(monkeypatch):
     assert (caught.value.target[""], caught.value.nearest[""]) == (3, 5)
     assert sum(way.stops for way in taken) == 1
     assert len(taken) <= 3
+
+
+UNCALLED = """(float[3] x) => (float[3] y) { y = Relu(x) }
+<domain: "com.own", opset_import: ["": 13]> F (a) => (b) { s = Shape(a) b = Expand(a, s) }"""
+
+
+@pytest.mark.parametrize(
+    ("target", "ir", "told"),
+    [
+        (7, "auto", "nothing called the function com.own::F, so nothing of it is left"),
+        (None, 7, "functions left out that nothing called (1)"),
+    ],
+)
+def test_a_function_that_nothing_calls_does_not_leave_in_silence(target, ir, told):
+    found = convert(model(UNCALLED, 13, more=', "com.own": 1'), target, ir_version=ir)
+    assert not found.model.functions
+    assert told in found.report.notes

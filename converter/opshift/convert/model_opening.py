@@ -54,10 +54,13 @@ def open_content(state: State) -> None:
 
 def _inline(state: State, prefix: str) -> None:
     numbers = itertools.count()
-    for function in state.way.inlined:
-        functions.inline_function(
-            state.skeleton, function, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
+    for which in state.way.inlined:
+        called = functions.inline_function(
+            state.skeleton, which, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
         )
+        if not called:
+            name = "::".join(part for part in which if part)
+            state.notes.append(f"nothing called the function {name}, so nothing of it is left")
 
 
 def _repair(state: State) -> None:

@@ -103,15 +103,20 @@ def functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
     return {function_id(function): function for function in model.functions}
 
 
-def inline_function(model: ModelProto, which: FunctionId, fresh: Fresh) -> None:
-    """Replaces every call of a function by its nodes, at any depth, and removes the function."""
-    body = next(f for f in model.functions if function_id(f) == which)
+def inline_function(model: ModelProto, which: FunctionId, fresh: Fresh) -> bool:
+    """Replaces every call of a function by its nodes, at any depth, and removes the function.
+
+    Returns whether there was a call.
+    """
+    body, called = next(f for f in model.functions if function_id(f) == which), False
     for container in tops(model):
         if isinstance(container, FunctionProto) and function_id(container) == which:
             continue
         if _inline_in(container, body, which, fresh):
             _import(container if isinstance(container, FunctionProto) else model, body)
+            called = True
     model.functions.remove(body)
+    return called
 
 
 def _inline_in(container: Container, body: FunctionProto, which: FunctionId, fresh: Fresh) -> bool:

@@ -76,8 +76,9 @@ class Lowering:
             _refuse_other_meaning(self.model, function)
         domains = {schemas.normal(function.domain) for function in self.model.functions}
         for which in _callers_first(self.model):
-            functions.inline_function(self.model, which, self.fresh)
-            self.done["functions written out at their calls"] += 1
+            called = functions.inline_function(self.model, which, self.fresh)
+            how = "written out at their calls" if called else "left out that nothing called"
+            self.done[f"functions {how}"] += 1
         self._forget_imports(domains)
 
     def _forget_imports(self, domains: set[str]) -> None:
