@@ -21,14 +21,17 @@ BEHIND_A_STRANGER = {
 TYPED = "(int64[n] v) => (int64[n] y) { x = Identity(v) y = ai.onnx.ml.LabelEncoder<keys_int64s=[1], values_int64s=[7]>(x) z = Identity(y) }"
 CONVERT = "import onnx.parser, sys, opshift; opshift.convert_version(onnx.parser.parse_model(sys.argv[1]), 21)"
 
+INPUTS = "import onnx.parser, sys; from opshift.verify import generate; generate._shapes(onnx.parser.parse_model(sys.argv[1]))"
 
+
+@pytest.mark.parametrize("code", [CONVERT, INPUTS], ids=["convert", "inputs"])
 @pytest.mark.parametrize("op", BEHIND_A_STRANGER)
-def test_behind_an_operator_that_nobody_knows(op):
+def test_behind_an_operator_that_nobody_knows(op, code):
     if onnx.defs.onnx_opset_version() < 21:
         pytest.skip("the installed onnx is older")
     text = HEADER + BEHIND_A_STRANGER[op]
     done = subprocess.run(
-        [sys.executable, "-c", CONVERT, text], capture_output=True, text=True, check=False
+        [sys.executable, "-c", code, text], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
 

@@ -9,10 +9,10 @@ from typing import Any
 
 import numpy as np
 
+from opshift.author import registry, safe_inference
 from opshift.model import weights
 from opshift.opsets.types import Dims, dims_of
 from opshift.protos import ModelProto, TypeProto
-from opshift.protos.shape_inference import infer_shapes
 from opshift.verify import hints
 from opshift.verify.cases import InputSet
 from opshift.verify.hints import Hint
@@ -138,9 +138,7 @@ def _bound(shapes: Mapping[str, Dims], hint: Hint, sizes: Sizes) -> int:
 def _shapes(model: ModelProto) -> dict[str, Dims]:
     """The shapes of a graph's values, as far as they are declared or inferred without weights."""
     view = weights.checkable(weights.carve_model(model)[0])
-    graph = infer_shapes(
-        view if isinstance(view, ModelProto) else ModelProto.FromString(view)
-    ).graph
+    graph = safe_inference.infer(view, registry.default()).graph
     found = {
         info.name: dims_of(info.type)
         for info in itertools.chain(graph.input, graph.value_info, graph.output)
