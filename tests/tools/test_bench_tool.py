@@ -11,7 +11,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from tools.bench import bench_engines, real, workloads
+from tools.bench import bench_engines, ir, real, start, workloads
 from tools.bench import benchmark as bench_case
 from tools.bench import page as bench_page
 from tools.bench import run as bench
@@ -129,3 +129,14 @@ def test_only_the_generated_part_of_a_page_is_replaced(tmp_path: Path) -> None:
     page.write_text("no marks")
     with pytest.raises(SystemExit, match="has no"):
         bench_page.write_between_marks(page, "new")
+
+
+@pytest.mark.parametrize(
+    ("tool", "words", "row"),
+    [(ir, ["--size", "1"], "1 MiB of weights, plan 13 → 13"), (start, [], "`plan --to 11`")],
+)
+def test_commands_are_measured(
+    tool: Any, words: list[str], row: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    tool.main(["--turns", "1", "--nodes", "20", *words])
+    assert f"| {row} |" in capsys.readouterr().out

@@ -16,13 +16,13 @@ SAMPLES, SEED = {"flat": 16, "if": 8, "function": 8}, 5
 
 
 @cache
-def tests() -> list[NodeTest]:
+def node_tests() -> list[NodeTest]:
     return sorted(official([]), key=lambda test: test.name)
 
 
 def sample(shape: str) -> list[NodeTest]:
     """Others for each shape; `python -m tools.conformance nodes` examines all of them."""
-    return random.Random(f"{SEED} {shape}").sample(tests(), SAMPLES[shape])
+    return random.Random(f"{SEED} {shape}").sample(node_tests(), SAMPLES[shape])
 
 
 @pytest.mark.parametrize("shape", ["flat", "if", "function"])

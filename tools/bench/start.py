@@ -10,14 +10,13 @@ is not counted. The table gives the medians of the CPU seconds, and their ratios
 from __future__ import annotations
 
 import argparse
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tools.bench.process_time import process_time
 from tools.bench.workloads import transformer
 
 SCRIPT = """
@@ -51,31 +50,23 @@ def commands(model: Path, out: Path) -> dict[str, list[str]]:
     }  # fmt: skip
 
 
-def seconds(words: Sequence[str], out: Path) -> float:
-    """The CPU seconds of one process."""
-    out.unlink(missing_ok=True)
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run(words, stdout=subprocess.DEVNULL, check=True)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-
-
 def measured(words: Mapping[str, Sequence[str]], out: Path, turns: int) -> dict[str, float]:
     """The median of each command."""
     taken: dict[str, list[float]] = {what: [] for what in words}
     for turn in range(turns + 1):
         for what, each in words.items():
-            found = seconds(each, out)
-            taken[what] += [found] if turn else []
+            out.unlink(missing_ok=True)
+            found = process_time(each)
+            taken[what] += [found.cpu] if turn else []
     return {what: statistics.median(one) for what, one in taken.items()}
 
 
-def main() -> None:
+def main(argv: Sequence[str] | None = None) -> None:
     """Prints the table."""
     parser = argparse.ArgumentParser()
     parser.add_argument("--turns", type=int, default=11)
     parser.add_argument("--nodes", type=int, default=20)
-    wanted = parser.parse_args()
+    wanted = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as folder:
         model, out = Path(folder) / "small.onnx", Path(folder) / "out.onnx"
         model.write_bytes(transformer(13, wanted.nodes).SerializeToString())

@@ -14,7 +14,7 @@ from opshift.model.arrays import from_array
 from opshift.model.scope import tensor_type
 from opshift.model.walk import graphs_in, holds_graphs, reads
 from opshift.opsets import schemas
-from opshift.opsets.types import LARGEST_RANK, is_readable, rank_of
+from opshift.opsets.types import LARGEST_RANK, is_readable, rank_of, without_lengths
 from opshift.protos import (
     IR_VERSION,
     AttributeProto,
@@ -137,11 +137,8 @@ def objection(
     if schema is None or holds_graphs(node):
         return None
     types = _input_types(node, env)
-    for name, kind in types.items() if not lengths else ():
-        types[name] = TypeProto()
-        types[name].CopyFrom(kind)
-        for dim in types[name].tensor_type.shape.dim:
-            dim.Clear()
+    if not lengths:
+        types = {name: without_lengths(kind) for name, kind in types.items()}
     try:
         _asked(node, env, schema, types, _imports(schema, env, version))
     except safe_inference.COMPLAINTS as error:

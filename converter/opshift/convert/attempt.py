@@ -25,6 +25,7 @@ from opshift.convert.end_checks import check_whole
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
 from opshift.convert.legal import author_rules, diagnose, runtime, uncalled
+from opshift.convert.legal.function_rules import never_called
 from opshift.convert.request import Request
 from opshift.convert.state import State
 from opshift.convert.ways import (
@@ -39,7 +40,7 @@ from opshift.convert.ways import (
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused
 from opshift.model import imports, numbering, signature, weights
 from opshift.model.document import Document, function_id
-from opshift.model.scope import Imports
+from opshift.model.scope import Imports, shown_function
 from opshift.protos import ModelProto
 from opshift.report import Report
 
@@ -213,7 +214,7 @@ class Conversion(State):
         except InvalidModel:
             self._trace(_as_model(self.view))
             raise
-        if self.document.functions and any(step.rewritten for step in self.steps):
+        if never_called(self.document) and any(step.rewritten for step in self.steps):
             before, after = _as_model(self.view), _as_model(self._result())
             for call in uncalled.faulty_calls(before, after, self.adapters):
                 self._trace(call)
@@ -277,7 +278,7 @@ class Conversion(State):
             self.skeleton.ir_version,
             self.crossed(),
             tuple(approximations),
-            tuple("::".join(part for part in which if part) for which in self.way.inlined),
+            tuple(map(shown_function, self.way.inlined)),
             tuple(self.notes),
             self.repaired,
             assumptions=tuple(assumptions),

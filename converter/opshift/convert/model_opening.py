@@ -10,6 +10,7 @@ from opshift.convert.legal import checker, opening, rules
 from opshift.convert.state import State
 from opshift.model import functions, imports, order, repair, weights
 from opshift.model.document import Document
+from opshift.model.scope import shown_function
 from opshift.protos import ModelProto
 
 
@@ -59,7 +60,7 @@ def _inline(state: State, prefix: str) -> None:
             state.skeleton, which, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
         )
         if not called:
-            name = "::".join(part for part in which if part)
+            name = shown_function(which)
             state.notes.append(f"nothing called the function {name}, so nothing of it is left")
 
 

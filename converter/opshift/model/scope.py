@@ -279,6 +279,11 @@ class Root:
             Scope(self, copy, None, 0, dict(scope.order), set(scope.removed)).sort()
 
 
+def shown_function(which: FunctionId) -> str:
+    """`acme::Gated::float`: the domain, the name and the overload, without those that are empty."""
+    return "::".join(part for part in which if part)
+
+
 def call_id(node: NodeProto) -> FunctionId:
     """The domain, name and overload of the function that a node would call."""
     overload = node.overload if hasattr(node, "overload") else ""

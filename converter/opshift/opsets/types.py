@@ -35,6 +35,15 @@ def dims_of(found: TypeProto) -> Dims:
     )
 
 
+def without_lengths(found: TypeProto) -> TypeProto:
+    """A copy of a type in which every dimension of a tensor is unknown."""
+    kept = TypeProto()
+    kept.CopyFrom(found)
+    for dim in kept.tensor_type.shape.dim if rank_of(kept) is not None else ():
+        dim.Clear()
+    return kept
+
+
 def shown_type(found: TypeProto) -> str:
     """`tensor(float)`, or `tensor(float)[2,?]` for a tensor whose rank is known."""
     name = schemas.type_name(found) or "a value of unknown type"

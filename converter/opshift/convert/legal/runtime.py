@@ -18,7 +18,7 @@ from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import graphs_in, name_of, nodes_in
 from opshift.opsets import schemas
-from opshift.opsets.types import element_of, rank_of
+from opshift.opsets.types import dims_of, element_of, rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 from opshift.records import dataclass
 from opshift.text import counted, qualified
@@ -363,9 +363,7 @@ def _is_of(
 def _is_single(node: NodeProto, position: int, type_of: Callable[[str], TypeProto | None]) -> bool:
     """Whether an input is known to be one number, of rank 0 or 1."""
     known = type_of(node.input[position]) if position < len(node.input) else None
-    if known is None or not known.tensor_type.HasField("shape"):
-        return False
-    return [dim.dim_value for dim in known.tensor_type.shape.dim] in ([], [1])
+    return known is not None and rank_of(known) is not None and dims_of(known) in ((), (1,))
 
 
 def _has_attribute(node: NodeProto, form: Form) -> bool:

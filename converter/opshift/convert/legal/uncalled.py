@@ -16,14 +16,13 @@ from opshift.model.functions import functions_of
 from opshift.model.scope import call_id
 from opshift.model.walk import nodes_in
 from opshift.opsets import schemas
-from opshift.opsets.types import rank_of
+from opshift.opsets.types import without_lengths
 from opshift.protos import (
     AttributeProto,
     FunctionProto,
     ModelProto,
     NodeProto,
     TensorProto,
-    TypeProto,
     ValueInfoProto,
 )
 
@@ -89,7 +88,7 @@ def _accepted(
     for name in function.output:
         told = found.get(name)
         if told is not None and schemas.type_name(told) is not None:
-            call.graph.output.append(ValueInfoProto(name=name, type=_without_lengths(told)))
+            call.graph.output.append(ValueInfoProto(name=name, type=without_lengths(told)))
     return call if call.graph.output and _is_sound(call, adapters) else None
 
 
@@ -169,13 +168,4 @@ def _value(name: str, kind: str | None, rank: int | None) -> ValueInfoProto:
         found.type.tensor_type.shape.SetInParent()
     for _ in range(rank or 0):
         found.type.tensor_type.shape.dim.add()
-    return found
-
-
-def _without_lengths(kind: TypeProto) -> TypeProto:
-    found = TypeProto()
-    found.CopyFrom(kind)
-    if rank_of(kind) is not None:
-        for dim in found.tensor_type.shape.dim:
-            dim.Clear()
     return found

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from opshift.opsets.types import dims_of
 from opshift.protos import ModelProto, TensorProto, TypeProto
 from opshift.verify.oracle.values import Value, dtype_of, is_float, tensor
 
@@ -52,11 +53,11 @@ def make_value(proto: TypeProto, rng: np.random.Generator, sizes: dict[str, int]
             text = proto.map_type.key_type == TensorProto.STRING
             return dict(zip("abc" if text else range(3), value.tolist(), strict=True))
     shape = []
-    for dim in proto.tensor_type.shape.dim:
-        if dim.HasField("dim_value") and dim.dim_value >= 0:
-            shape.append(dim.dim_value)
+    for size in dims_of(proto):
+        if isinstance(size, int):
+            shape.append(size)
         else:
-            shape.append(sizes.setdefault(dim.dim_param, _SIZES[len(sizes) % len(_SIZES)]))
+            shape.append(sizes.setdefault(size or "", _SIZES[len(sizes) % len(_SIZES)]))
     count = int(np.prod(shape, dtype=int))
     return make_elements(proto.tensor_type.elem_type, count, rng).reshape(shape)
 
