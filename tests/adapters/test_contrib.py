@@ -10,7 +10,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 from onnx import ModelProto, helper
-from opshift import Refused, Why, convert_version, testing
+from opshift import Refused, Why, convert, convert_version, testing
+from opshift.author import registry
 from opshift.author.example import Example
 from opshift.author.verdicts import LEAVE
 from opshift.testing.example_models import EVERYDAY, example_target
@@ -18,6 +19,7 @@ from text_models import model, ops
 from vendor_judge import on_onnxruntime
 
 import examples
+from tools.author import docs
 
 MICROSOFT = "com.microsoft"
 SEEDS = 12
@@ -26,6 +28,14 @@ CASES = [
     case
     for case in examples.cases()
     if (case.adapter.start, case.adapter.to) == LEAVE and case.example.refuses is None
+]
+AT = [  # an example that names an opset is about that one
+    pytest.param(case, opset, id=f"{case.id} {opset}")
+    for case in CASES
+    for opset in ([case.example.imports[""]] if "" in case.example.imports else OPSETS)
+]
+APPROXIMATE = [
+    case for case in examples.cases() if case.example.approximate and case.example.refuses is None
 ]
 SPECIAL = [0.0, -0.0, 1e-30, -1e-7, 0.5, -0.5, 1.0, 88.0, -88.0, 1000.0, -65000.0]
 
@@ -59,18 +69,15 @@ def inputs(model: ModelProto, example: Example, seed: int) -> dict[str, np.ndarr
     return found
 
 
-@pytest.mark.parametrize("opset", OPSETS)
-@pytest.mark.parametrize("case", CASES, ids=[case.id for case in CASES])
+@pytest.mark.parametrize(("case", "opset"), AT)
 def test_both_sides_compute_the_same(case: examples.Case, opset: int) -> None:
     run = on_onnxruntime()
     if examples.too_new(case):
         pytest.skip("the installed onnx is older than the example")
-    if opset != case.example.imports.get("", opset):
-        pytest.skip("the example is about one opset")
     before = testing.example_model(case.adapter, case.example, {"": opset})
     target = example_target(case.adapter, case.example)
     after = convert_version(before, target, **case.example.wishes)
-    for seed in range(SEEDS if opset == EVERYDAY else 2):
+    for seed in range(2 if opset in OPSETS and opset != EVERYDAY else SEEDS):
         values = inputs(before, case.example, seed)
         for one, other in zip(run(before, values), run(after, values), strict=True):
             close(one, other, case, seed)
@@ -104,28 +111,88 @@ def test_codes_of_an_operator_of_onnxruntime_s_own_are_left_alone() -> None:
     np.testing.assert_array_equal(run(before, feeds)[0], run(after, feeds)[0])
 
 
-def operators_of_the_runtime() -> list[str]:
-    """Every operator of com.microsoft of which the installed onnxruntime has a schema."""
+def operators_of_the_runtime() -> set[tuple[str, str]]:
+    """Every operator outside of ONNX's domains of which the installed onnxruntime has a schema."""
     state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
-    return sorted({one.name for one in state.get_all_operator_schema() if one.domain == MICROSOFT})
+    found = {(one.domain, one.name) for one in state.get_all_operator_schema()}
+    return {(domain, op) for domain, op in found if not domain.startswith("ai.onnx") and domain}
+
+
+def operators_without_a_form() -> set[tuple[str, str]]:
+    """Every operator that the table of the documents lists, in com.microsoft if it names no other."""
+    page = (Path(__file__).parents[2] / "docs/maintain/contrib.md").read_text("utf-8")
+    table = page.partition("## Operators that have no form")[2].partition("## The record")[0]
+    rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ")]
+    found = set()
+    for row in rows:
+        names, _, domain = row.partition(" of the domain ")
+        found |= {(domain.strip() or MICROSOFT, op) for op in re.findall(r"\w+", names)}
+    return found
+
+
+def operators_compared() -> set[tuple[str, str]]:
+    """Every operator that an example holds whose two sides are compared."""
+    return {
+        (case.adapter.domain, op)
+        for case in CASES
+        for op in case.adapter.ops
+        if re.search(rf"\b{op}\b", case.example.graph)
+    }
 
 
 def test_every_operator_of_the_runtime_has_a_form_or_a_reason_in_the_documents() -> None:
     """An operator of a newer onnxruntime is listed once somebody has looked at it."""
-    with_a_form = {
-        op for case in CASES for op in case.adapter.ops if case.adapter.domain == MICROSOFT
+    with_a_form, with_a_reason = operators_compared(), operators_without_a_form()
+    assert operators_of_the_runtime() <= with_a_form | with_a_reason
+    assert not with_a_form & with_a_reason - {(MICROSOFT, "Inverse")}  # it has a form for few rows
+
+
+def test_every_operator_that_is_left_has_its_row_and_its_examples_in_the_documents() -> None:
+    """Each has a section with examples, and both sides of one of them are compared."""
+    page = docs.any_version_page("# Vendors", LEAVE) + "\n## "
+    left = {
+        (domain, op)
+        for (domain, op, *boundary), _ in registry.default()
+        if tuple(boundary) == LEAVE
     }
-    page = (Path(__file__).parents[2] / "docs/maintain/contrib.md").read_text("utf-8")
-    table = page.partition("## Operators that have no form")[2].partition("## The record")[0]
-    with_a_reason = set(re.findall(r"\w+", table))
-    assert set(operators_of_the_runtime()) <= with_a_form | with_a_reason
-    assert not with_a_form & with_a_reason - {"Inverse"}  # which has a form for few rows
+    for domain, op in left:
+        section = page.partition(f"\n## {domain}.{op}\n")[2].partition("\n## ")[0]
+        graphs = [row.split("|")[2] for row in section.splitlines() if row.startswith("| ")][1:]
+        assert graphs, op
+        assert all(re.search(rf"\b{op}\b", graph) for graph in graphs), op
+    assert left <= operators_compared() | operators_without_a_form()
 
 
-@pytest.mark.parametrize("op", ["MoE", "LinearAttention", "BeamSearch"])
-def test_an_operator_without_a_form_is_a_blocker_by_name(op: str) -> None:
-    text = f"(float[2,3] x) => (float[2,3] y) {{ y = com.microsoft.{op}(x) }}"
+@pytest.mark.parametrize("case", APPROXIMATE, ids=[case.id for case in APPROXIMATE])
+def test_arithmetic_that_is_not_reproduced_needs_permission_and_is_named(
+    case: examples.Case,
+) -> None:
+    if examples.too_new(case):
+        pytest.skip("the installed onnx is older than the example")
+    before = examples.model_of(case)
+    target = example_target(case.adapter, case.example)
     with pytest.raises(Refused) as refused:
-        convert_version(model(text, 21, 10, ', "com.microsoft" : 1'), domains=["ai.onnx"])
+        convert_version(before, target, **{**case.example.wishes, "allow_approximate": False})
+    assert {one.op for one in refused.value.refusals} <= set(case.adapter.ops)
+    assert {one.why for one in refused.value.refusals} == {Why.APPROXIMATE_ONLY}
+    told = convert(before, target, **case.example.wishes).report.approximations
+    assert told
+    assert all(any(op in text for op in case.adapter.ops) for text in told)
+
+
+@pytest.mark.parametrize(
+    ("domain", "op"),
+    [
+        (MICROSOFT, "MoE"),
+        (MICROSOFT, "LinearAttention"),
+        (MICROSOFT, "BeamSearch"),
+        ("com.ms.internal.nhwc", "Resize"),
+        ("ai.onnx.contrib", "BertTokenizer"),
+    ],
+)
+def test_an_operator_without_a_form_is_a_blocker_by_name(domain: str, op: str) -> None:
+    text = f"(float[2,3] x) => (float[2,3] y) {{ y = {domain}.{op}(x) }}"
+    with pytest.raises(Refused) as refused:
+        convert_version(model(text, 21, 10, f', "{domain}" : 1'), domains=["ai.onnx"])
     (blocker,) = refused.value.refusals
-    assert (blocker.op, blocker.domain, blocker.why) == (op, MICROSOFT, Why.DOMAIN_LEFT)
+    assert (blocker.op, blocker.domain, blocker.why) == (op, domain, Why.DOMAIN_LEFT)

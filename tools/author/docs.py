@@ -13,6 +13,7 @@ import argparse
 import html
 import json
 import pkgutil
+import re
 import subprocess
 import sys
 from collections import defaultdict
@@ -23,6 +24,7 @@ from typing import Any
 import click
 from opshift import codes
 from opshift.author import registry
+from opshift.author.example import Example
 from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, Adapter
 from opshift.opsets import schemas
 
@@ -93,7 +95,7 @@ def _details(adapter: Adapter, op: str) -> list[str]:
         lines += [f"May write: {', '.join(sorted(adapter.emits))}.", ""]
     if adapter.approximate:
         lines += ["Some forms are not exactly equal and need `allow_approximate`.", ""]
-    shown = [e for e in adapter.examples if len(adapter.ops) == 1 or f"{op}" in e.graph]
+    shown = [e for e in adapter.examples if len(adapter.ops) == 1 or _names(e, op)]
     if shown:
         lines += ["| example | graph | outcome |", "|---|---|---|"]
         for example in shown:
@@ -102,6 +104,11 @@ def _details(adapter: Adapter, op: str) -> list[str]:
             lines.append(f"| {example.title} | `{graph}` | {outcome or 'equal'} |")
         lines.append("")
     return lines
+
+
+def _names(example: Example, op: str) -> bool:
+    """Whether an example has a node of the operator, and not only of one with a longer name."""
+    return re.search(rf"\b{op}\b", f"{example.graph} {example.functions}") is not None
 
 
 def coverage() -> str:
