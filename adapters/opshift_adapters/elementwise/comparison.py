@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Less, Greater, Equal, LessOrEqual, GreaterOrEqual and Where."""
 
-import functools
 
 from opshift.adapter import (
     KEEP,
@@ -31,7 +30,6 @@ from opshift_adapters._lib.blocks import (
     held_by_double,
     longer_sizes,
     neighbours,
-    not_nan,
     padded_shape,
     shape_of,
 )
@@ -108,14 +106,16 @@ def _halved(op: Builder, x: Value) -> tuple[Value, Value]:
 
 
 NAN, INF = float("nan"), float("inf")
+EVERY_KIND = [NAN, INF, -INF, 0.0, -0.0, 1e-45, -1e-45, 1.5, -1.5, 3.4e38, -3.4e38]
 EQUAL_11 = boundary(
     11,
     "Equal:8edd25",
     cast=shown(
         _compare_equal,
         example("int64", "(int64[2,3] a, int64[3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal"),
-        example("floats", "(float[5] a, float[5] b) => (bool[5] y) { y = Equal(a, b) }", inputs={"a": [NAN, INF, 0.0, 1, NAN], "b": [NAN, INF, -0.0, 2, 1]}),
-        example("doubles", "(double[5] a, double[5] b) => (bool[5] y) { y = Equal(a, b) }", inputs={"a": [NAN, INF, 0.0, 1, NAN], "b": [NAN, INF, -0.0, 2, 1]}),
+        example("floats", "(float[N,1] a, float[M] b) => (bool[N,M] y) { y = Equal(a, b) }", gives="Less Greater Equal Mul Less And", inputs={"a": [[x] for x in EVERY_KIND], "b": EVERY_KIND}),
+        example("doubles", "(double[N,1] a, double[M] b) => (bool[N,M] y) { y = Equal(a, b) }", gives="Less Greater Equal Mul Less And", inputs={"a": [[x] for x in EVERY_KIND], "b": EVERY_KIND}),
+        example("halfs", "(float16[N,1] a, float16[M] b) => (bool[N,M] y) { y = Equal(a, b) }", inputs={"a": [[x] for x in [NAN, INF, -INF, 0.0, -0.0, 6e-8, -65504, 65504]], "b": [NAN, INF, -INF, 0.0, -0.0, 6e-8, -65504, 65504]}),
         example("constant zero of one axis", "(float[5] a) => (bool[5] y) <float[1] b = {0}> { y = Equal(a, b) }", gives="Cast Not", inputs={"a": [NAN, -0.0, 0.0, 1e-45, -INF]}),
         example("constant zero", "(float[5] a) => (bool[5] y) <float b = {0}> { y = Equal(a, b) }", gives="Cast Not", inputs={"a": [NAN, -0.0, 0.0, 1e-45, -INF]}),
         example("a constant", "(float[5] a) => (bool[5] y) <float b = {1.5}> { y = Equal(b, a) }", gives="Greater Less And", inputs={"a": [NAN, INF, 1.5, 1.4999999, 1.5000001]}),
@@ -377,11 +377,11 @@ def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
             return (x > around[0]) & (x < around[1])
     doubtful = [x for x in (a, b) if not _is_number(x)]
     less, more = a < b, a > b
-    if a.elem_type == T.DOUBLE:  # older runtimes lack IsNaN of double
-        parts = [op.Equal(less, more), *(not_nan(op, x) for x in doubtful)]
-        return functools.reduce(op.And, parts)
-    # Infinities of both signs differ, as a NaN does, and their sum is one.
-    return op.Equal(less, more | op.IsNaN(functools.reduce(op.Add, doubtful or [a])))
+    if len(doubtful) == 1 and a.elem_type != T.DOUBLE:  # older runtimes lack IsNaN of double
+        return op.Equal(less, more | op.IsNaN(doubtful[0]))
+    # The product of equal numbers is not negative, and a NaN makes it one. Infinities of both
+    # signs, whose sum is a NaN, are less or greater.
+    return op.Equal(less, more) & (op.const(-1, like=a) < a * b)
 
 
 def _is_one_zero(x: Value, other: Value) -> bool:
