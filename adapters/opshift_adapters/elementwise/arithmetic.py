@@ -29,6 +29,7 @@ from opshift_adapters._lib.legacy_broadcast import (
     drop_legacy_broadcast,
     to_legacy_broadcast,
 )
+from opshift_adapters._lib.remainder import float_remainder
 from opshift_adapters._lib.wide_integers import wide_arithmetic
 
 
@@ -262,8 +263,12 @@ EXTREME_REMAINDERS = {
 @adapter("Mod", 10, 9, approximate=True, ignores={"fmod": "floats must have 1"})
 @example("int64", "(int64[7] a, int64[7] b) => (int64[7] y) { y = Mod(a, b) }", inputs=SIGNS)
 @example("int32, sign of the dividend", "(int32[7] a, int32[7] b) => (int32[7] y) { y = Mod<fmod=1>(a, b) }", gives="Div Mul Sub", inputs=SIGNS)
-@example("positive divisor", "(int64[7] a) => (int64[7] y) <int64 b = {3}> { y = Mod(a, b) }", gives="Div Mul Sub Less Cast Mul Add", inputs={"a": [7, -7, 6, -6, 0, -(2**63), 2**63 - 1]})
-@example("negative divisor", "(int32[7] a) => (int32[7] y) <int32 b = {-3}> { y = Mod(a, b) }", gives="Div Mul Sub Greater Cast Mul Add", inputs={"a": [7, -7, 6, -6, 0, -(2**31), 2**31 - 1]})
+@example("positive divisor", "(int64[7] a) => (int64[7] y) <int64 b = {3}> { y = Mod(a, b) }", gives="Div Mul Sub Add Gather", inputs={"a": [7, -7, 6, -6, 0, -(2**63), 2**63 - 1]})
+@example("large positive divisor", "(int64[7] a) => (int64[7] y) <int64 b = {1000}> { y = Mod(a, b) }", gives="Div Mul Sub Less Cast Mul Add", inputs={"a": [7, -7, 6000, -6000, 0, -(2**63), 2**63 - 1]})
+@example("negative divisor", "(int32[7] a) => (int32[1,7] y) <int32[1,1] b = {-3}> { y = Mod(a, b) }", gives="Div Mul Sub Add Gather", inputs={"a": [7, -7, 6, -6, 0, -(2**31), 2**31 - 1]})
+@example("large negative divisor", "(int32[7] a) => (int32[7] y) <int32 b = {-1000}> { y = Mod(a, b) }", gives="Div Mul Sub Greater Cast Mul Add", inputs={"a": [7, -7, 6000, -6000, 0, -(2**31), 2**31 - 1]})
+@example("divisors of 2 and -1", "(int64[4] a, int64[3] c) => (int64[4] y, int64[3] z) <int64 b = {2}, int64 d = {-1}> { y = Mod(a, b) z = Mod(c, d) }", inputs={"a": [-3, -2, 2**63 - 1, -(2**63)], "c": [5, -5, 0]})
+@example("int8, a small divisor", "(int8[6] a) => (int8[6] y) <int8 b = {-64}> { y = Mod(a, b) }", gives="Cast Div Mul Sub Add Gather", inputs={"a": [-128, 127, 64, -64, 63, 1]})
 @example("sizes", "(float[N,7] x) => (int64[2] y) <int64 b = {4}> { a = Shape(x) y = Mod(a, b) }", gives="Shape Div Mul Sub")
 @example("sizes, negative divisor", "(float[N,7] x) => (int64[2] y) <int64 b = {-4}> { a = Shape(x) y = Mod(a, b) }")
 @example("int8", "(int8[7] a, int8[7] b) => (int8[7] y) { y = Mod(a, b) }", inputs=SIGNS)
@@ -272,6 +277,9 @@ EXTREME_REMAINDERS = {
 @example("floats", "(float[7] a, float[7] b) => (float[7] y) { y = Mod<fmod=1>(a, b) }", inputs=SIGNS)
 @example("extreme floats", "(float[N] a, float[N] b) => (float[N] y) { y = Mod<fmod=1>(a, b) }", inputs=EXTREME_REMAINDERS)
 @example("floats by a constant", "(float[9] a) => (float[9] y) <float b = {0.3}> { y = Mod<fmod=1>(a, b) }", inputs={"a": [3.4e38, -3.4e38, 1e30, 16777217, -0.0, 0.3, -0.29999998, math.inf, math.nan]})
+@example("floats by a power of two", "(float[8] a) => (float[8] y) <float b = {-0.5}> { y = Mod<fmod=1>(a, b) }", gives="Cast Abs Less Div Floor Mul Sub Cast Sign Mul Where", inputs={"a": [3.4e38, -3.4e38, 0.75, -1.5, 1e-45, 8388607.5, math.inf, math.nan]})
+@example("floats by large and tiny constants", "(float[4,1] a) => (float[4,3] y) <float[3] b = {3.4e38, 1.2e-38, 7}> { y = Mod<fmod=1>(a, b) }", inputs={"a": [[3.4e38], [-3.3e38], [1e10], [1e-39]]})
+@example("floats by 360", "(float[N] a) => (float[N] y) <float b = {360}> { y = Mod<fmod=1>(a, b) }", inputs={"a": [3.4e38, -3.4e38, 1e30, 2**52, 2**51, 2**53, 1e20, 720, 359.99997, -360, 1e-45, -5e18]})
 @example("floats by constants, a one among them", "(float[2] a) => (float[2] y) <float[2] b = {1, 3}> { y = Mod<fmod=1>(a, b) }", inputs={"a": [-7.5, 3.4e38]})
 @example("floats by constants, a zero among them", "(float[2] a) => (float[2] y) <float[2] b = {0, 3}> { y = Mod<fmod=1>(a, b) }", inputs={"a": [3.4e38, 3.4e38]})
 @example("extreme halfs", "(float16[5] a, float16[5] b) => (float16[5] y) { y = Mod<fmod=1>(a, b) }", inputs={"a": [65504, -65504, 6e-8, -0.0, 1000], "b": [6e-8, 3.14, 65504, 2, math.inf]})
@@ -284,7 +292,7 @@ def mod_10_9(node: Node, op: Builder) -> Result:
     a, b = node["A"], node["B"]
     kind = a.elem_type
     if kind in (T.FLOAT, T.FLOAT16):
-        return _remainder(op, a, b, rounds=_rounds(b, kind))
+        return float_remainder(op, a, b)
     if kind in FLOATS:
         op.approximate(
             "the exact remainder of doubles has no older form; large quotients and infinite divisors fail"
@@ -297,9 +305,23 @@ def mod_10_9(node: Node, op: Builder) -> Result:
     rest = a - a / b * b
     signed = kind not in UNSIGNED and not (node["A"].never_negative and node["B"].never_negative)
     if node.int("fmod") == 0 and signed:
+        table = _remainders(node["B"].const_or_none())
+        if table is not None:
+            return op.Gather(op.const(table, kind), rest + op.const(table.size // 2, like=rest))
         other = _other_side(op, rest, b, node["B"])
         rest = rest + b * op.Cast(other, to=a.elem_type)
     return op.Cast(rest, to=kind) if kind in SMALL_INTS else rest
+
+
+LARGEST_TABLE = 64
+
+
+def _remainders(divisor: Array | None) -> Array | None:
+    """The remainder with the divisor's sign for each one with the dividend's, from the lowest."""
+    if divisor is None or divisor.size != 1 or not 2 <= abs(int(divisor.item())) <= LARGEST_TABLE:
+        return None
+    most = abs(int(divisor.item())) - 1
+    return np.mod(np.arange(-most, most + 1), int(divisor.item()))
 
 
 def _other_side(op: Builder, rest: Value, b: Value, divisor: Value) -> Value:
@@ -310,28 +332,6 @@ def _other_side(op: Builder, rest: Value, b: Value, divisor: Value) -> Value:
     if known is not None and known.highest < 0:
         return rest > zero
     return _other_sign(op, rest, b)
-
-
-BITS = 28  # the product of a float and a quotient of so many bits is exact in a double
-
-
-def _rounds(b: Value, kind: int) -> int:
-    """The number of rounds of `BITS` bits for the largest quotient that this divisor allows."""
-    limits, known = np.finfo(dtype_of(kind)), b.const_or_none()
-    smallest = float(limits.smallest_subnormal)
-    if known is not None and known.size and np.all(known != 0):
-        smallest = max(smallest, float(np.min(np.abs(known.astype(np.float64)))))
-    return max(1, math.ceil(math.log2(float(limits.max) / smallest) / BITS))
-
-
-def _remainder(op: Builder, a: Value, b: Value, rounds: int) -> Value:
-    """The exact remainder of floats, in double: each round removes `BITS` bits of the quotient."""
-    rest, size = (op.Abs(op.Cast(x, to=T.DOUBLE)) for x in (a, b))
-    inside = rest < size
-    for turn in reversed(range(rounds)):
-        unit = size * op.const(2.0 ** (BITS * turn), T.DOUBLE) if turn else size
-        rest = rest - op.Floor(rest / unit) * unit
-    return op.Where(inside, a, op.Cast(rest, to=a.elem_type) * op.Sign(a))
 
 
 def _other_sign(op: Builder, rest: Value, divisor: Value) -> Value:

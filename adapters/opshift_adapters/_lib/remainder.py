@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The remainder of floats, by operators that opset 9 has."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+from opshift.adapter import Array, Builder, T, Value, dtype_of, np
+
+DOUBLE_BITS = 53  # a product of so many bits is exact in a double
+MOST_FOLDS = 3
+
+
+@dataclass(frozen=True)
+class Reduction:
+    """How a float is reduced by a divisor: first by factors of large numbers, then by rounds.
+
+    A number of at least `starts[i]` is a multiple of a power of two. The remainder of that power,
+    divided by it, is `factors[i]`: their product has the same remainder and is much smaller.
+    A round removes `bits` bits of the quotient, so that its product with the divisor is exact.
+    """
+
+    rounds: int
+    bits: int
+    starts: tuple[Array, ...] = ()
+    factors: tuple[Array, ...] = ()
+
+    @property
+    def nodes(self) -> int:
+        return 4 * self.rounds + (2 * len(self.starts) + 2 if self.starts else 0)
+
+
+def float_remainder(op: Builder, a: Value, b: Value) -> Value:
+    """The exact remainder of floats, with the sign of the dividend; double computes it."""
+    reduction = _reduction(b, b.elem_type)
+    rest, size = (op.Abs(op.Cast(x, to=T.DOUBLE)) for x in (a, b))
+    inside = rest < size
+    if reduction.starts:
+        rest = rest * op.Cast(_factors(op, rest, reduction), to=T.DOUBLE)
+    for turn in reversed(range(reduction.rounds)):
+        unit = size * op.const(2.0 ** (reduction.bits * turn), T.DOUBLE) if turn else size
+        rest = rest - op.Floor(rest / unit) * unit
+    return op.Where(inside, a, op.Cast(rest, to=a.elem_type) * op.Sign(a))
+
+
+def _reduction(b: Value, kind: int) -> Reduction:
+    """The shortest reduction for the largest quotient that this divisor allows."""
+    limits, known = np.finfo(dtype_of(kind)), b.const_or_none()
+    if known is None or not known.size or not np.all(np.isfinite(known) & (known != 0)):
+        bits = DOUBLE_BITS - limits.nmant - 1
+        reach = limits.maxexp - math.frexp(float(limits.smallest_subnormal))[1] + 1
+        return Reduction(math.ceil(reach / bits), bits)
+    sizes = np.abs(known.astype(np.float64))
+    width = max(_width(float(size)) for size in sizes.ravel())
+    if width == 1:
+        return Reduction(1, DOUBLE_BITS)  # the quotient by a power of two is exact
+    folded = (_folded(sizes, limits, DOUBLE_BITS - width, folds) for folds in range(MOST_FOLDS + 1))
+    return min((one for one in folded if one is not None), key=lambda one: one.nodes)
+
+
+def _width(number: float) -> int:
+    """The bits from the first one to the last one of a float."""
+    numerator, _ = number.as_integer_ratio()
+    return (numerator // (numerator & -numerator)).bit_length()
+
+
+def _folded(
+    sizes: Array, limits: np.finfo[Any], bits: int, folds: int
+) -> Reduction | None:
+    """A reduction with so many factors, if float holds them."""
+    lowest = int(np.frexp(sizes)[1].min()) - 1
+    reach = math.ceil((limits.maxexp - lowest + limits.nmant * folds) / (folds + 1))
+    first = np.frexp(sizes)[1] - 1 + reach
+    starts = [first + turn * (reach - limits.nmant) for turn in range(folds)]
+    factors = [np.vectorize(_factor)(sizes, start - limits.nmant) for start in starts]
+    if any((factor < np.finfo(np.float32).smallest_normal).any() for factor in factors):
+        return None
+    return Reduction(
+        math.ceil(reach / bits),
+        bits,
+        tuple(np.ldexp(1.0, start) for start in starts),
+        tuple(factor.astype(np.float32) for factor in factors),
+    )
+
+
+def _factor(size: float, exponent: int) -> float:
+    """The remainder of a power of two, divided by the power."""
+    power = Fraction(2) ** int(exponent)
+    return float(power % Fraction(size) / power)
+
+
+def _factors(op: Builder, rest: Value, reduction: Reduction) -> Value:
+    """The factor for each number, and one below the first start."""
+    ones = np.ones_like(reduction.factors[0])
+    found = op.const(reduction.factors[-1], T.FLOAT)
+    for start, below in zip(
+        reversed(reduction.starts), reversed((ones, *reduction.factors[:-1])), strict=True
+    ):
+        found = op.Where(rest < op.const(start, T.DOUBLE), op.const(below, T.FLOAT), found)
+    return found
