@@ -392,6 +392,21 @@ def test_a_default_of_another_shape_than_its_input_is_named():
     assert found.level == "error"
 
 
+@pytest.mark.parametrize("place", ["object", "path"])
+def test_functions_are_looked_at_where_they_begin_to_count(place, tmp_path):
+    """Below IR 8 a function is an unknown field, so nobody has seen that it calls itself."""
+    text = """<ir_version: 7, opset_import: ["": 13, "com.acme": 1]>
+        g (float[2] x) => (float[2] y) { y = com.acme.F(x) }
+        <domain: "com.acme", opset_import: ["": 13, "com.acme": 1]>
+        F (v) => (w) { w = Neg(v) again = com.acme.F(v) }"""
+    before = onnx.parser.parse_model(text)
+    onnx.save(before, tmp_path / "a.onnx")
+    source = before if place == "object" else tmp_path / "a.onnx"
+    assert convert_version(source, ir_version=7).functions
+    with pytest.raises(InvalidModel, match="calls itself"):
+        convert_version(source, ir_version=8)
+
+
 def test_a_default_that_callers_may_replace_stays_an_input():
     before = model("(float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }", 9, ir=4)
     before.graph.initializer.append(weight())

@@ -19,7 +19,7 @@ from opshift.objections import (
 REDUCING = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
 
 RANKS = (
-    ranks("Attention", Q="3 4", K="3 4", V="3 4", attn_mask="1 2 3 4", past_key="4", past_value="4"),
+    ranks("Attention", Q="3 4", K="3 4", V="3 4", attn_mask="1 2 3 4", past_key="4", past_value="4", nonpad_kv_seqlen="1"),
     ranks(REDUCING, axes="1"),
     ranks("Gemm", A="2", B="2", C="0 1 2"),
     ranks("NegativeLogLikelihoodLoss", weight="1"),

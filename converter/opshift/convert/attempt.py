@@ -77,7 +77,7 @@ class Conversion(State):
 
     def _run(self) -> Report:
         only_ir = dataclasses.replace(self.options, bump_model_version=False, stamp=False).only_ir
-        if only_ir and not self.way.dip:
+        if only_ir and not self.way.dip and not ir_version.brings_functions(self):
             return self._restamp()
         if self.options.checks:
             request.checkable(self.options.ir_version)

@@ -11,7 +11,7 @@ from opshift.author.traits import ByValue
 from opshift.convert import ir_plan
 from opshift.convert.aim import ir_of_goal
 from opshift.convert.ir import lower, needs
-from opshift.convert.ir.features import METADATA, TRAINING, Feature
+from opshift.convert.ir.features import FUNCTIONS, METADATA, TRAINING, Feature
 from opshift.convert.ir.lift import lift
 from opshift.convert.state import State
 from opshift.errors import Refusal, Refused, RefusedNode, Why
@@ -34,6 +34,13 @@ def write_early(state: State) -> None:
     if _lowered(state, to, [one for one in features if one.says in state.way.early]):
         state.repaired = True
         state.reopen()
+
+
+def brings_functions(state: State) -> bool:
+    """Whether functions begin to count, which readers of the old IR version have not looked at."""
+    before, wanted = state.skeleton.ir_version, state.options.ir_version
+    above = isinstance(wanted, int) and before < FUNCTIONS.ir <= wanted
+    return above and bool(state.skeleton.functions)
 
 
 def restamp(state: State) -> None:

@@ -120,6 +120,7 @@ class Proof:
             self._nodes(known, self.rows)
             self.generation = known.classes
             self.noted = known.noted or self.rows.noted
+        self._require_text()
         inside = [name for one in self.nested.values() for name in one.values]
         if not all(name in self.values for name in outputs):
             raise Unproven("an output that nothing computes")
@@ -265,6 +266,19 @@ class Proof:
                     values[name] = facet if name else UNKNOWN
             out_at = out_end
             add(row)
+
+    def _require_text(self) -> None:
+        """Names are UTF-8; a conversion node by node refuses others where it looks at them."""
+        data, found = self.data, self.rows
+        fields = [data[at:end] for at, end in zip(found.name_starts, found.name_ends, strict=True)]
+        if b"".join(self.values).isascii() and b"".join(fields).isascii():
+            return
+        names = [one[wire.read_varint(one, 1)[1] :] for one in fields if one]  # behind their sizes
+        try:
+            for name in (*self.values, *names):
+                name.decode()
+        except UnicodeDecodeError:
+            raise Unproven("a name that is not UTF-8") from None
 
     def _learn(self, known: Memo, row: tuple[int, ...], room: int) -> tuple[int, ...]:
         if len(known.classes) >= room:

@@ -12,7 +12,7 @@ import stat
 from contextlib import suppress
 
 from opshift.convert.ir import needs
-from opshift.convert.ir.features import METADATA, TRAINING, TYPES
+from opshift.convert.ir.features import FUNCTIONS, METADATA, TRAINING, TYPES
 from opshift.convert.request import Request
 from opshift.model.bytes import leftovers, place, wire
 from opshift.model.bytes.file_attributes import Attributes
@@ -110,7 +110,7 @@ def look(
         return None
     to = int(options.ir_version)
     try:
-        found = _header(file.view)
+        found = _header(file.view, to)
     except (wire.Malformed, IndexError):
         return None  # the engine reports what is wrong with it
     if found is None or len(file.view) > wire.LIMIT:
@@ -127,11 +127,12 @@ def look(
     return Restamp(file, field, Report(imports, imports, before, to, notes=tuple(notes)))
 
 
-def _header(data: wire.Buffer) -> tuple[tuple[int, int], int, dict[str, int]] | None:
+def _header(data: wire.Buffer, to: int) -> tuple[tuple[int, int], int, dict[str, int]] | None:
     """The place of the IR version, the version and the imports; None for an unusual file."""
     versions: list[tuple[int, int, int]] = []
     imports: list[tuple[str, int]] = []
     graphs = 0
+    holds_functions = False
     for start, tag, body, end, value in wire.fields(data, 0, len(data)):
         number = tag >> 3
         if number <= 26 and tag & 7 != (0 if number in _PLAIN else 2):
@@ -143,9 +144,12 @@ def _header(data: wire.Buffer) -> tuple[tuple[int, int], int, dict[str, int]] | 
         elif number == _FUNCTION and _twice(_imports_of_function(data, body, end)):
             return None
         graphs += number == _GRAPH
+        holds_functions |= number == _FUNCTION
     if len(versions) != 1 or graphs != 1 or not imports or _twice(imports):
         return None
     start, end, before = versions[0]
+    if holds_functions and before < FUNCTIONS.ir <= to:
+        return None  # nobody has looked at them yet
     return ((start, end), before, dict(imports)) if 3 <= before <= needs.NEWEST else None
 
 

@@ -213,10 +213,13 @@ def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
     """
     if not _is_sound(written):
         return
-    env, before = written.op.env, _before(written)
+    env = written.op.env
     for one in written.op.made.nodes:
         if (told := _rejected(one, written)) is not None:
             yield told
+    if holds_graphs(written.node.proto):  # they may be converted already
+        return
+    before = _before(written)
     for name in filter(env.is_read, written.node.proto.output):
         was, now = before.get(name), env.type(name)
         if was is not None and now is not None and not _fit(was, now):

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -112,16 +112,16 @@ def _hoist(
     outputs = set() if main else {value.name for value in graph.output}
 
     def moves(tensor: TensorProto, name: str) -> bool:
-        if not Weights.is_stub(tensor):
-            return False
-        if name in declared:
-            return True
-        if names[name] > 1 or name in outputs:
+        if not Weights.is_stub(tensor) or names[name] > 1 or name in outputs:
             return False
         inputs.append(_as_input(tensor, name))
         return True
 
-    stay = [i for i, tensor in enumerate(graph.initializer) if not moves(tensor, tensor.name)]
+    stay = [
+        i
+        for i, tensor in enumerate(graph.initializer)
+        if not (moves(tensor, tensor.name) or _is_default(tensor, declared))
+    ]
     delete_others(graph.initializer, stay)
     stay = [
         i
@@ -131,6 +131,11 @@ def _hoist(
     delete_others(graph.node, stay)
     for subgraph in walk.graphs_directly_in(graph):
         _hoist(subgraph, names, inputs, main=False)
+
+
+def _is_default(tensor: TensorProto, declared: Collection[str]) -> bool:
+    """Whether an initializer is a stub whose type an input declares."""
+    return Weights.is_stub(tensor) and tensor.name in declared
 
 
 def _constant(node: NodeProto) -> TensorProto | None:
