@@ -164,6 +164,12 @@ class AskedFacts(Facts):
             return super().type(scope, name)
         return None if neighbour.ranked is None else TypeProto.FromString(neighbour.ranked)
 
+    def _proved(self, owner: Scope, name: str) -> TypeProto | None:
+        facet = self.journal.facet(name) if name in owner.producers else None
+        if facet is None or facet.ranked is None or (owner, name) in self._learned:
+            return super()._proved(owner, name)
+        return TypeProto.FromString(facet.ranked)  # inference of the quotient would repeat it
+
     def tell(
         self, scope: Scope, name: str, found: TypeProto | None, what: TypePart
     ) -> TypeProto | None:
