@@ -39,12 +39,17 @@ RANKLESS = "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (f
 @example("lengths and scores", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,3,5] s) { y, , , s = Attention(q, k, v, , , , n) }", gives="Attention", inputs={"n": [3, 5]})
 @example("lengths and present", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,5,4] k2) { y, k2, v2 = Attention<is_causal=1," + HEADS + ">(q, k, v, , , , n) }", gives="Sub Unsqueeze Add LessOrEqual Attention", inputs={"n": [3, 5]})
 @example("mask and past", QKV + ", float[3,7] m" + PAST + PRESENT + "{ y, k2, v2 = Attention(q, k, v, m, pk, pv) }", gives="Attention")
+@example("one present of two", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s, float[2,2,5,4] k2) { y, , v1, s = Attention(q, k, v) y1, k2 = Attention(q, k, v) }", gives="Attention Attention")
 def attention_24_25(node: Node, op: Builder) -> Result:
     """Opset 25 forbids head counts on 4-D inputs; lengths with a present output become a mask."""
     shown = node.output("present_key") or node.output("present_value")
     heads = {} if is_packed(node) else {"q_num_heads": None, "kv_num_heads": None}
     if shown and node.input("nonpad_kv_seqlen") is not None:
         return lengths_as_mask(node, op, **heads)
+    if shown and not (node.output("present_key") and node.output("present_value")):
+        made = op.same(node, outputs=max(node.n_outputs, 3), **heads)  # opset 25 has both or none
+        # A value that is returned for an output without a name loses its own name.
+        return tuple(value if old else made[0] for value, old in zip(made, node.outputs, strict=False))
     return op.same(node, **heads) if heads else KEEP
 
 

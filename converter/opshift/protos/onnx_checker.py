@@ -6,7 +6,8 @@ from __future__ import annotations
 from opshift.protos import ModelProto, library, negative_sizes
 
 LARGEST = (1 << 31) - 1  # bytes of a message that every release of onnx reads
-LARGEST_VERSION = (1 << 31) - 1  # that a context can hold
+LARGEST_VERSION = library.LARGEST_VERSION
+held_versions = library.held_versions
 CheckerContext = library.checker.CheckerContext
 LexicalScopeContext = library.checker.LexicalScopeContext
 ValidationError = library.checker.ValidationError

@@ -49,7 +49,7 @@ def infer_node_outputs(
         },
         {name: tensor.SerializeToString() for name, tensor in data.items()},
         {},
-        dict(imports),
+        library.held_versions(imports),
         IR_VERSION,
     )
     return {name: TypeProto.FromString(kind) for name, kind in found.items()}

@@ -34,7 +34,7 @@ class NodeChecks:
         self._context.ir_version = ir_version
         self._context.opset_imports = {
             safe_inference.NOBODY: 1,
-            **{d: min(v, onnx_checker.LARGEST_VERSION) for d, v in imports},
+            **onnx_checker.held_versions(self.versions),
         }
 
     def tensor(self, data: bytes) -> None:

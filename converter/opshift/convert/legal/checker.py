@@ -107,11 +107,8 @@ def _without_contents(node: NodeProto) -> NodeProto:
 
 def _context(document: Document, imported: Imports) -> onnx_checker.CheckerContext:
     context = onnx_checker.CheckerContext()
-    largest = onnx_checker.LARGEST_VERSION
-    context.ir_version = max(0, min(document.model.ir_version, largest))
-    context.opset_imports = {
-        domain: max(0, min(version, largest)) for domain, version in imported.as_dict().items()
-    }
+    context.ir_version = max(0, min(document.model.ir_version, onnx_checker.LARGEST_VERSION))
+    context.opset_imports = onnx_checker.held_versions(imported.as_dict())
     return context
 
 
