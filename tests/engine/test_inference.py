@@ -5,8 +5,13 @@ import pytest
 from onnx import TensorProto, parser
 from opshift import AdapterBug, OpshiftError, convert_version
 from opshift.adapter import adapter
+from opshift.author import inference, registry
 from opshift.author.facts import Facts
+from opshift.author.node import Env
+from opshift.model.document import Document
+from opshift.model.weights import Weights
 from opshift.opsets import schemas
+from opshift.opsets.types import dims_of
 from opshift.verify import verify
 from text_models import model, ops
 
@@ -154,3 +159,31 @@ def test_a_size_of_minus_one_is_an_unknown_size(start, target):
     after = convert_version(before, target)
     assert after.graph.input[0] == before.graph.input[0]
     assert verify(before, after).equal
+
+
+def test_a_node_with_graphs_is_inferred_once(monkeypatch):
+    """Each of its outputs is asked for, and so is every graph around it: the work would grow."""
+    asked = []
+
+    def count(alone, adapters):
+        asked.append(alone)
+        return infer_all(alone, adapters)
+
+    infer_all = inference.infer_all
+    monkeypatch.setattr(inference, "infer_all", count)
+    branches = ", ".join(
+        f"{one}_branch = {one} () => (float y) {{ y = Neg(x) }}" for one in ("then", "else")
+    )
+    text = f"(float[2] x, bool c) => (float z) {{ z = If(c) <{branches}> }}"
+    before = model(text, 11)
+    document = Document(before)
+    facts = Facts(document, Weights(), registry.default(), lambda: before)
+    top = next(document.scopes())
+    found = [inference.infer_node(top.node(0), Env(facts, top))["z"] for _ in range(3)]
+    assert [dims_of(one) for one in found] == [(2,)] * 3
+    assert len(asked) == 1
+    before.graph.input[0].type.tensor_type.shape.dim[0].dim_value = 3
+    other = Facts(Document(before), Weights(), registry.default(), lambda: before)
+    changed = inference.infer_node(top.node(0), Env(other, next(other.document.scopes())))["z"]
+    assert dims_of(changed) == (3,)
+    assert len(asked) == 2

@@ -137,7 +137,7 @@ AXES = (
     axes("Concat ConcatFromSequence DFT GatherElements Hardmax LayerNormalization LogSoftmax RMSNormalization ScatterElements Scatter Softmax"),
     axes("CumProd CumSum Tile"),
     axes("Flatten OneHot", extra=1),
-    axes("Pad Slice Squeeze", "axes"),
+    axes(f"Pad Slice Squeeze {REDUCING}", "axes"),
     axes("ReverseSequence", "batch_axis time_axis"),
     axes("Split SplitToSequence Gather Compress TopK"),
 )
@@ -378,10 +378,20 @@ def channels_of_other_groups(node: Node) -> str | None:  # pragma: no cover: ask
     return f"it has {pair[0]} channels, and {groups} groups of {pair[1]}" if wrong else None
 
 
+@flaw("Attention")
+def queries_and_keys_of_other_ranks(node: Node) -> str | None:
+    """The queries, the keys and the values have one rank."""
+    return _of_other_ranks(node, "Q", "K", "V")
+
+
 @flaw("DeformConv")
 def inputs_of_other_ranks(node: Node) -> str | None:
     """The data, the kernel, the offset and the mask have one rank."""
-    values = [node.input(name) for name in ("X", "W", "offset", "mask")]
+    return _of_other_ranks(node, "X", "W", "offset", "mask")
+
+
+def _of_other_ranks(node: Node, *names: str) -> str | None:
+    values = [node.input(name) for name in names]
     dims = [None if value is None else value.dims_or_none for value in values]
     found = sorted({len(one) for one in dims if one is not None})
     return f"its inputs have the ranks {', '.join(map(str, found))}" if len(found) > 1 else None

@@ -75,6 +75,7 @@ class Facts:
         self._stated: dict[tuple[Scope, str], TypeProto | None] = {}
         self._assumed: set[tuple[Scope, str]] = set()
         self.assumptions: dict[str, str] = {}  # by value: what was believed of its declaration
+        self.inferred_alone: dict[bytes, dict[str, TypeProto]] = {}  # by digest of a node's model
         self.believes = False  # whether any rank came from a declaration
         self._census: frozenset[str] | None = None
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -265,8 +266,12 @@ def infer_alone(node: NodeProto, env: Env, imports: Mapping[str, int]) -> dict[s
         found = env.type(name) if name else None
         if found is not None:
             model.graph.input.add(name=name).type.CopyFrom(found)
-    inferred = infer_all(model, env.facts.adapters).types
-    return {name: found for name in node.output if (found := inferred.get(name)) is not None}
+    key = hashlib.sha256(model.SerializeToString(deterministic=True)).digest()
+    known = env.facts.inferred_alone
+    if key not in known:  # each output of the node is asked for, and each step asks again
+        types = infer_all(model, env.facts.adapters).types
+        known[key] = {name: kind for name in node.output if (kind := types.get(name)) is not None}
+    return dict(known[key])
 
 
 def _element_types(

@@ -140,15 +140,17 @@ class MadeEnv(Env):
 
     def _follow(self, node: NodeProto) -> None:
         """Finds the types on which those of a node rest, first ones first: a chain may be long."""
-        waiting, names = [node], dict[str, None]()
+        waiting, followed = [*node.input], set[str]()
         while waiting:
-            for name in filter(None, waiting.pop().input):
-                maker = None if name in self.types or name in names else self._maker(name)
-                if maker is not None:
-                    names[name] = None
-                    waiting.append(maker)
-        for name in reversed(names):
-            self.type(name)
+            name = waiting[-1]
+            maker = self._maker(name) if name and name not in self.types else None
+            if maker is not None and name not in followed:
+                followed.add(name)
+                waiting += maker.input
+                continue
+            if maker is not None:
+                self.type(name)
+            waiting.pop()
 
     def _infer(self, node: NodeProto) -> dict[str, TypeProto]:
         version = self.crossing.version(self.scope.root, schemas.normal(node.domain))

@@ -25,6 +25,9 @@ def open_header(state: State) -> None:
 
 def open_content(state: State) -> None:
     """Inlines the functions of the way, validates the model and indexes it."""
+    notes = repair.bare_initializers(state.skeleton)
+    state.notes += notes
+    state.repaired |= bool(notes)
     data = state.skeleton.SerializeToString(deterministic=True)
     prefix = state.new_prefix(data)
     _inline(state, prefix)

@@ -6,13 +6,22 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterator, Sequence
 
+from opshift.model.scope import tensor_type
 from opshift.model.walk import containers, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
-from opshift.protos import AttributeProto, FunctionProto, GraphProto, ModelProto, TypeProto
+from opshift.protos import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    TypeProto,
+    ValueInfoProto,
+)
 from opshift.text import counted, shortened
 
 FIRST_WITH_IMPORTS = 3  # the first IR version in which a model lists its imports
+FIRST_WITH_CONSTANTS = 4  # the first in which an initializer need not be an input
 UNNAMED = "graph"
 
 _FIELDS = (
@@ -44,6 +53,18 @@ def before_opening(model: ModelProto) -> list[str]:
                 attribute.type = _kind(attribute)
     model.ir_version = FIRST_WITH_IMPORTS
     return notes
+
+
+def bare_initializers(model: ModelProto) -> list[str]:
+    """Lists every initializer among the inputs, as IR 3 demands; runtimes load it as it is."""
+    graph = model.graph
+    if not 0 < model.ir_version < FIRST_WITH_CONSTANTS:
+        return []
+    known = {value.name for value in graph.input}
+    bare = [tensor for tensor in graph.initializer if tensor.name not in known]
+    graph.input.extend(ValueInfoProto(name=one.name, type=tensor_type(one)) for one in bare)
+    told = counted(len(bare), "initializer is now an input", "initializers are now inputs")
+    return [f"{told}, as IR {model.ir_version} demands"] if bare else []
 
 
 def rejected(model: ModelProto) -> list[str]:

@@ -37,7 +37,7 @@ def _definitions(scope: Scope) -> Iterator[str]:
     outer = {n for s in scope.chain() if s is not scope for n in _defined(s)}
     for node in proto.node:
         for name in node.input:
-            if name and name not in seen and name not in outer:
+            if name and name not in seen and (name in scope.producers or name not in outer):
                 yield _unread(scope, node, name)
         for name in filter(None, node.output):
             if name in seen:
