@@ -46,6 +46,17 @@ def test_where_the_type_is_known_nothing_is_hidden():
     assert types["z"].elem_type == onnx.TensorProto.INT64
 
 
+def test_a_function_is_called_without_the_input_that_a_name_of_the_graph_equals():
+    label = "y = ai.onnx.ml.LabelEncoder<keys_int64s=[1], values_int64s=[7]>(x)"
+    function = '<domain: "acme", opset_import: ["" : 20, "ai.onnx.ml" : 4]> F (x) => (y) { '
+    graph = "(int64[1] x) => (int64 y) { z = Identity(x) y = acme.F() } "
+    text = HEADER + graph + function + label + " }"
+    done = subprocess.run(
+        [sys.executable, "-c", CONVERT, text], capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_what_is_declared_fragile():
     assert {("", "EyeLike"), ("ai.onnx.ml", "LabelEncoder")} <= set(
         registry.default().traits(Fragile)

@@ -74,3 +74,13 @@ def like_the_first_input(node: Node) -> Sequence[int]:
 @example("scaled", "(float[N,3] x) => (float y) { y = ai.onnx.ml.Scaler<offset=[1.0], scale=[2.0]>(x) }", imports={"": 13})
 def like_the_only_input(node: Node) -> Sequence[int]:
     return [node["X"].rank]
+
+
+@output_ranks("BatchNormalization")
+@example("statistics of training", "(float[2,3,4] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float y, float rm, float rv, float sm, float sv) { y, rm, rv, sm, sv = BatchNormalization(x, s, b, m, v) }", inputs={"v": [0.5, 1.0, 2.0]}, imports={"": 9})
+def batch_normalization(node: Node) -> Sequence[int]:
+    """Below opset 14, inference tells no type of the statistics, which are shaped as the given ones."""
+    data, _, _, mean, _ = node.inputs
+    assert data is not None  # a required input, and so is the next
+    assert mean is not None
+    return [data.rank, *[mean.rank] * (len(node.outputs) - 1)]

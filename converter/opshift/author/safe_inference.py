@@ -9,7 +9,7 @@ from google.protobuf.message import DecodeError
 
 from opshift.author.traits import Fragile
 from opshift.author.types_by_name import types_in
-from opshift.model.walk import graphs_in, nodes
+from opshift.model.walk import graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.protos import ModelProto, onnx_checker, shape_inference
 
@@ -79,13 +79,16 @@ def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelP
     fragile = adapters.traits(Fragile)
     made: dict[str, int] = {}  # the position of the node that makes a value
     held = []
-    for position, node in enumerate(nodes(copy)):
+    for position, node in enumerate(nodes_in(copy.graph)):
         made |= dict.fromkeys(node.output, position)
         if (schemas.normal(node.domain), node.op_type) in fragile:
             held.append((position, node, node.domain))
     copy.opset_import.add(domain=NOBODY, version=1)
     for function in copy.functions:
         function.opset_import.add(domain=NOBODY, version=1)
+        for node in nodes_in(function):  # a call may leave out any of its inputs
+            if (schemas.normal(node.domain), node.op_type) in fragile:
+                node.domain = NOBODY
     for _, node, _ in held:
         node.domain = NOBODY
     typed = _typed(copy)
