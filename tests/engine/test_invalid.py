@@ -230,3 +230,12 @@ def test_indices_of_a_sparse_tensor_are_checked_in_another_file(last, legal, tmp
     else:
         with pytest.raises(InvalidModel, match=r"index value at position \[1\] out of range"):
             convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", 17)
+
+
+def test_a_sparse_tensor_has_the_indices_that_its_shape_tells():
+    values = helper.make_tensor("w", onnx.TensorProto.FLOAT, [2], [1, 2])
+    indices = onnx.TensorProto(data_type=onnx.TensorProto.INT64, dims=[2], raw_data=b"")
+    made = model("(float[4] x) => (float[4] y) { y = Mul(x, w) }")
+    made.graph.sparse_initializer.add(values=values, indices=indices, dims=[4])
+    with pytest.raises(InvalidModel, match=r"indices of sparse tensor 'w' of shape \[2\] holds 0"):
+        convert_version(made, 17)

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that runtimes load and onnx's checker rejects are put right, and the report says so."""
 
+import numpy as np
 import onnx
 import pytest
-from onnx import ModelProto, TensorProto, helper, parser
+from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 from opshift import InvalidModel, convert_file, convert_version
 from opshift.convert.api import Request, convert
 from opshift.model import weights
@@ -86,11 +87,34 @@ def test_equal_initializers_of_one_name_become_one():
     assert "initializer 'w' occurred twice" in told
 
 
+def large(*firsts):
+    """A model in which initializers of one name, too large for its skeleton, begin so."""
+    m = model("(float[N] x) => (float[N] y) { y = Add(x, w) }", opset=12)
+    for first in firsts:
+        values = np.arange(first, first + 2**16, dtype=np.float32)
+        m.graph.initializer.append(numpy_helper.from_array(values, "w"))
+    return m
+
+
+@pytest.mark.parametrize("in_a_file", [False, True])
+def test_equal_large_initializers_of_one_name_become_one(in_a_file, tmp_path):
+    m = large(0, 0)
+    if in_a_file:
+        (tmp_path / "m.onnx").write_bytes(m.SerializeToString())
+        convert_file(tmp_path / "m.onnx", tmp_path / "out.onnx", 13)
+        after = onnx.load(tmp_path / "out.onnx")
+    else:
+        after, told = converted(m)
+        assert "initializer 'w' occurred twice" in told
+    assert list(after.graph.initializer) == [m.graph.initializer[0]]
+
+
 def test_other_initializers_of_one_name_are_invalid():
     m = model("(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", opset=12)
     m.graph.initializer.append(helper.make_tensor("w", 1, [2], [3, 4]))
-    with pytest.raises(InvalidModel):
-        convert_version(m, 13)
+    for broken in (m, large(0, 1), large(0, 1, 0)):
+        with pytest.raises(InvalidModel, match="'w' in graph 'g' occurs twice"):
+            convert_version(broken, 13)
 
 
 def test_a_valid_model_is_not_repaired():

@@ -198,7 +198,12 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
     shapes = [value.shape_or_none if value else None for value in node.inputs[1:]]
     known = [() if shape == (1,) else shape for shape in shapes if shape is not None]
     words = " and its zero points ".join(f"have the shape {list(shape)}" for shape in known)
-    return f"its scales {words}" if len(set(known)) > 1 else None
+    if len(set(known)) > 1:
+        return f"its scales {words}"
+    ranks = [value.rank_or_none if value else None for value in node.inputs[1:]]
+    axes = [rank for rank in ranks if rank is not None]
+    other = len(set(axes)) > 1 and max(axes) > 1
+    return f"its scales have {axes[0]} axes, and its zero points {axes[1]}" if other else None
 
 
 @flaw("DequantizeLinear QuantizeLinear")

@@ -208,6 +208,7 @@ BLOCKED = "(TYPE[3,5] x, float16[3,3] s, TYPE[3,3] z) => (float16[3,5] y) { y = 
 @example("4 bits between the two", BETWEEN.replace("TYPE", "int4"), gives="Div Round Add Clip Cast DequantizeLinear")
 @example("4 bits", "(int4[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE)
 @example("too few zero points", "(float[4] x, float[2,2] s) => (float[2,4] y) <uint4[2,4] w = {0,1,2,3,15,14,13,12}, uint4[3] z = {8,7,8}> { d = DequantizeLinear<block_size=2>(w, s, z) y = Add(x, d) }", invalid="its zero points have the shape [3]")
+@example("zero points of fewer axes", "(int8[3,5] x, float[3,3] s, int8[n] z) => (float[3,5] y) { y = DequantizeLinear<axis=1, block_size=2>(x, s, z) }", invalid="its scales have 2 axes, and its zero points 1")
 def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
     """Opset 21 added blocks, 16-bit and 4-bit integers; below it, Sub and Mul are written."""
     x, scale, axis, block = node["x"], node["x_scale"], node.int("axis"), node.int("block_size")

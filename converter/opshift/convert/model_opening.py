@@ -34,6 +34,7 @@ def open_content(state: State) -> None:
     inlined = bool(state.way.inlined)
     if state.options.checks:
         opening.references(state.skeleton, data)
+        opening.sparse_indices(state.skeleton)
     if weights.EXTERNAL_FIELD in data:
         opening.external_data(state.skeleton)
     state.view = weights.checkable(state.skeleton, b"" if inlined else data, state.store)
@@ -69,7 +70,7 @@ def _inline(state: State, prefix: str) -> None:
 
 def _repair(state: State) -> None:
     """Repairs what runtimes accept and onnx rejects."""
-    done = repair.rejected(state.skeleton)
+    done = repair.rejected(state.skeleton, state.store)
     rules.require_inferable(Document(state.skeleton), state.adapters)
     state.typed = repair.add_types(state.skeleton, lambda: _typed(state))
     if state.typed:

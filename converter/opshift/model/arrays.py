@@ -79,7 +79,7 @@ def is_array(value: object) -> TypeIs[Array]:
 
 def to_array(tensor: TensorProto) -> Array:
     """The value of a tensor that is not external."""
-    _refuse_torn(tensor)
+    refuse_torn(tensor)
     kind = tensor.data_type
     raw = tensor.HasField("raw_data")
     if kind in (T.COMPLEX64, T.COMPLEX128) and not raw:
@@ -112,15 +112,14 @@ def _plain_array(tensor: TensorProto, row: Element, *, raw: bool) -> Array:
     return np.array(getattr(tensor, field), _LISTED[field]).astype(dtype).reshape(tensor.dims)
 
 
-def _refuse_torn(tensor: TensorProto) -> None:
+def refuse_torn(tensor: TensorProto, called: str = "") -> None:
     """Raises InvalidModel unless shape, element type and payload of a tensor agree."""
     kind, count = tensor.data_type, prod(tensor.dims)
+    called = called or f"tensor {tensor.name!r}"
     if kind != T.STRING and kind not in ELEMENTS:
-        raise InvalidModel(f"tensor {tensor.name!r} has the element type {kind}, which is unknown")
+        raise InvalidModel(f"{called} has the element type {kind}, which is unknown")
     if tensor.HasField("segment"):
-        raise InvalidModel(
-            f"tensor {tensor.name!r} holds one segment of a larger tensor; store the whole tensor"
-        )
+        raise InvalidModel(f"{called} holds one segment of a larger tensor; store the whole tensor")
     if kind == T.STRING:
         held, wanted, what = len(tensor.string_data), count, "strings"
     elif tensor.HasField("raw_data"):
@@ -131,9 +130,7 @@ def _refuse_torn(tensor: TensorProto) -> None:
     spare = held > wanted and what == "numbers" and ELEMENTS[kind].bits < 8  # onnx's own parser
     if (held != wanted and not spare) or min(tensor.dims, default=0) < 0:
         shape = list(tensor.dims)
-        raise InvalidModel(
-            f"tensor {tensor.name!r} of shape {shape} holds {held} {what}, not {wanted}"
-        )
+        raise InvalidModel(f"{called} of shape {shape} holds {held} {what}, not {wanted}")
 
 
 def from_array(array: Array, name: str = "") -> TensorProto:

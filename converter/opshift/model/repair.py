@@ -4,10 +4,14 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+
+from google.protobuf.message import Message
 
 from opshift.model.scope import tensor_type
 from opshift.model.walk import containers, nodes, nodes_in
+from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import (
@@ -15,6 +19,7 @@ from opshift.protos import (
     FunctionProto,
     GraphProto,
     ModelProto,
+    TensorProto,
     TypeProto,
     ValueInfoProto,
 )
@@ -67,9 +72,9 @@ def bare_initializers(model: ModelProto) -> list[str]:
     return [f"{told}, as IR {model.ir_version} demands"] if bare else []
 
 
-def rejected(model: ModelProto) -> list[str]:
+def rejected(model: ModelProto, store: Weights) -> list[str]:
     """Corrects what can be corrected in a model that the checker rejects; returns the notes."""
-    return [*_names(model), *_spelling(model), *_imports(model), *_duplicates(model)]
+    return [*_names(model), *_spelling(model), *_imports(model), *_duplicates(model, store)]
 
 
 def _kind(attribute: AttributeProto) -> AttributeProto.AttributeType:
@@ -120,7 +125,7 @@ def _names(model: ModelProto) -> Iterator[str]:
         yield f"{counted(len(given), 'graph')} without a name got the name {given[0]!r}{more}"
 
 
-def _duplicates(model: ModelProto) -> Iterator[str]:
+def _duplicates(model: ModelProto, store: Weights) -> Iterator[str]:
     """Removes an initializer or a function that repeats another in name and content."""
     graph = model.graph
     for what, kept, named in (
@@ -130,15 +135,28 @@ def _duplicates(model: ModelProto) -> Iterator[str]:
         names = [named(one) for one in kept]
         if len(set(names)) == len(names):
             continue
+        count = Counter(names)
         seen: dict[object, bytes] = {}
         gone = []
         for i, (name, one) in enumerate(zip(names, kept, strict=True)):
-            content = one.SerializeToString(deterministic=True)
-            if seen.setdefault(name, content) == content and names.index(name) != i:
+            if count[name] == 1:
+                continue
+            content = _content(one, store)
+            if name in seen and seen[name] == content:
                 gone.append(i)
+            seen.setdefault(name, content)
         for i in reversed(gone):
             yield f"{what} {names[i]!r} occurred twice with equal content; one of them was removed"
             del kept[i]
+
+
+def _content(one: Message, store: Weights) -> bytes:
+    whole = one
+    if isinstance(one, TensorProto) and store.source(one) is not None:
+        whole = TensorProto()
+        whole.CopyFrom(one)
+        store.fill(whole)
+    return whole.SerializeToString(deterministic=True)
 
 
 def add_types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:

@@ -6,9 +6,11 @@ from __future__ import annotations
 from opshift.convert.legal.model_rules import unknown_version
 from opshift.errors import InvalidModel
 from opshift.model import functions
+from opshift.model.arrays import refuse_torn
 from opshift.model.bytes.external import location_of, require_inside
-from opshift.model.walk import named, nodes_in, tensors
-from opshift.protos import ModelProto, TensorProto
+from opshift.model.walk import items, named, nodes_in, tensors
+from opshift.model.weights import Weights
+from opshift.protos import ModelProto, SparseTensorProto, TensorProto
 
 _REFERENCE = b"\xaa\x01"  # how the field ref_attr_name is written
 
@@ -49,3 +51,10 @@ def external_data(model: ModelProto) -> None:
     for tensor in tensors(model):
         if tensor.data_location == TensorProto.EXTERNAL:
             require_inside(location_of(tensor), tensor.name)
+
+
+def sparse_indices(model: ModelProto) -> None:
+    """Raises InvalidModel for indices without their payload: onnx 1.17 ends the process there."""
+    for item in items(model):
+        if isinstance(item, SparseTensorProto) and not Weights.is_stub(item.indices):
+            refuse_torn(item.indices, f"the indices of sparse tensor {item.values.name!r}")
