@@ -167,7 +167,9 @@ def _convert_file(case: Case) -> tuple[str, str]:
         raise BrokenPromise("initializers that could be read cannot be read any more")
     if weights and new:
         free = read_by(case, {work.op for step in report.steps for work in step.rewritten})
-        lost = [name for name in sorted(weights.keys() & new) if weights[name] != new[name]]
+        # An IR version may lack an element type; then a wider type holds the same numbers.
+        told = slice(1 if "ir_version" in call.options else 0, None)
+        lost = [one for one in sorted(weights.keys() & new) if weights[one][told] != new[one][told]]
         if lost := [name for name in lost if name not in free]:
             raise BrokenPromise(f"initializers have other values: {lost}")
     text = Path(result).read_bytes()
@@ -354,11 +356,11 @@ def objection(text: bytes, folder: str, *, full: bool = False) -> str:
     return ""
 
 
-def _weights(path: str) -> dict[str, Any] | None:
-    """The value of every initializer; None where one cannot be read."""
+def _weights(path: str) -> dict[str, tuple[str, ...]] | None:
+    """The type, shape and numbers of every initializer; None where one cannot be read."""
     try:
         model = onnx.load(path)
         arrays = {t.name: numpy_helper.to_array(t) for t in model.graph.initializer}
     except Exception:  # whatever onnx says of a file that is broken
         return None
-    return {name: (str(a.dtype), a.shape, repr(a.tolist())) for name, a in arrays.items()}
+    return {name: (str(a.dtype), str(a.shape), repr(a.tolist())) for name, a in arrays.items()}
