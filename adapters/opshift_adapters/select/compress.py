@@ -138,8 +138,6 @@ INDICES = {"i": [[0, -1], [4, 2]], "d": 3}
 @example("first axis", COMPUTED + "<axis=0>(i, d, v) }", inputs=INDICES)
 @example("middle axis", COMPUTED + "<axis=1>(i, d, v) }", inputs=INDICES)
 @example("last axis", COMPUTED + "<axis=2>(i, d, v) }", inputs=INDICES)
-@example("middle axis from the end", COMPUTED + "<axis=-2>(i, d, v) }", inputs=INDICES)
-@example("first axis from the end", COMPUTED + "<axis=-3>(i, d, v) }", inputs=INDICES)
 @example("fractions and words", "(float[3] i, float[1] d, string[2] v) => (string[3,N] y) { y = OneHot(i, d, v) }", inputs={"i": [0, 1.7, -0.5], "d": [2]})
 def one_hot_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added OneHot; below it Equal compares the indices, and Gather picks the values."""
