@@ -201,9 +201,9 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
     if len(set(known)) > 1:
         return f"its scales {words}"
     ranks = [value.rank_or_none if value else None for value in node.inputs[1:]]
-    axes = [rank for rank in ranks if rank is not None]
-    other = len(set(axes)) > 1 and max(axes) > 1
-    return f"its scales have {axes[0]} axes, and its zero points {axes[1]}" if other else None
+    told = [rank for rank in ranks if rank is not None]
+    other = len(set(told)) > 1 and max(told) > 1
+    return f"its scales have {told[0]} axes, and its zero points {told[1]}" if other else None
 
 
 @flaw("DequantizeLinear QuantizeLinear")

@@ -86,11 +86,9 @@ def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelP
     copy.opset_import.add(domain=NOBODY, version=1)
     for function in copy.functions:
         function.opset_import.add(domain=NOBODY, version=1)
-        for node in nodes_in(function):  # a call may leave out any of its inputs
-            if (schemas.normal(node.domain), node.op_type) in fragile:
-                node.domain = NOBODY
-    for _, node, _ in held:
-        node.domain = NOBODY
+    for node in nodes(copy):  # in functions too, where a call may leave out any input
+        if (schemas.normal(node.domain), node.op_type) in fragile:
+            node.domain = NOBODY
     typed = _typed(copy)
     for position, node, domain in held:
         # Between two steps, the new nodes of a graph are at its end.

@@ -133,30 +133,31 @@ def _duplicates(model: ModelProto, store: Weights) -> Iterator[str]:
         ("function", model.functions, lambda one: (one.domain, one.name, one.overload)),
     ):
         names = [named(one) for one in kept]
-        if len(set(names)) == len(names):
-            continue
         count = Counter(names)
+        if len(count) == len(names):
+            continue
         seen: dict[object, bytes] = {}
         gone = []
         for i, (name, one) in enumerate(zip(names, kept, strict=True)):
             if count[name] == 1:
                 continue
             content = _content(one, store)
-            if name in seen and seen[name] == content:
+            if name not in seen:
+                seen[name] = content
+            elif seen[name] == content:
                 gone.append(i)
-            seen.setdefault(name, content)
         for i in reversed(gone):
             yield f"{what} {names[i]!r} occurred twice with equal content; one of them was removed"
             del kept[i]
 
 
 def _content(one: Message, store: Weights) -> bytes:
-    whole = one
-    if isinstance(one, TensorProto) and store.source(one) is not None:
+    if isinstance(one, TensorProto):
         whole = TensorProto()
         whole.CopyFrom(one)
         store.fill(whole)
-    return whole.SerializeToString(deterministic=True)
+        one = whole
+    return one.SerializeToString(deterministic=True)
 
 
 def add_types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:
