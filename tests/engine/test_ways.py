@@ -247,3 +247,4 @@ def test_a_function_that_nothing_calls_does_not_leave_in_silence(target, ir, tol
     found = convert(model(UNCALLED, 13, more=', "com.own": 1'), target, ir_version=ir)
     assert not found.model.functions
     assert told in found.report.notes
+    assert found.report.inlined == ()  # there was no call to write it out at

@@ -407,6 +407,24 @@ def test_functions_are_looked_at_where_they_begin_to_count(place, tmp_path):
         convert_version(source, ir_version=8)
 
 
+@pytest.mark.parametrize(
+    ("last", "told"),
+    [("F", "'F' of 'own' calls itself;"), ("G", "'F' of 'own' calls itself through 'G';")],
+)
+@pytest.mark.parametrize("to", [None, 12])
+def test_functions_that_call_themselves_are_never_written_out(to, last, told):
+    """An error in the words of `opshift check`, also where only the IR version changes."""
+    header = '<opset_import: ["": 13, "own": 1], domain: "own">'
+    text = f"""<ir_version: 10, opset_import: ["": 13, "own": 1]>
+        g (float[2] x) => (float[2] y) {{ y = own.F(x) }}
+        {header} F (v) => (w) {{ w = own.{last}(v) }}
+        {header} G (v) => (w) {{ w = own.F(v) }}"""
+    before = onnx.parser.parse_model(text)
+    with pytest.raises(InvalidModel, match=told):
+        convert_version(before, to, ir_version=6)
+    assert any(told in one.text for one in check_model(before).found)
+
+
 def test_a_default_that_callers_may_replace_stays_an_input():
     before = model("(float[2] x, float[2] w) => (float[2] y) { y = Add(x, w) }", 9, ir=4)
     before.graph.initializer.append(weight())

@@ -278,7 +278,7 @@ class Conversion(State):
             self.skeleton.ir_version,
             self.crossed(),
             tuple(approximations),
-            tuple(map(shown_function, self.way.inlined)),
+            tuple(map(shown_function, self.inlined)),
             tuple(self.notes),
             self.repaired,
             assumptions=tuple(assumptions),

@@ -63,7 +63,9 @@ def _inline(state: State, prefix: str) -> None:
         called = functions.inline_function(
             state.skeleton, which, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
         )
-        if not called:
+        if called:
+            state.inlined.append(which)
+        else:
             name = shown_function(which)
             state.notes.append(f"nothing called the function {name}, so nothing of it is left")
 

@@ -22,6 +22,7 @@ from opshift.errors import Refused, RefusedNode
 from opshift.model import settle, weights
 from opshift.model.document import Document
 from opshift.model.names import unused_prefix
+from opshift.model.scope import FunctionId
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 from opshift.records import dataclass
@@ -59,6 +60,7 @@ class State(ABC):
     node_budget: int | None = None  # for nodes that steps may still write
     proved: bool = False  # the classes of the nodes show that the checker accepts the model
     sites: list[Site] = field(default_factory=list)  # what was modernized
+    inlined: list[FunctionId] = field(default_factory=list)  # functions written out at their calls
     left_late: bool = False  # domains are left at the goal, and could be left before the steps
     for_types: bool = False  # the result is used only for inference
     traces: bool = False  # the result was rejected, and only the change at fault is looked for

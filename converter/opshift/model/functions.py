@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 
 from opshift.errors import InvalidModel
@@ -47,6 +47,30 @@ def computing_nodes(model: ModelProto) -> int:
         where = f"function {which[1]!r} of {which[0]!r}"
         sizes[which] = _computing(bodies[which], sizes, where)
     return _computing(_Body.of(model.graph.node), sizes, "the graph")
+
+
+def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[str]:
+    """What is wrong with functions that call themselves, directly or not."""
+    for start in sorted(calls):
+        back = [one for one in calls[start] if one == start or start in _behind(calls, one)]
+        if back:
+            way = "" if start in back else f" through {min(back)[1]!r}"
+            yield (
+                f"function {start[1]!r} of {start[0]!r} calls itself{way}; ONNX has no recursion:"
+                " remove a call, or write a Loop"
+            )
+
+
+def _behind(
+    calls: Mapping[FunctionId, Collection[FunctionId]], start: FunctionId
+) -> set[FunctionId]:
+    """The functions that a function calls, directly or not."""
+    reached, waiting = set[FunctionId](), [start]
+    while waiting:
+        new = {*calls.get(waiting.pop(), ())} - reached
+        reached |= new
+        waiting += new
+    return reached
 
 
 @dataclass(slots=True)

@@ -14,7 +14,7 @@ from opshift import versions
 from opshift.convert.ir import widen
 from opshift.convert.ir.features import Feature
 from opshift.convert.ir.places import Holder
-from opshift.errors import Refusal, Why
+from opshift.errors import InvalidModel, Refusal, Why
 from opshift.model import functions
 from opshift.model.arrays import dense, from_array
 from opshift.model.document import function_id
@@ -243,16 +243,14 @@ class Lowering:
 
 def _callers_first(model: ModelProto) -> list[FunctionId]:
     """The functions in an order in which every caller comes before its callees."""
-    callers: dict[FunctionId, set[FunctionId]] = {function_id(f): set() for f in model.functions}
-    for function in model.functions:
-        for node in nodes_in(function):
-            if call_id(node) in callers:
-                callers[call_id(node)].add(function_id(function))
-    try:
-        return list(graphlib.TopologicalSorter(callers).static_order())
-    except graphlib.CycleError as error:
-        circle = " -> ".join(which[1] for which in error.args[1])
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"functions call each other: {circle}") from None
+    bodies = functions.functions_of(model)
+    calls = {
+        which: {*map(call_id, nodes_in(body))} & bodies.keys() for which, body in bodies.items()
+    }
+    for told in functions.recursion(calls):
+        raise InvalidModel(told)
+    callers = {which: [one for one in calls if which in calls[one]] for which in calls}
+    return list(graphlib.TopologicalSorter(callers).static_order())
 
 
 def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
 from opshift.convert.legal import checker
 from opshift.convert.legal.findings import Checked
-from opshift.model import walk, weights
-from opshift.model.scope import FunctionId, Root
+from opshift.model import functions, walk, weights
+from opshift.model.scope import Root
 from opshift.model.walk import named
 from opshift.opsets import schemas
 from opshift.protos import GraphProto, TensorProto, TypeProto
@@ -52,24 +52,7 @@ def missing_imports(checked: Checked) -> Iterator[str]:
 def recursion(checked: Checked) -> Iterator[str]:
     """Recursive functions; onnx's checker looks for them only from IR 8 on."""
     calls = {root.function: set(root.calls) for root in checked.document.roots if root.function}
-    for start in sorted(calls):
-        back = [one for one in calls[start] if one == start or start in _reached(calls, one)]
-        if back:
-            way = "" if start in back else f" through {min(back)[1]!r}"
-            yield (
-                f"function {start[1]!r} of {start[0]!r} calls itself{way}; ONNX has no recursion:"
-                " remove a call, or write a Loop"
-            )
-
-
-def _reached(calls: Mapping[FunctionId, set[FunctionId]], start: FunctionId) -> set[FunctionId]:
-    """The functions that a function calls, directly or not."""
-    reached, waiting = set[FunctionId](), [start]
-    while waiting:
-        new = calls.get(waiting.pop(), set()) - reached
-        reached |= new
-        waiting += new
-    return reached
+    return functions.recursion(calls)
 
 
 def _owner(root: Root) -> str:
