@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
+import dataclasses
 import random
 import sys
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from onnx import ModelProto, SparseTensorProto, TensorProto, helper
-from opshift import AdapterBug, MissingExtra, Refused, convert, convert_version
+from opshift import AdapterBug, MissingExtra, Refused, convert, convert_file, convert_version
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
 from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED
-from opshift.convert import api, form_plan, ir_plan, plan_table, planner
+from opshift.convert import api, form_plan, plan_table, planner
+from opshift.convert.ir import ir_plan
 from opshift.convert.ir.features import BARE, BROUGHT, FEATURES, FUNCTIONS, METADATA, TRAINING
 from opshift.convert.quotient import Outcome
 from opshift.opsets import schemas
@@ -98,6 +101,21 @@ def unsolved(monkeypatch):
     monkeypatch.setattr(plan_table, "_table", dict)
     monkeypatch.setattr(api, "by_classes", lambda *_: Outcome(None, False))
     monkeypatch.setitem(sys.modules, "networkx", None)
+    ir_plan.solved.cache_clear()
+    yield
+    ir_plan.solved.cache_clear()
+
+
+def wishes_for(proto: ModelProto) -> list[dict[str, Any]]:
+    """Conversions that leave no opset."""
+    ir = proto.ir_version
+    return [
+        {"ir_version": ir + 1}, {"ir_version": ir}, {"ir_version": max(3, ir - 1)},
+        {"ir_version": 3, "allow_approximate": True}, {"ir_version": "keep"}, {},
+        {"ir_version": ir, "drop_metadata": True}, {"ir_version": "keep", "drop_training": True},
+        {"modernize": True}, {"modernize": True, "ir_version": "keep"}, {"minimal": True},
+        {"domains": ["ai.onnx"]}, {"target": {"": proto.opset_import[0].version}},
+    ]  # fmt: skip
 
 
 def test_without_the_table_and_the_graph_library_no_example_converts(unsolved):
@@ -105,12 +123,41 @@ def test_without_the_table_and_the_graph_library_no_example_converts(unsolved):
     fit = [case for case in cases if not (case.example.invalid or case.example.refuses)]
     for case in random.Random(SEED).sample(fit, SAMPLE):
         proto, target = examples.model_of(case), example_target(case.adapter, case.example)
-        if isinstance(target, int) and target == proto.opset_import[0].version:
-            continue
-        if (case.adapter.start, case.adapter.to) == LEAVE:  # the opset stays: no verdict is solved
-            continue
+        for wishes in ({"target": target, **case.example.wishes}, *wishes_for(proto)):
+            with pytest.raises(MissingExtra, match="networkx"):
+                convert_version(proto, **wishes)
+
+
+@pytest.mark.parametrize("by_class", [False, True])
+def test_without_the_table_and_the_graph_library_no_file_converts(
+    by_class, unsolved, tmp_path, monkeypatch
+):
+    """Also where only a number in the header changes, and nothing was to be solved in memory."""
+    if by_class:
+        monkeypatch.setattr(api, "by_classes", by_classes)
+    source, result = tmp_path / "a.onnx", tmp_path / "b.onnx"
+    proto = model(chain("Relu", api.FEWEST_NODES), 13, ir=8)
+    source.write_bytes(data := proto.SerializeToString())
+    for wishes in wishes_for(proto):
         with pytest.raises(MissingExtra, match="networkx"):
-            convert_version(proto, target, **case.example.wishes)
+            convert_file(source, result, **wishes)
+        with pytest.raises(MissingExtra, match="networkx"):
+            convert_file(source, source, in_place=True, **wishes)
+        assert not result.exists()
+        assert source.read_bytes() == data
+
+
+@pytest.mark.parametrize("wishes", [{"ir_version": 9}, {"ir_version": 7}, {"modernize": True}])
+def test_the_table_or_the_graph_library_alone_is_enough(wishes, monkeypatch):
+    before = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 20, ir=8)
+    expected = convert_version(before, **wishes)
+    ir_plan.solved.cache_clear()
+    with monkeypatch.context() as patch:
+        patch.setitem(sys.modules, "networkx", None)
+        assert convert_version(before, **wishes) == expected
+    with monkeypatch.context() as patch:
+        patch.setattr(plan_table, "_table", dict)
+        assert convert_version(before, **wishes) == expected
 
 
 def chain(op: str, count: int) -> str:
@@ -177,7 +224,7 @@ def test_a_lowered_feature_leads_to_what_its_older_form_has():
     held = [one for one in FEATURES if one.says == "a sparse initializer"]
     plan = ir_plan.of_features(held, rewrite=True, drop=(), inline=False)
     edge = plan[held[0]]
-    assert (edge.start, edge.to, edge.verdict, edge.writes) == (6, 5, "lower", (BARE.says,))
+    assert (edge.start, edge.to, edge.verdict, edge.writes) == (6, 5, "lower", (BARE.key,))
     assert ir_plan.due(plan, 3, rewrite=True, inline=False)[-2:] == [held[0], BARE]
     assert convert_version(sparse(), ir_version=3).graph.input[1].name == "w"
 
@@ -221,6 +268,14 @@ def test_a_feature_that_only_an_adapter_brought_is_a_bug(with_adapters):
 def test_what_steps_may_bring_is_always_planned():
     plan = ir_plan.of_features((), rewrite=True, drop=(), inline=False)
     assert plan.keys() == {*BROUGHT}
+
+
+def test_a_row_that_contradicts_a_feature_is_solved_again(monkeypatch):
+    row = dataclasses.replace(ir_plan.edge_of(FUNCTIONS, down=True), verdict="impossible")
+    monkeypatch.setattr(ir_plan, "shipped", lambda *_: row)
+    edge = ir_plan.edge_of(FUNCTIONS, down=True)
+    assert (edge.verdict, edge.reach) == ("lower", 1)
+    assert ir_plan.edge_of(FUNCTIONS, down=False).verdict == plan_table.LAST
 
 
 def test_content_without_an_older_form_is_a_dead_end_that_the_refusal_names():

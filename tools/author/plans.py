@@ -3,8 +3,8 @@
 
     python -m tools.author plans [--check]
 
-Run it when an adapter is added or names other operators in `emits=`; `--check` writes nothing and
-exits with 1 if the table is not what the verdict_edges computes.
+Run it when an adapter is added or names other operators in `emits=`, or when a feature of the IR
+changes; `--check` writes nothing and exits with 1 if the table is not what the planner computes.
 """
 
 from __future__ import annotations
@@ -17,8 +17,14 @@ from pathlib import Path
 import opshift
 from opshift.author import registry
 from opshift.convert import plan_table, verdict_edges
+from opshift.convert.ir import ir_plan
 
 PATH = Path(opshift.__file__).parent / "convert" / plan_table.TABLE
+
+
+def table() -> str:
+    """The verdicts of operators, and then those of the features of the IR."""
+    return verdict_edges.table_of(registry.default()) + ir_plan.table()
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -28,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     )
     parser.add_argument("--check", action="store_true", help="write nothing")
     args = parser.parse_args(argv)
-    new = verdict_edges.table_of(registry.default())
+    new = table()
     if args.check:
         return int(PATH.read_text("utf-8") != new)
     PATH.write_text(new, "utf-8")

@@ -8,9 +8,8 @@ from collections.abc import Iterable
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.author.traits import ByValue
-from opshift.convert import ir_plan
 from opshift.convert.aim import ir_of_goal
-from opshift.convert.ir import lower, needs
+from opshift.convert.ir import ir_plan, lower, needs
 from opshift.convert.ir.features import FUNCTIONS, METADATA, TRAINING, Feature
 from opshift.convert.ir.lift import lift
 from opshift.convert.state import State
@@ -48,6 +47,7 @@ def restamp(state: State) -> None:
     before, wanted = state.skeleton.ir_version, int(state.options.ir_version)
     drops = state.options.drop_metadata or state.options.drop_training
     if wanted >= before and not drops:
+        state.lowerings = ir_plan.upward()
         state.skeleton.ir_version = wanted
         return
     prefix = state.new_prefix(state.skeleton.SerializeToString())

@@ -6,7 +6,6 @@ from __future__ import annotations
 import functools
 
 from opshift import plugins
-from opshift.opsets import changelog
 from opshift.records import dataclass
 
 TABLE = "plans.txt"
@@ -46,8 +45,8 @@ class Edge:
         return " ".join(words)
 
     @staticmethod
-    def read(words: list[str]) -> Edge:
-        start, to, verdict, flag, reach, *writes = words
+    def read(row: str) -> Edge:
+        start, to, verdict, flag, reach, *writes = row.split()
         approximate = flag == "approximate"
         return Edge(int(start), int(to), verdict, approximate, tuple(writes), int(reach))
 
@@ -56,7 +55,7 @@ def shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
     """The solved verdict of an implementation, if the table has it."""
     table, key = _table(), (domain, op, since, down)
     row = table.get(key)
-    if isinstance(row, list):  # a row is parsed when it is needed
+    if isinstance(row, str):  # a row is parsed when it is needed
         row = table[key] = Edge.read(row)
     return row
 
@@ -66,6 +65,8 @@ def farthest(domain: str, op: str, version: int, down: bool) -> int:
 
     If an operator is replaced by others, the first of them is followed.
     """
+    from opshift.opsets import changelog
+
     known = changelog.default()
     at, name = version, op
     while (here := known.meaning(domain, name, at)) is not None:
@@ -80,14 +81,14 @@ def farthest(domain: str, op: str, version: int, down: bool) -> int:
 
 
 @functools.cache
-def _table() -> dict[tuple[str, str, int, bool], list[str] | Edge]:
+def _table() -> dict[tuple[str, str, int, bool], str | Edge]:
     """The solved verdicts that are shipped: `domain op since direction` and an edge to a line."""
-    found: dict[tuple[str, str, int, bool], list[str] | Edge] = {}
+    found: dict[tuple[str, str, int, bool], str | Edge] = {}
     try:
         table = plugins.data("opshift.convert", TABLE).decode()
     except FileNotFoundError:  # without the table, each verdict is solved when it is met
         return found
     for line in table.splitlines():
-        domain, op, since, direction, *words = line.split()
-        found[domain.strip("-"), op, int(since), direction == "down"] = words
+        domain, op, since, direction, row = line.split(" ", 4)
+        found[domain.strip("-"), op, int(since), direction == "down"] = row
     return found

@@ -150,6 +150,9 @@ def of_document(
     The operators that are `left` are first written in ai.onnx.
     """
     plan = CrossingPlan(adapters, frozenset(key for root in document.roots for key in root.index))
+    if "" not in goal:  # the opset stays: what is written there is planned like any step
+        here = document.imports.get("") or 1
+        plan.follow("", ENGINE_WRITES, here, here)
     leaves = {(*key, *LEAVE): edge_at(adapters, *key, *LEAVE) for key in left}
     plan.edges.update(leaves)
     from_others = {d: {op for edge in leaves.values() for op in edge.within(d)} for d in goal}

@@ -11,7 +11,7 @@ from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import planner
 from opshift.convert.change import Step
-from opshift.convert.ir_plan import FeaturePlan
+from opshift.convert.ir.ir_plan import FeaturePlan
 from opshift.convert.legal import rules
 from opshift.convert.legal.findings import Findings
 from opshift.convert.legal.runtime import RuntimeLack

@@ -9,16 +9,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import replace
-from types import ModuleType
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING
 
 from opshift import versions
 from opshift.author import registry
 from opshift.author.emitted import operator_of, since_of
 from opshift.author.registry import Registry
 from opshift.author.verdicts import Adapter
-from opshift.convert.plan_table import IMPOSSIBLE, LAST, MISSING, UNREVIEWED, Edge, shipped
-from opshift.errors import MissingExtra
+from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, Edge, shipped
+from opshift.convert.solving import library, solve
 from opshift.opsets import schemas
 from opshift.text import qualified
 
@@ -140,25 +139,15 @@ def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementatio
     """Every verdict of a domain in one direction, with its reach; computed once per registry."""
     found = adapters.solved.get((domain, down))
     if found is None:
-        found = adapters.solved[domain, down] = dict(_solve(adapters, domain, down=down))
+        end = 1 if down else schemas.latest(domain) or 1
+        ways = graph(adapters, domain, down=down)
+        found = adapters.solved[domain, down] = dict(solve(ways, end, down=down))
     return found
-
-
-def _library() -> ModuleType:
-    """The library of graphs, which takes a tenth of a second to import."""
-    try:
-        import networkx
-    except ImportError:
-        raise MissingExtra(
-            "networkx, which plans conversions, is not installed; install it: pip install networkx"
-        ) from None
-    return cast(ModuleType, networkx)
 
 
 def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
     """The graph: implementations lead to their verdicts, and verdicts to what they may write."""
-    nx = _library()
-    found = nx.DiGraph()
+    found: nx.DiGraph = library().DiGraph()
     for op in schemas.operators(domain):
         for schema in schemas.history(domain, op):
             here = (domain, op, schema.since)
@@ -171,25 +160,6 @@ def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
                     if there is not None:
                         found.add_edge((here, edge), (domain, name, there.since))
     return found
-
-
-def _solve(adapters: Registry, domain: str, *, down: bool) -> Iterator[tuple[Implementation, Edge]]:
-    nx = _library()
-    end = 1 if down else schemas.latest(domain) or 1
-    best = min if down else max
-    ways, reach = graph(adapters, domain, down=down), dict[object, int]()
-    for place in reversed(list(nx.topological_sort(ways))):
-        after = [reach[next_place] for next_place in ways.successors(place)]
-        if isinstance(place[1], Edge):
-            here, edge = place
-            outside = len(after) < len(edge.writes)
-            far = edge.start if edge.dead else end if outside or not after else best(after)
-            reach[place] = far
-            yield here, replace(edge, reach=far)
-        else:
-            reach[place] = after[0] if after else end
-            if not after:
-                yield place, Edge(place[2], place[2], LAST, False, (), end)
 
 
 def table_of(adapters: Registry) -> str:

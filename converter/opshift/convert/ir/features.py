@@ -47,6 +47,11 @@ class Feature:
     leads: tuple[Feature, ...] = ()
 
     @property
+    def key(self) -> str:
+        """The name in the table of solved verdicts, where no name has a space."""
+        return self.says.replace(" ", "_")
+
+    @property
     def computes(self) -> bool:
         """Whether a reader that skips this content computes a different result."""
         return self.drop != METADATA

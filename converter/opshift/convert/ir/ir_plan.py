@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The plan of the IR version: one verdict for each kind of content that a later version brought.
+
+Below the version that brought a feature, one verdict says what happens to it, and leads to every
+feature that its older form has. A feature that is lowered without a planned edge is a bug. The
+solved verdicts are in the table of those of operators; going up, each feature stays as it is.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable
+from dataclasses import replace
+from typing import TYPE_CHECKING, TypeAlias
+
+from opshift.convert.ir.features import BROUGHT, FEATURES, FUNCTIONS, METADATA, Feature
+from opshift.convert.plan_table import IMPOSSIBLE, LAST, Edge, shipped
+from opshift.convert.solving import Place, library, solve
+from opshift.errors import AdapterBug
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+LOWER, REMOVE, KEEP = "lower", "remove", "keep"
+DOMAIN = "IR"  # in the table, which has the domains of operators
+
+FeaturePlan: TypeAlias = "dict[Feature, Edge]"
+
+
+def of_features(
+    held: Iterable[Feature], *, rewrite: bool, drop: Collection[str], inline: bool
+) -> FeaturePlan:
+    """The plan for the content of a model, and for what steps may bring into it."""
+    found: FeaturePlan = {}
+    waiting = [*held, *BROUGHT]
+    while waiting:
+        feature = waiting.pop()
+        if feature not in found:
+            lowers = rewrite or (inline and feature is FUNCTIONS)
+            found[feature] = _wanted(feature, drop, lowers=lowers)
+            waiting += feature.leads if found[feature].verdict == LOWER else ()
+    return found
+
+
+def upward() -> FeaturePlan:
+    """The plan of a later IR version: each kind of content stays."""
+    return {feature: edge_of(feature, down=False) for feature in FEATURES}
+
+
+def _wanted(feature: Feature, drop: Collection[str], *, lowers: bool) -> Edge:
+    """The verdict on a feature, with what the request allows and needs."""
+    edge = edge_of(feature, down=True)
+    if feature.drop in drop:
+        return replace(edge, verdict=REMOVE)
+    return edge if lowers or edge.verdict != LOWER else replace(edge, verdict=KEEP, writes=())
+
+
+def edge_of(feature: Feature, *, down: bool) -> Edge:
+    """The solved verdict of a feature; a row of the table that contradicts it is solved again."""
+    known = shipped(DOMAIN, feature.key, feature.ir, down)
+    if known is None or replace(known, reach=0) != _bare(feature, down=down):
+        known = solved(down=down)[_place(feature)]
+    return known
+
+
+def in_table(*, down: bool) -> bool:
+    """Whether the table has the verdict of each feature, so that nothing is solved."""
+    return all(shipped(DOMAIN, one.key, one.ir, down) is not None for one in FEATURES)
+
+
+def _bare(feature: Feature, *, down: bool) -> Edge:
+    """The verdict without its reach."""
+    if not down:
+        return Edge(feature.ir, feature.ir, LAST, False, ())
+    verdict = IMPOSSIBLE if feature.drop or feature.lower is None else LOWER
+    verdict = KEEP if feature.drop == METADATA else verdict  # readers of older versions skip it
+    return Edge(feature.ir, feature.ir - 1, verdict, False, tuple(one.key for one in feature.leads))
+
+
+def _place(feature: Feature) -> Place:
+    return DOMAIN, feature.key, feature.ir
+
+
+# -- solving -------------------------------------------------------------------------------------
+
+
+@functools.cache
+def solved(*, down: bool) -> dict[Place, Edge]:
+    """The verdict of every feature in one direction, with its reach."""
+    end = 1 if down else max(one.ir for one in FEATURES)
+    return dict(solve(_graph(down=down), end, down=down))
+
+
+def _graph(*, down: bool) -> nx.DiGraph:
+    """The graph: features lead to their verdicts, and verdicts to what the older form has."""
+    found: nx.DiGraph = library().DiGraph()
+    for feature in FEATURES:
+        here, edge = _place(feature), _bare(feature, down=down)
+        found.add_node(here)
+        if down:
+            found.add_edge(here, (here, edge))
+            found.add_edges_from(((here, edge), _place(one)) for one in feature.leads)
+    return found
+
+
+def table() -> str:
+    """The rows of the table: every solved verdict of a feature."""
+    lines = [
+        f"{domain} {key} {ir} {'down' if down else 'up'} {edge}"
+        for down in (True, False)
+        for (domain, key, ir), edge in sorted(solved(down=down).items())
+    ]
+    return "\n".join([*lines, ""])
+
+
+# -- following the plan --------------------------------------------------------------------------
+
+
+def due(plan: FeaturePlan, to: int, *, rewrite: bool, inline: bool) -> list[Feature]:
+    """The features that a plan lowers for an IR version, in their order."""
+    verdicts = {REMOVE, LOWER} if rewrite else {REMOVE}
+    own = [one for one in FEATURES if one in plan and one.ir > to and plan[one].verdict in verdicts]
+    first = [FUNCTIONS] if inline and FUNCTIONS in plan else []
+    return list(dict.fromkeys([*first, *own]))
+
+
+def require_planned(plan: FeaturePlan, present: Iterable[Feature]) -> None:
+    """Raises if the model has content that the plan does not contain."""
+    for feature in present:
+        if feature not in plan:
+            raise AdapterBug(
+                f"the plan has no step IR {feature.ir}->{feature.ir - 1} for {feature.says},"
+                " because the model did not have it before; an adapter must not write it"
+            )
+
+
+def dead_ends(plan: FeaturePlan, present: Iterable[Feature]) -> list[str]:
+    """A description of the content that no verdict brings to an older IR version."""
+    edges = [(feature, plan[feature]) for feature in present if feature in plan]
+    return [f"{one.says}, IR {edge.start}->{edge.to}" for one, edge in edges if edge.dead]

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Solves a graph of verdicts: the farthest version that can be reached behind each of them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from types import ModuleType
+from typing import TYPE_CHECKING, cast
+
+from opshift.convert.plan_table import LAST, Edge
+from opshift.errors import MissingExtra
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+Place = tuple[str, str, int]  # (domain, op, since), or the key of a feature of the IR
+
+
+def library() -> ModuleType:
+    """The library of graphs, which takes a tenth of a second to import."""
+    try:
+        import networkx
+    except ImportError:
+        raise MissingExtra(
+            "networkx, which plans conversions, is not installed; install it: pip install networkx"
+        ) from None
+    return cast(ModuleType, networkx)
+
+
+def solve(graph: nx.DiGraph, end: int, *, down: bool) -> Iterator[tuple[Place, Edge]]:
+    """The verdict of each place with its reach; `end` is the last version in the direction."""
+    best, reach = (min if down else max), dict[object, int]()
+    for place in reversed(list(library().topological_sort(graph))):
+        after = [reach[next_place] for next_place in graph.successors(place)]
+        if isinstance(place[1], Edge):
+            here, edge = place
+            outside = len(after) < len(edge.writes)
+            far = edge.start if edge.dead else end if outside or not after else best(after)
+            reach[place] = far
+            yield here, replace(edge, reach=far)
+        else:
+            reach[place] = after[0] if after else end
+            if not after:
+                yield place, Edge(place[2], place[2], LAST, False, (), end)
