@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Results of many models for other programs: JSON Lines, CSV, JUnit and SARIF.
 
-The ending of a file name chooses the format. A file appears complete or not at all.
+The ending of a file name chooses the format. A file appears complete or not at all. The results
+are read more than once, so that those of many models need not be in memory.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import csv
 import io
 import json
 import os
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
 from xml.etree import ElementTree
@@ -52,12 +53,12 @@ def require_formats(paths: Iterable[str]) -> None:
         _format(path)
 
 
-def write(path: str, cases: Sequence[ModelResult], title: str) -> None:
+def write(path: str, cases: Iterable[ModelResult], title: str) -> None:
     """Writes the results of a command in the format that the ending of the file name says."""
     place.write_whole(path, _format(path)(cases, title).encode("utf-8"))
 
 
-def _format(path: str) -> Callable[[Sequence[ModelResult], str], str]:
+def _format(path: str) -> Callable[[Iterable[ModelResult], str], str]:
     ending = os.path.splitext(path)[1].lower()
     if ending not in FORMATS:
         raise BadTarget(
@@ -67,20 +68,19 @@ def _format(path: str) -> Callable[[Sequence[ModelResult], str], str]:
     return FORMATS[ending]
 
 
-def jsonl(cases: Sequence[ModelResult], title: str) -> str:
+def jsonl(cases: Iterable[ModelResult], title: str) -> str:
     """One object a line, one line for each model."""
     return "".join(json.dumps(case.row, sort_keys=True) + "\n" for case in cases)
 
 
-def as_csv(cases: Sequence[ModelResult], title: str) -> str:
+def as_csv(cases: Iterable[ModelResult], title: str) -> str:
     """One line for each model; objects become text and lists become counts."""
-    rows = [{name: _cell(value) for name, value in case.row.items()} for case in cases]
-    names = dict.fromkeys(name for row in rows for name in row)
+    names = dict.fromkeys(name for case in cases for name in case.row)
     out = io.StringIO()
     writer = csv.DictWriter(out, [one for one in names if one not in ("schema_version", "kind")],
                             extrasaction="ignore", lineterminator="\n")  # fmt: skip
     writer.writeheader()
-    writer.writerows(rows)
+    writer.writerows({name: _cell(value) for name, value in case.row.items()} for case in cases)
     return out.getvalue()
 
 
@@ -90,11 +90,11 @@ def _cell(value: Any) -> Any:
     return len(value) if isinstance(value, (list, tuple)) else value
 
 
-def junit(cases: Sequence[ModelResult], title: str) -> str:
+def junit(cases: Iterable[ModelResult], title: str) -> str:
     """A suite with one test for each model."""
     states = [case.state for case in cases]
     suite = ElementTree.Element("testsuite", {
-        "name": title, "tests": str(len(cases)), "failures": str(states.count(FAILED)),
+        "name": title, "tests": str(len(states)), "failures": str(states.count(FAILED)),
         "errors": str(states.count(BROKEN)), "skipped": str(states.count(SKIPPED)),
         "time": f"{sum(case.seconds for case in cases):.3f}",
     })  # fmt: skip
@@ -115,7 +115,7 @@ def junit(cases: Sequence[ModelResult], title: str) -> str:
     return f'<?xml version="1.0" encoding="UTF-8"?>\n{text}\n'
 
 
-def sarif(cases: Sequence[ModelResult], title: str) -> str:
+def sarif(cases: Iterable[ModelResult], title: str) -> str:
     """A log of SARIF 2.1.0: a result for each problem, with the model as its place."""
     rules = dict.fromkeys(one.code for case in cases for one in case.problems)
     results = [
@@ -159,7 +159,7 @@ def name_of(path: str) -> str:
     return printable(path)
 
 
-FORMATS: dict[str, Callable[[Sequence[ModelResult], str], str]] = {
+FORMATS: dict[str, Callable[[Iterable[ModelResult], str], str]] = {
     ".jsonl": jsonl,
     ".csv": as_csv,
     ".xml": junit,

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from tools.bench import scale, scale_run, scale_zoo
+from tools.bench.scale_places import Bucket, Folder, Server
 
 COUNT = 40
 
@@ -31,7 +32,8 @@ def test_every_model_is_converted_once_or_named_and_the_check_can_say_no(
     """Only here are hanging models, killed drivers and shards met in one run."""
     package = scale_zoo.vendor(tmp_path / "vendor")
     source = scale_zoo.write(tmp_path / "zoo", COUNT)
-    batch = scale_run.Batch(source, tmp_path / "made", COUNT, package, shards=2, workers=1)
+    to, told = Folder(tmp_path / "made"), tmp_path / "told"
+    batch = scale_run.Batch(source, to, COUNT, package, told, shards=2, workers=1)
     found = scale_run.killed(batch, "shard", kills=1, seed=1)
     assert found.wrong == []
     assert found.drivers_killed
@@ -42,7 +44,7 @@ def test_every_model_is_converted_once_or_named_and_the_check_can_say_no(
 
     rows = batch.rows(1).read_text().splitlines()
     batch.rows(1).write_text("\n".join([*rows, rows[0]]))
-    first, second, *_ = sorted(scale_run.results(batch.to))
+    first, second, *_ = (to.path / name for name, _ in to.models())
     first.write_bytes(second.read_bytes())
     second.unlink()
     scale_run.check(batch, found)
@@ -53,9 +55,23 @@ def test_every_model_is_converted_once_or_named_and_the_check_can_say_no(
 
 def test_the_models_of_a_zoo_differ_and_the_bad_ones_are_few() -> None:
     found = scale_zoo.bases()
+    assert len(found.examples) > 2000
     assert len({scale_zoo.made(found, number) for number in range(50)}) == 50
     assert scale_zoo.made(found, 7) == scale_zoo.made(found, 7)
     assert Counter(map(scale_zoo.deed, range(10_000))) == {
         "": 9986, "broken": 10, "hangs": 2, "kills": 2,
     }  # fmt: skip
     assert "| 1,000,000 | 0.12 | 1 |" in scale.calculated(100.0)
+
+
+def test_a_bucket_counts_its_models_and_gives_them_back() -> None:
+    pytest.importorskip("moto.server", reason="the server that tests use is not installed")
+    server = Server()
+    try:
+        place = Bucket(server.client, "made")
+        for name in ("00000/m1.onnx", "00000/m2.onnx", ".opshift/marks/m1.onnx", "00000/m1.txt"):
+            place.put(name, name.encode())
+        assert place.count() == 2
+        assert dict(place.models())["00000/m2.onnx"] == b"00000/m2.onnx"
+    finally:
+        server.close()

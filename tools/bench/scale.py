@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Converts a zoo of many small models while drivers and workers are killed, and counts the cost.
 
-    python -m tools.bench scale [--models 2000] [--ways local shard dask] [--kills 5]
+    python -m tools.bench scale [--models 2000] [--ways local shard s3 dask ray] [--kills 5]
                                 [--write docs/explain/scale.md]
 
 One model in 1,000 is broken, one in 5,000 never ends, one in 5,000 ends its process. Every model
@@ -11,35 +11,41 @@ must be converted exactly once, or named with a reason. Otherwise the exit code 
 from __future__ import annotations
 
 import argparse
+import contextlib
 import importlib.util
+import itertools
 import os
 import shlex
+import sqlite3
 import sys
 import tempfile
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from google.protobuf.message import DecodeError
 from onnx import ModelProto
 from opshift import convert_version
 from opshift.errors import OpshiftError
 from opshift.zoo import sources
-from opshift.zoo.journal import Journal
+from opshift.zoo.journal import Journal, opened
 
 from tools.bench.page import machine, write_between_marks
+from tools.bench.scale_places import Bucket, Folder, Server
 from tools.bench.scale_run import Batch, WayResult, killed
-from tools.bench.scale_zoo import TARGET, bases, deed, made, vendor, write
+from tools.bench.scale_zoo import TARGET, vendor, write
 
 MARKS = "<!-- scale:begin -->", "<!-- scale:end -->"
 WAYS = {
     "local": (1, ()),
     "shard": (3, ()),
+    "s3": (1, ()),
     "dask": (1, ("--engine", "dask", "--memory", "2000")),
     "ray": (1, ("--engine", "ray", "--memory", "2000")),
 }
-NEEDS = {"dask": "distributed", "ray": "ray"}
-SAMPLE = 500  # models that a bare loop converts
+NEEDS = {"dask": "distributed", "ray": "ray", "s3": "moto"}
+SAMPLE = 2000  # models that a bare loop converts
 DAY = 86_400
 
 
@@ -52,36 +58,50 @@ class Costs:
     whole: float
 
 
-def loop(count: int) -> float:
-    """Models per second that a bare loop converts in memory, in one process."""
-    found = bases()
-    models = [made(found, number) for number in range(min(count, SAMPLE)) if not deed(number)]
-    begun = time.monotonic()
-    for data in models:
+def loop(source: Folder, to: Path) -> float:
+    """Models per second that a bare loop reads, converts and writes, in one process."""
+    to.mkdir()
+    begun, count = time.monotonic(), 0
+    for name, data in itertools.islice(source.models(), SAMPLE):
+        count += 1
         try:
-            convert_version(ModelProto.FromString(data), TARGET)
-        except OpshiftError:  # a refusal is an answer, and takes time as well
+            model = convert_version(ModelProto.FromString(data), TARGET)
+        except (OpshiftError, DecodeError):  # a refusal is an answer, and takes time as well
             continue
-    return len(models) / (time.monotonic() - begun)
+        (to / name.replace("/", "-")).write_bytes(model.SerializeToString())
+    return count / (time.monotonic() - begun)
 
 
-def costs(batch: Batch) -> list[Costs]:
+def costs(batch: Batch, folder: Path) -> list[Costs]:
     """Listing and the journal: whether a model costs more in a large zoo."""
-    listing, reading = [], []
-    journal = Journal(str(next(batch.to.glob(".opshift/journal*.sqlite"))))
-    folders = sorted(path for path in batch.source.iterdir())
+    listing, reading, writing = [], [], []
+    path = next(Path(batch.to.root).glob(".opshift/journal*.sqlite"))
+    journal, recipe = Journal(str(path)), recipe_in(path)
+    folders = sorted(path for path in Path(batch.source.root).iterdir())
     for part in (folders[: max(1, len(folders) // 10)], folders):
         begun = time.monotonic()
-        names = [name for folder in part for name, _ in sources.find(str(folder))]
+        names = [f"{one.name}/{name}" for one in part for name, _ in sources.find(str(one))]
         listing.append((time.monotonic() - begun) / len(names) * 1e6)
         begun = time.monotonic()
-        for folder in part:
-            for name, _ in sources.find(str(folder)):
-                journal.get("", f"{folder.name}/{name}")
-        spent = (time.monotonic() - begun) / len(names) * 1e6
-        reading.append(max(spent - listing[-1], 0.0))
+        rows = [journal.get(recipe, name) for name in names]
+        reading.append((time.monotonic() - begun) / len(names) * 1e6)
+        begun = time.monotonic()
+        with opened(str(folder / f"{len(part)}.sqlite")) as other:
+            for row in filter(None, rows):
+                other.put("", row)
+        writing.append((time.monotonic() - begun) / len(names) * 1e6)
     journal.close()
-    return [Costs("listing", *listing), Costs("journal, reading", *reading)]
+    return [
+        Costs("listing", *listing),
+        Costs("journal, reading", *reading),
+        Costs("journal, writing", *writing),
+    ]
+
+
+def recipe_in(path: Path) -> str:
+    """The digest of the recipe that a journal is about."""
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        return str(db.execute("SELECT recipe FROM outcomes LIMIT 1").fetchone()[0])
 
 
 def rerun(batch: Batch) -> float:
@@ -101,13 +121,29 @@ def measured(
     found, parts, again = [], list[Costs](), 0.0
     for way in ways:
         shards, words = WAYS[way]
-        batch = Batch(source, folder / way, models, package, shards, words)
-        found.append(killed(batch, way, kills, seed))
+        told = folder / f"{way}-told"
+        batch = Batch(source, Folder(folder / way), models, package, told, shards, words)
+        with _in_a_store(batch) if way == "s3" else contextlib.nullcontext():
+            found.append(killed(batch, way, kills, seed))
         print(line(found[-1]), file=sys.stderr, flush=True)
         if way == "local":
             again = rerun(batch)
-            parts = costs(batch)
-    return found, parts, again, loop(models)
+            parts = costs(batch, folder)
+    return found, parts, again, loop(source, folder / "loop")
+
+
+@contextlib.contextmanager
+def _in_a_store(batch: Batch) -> Iterator[None]:
+    """Moves a batch to a server for S3 as long as it runs."""
+    server = Server()
+    try:
+        zoo, to = Bucket(server.client, "zoo"), Bucket(server.client, "made")
+        for name, data in batch.source.models():
+            zoo.put(name, data)
+        batch.source, batch.to, batch.env = zoo, to, server.env
+        yield
+    finally:
+        server.close()
 
 
 def line(one: WayResult) -> str:
@@ -146,8 +182,8 @@ def text(
         f"|{' --- |' * 10}",
         *map(line, found),
         "",
-        f"A bare loop of `convert_version` in one process converts {bare:.1f} models/s of this"
-        " zoo in memory.",
+        f"A bare loop in one process reads, converts and writes {bare:.1f} models/s of this zoo"
+        f" (its first {SAMPLE:,} models).",
         "",
         *_of_parts(parts, again),
         f"From the best of these rates, {rate:.1f} models/s on this machine:",

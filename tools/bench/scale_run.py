@@ -13,17 +13,18 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from onnx import load
+from onnx import ModelProto
 
+from tools.bench.scale_places import Place
 from tools.bench.scale_zoo import DOMAIN, TARGET, deed, name_of
 
 SECONDS = 3.0  # that one model may take
 LOOK = 0.2  # seconds between two looks at a driver
-WORKER = 4.0  # seconds between two kills of a worker
+WORKER = 15.0  # seconds between two kills of a worker, at most
 
 
 @dataclass
@@ -60,19 +61,21 @@ class WayResult:
 class Batch:
     """The runs of `opshift batch` over one zoo, in as many drivers as there are shards."""
 
-    source: Path
-    to: Path
+    source: Place
+    to: Place
     count: int
     vendor: Path
+    home: Path  # of the journals of results in a store, and of what the runs tell
     shards: int = 1
     words: tuple[str, ...] = ()
     workers: int = 2
+    env: Mapping[str, str] = field(default_factory=dict)
 
     def commands(self, *more: str) -> list[list[str]]:
         """The command of each driver."""
         found = []
         for shard in range(1, self.shards + 1):
-            words = ["batch", str(self.source), str(self.to), "--to", str(TARGET)]
+            words = ["batch", self.source.root, self.to.root, "--to", str(TARGET)]
             words += ["--to", f"{DOMAIN}=2", "--timeout", str(SECONDS), "--shard"]
             words += [f"{shard}/{self.shards}", "--workers", str(self.workers), "--json"]
             words += ["--results", str(self.rows(shard))]
@@ -80,26 +83,19 @@ class Batch:
         return found
 
     def rows(self, shard: int) -> Path:
-        return self.to.parent / f"{self.to.name}-{shard}.jsonl"
+        return self.home / f"{shard}.jsonl"
 
     def start(self, *more: str) -> list[subprocess.Popen[bytes]]:
+        self.home.mkdir(exist_ok=True)
         path = [str(self.vendor), *filter(None, sys.path)]
-        env = {**os.environ, "PYTHONPATH": os.pathsep.join(path)}
+        env = {**os.environ, **self.env, "PYTHONPATH": os.pathsep.join(path)}
+        env["XDG_CACHE_HOME"] = str(self.home)
         env.pop("OPSHIFT_IGNORE", None)
-        quiet = subprocess.DEVNULL
-        return [
-            subprocess.Popen(one, env=env, stdout=quiet, stderr=quiet, start_new_session=True)
-            for one in self.commands(*more)
-        ]
-
-    def done(self) -> int:
-        """The number of results."""
-        return sum(1 for _ in results(self.to))
-
-
-def results(folder: Path) -> Iterator[Path]:
-    """The models in a folder, and not what begins with a dot."""
-    return (path for path in folder.glob("*/*.onnx") if not path.name.startswith("."))
+        with open(self.home / "told.txt", "ab") as told:
+            return [
+                subprocess.Popen(one, env=env, stdout=told, stderr=told, start_new_session=True)
+                for one in self.commands(*more)
+            ]
 
 
 def killed(batch: Batch, way: str, kills: int, seed: int) -> WayResult:
@@ -128,7 +124,7 @@ def _until(
         if worker_kills and time.monotonic() > next_kill:
             next_kill += chance.uniform(0.5, WORKER)
             found.workers_killed += _kill_one(chance.choice(drivers).pid, chance)
-        if enough is not None and batch.done() >= enough:
+        if enough is not None and batch.to.count() >= enough:
             for driver in drivers:
                 driver.kill()
                 found.drivers_killed += 1
@@ -181,7 +177,12 @@ def check(batch: Batch, found: WayResult) -> None:
     wanted = {name_of(number): deed(number) for number in range(batch.count)}
     found.wrong += [f"{n} is named {named[n]} times" for n in wanted if named[n] != 1]
     found.wrong += [f"{name} is no model of the zoo" for name in named.keys() - wanted.keys()]
-    present = {str(path.relative_to(batch.to)): path for path in results(batch.to)}
+    present = set()
+    for name, data in batch.to.models():
+        present.add(name)
+        graph = ModelProto.FromString(data).graph.name
+        if graph != f"model_{int(Path(name).stem[1:])}":
+            found.wrong.append(f"{name} holds {graph}")
     ends = {"broken": ("invalid",), "hangs": ("timeout",), "kills": ("crashed",),
             "": ("ok", "skipped", "refused", "invalid", "timeout")}  # fmt: skip
     for name, what in wanted.items():
@@ -190,8 +191,4 @@ def check(batch: Batch, found: WayResult) -> None:
             found.wrong.append(f"{name}, which {what or 'is whole'}, is {fate}")
         if (fate in ("ok", "skipped")) != (name in present):
             found.wrong.append(f"{name} is {fate}, and its result is {name in present}")
-    found.wrong += [f"{name} is a result of nothing" for name in present.keys() - wanted.keys()]
-    for name, path in present.items():
-        graph = load(path).graph.name
-        if graph != f"model_{int(path.stem[1:])}":
-            found.wrong.append(f"{name} holds {graph}")
+    found.wrong += [f"{name} is a result of nothing" for name in present - wanted.keys()]

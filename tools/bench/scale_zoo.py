@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 
 from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
@@ -11,11 +13,14 @@ from opshift import testing
 from opshift.author.registry import GROUP as ADAPTERS
 from opshift.opsets.registration import GROUP as SCHEMAS
 
+from tools.bench.scale_places import Folder
 from tools.lib.graphs import graphs_in
 
 TARGET = 13
 DOMAIN = "com.scale"
 FOLDER = 1000  # models
+CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
+SMALL = 20_000  # bytes of a model of the corpus
 BROKEN, HANGING, KILLING = 1000, 5000, 5000  # one in so many
 
 VENDOR = f'''
@@ -78,19 +83,53 @@ def deed(number: int) -> str:
     return "kills" if number % KILLING == KILLING * 7 // 20 else ""
 
 
-def write(folder: Path, count: int) -> Path:
-    """The zoo."""
+def models(count: int) -> Iterator[tuple[str, bytes]]:
+    """The zoo: each model by name."""
     found = bases()
     for number in range(count):
-        path = folder / name_of(number)
+        yield name_of(number), made(found, number)
+
+
+def write(folder: Path, count: int) -> Folder:
+    """The zoo in plain files."""
+    for name, data in models(count):
+        path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(made(found, number))
-    return folder
+        path.write_bytes(data)
+    return Folder(folder)
 
 
-def bases() -> list[ModelProto]:
-    """The examples of our adapters that convert and are models of ai.onnx alone."""
-    found = []
+@dataclass(frozen=True)
+class Bases:
+    """The models from which a zoo is made."""
+
+    exported: list[ModelProto]  # empty where there is no corpus
+    examples: list[ModelProto]
+
+    def draw(self, chance: random.Random) -> ModelProto:
+        """As many models of the corpus as examples."""
+        kinds = [kind for kind in (self.exported, self.examples) if kind]
+        return chance.choice(chance.choice(kinds))
+
+
+def bases(corpus: Path = CORPUS) -> Bases:
+    """The small models of a corpus, and the examples of our adapters that convert."""
+    paths = (path for path in sorted(corpus.glob("*/model.onnx")) if path.stat().st_size <= SMALL)
+    exported = [ModelProto.FromString(path.read_bytes()) for path in paths]
+    return Bases([*filter(plain, exported)], [*filter(plain, converting())])
+
+
+def plain(model: ModelProto) -> bool:
+    """Whether the model is one of ai.onnx in one file, without what `rename` does not see."""
+    graph = model.graph
+    imports = {one.domain for one in model.opset_import}
+    outside = any(one.data_location == one.EXTERNAL for one in graph.initializer)
+    unseen = model.functions or model.training_info or graph.quantization_annotation
+    return "" in imports and not outside and not unseen
+
+
+def converting() -> Iterator[ModelProto]:
+    """The examples that are models of ai.onnx alone and are neither refused nor invalid."""
     for adapter, example in testing.examples("opshift_adapters"):
         converts = not example.invalid and not example.refuses
         if adapter.at_boundary and not adapter.domain and converts:
@@ -98,19 +137,18 @@ def bases() -> list[ModelProto]:
                 model = testing.example_model(adapter, example)
             except Exception:  # the installed onnx is older than the example
                 continue
-            if not model.functions and {one.domain for one in model.opset_import} == {""}:
-                found.append(model)
-    return found
+            if {one.domain for one in model.opset_import} == {""}:
+                yield model
 
 
-def made(found: list[ModelProto], number: int) -> bytes:
+def made(found: Bases, number: int) -> bytes:
     """A model of the zoo: a base with other names, sizes and wires."""
     chance = random.Random(number)
     what = deed(number)
     if what in ("hangs", "kills"):
         return bad(what, number).SerializeToString()
     model = ModelProto()
-    model.CopyFrom(chance.choice(found))
+    model.CopyFrom(found.draw(chance))
     rename(model.graph, f"_{number}")
     model.graph.name = f"model_{number}"
     if chance.random() < 0.5:
@@ -156,8 +194,9 @@ def resize(model: ModelProto, chance: random.Random) -> None:
 
 def rewire(model: ModelProto) -> None:
     """Puts an Identity between the first tensor that is given and whoever reads it."""
+    known = {one.name for one in model.graph.initializer}
     for info in model.graph.input:
-        if info.type.HasField("tensor_type"):
+        if info.name not in known and info.type.HasField("tensor_type"):
             inside = info.name + "_inside"
             for graph in graphs_in(model.graph):
                 for node in graph.node:

@@ -25,6 +25,7 @@ from opshift.records import dataclass
 from opshift.zoo import layout as layouts
 from opshift.zoo import marks, sources
 from opshift.zoo.journal import Journal, cache_of, opened
+from opshift.zoo.kept import KeptCases, KeptOutcomes
 from opshift.zoo.layout import Layout
 from opshift.zoo.outcome import QUARANTINED, Fate, Outcome, Stamp, shortened
 from opshift.zoo.page import html
@@ -137,24 +138,24 @@ def migrate(
     recipe = replace(recipe, runtimes=tuple(runtimes))
     folder = os.fspath(dst) if dst is not None else ""
     run = ZooRun.of(os.fspath(source), folder, recipe, shard or Shard(), retry)
-    summary, kept = Summary(len(run.items), notes=run.notes), list[Outcome]()
+    summary = Summary(len(run.items), notes=run.notes)
     run.sweep()
-    with run.remembering(os.fspath(journal) if journal else "") as memory:
-        for outcome in run.outcomes(engine or local_engine(), memory):
-            summary.add(outcome)
-            if report is not None or files:
-                kept.append(outcome)
-            if heard is not None:
-                heard(summary, outcome)
-    if report is not None:
-        told = html.RunTimes(
-            command or f"zoo.migrate({source!r}, {dst!r})", begun, time.time() - begun
-        )
-        page = html.page(summary, kept, recipe, told)
-        place.write_whole(os.fspath(report), page.encode("utf-8"))
-    for path in files:
-        listed = sorted(kept, key=lambda outcome: outcome.name)
-        formats.write(path, [outcome.case() for outcome in listed], "opshift batch")
+    with KeptOutcomes() as kept:
+        with run.remembering(os.fspath(journal) if journal else "") as memory:
+            for outcome in run.outcomes(engine or local_engine(), memory):
+                summary.add(outcome)
+                if report is not None or files:
+                    kept.add(outcome)
+                if heard is not None:
+                    heard(summary, outcome)
+        if report is not None:
+            told = html.RunTimes(
+                command or f"zoo.migrate({source!r}, {dst!r})", begun, time.time() - begun
+            )
+            page = html.page(summary, kept, recipe, told)
+            place.write_whole(os.fspath(report), page.encode("utf-8"))
+        for path in files:
+            formats.write(path, KeptCases(kept), "opshift batch")
     return summary
 
 

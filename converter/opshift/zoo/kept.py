@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Keeps the outcomes of a run in a temporary file, so that the memory of the driver stays flat."""
+
+from __future__ import annotations
+
+import os
+import pickle
+import tempfile
+from collections.abc import Iterator
+
+from opshift.records import dataclass
+from opshift.results import ModelResult
+from opshift.zoo.outcome import Outcome
+
+
+class KeptOutcomes:
+    """The outcomes of a run in the order of their names; each is read when its turn comes."""
+
+    def __init__(self) -> None:
+        self._file = tempfile.TemporaryFile(prefix="opshift-outcomes-")  # noqa: SIM115 - see __exit__
+        self._places: list[tuple[str, int]] = []  # by name, in the file
+
+    def add(self, outcome: Outcome) -> None:
+        """Appends an outcome."""
+        self._places.append((outcome.name, self._file.seek(0, os.SEEK_END)))
+        pickle.dump(outcome, self._file)
+
+    def __iter__(self) -> Iterator[Outcome]:
+        for _, place in sorted(self._places):
+            self._file.seek(place)
+            outcome: Outcome = pickle.load(self._file)
+            yield outcome
+
+    def __enter__(self) -> KeptOutcomes:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._file.close()
+
+
+@dataclass(frozen=True, slots=True)
+class KeptCases:
+    """The same outcomes as cases of a file of results."""
+
+    outcomes: KeptOutcomes
+
+    def __iter__(self) -> Iterator[ModelResult]:
+        return (outcome.case() for outcome in self.outcomes)
