@@ -87,6 +87,15 @@ def test_what_a_loop_carries_is_known_by_induction(op, found):
     assert dims(facts, "z") == (4, 4)
 
 
+def test_what_a_loop_carries_may_have_the_name_of_a_value_around_it():
+    m = model(LOOP.format(op="Neg(x)").replace("float h", "float x"), opset=13)
+    body = m.graph.node[0].attribute[0].g
+    for value in (*m.graph.output, *body.output, *body.input[2:]):
+        value.type.tensor_type.ClearField("shape")
+    facts = facts_of(m)
+    assert dims(facts, "x", 1) == dims(facts, "y") == ("N", 4)
+
+
 def test_the_report_names_a_rank_that_is_only_declared():
     text = "(float[4] x) => (float[a,b] y) { h = custom.Op(x) y = Softmax<axis=1>(h) }"
     m = declare(model(text, opset=12, more=CUSTOM), "h", ["a", "b"])

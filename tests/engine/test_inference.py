@@ -88,13 +88,13 @@ def test_types_go_on_behind_operators_that_infer_nothing():
 @pytest.mark.parametrize("branch", ["s = custom.Op(x)", "s = Neg(s0)"])
 def test_a_name_of_one_branch_is_not_typed_by_another(branch):
     """Only one of two values called `s` is typed: the other's rank stays unknown."""
-    text = f"""(bool c, float[2,2,1] x, int64[3] t, int64[N] s0) => (float z) {{
+    text = f"""(bool c, float[2,2,1] x, int64[3] t, int64[N] s0) => (float[2,2,1] z) {{
         z = If(c) <
-            then_branch = one () => (float[?] a) {{ s = Neg(t) r = Reshape(x, s) a = ReduceSum<axes=[-1]>(r) }},
-            else_branch = two () => (float[?] b) {{ {branch} q = Reshape(x, s) b = ReduceSum<axes=[-1]>(q) }}
+            then_branch = one () => (float[2,2,1] a) {{ s = Neg(t) r = Reshape(x, s) a = ReduceSum<axes=[-1]>(r) }},
+            else_branch = two () => (float[2,2,1] b) {{ {branch} q = Reshape(x, s) b = ReduceSum<axes=[-1]>(q) }}
         >
     }}"""
-    before = model(text.replace("float[?]", "float"), opset=11, more=', "custom" : 1')
+    before = model(text, opset=11, more=', "custom" : 1')
     after = convert_version(before, 10)
     then, other = ([n.op_type for n in a.g.node] for a in after.graph.node[0].attribute)
     assert then == ["Neg", "Reshape", "ReduceSum"]

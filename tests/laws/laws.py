@@ -16,7 +16,8 @@ from opshift.convert.legal import checker
 from opshift.convert.quotient import conversion
 from opshift.convert.request import Request
 from opshift.model.arrays import to_array
-from opshift.model.walk import nodes
+from opshift.model.rename import rename
+from opshift.model.walk import graphs_in, nodes, stated_names
 from opshift.verify import generate, oracle, randomness
 from opshift.verify.randomness import unlike
 from opshift.verify.tolerance import element_type
@@ -109,6 +110,29 @@ def there_and_back(model: ModelProto, own: Target, to: Target) -> None:
     if back is not None:
         told = same_numbers(model, back)
         assert told is None, told
+
+
+def names_do_not_count(model: ModelProto, to: Target) -> None:
+    """A value in a graph of a node may have the name of another value of the model."""
+    after, other = reached(model, to), reached(named_apart(model), to)
+    assert (after is None) == (other is None)
+    if after is not None and other is not None:
+        assert [node.op_type for node in nodes(after)] == [node.op_type for node in nodes(other)]
+
+
+def named_apart(model: ModelProto) -> ModelProto:
+    """The model with other names for all values that the graphs of nodes define."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for number, graph in enumerate(graphs_in(copy.graph)):
+        if number:
+            own = {*stated_names(graph), *(name for node in graph.node for name in node.output)}
+            names = {name: f"{name}.{number}" for name in own - {""}}
+            for node in graph.node:
+                rename(node, names)
+            for one in (*graph.initializer, *graph.input, *graph.output, *graph.value_info):
+                one.name = names.get(one.name, one.name)
+    return copy
 
 
 def by_way_of(model: ModelProto, between: Target, to: Target) -> None:

@@ -62,6 +62,11 @@ def test_there_and_back(task):
     laws.there_and_back(model, own(model), to)
 
 
+@given(tasks())
+def test_names_in_the_graphs_of_nodes_do_not_count(task):
+    laws.names_do_not_count(*task)
+
+
 @given(tasks(), st.randoms(use_true_random=False))
 def test_by_way_of_any_version(task, random):
     model, to = task
@@ -137,6 +142,7 @@ def test_what_broke_a_law_once(path):
     for domain in start:
         for version in range(1, NEWEST_OF[domain] + 1):
             to = {domain: version}
+            laws.names_do_not_count(model, to)
             laws.equal_numbers(model, to)
             laws.there_and_back(model, start, to)
             laws.deterministic(model, to)

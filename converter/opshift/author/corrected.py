@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import safe_inference
+from opshift.author.scope_types import by_graph
 from opshift.author.traits import UNTOLD, OutputShapes, ToldDims
-from opshift.author.types_by_name import types_in
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
@@ -86,8 +86,9 @@ def _misjudged(
     from opshift.author.node import Node, TypesOnly
 
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
-    calls, env = _calls(model, rules), TypesOnly(types_in(model))
-    for i, (_, node) in enumerate(_numbered(model)):
+    calls = _calls(model, rules)
+    seen = ((TypesOnly(one.visible), node) for one in by_graph(model) for node in one.graph.node)
+    for i, (env, node) in enumerate(seen):
         domain = schemas.normal(node.domain)
         told: Sequence[ToldDims | None] = ()
         if call_id(node) in calls:

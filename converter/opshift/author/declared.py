@@ -3,9 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
-from opshift.author.types_by_name import Inferred
 from opshift.model.scope import tensor_type
 from opshift.model.walk import graphs_in
 from opshift.opsets import schemas
@@ -131,14 +130,20 @@ def _computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
             yield value
 
 
-def correct(graph: GraphProto, types: Inferred, symbols: frozenset[str], *, nested: bool) -> int:
+def correct(
+    graph: GraphProto,
+    inferred: Callable[[str], TypeProto | None],
+    symbols: frozenset[str],
+    *,
+    nested: bool,
+) -> int:
     """Replaces declared shapes that contradict the inferred ones; returns their number.
 
     A runtime plans its memory by declarations, and fails where they are too small.
     """
     count = 0
     for value in _computed(graph, nested=nested):
-        found = types.get(value.name)
+        found = inferred(value.name)
         if found is not None and _contradicts(value.type, found, symbols):
             value.type.tensor_type.shape.CopyFrom(found.tensor_type.shape)
             count += 1

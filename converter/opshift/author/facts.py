@@ -12,6 +12,7 @@ from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.declared import completed, correct
 from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.present_types import take_census
+from opshift.author.scope_types import Path, path_of
 from opshift.author.traits import Fold, OutputRanks, OutputTypes
 from opshift.lazy import deferred
 from opshift.model import walk
@@ -78,6 +79,7 @@ class Facts:
         self.inferred_alone: dict[bytes, dict[str, TypeProto]] = {}  # by digest of a node's model
         self.believes = False  # whether any rank came from a declaration
         self._census: frozenset[str] | None = None
+        self._paths: dict[Scope, Path] = {}
 
     # -- constants ---------------------------------------------------------------------------
 
@@ -291,8 +293,21 @@ class Facts:
         if (owner, name) in self._learned:
             return self._learned[owner, name]
         # Inference covers only the graph; a function may use its names for other values.
-        known = self.inferred.types.get(name) if owner.root.kind == "graph" else None
+        known = self._inferred_type(owner, name) if owner.root.kind == "graph" else None
         return None if self.document.is_fresh(name) else known
+
+    def _inferred_type(self, owner: Scope, name: str) -> TypeProto | None:
+        """The type that inference of the whole model finds for a value of a graph."""
+        found = self.inferred.types.get(name, UNSAID)
+        if found is None:  # several graphs use this name
+            found = self.inferred.graphs.get(self._path(owner), {}).get(name)
+        return None if found is UNSAID else found
+
+    def _path(self, scope: Scope) -> Path:
+        """The place of a graph in the model, as inference numbers it."""
+        if scope not in self._paths:
+            self._paths[scope] = path_of(scope)
+        return self._paths[scope]
 
     def _is_fed(self, owner: Scope) -> bool:
         """Whether the inputs of a graph are those of the model, whose types are trusted."""
@@ -323,10 +338,18 @@ class Facts:
         if (owner, name) in self._assumed:
             return True
         return rank_of(self._proved(owner, name)) is None or (
-            name in self.inferred.assumed
-            and owner.root.kind == "graph"
+            owner.root.kind == "graph"
             and (owner, name) not in self._learned
+            and self._is_inferred_from_a_claim(owner, name)
         )
+
+    def _is_inferred_from_a_claim(self, owner: Scope, name: str) -> bool:
+        """Whether inference of the whole model needed a declaration to find the rank of a value."""
+        paths = self.inferred.assumed.get(name)
+        if paths is None:
+            return False
+        own = self._path(owner)
+        return own in paths or own not in self.inferred.graphs
 
     def assume(self, name: str, what: str) -> None:
         """Records for the report that the conversion used a fact that only a declaration gives."""
@@ -344,12 +367,21 @@ class Facts:
 
     def correct(self) -> int:
         """Replaces declared shapes that contradict the inferred ones; returns their number."""
-        types = {n: t for n, t in self.inferred.types.items() if n not in self.inferred.assumed}
         return sum(
-            correct(scope.proto, types, self._input_symbols, nested=scope.parent is not None)
+            correct(
+                scope.proto,
+                functools.partial(self._confirmed, scope),
+                self._input_symbols,
+                nested=scope.parent is not None,
+            )
             for scope in self.document.roots[0].scopes
             if isinstance(scope.proto, GraphProto)
         )
+
+    def _confirmed(self, scope: Scope, name: str) -> TypeProto | None:
+        """The inferred type of a value, if its rank does not come from a declaration."""
+        claimed = self._is_inferred_from_a_claim(scope, name)
+        return None if claimed else self._inferred_type(scope, name)
 
     def claimed(self, scope: Scope, name: str, dims: Dims) -> Dims:
         """The dimensions, completed by numbers that only a declaration gives.
@@ -420,8 +452,12 @@ class Facts:
         if any(map(self.document.is_fresh, (*node.input, *node.output))):
             return True
         if holds_graphs(node):
-            # If two scopes use one name, inference of the whole model gives no type for it.
-            return any(self.inferred.types.get(name, UNSAID) is None for name in node.output)
+            # If two graphs use one name, inference of the whole model may give no type for it.
+            types = self.inferred.types
+            return any(
+                types.get(name, UNSAID) is None is self._inferred_type(place, name)
+                for name in node.output
+            )
         schema = place.root.schema_of(node)
         if schema is None:
             return (schemas.normal(node.domain), node.op_type) in self.adapters.rules(OutputTypes)

@@ -3,19 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
+from opshift.author.scope_types import GraphTypes, by_graph
 from opshift.author.traits import Carries
-from opshift.author.types_by_name import Inferred, types_in
-from opshift.model.scope import tensor_type
 from opshift.model.walk import graphs_in, graphs_of
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 Rules: TypeAlias = Mapping[tuple[str, str], Carries]
-Found: TypeAlias = "tuple[Inferred, ModelProto | None]"
+Found: TypeAlias = "tuple[list[GraphTypes], ModelProto | None]"
 Infer: TypeAlias = Callable[[ModelProto], Found]
 ROUNDS = 6  # a hypothesis loses something in each; what is not settled by then is given up
 
@@ -27,6 +26,7 @@ class Carried(NamedTuple):
     inside: ValueInfoProto  # the body's input
     result: str  # of the body
     around: GraphProto
+    numbers: tuple[int, int]  # of the graph around the node, and of the body, in the model
     output: str  # of the node; empty where nobody wants it
 
 
@@ -44,12 +44,13 @@ def confirm(model: ModelProto, infer: Infer, rules: Rules) -> Found:
         told, found = infer(model)
         if found is None:
             break
-        types = {**types_in(found), **_initializers(found)}
+        scopes = by_graph(found, initializers=True)
         settled = True
         for i, one in enumerate(carried):
             if i in given_up:
                 continue
-            weaker = _weaker(one, types, held.get(i), symbols)
+            given, result = _types(one, scopes)
+            weaker = _weaker(given, result, held.get(i), symbols)
             if weaker == held.get(i):
                 continue
             settled = False
@@ -67,7 +68,9 @@ def confirm(model: ModelProto, infer: Infer, rules: Rules) -> Found:
 
 
 def _carried(model: ModelProto, rules: Rules) -> Iterator[Carried]:
-    for graph in graphs_in(model.graph):
+    graphs = list(graphs_in(model.graph))
+    numbers = {id(graph): i for i, graph in enumerate(graphs)}
+    for number, graph in enumerate(graphs):
         for node in graph.node:
             rule = rules.get((schemas.normal(node.domain), node.op_type))
             body = dict(graphs_of(node)).get(rule.graph) if rule is not None else None
@@ -77,14 +80,24 @@ def _carried(model: ModelProto, rules: Rules) -> Iterator[Carried]:
                 at, to = rule.inputs + i, rule.outputs + i
                 if at < len(node.input) and to < len(body.output) and node.input[at]:
                     output = node.output[i] if i < len(node.output) else ""
-                    yield Carried(node.input[at], inside, body.output[to].name, graph, output)
+                    places = (number, numbers[id(body)])
+                    result = body.output[to].name
+                    yield Carried(node.input[at], inside, result, graph, places, output)
+
+
+def _types(one: Carried, scopes: Sequence[GraphTypes]) -> tuple[TypeProto | None, TypeProto | None]:
+    """The types of what a node is given and of what its body gives, each seen from its graph."""
+    around, body = (scopes[number].visible for number in one.numbers)
+    return around.get(one.given), body.get(one.result)
 
 
 def _weaker(
-    one: Carried, types: Inferred, held: TypeProto | None, symbols: frozenset[str]
+    given: TypeProto | None,
+    result: TypeProto | None,
+    held: TypeProto | None,
+    symbols: frozenset[str],
 ) -> TypeProto | None:
     """The part of a hypothesis that the types found under it confirm; None if there is none."""
-    given, result = types.get(one.given), types.get(one.result)
     if held is None:
         return None if given is None or rank_of(given) is None else _without_marks(given, symbols)
     if result is None or given is None or not rank_of(given) == rank_of(result) == rank_of(held):
@@ -111,14 +124,6 @@ def _without_marks(given: TypeProto, symbols: frozenset[str]) -> TypeProto:
 def _symbols(model: ModelProto) -> frozenset[str]:
     shapes = (value.type.tensor_type.shape.dim for value in model.graph.input)
     return frozenset(dim.dim_param for dims in shapes for dim in dims if dim.dim_param)
-
-
-def _initializers(model: ModelProto) -> Inferred:
-    return {
-        tensor.name: tensor_type(tensor)
-        for graph in graphs_in(model.graph)
-        for tensor in graph.initializer
-    }
 
 
 def _write(one: Carried, held: TypeProto | None) -> None:

@@ -4,16 +4,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.author import corrected, declared, induction, safe_inference
 from opshift.author.present_types import TYPE_ATTRIBUTES
+from opshift.author.scope_types import GraphTypes, Inferred, Path, by_graph, by_name
 from opshift.author.traits import UNTOLD, Carries, OutputRanks, OutputShapes, OutputTypes
-from opshift.author.types_by_name import Inferred, types_in
 from opshift.model.arrays import from_array
 from opshift.model.scope import tensor_type
-from opshift.model.walk import graphs_in, holds_graphs, reads
+from opshift.model.walk import holds_graphs, reads
 from opshift.opsets import schemas
 from opshift.opsets.types import LARGEST_RANK, is_readable, rank_of, without_lengths
 from opshift.protos import (
@@ -39,27 +39,44 @@ PASSES = 4  # over the whole model; what a longer chain needs is followed value 
 class Known(NamedTuple):
     """The types that inference of a whole model finds, and those that rest on a declaration."""
 
-    types: Inferred  # None where two scopes disagree about a name
-    assumed: frozenset[str]  # their ranks follow from a rank that the model only declares
+    types: Inferred  # by name; None where two graphs disagree about a name, which `graphs` settles
+    graphs: Mapping[Path, Inferred]
+    assumed: Mapping[str, Sequence[Path]]  # their ranks follow from a rank that is only declared
 
 
 def infer_all(model: bytes | ModelProto, adapters: Registry) -> Known:
-    """The types of all values by name: inferred from inputs first, then with declarations."""
+    """The types of all values by graph: inferred from inputs first, then with declarations."""
     bare = declared.without(model)
     proved, alone = induction.confirm(
         bare, lambda one: _infer(one, adapters), adapters.rules(Carries)
     )
-    ranked = {name for name, kind in proved.items() if rank_of(kind) is not None}
+    ranked = _ranked(proved)  # before the declarations are written into the inferred model
     if alone is None or not declared.restore(alone, model):
-        return Known(proved, frozenset())
-    types, _ = _infer(alone, adapters)
-    assumed = {name for name, kind in types.items() if rank_of(kind) is not None} - ranked
-    return Known(types, frozenset(assumed))
+        return _known(proved, ())
+    scopes, _ = _infer(alone, adapters)
+    return _known(scopes, _ranked(scopes) - ranked)
 
 
-def _infer(model: ModelProto, adapters: Registry) -> tuple[Inferred, ModelProto | None]:
+def _known(scopes: Sequence[GraphTypes], claimed: Iterable[tuple[Path, str]]) -> Known:
+    assumed: dict[str, list[Path]] = {}
+    for path, name in claimed:
+        assumed.setdefault(name, []).append(path)
+    return Known(by_name(scopes), {one.path: one.own for one in scopes}, assumed)
+
+
+def _ranked(scopes: Sequence[GraphTypes]) -> set[tuple[Path, str]]:
+    """The values whose rank is known."""
+    return {
+        (one.path, name)
+        for one in scopes
+        for name, kind in one.own.items()
+        if rank_of(kind) is not None
+    }
+
+
+def _infer(model: ModelProto, adapters: Registry) -> tuple[list[GraphTypes], ModelProto | None]:
     """The types that several passes of inference find; no model if it rejects the first."""
-    found: Inferred = {}
+    found: list[GraphTypes] = []
     inferred: ModelProto | None = None
     for _ in range(PASSES):
         try:
@@ -67,19 +84,20 @@ def _infer(model: ModelProto, adapters: Registry) -> tuple[Inferred, ModelProto 
         except safe_inference.COMPLAINTS:
             # A model that inference rejects is converted by what it declares itself.
             return found, inferred
-        found = types_in(model)
+        found = by_graph(model)
         if not _write_ranks(model, found, adapters.rules(OutputRanks)):
             return found, model
     return found, inferred
 
 
-def _write_ranks(model: ModelProto, found: Inferred, ranks: Rules) -> bool:
+def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -> bool:
     """Writes ranks beside the types that inference left without, for it to go on from."""
     from opshift.author.node import TypesOnly
 
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
-    env, written = TypesOnly(found), False
-    for graph in graphs_in(model.graph):
+    written = False
+    for graph, _, visible in found:
+        env = TypesOnly(visible)
         vague = {
             info.name: info.type.tensor_type
             for info in (*graph.value_info, *graph.output)
@@ -269,7 +287,7 @@ def infer_alone(node: NodeProto, env: Env, imports: Mapping[str, int]) -> dict[s
     key = hashlib.sha256(model.SerializeToString(deterministic=True)).digest()
     known = env.facts.inferred_alone
     if key not in known:  # each output of the node is asked for, and each step asks again
-        types = infer_all(model, env.facts.adapters).types
+        types = infer_all(model, env.facts.adapters).graphs.get((), {})
         known[key] = {name: kind for name in node.output if (kind := types.get(name)) is not None}
     return dict(known[key])
 

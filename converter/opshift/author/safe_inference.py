@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
+from opshift.author.scope_types import by_graph, by_name
 from opshift.author.traits import Fragile
-from opshift.author.types_by_name import types_in
 from opshift.model.walk import graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.protos import ModelProto, onnx_checker, shape_inference
@@ -105,7 +105,7 @@ def _typed(model: ModelProto) -> set[str]:
         model = shape_inference.infer_shapes(model)
     except COMPLAINTS:
         return set()
-    types = types_in(model)
+    types = by_name(by_graph(model))
     tensors = (tensor for graph in graphs_in(model.graph) for tensor in graph.initializer)
     known = {name for name, kind in types.items() if kind is not None and kind.WhichOneof("value")}
     return known.union(tensor.name for tensor in tensors if tensor.name not in types)

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from opshift.author import registry, safe_inference
-from opshift.author.types_by_name import types_in
+from opshift.author.scope_types import by_graph, by_name
 from opshift.model import walk
 from opshift.opsets.elements import T
 from opshift.protos import GraphProto, ModelProto, NodeProto
@@ -40,7 +40,7 @@ class Precision:
             typed = self._model
         types = {
             name: NAMES.get(T(kind.tensor_type.elem_type), "exact")
-            for name, kind in types_in(typed).items()
+            for name, kind in by_name(by_graph(typed)).items()
             if kind is not None and kind.HasField("tensor_type")
         }
         found: dict[str, str] = {}

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
-from opshift.author.types_by_name import types_in
+from opshift.author.scope_types import by_graph
 from opshift.convert.legal import checker
 from opshift.convert.legal.function_rules import never_called
 from opshift.model.document import Document, function_id
@@ -84,7 +84,7 @@ def _accepted(
     call.graph.input.extend(inputs)
     if not _is_sound(call, adapters):
         return None
-    found = types_in(safe_inference.infer(call, adapters))
+    found = by_graph(safe_inference.infer(call, adapters))[0].own
     for name in function.output:
         told = found.get(name)
         if told is not None and schemas.type_name(told) is not None:

@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The types that a model declares or that inference wrote into it, by the graph of each value."""
+
+from __future__ import annotations
+
+from collections import ChainMap
+from collections.abc import Iterable, Iterator
+from typing import NamedTuple, TypeAlias
+
+from opshift.model.scope import Scope, tensor_type
+from opshift.model.walk import graphs_of, stated_names
+from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto
+
+Inferred: TypeAlias = dict[str, TypeProto | None]
+Path: TypeAlias = tuple[tuple[str, int], ...]
+UNKNOWN: Path = (("", -1),)
+
+
+class GraphTypes(NamedTuple):
+    """The types that the nodes of one graph see, which are None where nothing tells them."""
+
+    graph: GraphProto
+    path: Path  # for each graph around it: the first output of the node, and the graph's number
+    visible: ChainMap[str, TypeProto | None]
+
+    @property
+    def own(self) -> Inferred:
+        """The types of the values that the graph itself defines."""
+        return self.visible.maps[0]  # type: ignore[return-value]
+
+
+def by_graph(model: ModelProto, *, initializers: bool = False) -> list[GraphTypes]:
+    """The types in the graphs of a model, in the order of `walk.graphs_in`.
+
+    The types of initializers that are no inputs are left out unless they are asked for.
+    """
+    scopes = list(_inside(model.graph, (), ChainMap()))
+    for scope in scopes if initializers else ():
+        scope.own.update((tensor.name, tensor_type(tensor)) for tensor in scope.graph.initializer)
+    return scopes
+
+
+def by_name(scopes: Iterable[GraphTypes]) -> Inferred:
+    """The types by name alone; None if two graphs use one name differently."""
+    found: Inferred = {}
+    untyped: set[str] = set()
+    for scope in scopes:
+        for name, kind in scope.own.items():
+            if kind is None:
+                untyped.add(name)
+            elif found.setdefault(name, kind) != kind:
+                found[name] = None
+    found.update(dict.fromkeys(untyped & found.keys()))  # used otherwise elsewhere
+    return found
+
+
+def path_of(scope: Scope) -> Path:
+    """The path of a graph of a document; `UNKNOWN` where no node of the graph around holds it."""
+    if scope.parent is None:
+        return ()
+    for node in scope.parent.proto.node:
+        for i, (_, graph) in enumerate(graphs_of(node)):
+            if scope.root.by_graph.get(id(graph)) is scope:
+                return (*path_of(scope.parent), _step(node, i))
+    return UNKNOWN
+
+
+def _step(node: NodeProto, number: int) -> tuple[str, int]:
+    """A graph of a node, which its first output tells from the others around it."""
+    return next((name for name in node.output if name), ""), number
+
+
+def _inside(
+    graph: GraphProto, path: Path, around: ChainMap[str, TypeProto | None]
+) -> Iterator[GraphTypes]:
+    own = _types_of(graph)
+    visible = ChainMap(own, *around.maps) if path else ChainMap(own)
+    yield GraphTypes(graph, path, visible)
+    for node in graph.node:
+        for i, (_, inner) in enumerate(graphs_of(node)):
+            yield from _inside(inner, (*path, _step(node, i)), visible)
+
+
+def _types_of(graph: GraphProto) -> Inferred:
+    """The types of the values that a graph defines."""
+    own: Inferred = dict.fromkeys(stated_names(graph))
+    for node in graph.node:
+        own.update(dict.fromkeys(node.output))
+    for info in (*graph.value_info, *graph.output, *graph.input):
+        if info.HasField("type") and info.name in own:
+            own[info.name] = info.type
+    return own
