@@ -333,7 +333,12 @@ def test_a_rule_that_the_model_breaks_is_noted(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "name", ["text_that_is_not_utf8_by_classes", "graph_attribute_without_graph"]
+    "name",
+    [
+        "text_that_is_not_utf8_by_classes",
+        "graph_name_that_is_not_utf8",
+        "graph_attribute_without_graph",
+    ],
 )
 def test_a_broken_node_has_no_class(name):
     """The way node by node finds the words."""

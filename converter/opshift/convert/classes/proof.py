@@ -271,7 +271,9 @@ class Proof:
 
     def _require_text(self) -> None:
         """Names are UTF-8; a conversion node by node refuses others where it looks at them."""
-        data, found = self.data, self.rows
+        data, found, shown = self.data, self.rows, self.shown
+        if not all(isinstance(text, str) for text in (shown.domain, shown.graph.name)):
+            raise Unproven("a name that is not UTF-8")
         fields = [data[at:end] for at, end in zip(found.name_starts, found.name_ends, strict=True)]
         if b"".join(self.values).isascii() and b"".join(fields).isascii():
             return
