@@ -3,7 +3,8 @@
 
 A command declares some ninety of them before it does anything. Python's decorator finds the fields
 here too, so `dataclasses.fields`, `replace` and `asdict` know these classes. The methods are what
-differs: Python's decorator compiles six of them, and this one compiles `__init__` alone.
+differs: Python's decorator compiles six of them, and this one compiles `__init__` alone, when the
+first record is made.
 """
 
 from __future__ import annotations
@@ -32,7 +33,7 @@ else:
                 init=False, repr=False, eq=False, slots=slots, kw_only=kw_only
             )(declared)
             fields = dataclasses.fields(bare)
-            methods = {"__init__": _init(bare, fields, frozen)}
+            methods: dict[str, Any] = {"__init__": _Init(bare, fields, frozen)}
             if repr:
                 methods["__repr__"] = _repr
             compared = [one.name for one in fields if one.compare]
@@ -49,6 +50,18 @@ else:
             return bare
 
         return made if cls is None else made(cls)
+
+
+class _Init:
+    """The method `__init__` of a class, which is compiled when it is first used."""
+
+    def __init__(self, cls: type, fields: tuple[dataclasses.Field[Any], ...], frozen: bool) -> None:
+        self.of = cls, fields, frozen
+
+    def __get__(self, record: object, owner: type) -> Any:
+        method = _init(*self.of)
+        type.__setattr__(self.of[0], "__init__", method)
+        return method.__get__(record, owner)
 
 
 def _init(cls: type, fields: tuple[dataclasses.Field[Any], ...], frozen: bool) -> Any:

@@ -215,6 +215,12 @@ def test_every_row_finds_itself():
         assert row.ir or "" not in row.imports  # every ceiling has its IR version
 
 
+def test_the_shipped_table_says_what_targets_toml_says():
+    text = plugins.data("opshift.opsets", "targets.toml").decode()
+    found = plugins.data("opshift.opsets", targets.SHIPPED).decode()
+    assert found == targets.shipped_of(text), "run `python -m tools.author targets`"
+
+
 def test_every_fact_of_a_row_has_its_source_and_date():
     """The versions have those of the row, and each other field and each form has its own."""
     shipped = toml.loads(plugins.data("opshift.opsets", "targets.toml").decode())

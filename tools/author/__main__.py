@@ -7,7 +7,7 @@ from tools.lib.program import run
 
 TOOLS = (
     "branches browser_page claims docs edges freeze gaps index lengths mutation new_opset"
-    " ops_database plans"
+    " ops_database plans targets"
 )
 
 sys.exit(run("tools.author", TOOLS.split()))

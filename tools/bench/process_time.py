@@ -7,6 +7,7 @@ import resource
 import subprocess
 import time
 from collections.abc import Sequence
+from pathlib import Path
 from typing import NamedTuple
 
 
@@ -17,10 +18,10 @@ class ProcessTime(NamedTuple):
     cpu: float
 
 
-def process_time(words: Sequence[str], code: int = 0) -> ProcessTime:
+def process_time(words: Sequence[str], code: int = 0, cwd: Path | None = None) -> ProcessTime:
     """Runs a command that ends with this exit code, and forgets what it prints."""
     before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
-    done = subprocess.run(words, stdout=subprocess.DEVNULL, check=False)
+    done = subprocess.run(words, stdout=subprocess.DEVNULL, check=False, cwd=cwd)
     wall, after = time.perf_counter() - start, resource.getrusage(resource.RUSAGE_CHILDREN)
     if done.returncode != code:
         raise subprocess.CalledProcessError(done.returncode, words)

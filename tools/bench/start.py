@@ -56,7 +56,7 @@ def measured(words: Mapping[str, Sequence[str]], out: Path, turns: int) -> dict[
     for turn in range(turns + 1):
         for what, each in words.items():
             out.unlink(missing_ok=True)
-            found = process_time(each)
+            found = process_time(each, cwd=out.parent)  # a folder without settings
             taken[what] += [found.cpu] if turn else []
     return {what: statistics.median(one) for what, one in taken.items()}
 

@@ -161,6 +161,8 @@ def main() -> None:
 
 def run(prog_name: str | None = None) -> None:
     """Runs the command as a process of its own."""
+    # numpy starts a thread for each core, which costs more than the small values of a command need.
+    os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         main(prog_name=prog_name)
     except SystemExit as end:
