@@ -10,6 +10,7 @@ SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
 WIDE_INTS = (T.INT32, T.UINT32, T.INT64, T.UINT64)
 INTS = SMALL_INTS + WIDE_INTS
 UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
+EXACT_IN_FLOAT = 2**24  # float holds every integer up to this one
 
 
 # -- shapes --------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import FLOATS
+from opshift_adapters._lib.blocks import EXACT_IN_FLOAT, FLOATS
 
 INFINITE = {"x": [[float("-inf"), -0.5, 2.5], [float("inf"), float("nan"), 1e30]]}
 EDGES_8 = {"x": [-128, -1, 0, 5, 127]}
@@ -123,21 +123,34 @@ CLIP_12 = boundary(12, "Clip:0bea62", directions="up")
 
 
 @adapter("Clip", 12, 11, handles_types=True)
-@example("int8", "(int8[5] x) => (int8[5] y) <int8 l = {-3}, int8 h = {7}> { y = Clip(x, l, h) }", gives="Less Where Less Where", inputs=EDGES_8)
+@example("int8", "(int8[5] x) => (int8[5] y) <int8 l = {-3}, int8 h = {7}> { y = Clip(x, l, h) }", gives="Cast Clip Cast", inputs=EDGES_8)
+@example("bounds that float holds", "(int64[5] x) => (int64[5] y) <int64 l = {-16777216}, int64 h = {16777216}> { y = Clip(x, l, h) }", gives="Cast Clip Cast", inputs={"x": [-(2**63), -16777215, 16777215, 16777217, 2**63 - 1]})
+@example("a bound that float does not hold", "(int64[3] x) => (int64[3] y) <int64 l = {0}, int64 h = {16777217}> { y = Clip(x, l, h) }", gives="Less Where Less Where", inputs={"x": [-1, 16777217, 2**24 + 2]})
 @example("uint64, computed", "(uint64[3] x, uint64 h) => (uint64[3] y) { y = Clip(x, , h) }", gives="Less Where", inputs={"x": [0, 2**63, 2**64 - 1], "h": 2**64 - 2})
 @example("crossed", "(int64[5] x, int64 l, int64 h) => (int64[5] y) { y = Clip(x, l, h) }", inputs=EDGES_8 | {"l": 4, "h": 2})
 @example("no bound", "(int32[2,3] x) => (int32[2,3] y) { y = Clip(x) }", gives="Identity")
 @example("float", "(float[2,3] x, float l) => (float[2,3] y) { y = Clip(x, l) }", gives="Clip")
 def clip_12_11(node: Node, op: Builder) -> Result:
-    """Opset 12 added integers to Clip; below it, each bound is written as Less and Where."""
+    """Opset 12 added integers to Clip; below it, float clips, or Less and Where cut each bound."""
     if _elem_type(node) in FLOATS:
         return KEEP
     x, low, high = node["input"], node.input("min"), node.input("max")
+    if low is not None and high is not None and _float_holds_between(low, high):
+        bounds = (op.const(one.const().astype(np.float32), T.FLOAT) for one in (low, high))
+        return op.Cast(op.Clip(op.Cast(x, to=T.FLOAT), *bounds), to=x.elem_type)
     if low is not None:
         x = op.Where(x < low, low, x)
     if high is not None:
         x = op.Where(high < x, high, x)
     return x
+
+
+def _float_holds_between(low: Value, high: Value) -> bool:
+    """Whether float holds each integer from one bound to the other; rounding keeps the order."""
+    least, most = low.const_or_none(), high.const_or_none()
+    if least is None or most is None:
+        return False
+    return -EXACT_IN_FLOAT <= int(least.item()) <= int(most.item()) <= EXACT_IN_FLOAT
 
 
 @adapter("Clip", 11, 10)

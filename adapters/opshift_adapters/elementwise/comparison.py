@@ -19,6 +19,7 @@ from opshift.adapter import (
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import (
+    EXACT_IN_FLOAT,
     FLOATS,
     INTS,
     SMALL_INTS,
@@ -65,7 +66,6 @@ def _compare_equal(node: Node, op: Builder) -> Result:
     return _equal_before_11(op, node["A"], node["B"])
 
 
-EXACT_IN_FLOAT = 2**24
 ENDS = {"a": [-(2**63), 2**53 + 1, -1, 5, 2**63 - 1], "b": [2**63 - 1, 2**53, 1, 5, -(2**63)]}
 
 

@@ -67,6 +67,8 @@ def _by_axis(node: Node, op: Builder) -> Value:
             continue
         if mode == "constant":
             x = _joined(op, x, _shape(op, x, rank), axis, more, _filler(node, op))
+        elif mode == "wrap" and (parts := _few_wrapped(op, x, axis, more)):
+            x = op.Concat(*parts, axis=axis)
         else:
             x = op.Gather(x, _picked(op, x, axis, mode, *more), axis=axis)
     return x
@@ -184,6 +186,32 @@ def _around(op: Builder, shape: Value, axis: int) -> tuple[list[Value], list[Val
     return before, [] if last else [part(op, shape, axis + 1)]
 
 
+MOST_WRAPPED = 4  # a strip is repeated as often as it is long
+
+
+def _few_wrapped(
+    op: Builder, x: Value, axis: int, more: Sequence[Value]
+) -> list[Value] | None:
+    """The last elements, `x` and the first ones, if few are wanted of an axis of unknown size."""
+    size = x.dims_or_none[axis] if x.dims_or_none is not None else None
+    begin, end = (None if n.const_or_none() is None else int(n.const().item()) for n in more)
+    if begin is None or end is None or max(begin, end) > MOST_WRAPPED or isinstance(size, int):
+        return None
+    last = _strip(op, x, axis, -begin, END) if begin else None
+    first = _strip(op, x, axis, 0, end) if end else None
+    return [one for one in (last, x, first) if one is not None]
+
+
+def _strip(op: Builder, x: Value, axis: int, start: int, stop: int) -> Value:
+    """A strip at one end of `x`, around and around where `x` is shorter; no axis is empty."""
+    wanted = op.const([start]), op.const([stop]), op.const([axis])
+    strip = op.Slice(x, *wanted)
+    width = -start or stop
+    if width == 1:
+        return strip
+    return op.Slice(op.Concat(*[strip] * width, axis=axis), *wanted)
+
+
 def _picked(op: Builder, x: Value, axis: int, mode: str, begin: Value, end: Value) -> Value:
     """For each place along the padded axis, the index in `x` that it repeats."""
     size = _size(op, x, axis)
@@ -252,6 +280,9 @@ RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
 @example("computed wrap", WRAP, inputs={"p": [3, -1, 0, 7]})
 @example("computed wrap of some axes", WRAP.replace("int64[4] p)", "int64[2] p)").replace("(x, p)", '(x, p, "", axes)').replace("{ y", "<int32[1] axes = {-1}> { y"), inputs={"p": [2, 2]})
 @example("computed axes", WRAP.replace("int64[4] p)", "int64[2] p, int64[1] axes)").replace("(x, p)", '(x, p, "", axes)'), inputs={"p": [2, 4], "axes": [-1]})
+@example("wrap of few elements of unknown sizes", '(float[N,M] x) => (float[a,b] y) <int64[4] p = {1,3,2,0}> { y = Pad<mode="wrap">(x, p) }', gives="Slice Slice Concat Slice Concat Slice Concat Slice Concat", inputs={"x": [[1, 2, 3, 4]]})
+@example("wrap of more elements than there are", '(int8[N,M] x) => (int8[a,b] y) <int64[4] p = {0,4,1,3}> { y = Pad<mode="wrap">(x, p) }', inputs={"x": [[1, 2], [3, 4]]})
+@example("wrap of many elements of an unknown size", '(float[N,3] x) => (float[a,3] y) <int64[4] p = {5,0,1,0}> { y = Pad<mode="wrap">(x, p) }', gives="Shape Slice Add Reshape Range Mod Gather", inputs={"x": [[1, 2, 3], [4, 5, 6]]})
 @example("wrap of unknown rank", RANKLESS + '<int64[6] p = {0,1,1,0,2,-1}> { x = Reshape(v, s) y = Pad<mode="wrap">(x, p) }', inputs={"s": [2, 3, 4]})
 def pad_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added the mode `wrap`; below it, Slice and Gather pad axis by axis."""
