@@ -136,6 +136,19 @@ def test_one_process_works_on_shards_until_it_dies_which_loses_one():
     assert supervisor() != first
 
 
+def test_a_child_stays_for_the_next_shard_of_the_same_work():
+    """A new child learns again how nodes are converted, which takes longer than a shard."""
+
+    def child(fn):
+        (outcome,) = pool.elsewhere(packed(fn, (Order("a"),)))
+        return outcome.detail
+
+    first, other = functools.partial(who_works, "first"), functools.partial(who_works, "other")
+    before = child(first)
+    assert child(first) == before
+    assert child(other) != before
+
+
 def test_a_process_that_nobody_needs_ends():
     code = "from opshift.zoo.workers import shard; shard.IDLE = 0.1; shard.main()"
     path = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
@@ -153,6 +166,10 @@ def parent(pid):
 
 def who_supervises(order: Order):
     return Outcome(order.name, Fate.OK, detail=str(parent(os.getppid())))
+
+
+def who_works(work: str, order: Order):
+    return Outcome(order.name, Fate.OK, detail=str(os.getpid()))
 
 
 def kill_the_supervisor(order: Order):

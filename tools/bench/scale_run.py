@@ -24,7 +24,7 @@ from tools.bench.scale_zoo import DOMAIN, TARGET, deed, name_of
 
 SECONDS = 3.0  # that one model may take
 LOOK = 0.2  # seconds between two looks at a driver
-WORKER = 15.0  # seconds between two kills of a worker, at most
+WORKER = 40.0  # seconds between two kills of a worker, at most
 
 
 @dataclass

@@ -20,7 +20,7 @@ class ModelLimits:
 
     seconds: float = 600.0
     megabytes: int | None = None
-    recycle: int = 200
+    recycle: int = 5000  # models of one child, which a new child converts slowly at first
     retries: int = 1
 
 

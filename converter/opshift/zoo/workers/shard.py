@@ -23,6 +23,7 @@ def main() -> None:
         die_with(Connection(int(sys.argv[1]), writable=False))
     answer = os.dup(1)
     os.dup2(2, 1)  # what anyone prints is no answer
+    known, supervisor = None, Supervisor(1)
     with os.fdopen(answer, "wb") as file:
         while _wanted():
             try:
@@ -30,7 +31,10 @@ def main() -> None:
             except EOFError:
                 return
             fn, limits, shard = unpacked(work)
-            pickle.dump(list(Supervisor(1, limits).run(fn, shard)), file)
+            if fn is not known:  # the child of another shard has learned nothing of this work
+                supervisor.close()
+                known, supervisor = fn, Supervisor(1, limits)
+            pickle.dump(list(supervisor.work(fn, shard)), file)
             file.flush()
 
 

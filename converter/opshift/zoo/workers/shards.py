@@ -7,6 +7,7 @@ engine, so the cluster needs no limits of its own.
 
 from __future__ import annotations
 
+import functools
 import pickle
 import sys
 from collections import deque
@@ -106,12 +107,19 @@ def cut(items: Iterable[Sized]) -> Iterator[Shard]:
 
 def packed(fn: Callable[..., Outcome], limits: ModelLimits, shard: Shard) -> bytes:
     """Work as bytes, which a cluster sends without reading them."""
-    return pickle.dumps((sys.path, pickle.dumps((fn, limits, shard))))
+    return pickle.dumps((sys.path, pickle.dumps((fn, limits)), pickle.dumps(shard)))
 
 
 def unpacked(work: bytes) -> tuple[Callable[..., Outcome], ModelLimits, Shard]:
     """The work, after its modules were made importable."""
-    path, inner = pickle.loads(work)
+    path, how, what = pickle.loads(work)
     sys.path += [folder for folder in path if folder not in sys.path]
-    found: tuple[Callable[..., Outcome], ModelLimits, Shard] = pickle.loads(inner)
+    shard: Shard = pickle.loads(what)
+    return *_how(how), shard
+
+
+@functools.lru_cache(maxsize=1)
+def _how(packed: bytes) -> tuple[Callable[..., Outcome], ModelLimits]:
+    """The function and its limits: those of before, where they are as before."""
+    found: tuple[Callable[..., Outcome], ModelLimits] = pickle.loads(packed)
     return found

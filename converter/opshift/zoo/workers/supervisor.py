@@ -35,26 +35,34 @@ class Supervisor:
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
         """An outcome for each item, in the order in which they end."""
-        fresh, ended, looked = map(Job, items), list[Outcome](), time.monotonic()
         try:
-            while True:
-                ended += self._feed(fn, fresh)  # before results are read, so that no worker waits
-                yield from ended
-                if not any(worker.jobs for worker in self.crew):
-                    return
-                time.sleep(min(worker.ahead for worker in self.crew) / 2)  # to hear several at once
-                ready = wait([worker.pipe for worker in self.crew], TICK)
-                talking = [worker for worker in self.crew if worker.pipe in ready]
-                ended = [outcome for worker in talking for outcome in self._hear_all(worker)]
-                if (now := time.monotonic()) > looked + TICK:
-                    looked = now
-                    for worker in self.crew:
-                        worker.watch()
+            yield from self.work(fn, items)
         finally:
-            for worker in self.crew:
-                worker.close()
-            self.crew.clear()
-            self.again.clear()
+            self.close()
+
+    def work(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
+        """Like `run`, and the workers stay for more items of this function."""
+        fresh, ended, looked = map(Job, items), list[Outcome](), time.monotonic()
+        while True:
+            ended += self._feed(fn, fresh)  # before results are read, so that no worker waits
+            yield from ended
+            if not any(worker.jobs for worker in self.crew):
+                return
+            time.sleep(min(worker.ahead for worker in self.crew) / 2)  # to hear several at once
+            ready = wait([worker.pipe for worker in self.crew], TICK)
+            talking = [worker for worker in self.crew if worker.pipe in ready]
+            ended = [outcome for worker in talking for outcome in self._hear_all(worker)]
+            if (now := time.monotonic()) > looked + TICK:
+                looked = now
+                for worker in self.crew:
+                    worker.watch()
+
+    def close(self) -> None:
+        """Ends the workers."""
+        for worker in self.crew:
+            worker.close()
+        self.crew.clear()
+        self.again.clear()
 
     def _feed(self, fn: Callable[..., Outcome], fresh: Iterator[Job]) -> Iterator[Outcome]:
         """Gives idle workers an item, starting those that are needed, then busy ones the next."""
