@@ -70,3 +70,18 @@ def test_gemm_of_one_number_as_c_is_written_with_a_row(target):
     (gemm,) = nodes(after.graph)
     (c,) = (one for one in after.graph.initializer if one.name == gemm.input[2])
     assert list(c.dims) == [4]
+
+
+@pytest.mark.parametrize(
+    ("opset", "graph", "target"),
+    [
+        (18, "(float16[2] x) => (float16[2] y) { a = Softmax(x) y = LogSoftmax(a) }", "1.14"),
+        (22, "(bfloat16[2] x) => (bfloat16[2] y) { a = Sin(x) y = Cos(a) }", "1.16"),
+    ],
+)
+def test_casts_that_two_other_forms_wrote_are_parted(opset, graph, target):
+    """The release would merge the Cast behind the one with the Cast before the other."""
+    after = convert_version(model(opset, graph), f"onnxruntime=={target}")
+    first, last = (node.op_type for node in model(opset, graph).graph.node)
+    written = " ".join(node.op_type for node in nodes(after.graph))
+    assert written == f"Cast {first} Cast Reshape Cast {last} Cast"

@@ -20,6 +20,8 @@ FLOATS = "(float[3] x) => (float[3] y) { y = Identity(x) }"
         (FLOATS, "(float[3] x) => (float[3] y) { i = Cast<to=6>(x) y = Cast<to=1>(i) }", ["merged"]),
         (FLOATS, "(float[3] x) => (float[3] y) { w = Floor(x) i = Cast<to=6>(w) y = Cast<to=1>(i) }", []),
         (FLOATS, "(float[3] x) => (float[3] y) { i = Cast<to=9>(x) y = Cast<to=1>(i) }", []),
+        (FLOATS, "(float[3] x) => (float[3] y) { h = Cast<to=10>(x) y = Cast<to=1>(h) }", ["merged"]),
+        (FLOATS, "(float[3] x) => (float[3] y) { d = Cast<to=11>(x) y = Cast<to=1>(d) }", []),
         (
             FLOATS,
             """(float[3] x) => (float[3] y) <int64 n = {2}> {

@@ -90,6 +90,10 @@ FUSED = {
         "Casts that cut off and wrap",
     ): "(float[2,4] x) => (bool[2,4] y, float[2,4] z) <float h = {0.3}> { a = Mul(x, h) b = Cast<to = 6>(a) y = Cast<to = 9>(b) c = Floor(x) d = Cast<to = 6>(c) e = Neg(d) f = Cast<to = 2>(e) z = Cast<to = 1>(f) }",
     (
+        "1.16.3",
+        "a Cast that rounds",
+    ): "(float[2,4] x) => (float[2,4] y) <float h = {100000}> { a = Mul(x, h) b = Cast<to = 10>(a) y = Cast<to = 1>(b) }",
+    (
         "1.24.4",
         "a Cast that cuts off before one to bool",
     ): "(float[2,4] x) => (bool[2,4] y) <float h = {0.3}> { a = Mul(x, h) b = Cast<to = 6>(a) y = Cast<to = 9>(b) }",

@@ -23,17 +23,20 @@ from tools.lib.graphs import graphs_in
 SUMMING = {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceSumSquare"}
 INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64)
 # onnxruntime 1.6 to 1.16 merge two Casts, unless the type between is one of these.
-NEVER_MERGED = (TensorProto.BOOL, TensorProto.FLOAT16, TensorProto.BFLOAT16, TensorProto.STRING)
+NEVER_MERGED = (TensorProto.BOOL, TensorProto.STRING)
 NUMBERS = (
     0,
     1,
     -1,
     0.5,
+    0.1,
+    1e-8,
     100,
     -100,
     255,
     256,
     -129,
+    2049,
     65535,
     65536,
     2**31 - 1,

@@ -3,7 +3,7 @@
 
 import functools
 
-from opshift.adapter import Builder, InvalidModel, T, Value, np
+from opshift.adapter import Builder, InvalidModel, T, Value, dtype_of, np
 
 FLOATS = (T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16)
 SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
@@ -111,6 +111,26 @@ def from_image(op: Builder, y: Value, x: Value) -> Value:
 def as_type(op: Builder, x: Value, kind: int) -> Value:
     """`x` cast to an element type, or `x` itself if it has that type."""
     return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
+
+
+def cast_over(op: Builder, x: Value, between: int, kind: int) -> Value:
+    """`x` rounded to one element type and cast to another.
+
+    onnxruntime 1.6 to 1.16 merge two Casts, and then nothing is rounded, so a Reshape parts them.
+    """
+    first = as_type(op, x, between)
+    lost = between not in (x.elem_type, kind) and _size(between) <= _size(x.elem_type)
+    return as_type(op, parted(op, first) if lost else first, kind)
+
+
+def _size(kind: int) -> int:
+    return dtype_of(kind).itemsize
+
+
+def parted(op: Builder, x: Value) -> Value:
+    """`x` behind a Reshape to its own shape, so that no runtime merges the nodes beside it."""
+    shape = op.Shape(x) if x.rank_or_none is None else op.const([0] * x.rank)
+    return op.Reshape(x, shape)
 
 
 EXACT = 2**53  # below it a double holds every integer, and the integers around it

@@ -18,6 +18,7 @@ from opshift.adapter import (
     shown,
 )
 
+from opshift_adapters._lib.blocks import parted
 from opshift_adapters._lib.wide_integers import combine_rows
 from opshift_adapters.facts.folding import DTYPES
 
@@ -90,6 +91,9 @@ WRAPPED = {"x": [1, -1, 300, 2147483647]}
 @example("float to integer", "(float[2] x) => (int32[2] y) { y = Cast<to=6>(x) }", imports={"": 11}, gives="Cast")
 @example("below 11", "(float[6] x) => (bool[6] y) { y = Cast<to=9>(x) }", imports={"": 10}, gives="Cast", inputs=FRACTIONS)
 @example("behind a Cast that wraps", "(int32[4] x) => (float[4] y) { b = Cast<to=2>(x) y = Cast<to=1>(b) }", imports={"": 11}, gives="Cast Reshape Cast", inputs=WRAPPED, runtime="onnxruntime==1.10")
+@example("behind a Cast that rounds", "(float[4] x) => (float[4] y) { b = Cast<to=10>(x) y = Cast<to=1>(b) }", imports={"": 13}, gives="Cast Reshape Cast", inputs={"x": [0.1, 1e-9, 2049, -7]}, runtime="onnxruntime==1.16")
+@example("behind a Cast that rounds to 0", "(float[4] x) => (bool[4] y) { b = Cast<to=10>(x) y = Cast<to=9>(b) }", imports={"": 13}, gives="Cast Reshape Cast", inputs={"x": [0.1, 1e-9, 0, -7]}, runtime="onnxruntime==1.24")
+@example("behind a Cast that rounds no small integer", "(uint8[4] x) => (float[4] y) { b = Cast<to=10>(x) y = Cast<to=1>(b) }", imports={"": 13}, gives="Cast Cast", inputs={"x": [0, 1, 255, 7]}, runtime="onnxruntime==1.16")
 @example("behind a Cast that cuts off", "(float[6] x) => (bool[6] y) { b = Cast<to=7>(x) y = Cast<to=9>(b) }", imports={"": 13}, gives="Cast Reshape Cast", inputs={"x": [0, 0.5, -0.5, 1, -3, 2.5]}, runtime="onnxruntime==1.24")
 @example("behind a Cast that wraps, unknown rank", "(int32[4] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) b = Cast<to=2>(x) y = Cast<to=1>(b) }", imports={"": 11}, gives="Reshape Cast Shape Reshape Cast", inputs={"v": WRAPPED["x"], "s": [2, 2]}, runtime="onnxruntime==1.10")
 @example("behind a Cast that keeps all numbers", "(int64[4] x) => (float[4] y) <int64 n = {100}> { m = Mod(x, n) a = Cast<to=3>(m) y = Cast<to=1>(a) }", imports={"": 11}, gives="Mod Cast Cast", runtime="onnxruntime==1.10")
@@ -98,8 +102,7 @@ def without_a_lossy_cast(node: Node, op: Builder) -> Result:
     """Cast of floats to bool is a comparison with 0 from opset 11 on; Reshape parts two Casts."""
     x = node["input"]
     if (before := x.producer) is not None and before.op == "Cast":
-        shape = op.Shape(x) if x.rank_or_none is None else op.const([0] * x.rank)
-        return op.same_but(node, [op.Reshape(x, shape)])
+        return op.same_but(node, [parted(op, x)])
     if node.int("to") != T.BOOL or op.version < 11:
         return KEEP
     return ~op.Equal(x, op.const(0, like=x))

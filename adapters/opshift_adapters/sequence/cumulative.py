@@ -17,7 +17,7 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters._lib.blocks import END, part
+from opshift_adapters._lib.blocks import END, cast_over, part
 
 Step = Callable[[Builder, Value, Value], Value]
 ROW = " => ({0} y) <int64 a = {{{1}}}> {{ y = {{op}}{2}(x, a) }}"
@@ -87,7 +87,7 @@ def along_axis(
     def body(b: Builder, before: Value, element: Value) -> tuple[Value, Value]:
         after = step(b, before, element)
         if wide.elem_type != kind:
-            after = b.Cast(b.Cast(after, to=kind), to=wide.elem_type)
+            after = cast_over(b, after, kind, wide.elem_type)
         return after, before if exclusive else after
 
     state = op.Expand(op.const(start, like=wide), without(op, wide, axis))

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import functools
-from typing import TYPE_CHECKING
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.verdicts import ALTERNATIVE, FORM
 from opshift.convert import request
@@ -16,7 +17,10 @@ from opshift.model.scope import Place, Root
 from opshift.opsets.wanted import Wanted
 
 if TYPE_CHECKING:
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import Ceiling, Form
+
+# The nodes that a runtime does not run, by their root and the domain of their operators.
+Lacked: TypeAlias = "dict[tuple[Root, str], list[Place]]"
 
 
 def write(state: State) -> None:
@@ -66,14 +70,28 @@ def _reform(state: State) -> None:
 def _choose(state: State, row: Ceiling) -> None:
     """Replaces nodes that a runtime does not run by forms that it runs."""
     asked = (state.document, row, state.facts)
-    lacked: dict[tuple[Root, str], list[Place]] = {}
+    lacked: Lacked = {}
     for place, key, _ in runtime.without_kernel(*asked):
         lacked.setdefault((place[0].root, key[0]), []).append(place)
-    for _, places in runtime.in_form(*asked):
-        for place in places:
-            lacked.setdefault((place[0].root, ""), []).append(place)
+    _add_forms(lacked, runtime.in_form(*asked))
     for root, key, _ in runtime.unread(state.document, row):
         lacked.setdefault((root, key[0]), []).extend(root.index[key])
+    if _write_others(state, row, lacked):
+        beside: Lacked = {}  # the nodes that were written may stand beside others
+        found = runtime.in_form(*asked)
+        _add_forms(beside, (one for one in found if one[0].depends_on_neighbours))
+        _write_others(state, row, beside)
+
+
+def _add_forms(lacked: Lacked, found: Iterable[tuple[Form, list[Place]]]) -> None:
+    for _, places in found:
+        for place in places:
+            lacked.setdefault((place[0].root, ""), []).append(place)
+
+
+def _write_others(state: State, row: Ceiling, lacked: Lacked) -> bool:
+    """Writes other forms of nodes; whether there are any."""
+    written = False
     for (root, domain), places in lacked.items():
         version = root.imports.get(domain)
         if version is None:
@@ -84,6 +102,8 @@ def _choose(state: State, row: Ceiling) -> None:
         step = stepper.run_at(root, places)
         if step.rewritten:
             done(state, step)
+            written = True
+    return written
 
 
 def _reads(row: Ceiling, change: NodeChange) -> bool:

@@ -62,7 +62,7 @@ class Form:
     nearest one first. With `read_within`, graphs of other nodes read its first output, and nodes
     beside it read it, too; with `moved_through`, this may also be what these operators make of it
     on the way to another node of its operator. With `narrowed`, it is a Cast behind a Cast that
-    wraps numbers or cuts them off, and only Casts read the value between them. With `behind`, its
+    wraps, cuts off or rounds numbers, and only Casts read the value between. With `behind`, its
     first input comes from one of these operators. With `holds_above`, a position and a number,
     that input is a constant with a number above it. With `single`, a position, that input is known
     to be one number, of rank 0 or 1.
