@@ -34,13 +34,15 @@ def open_content(state: State) -> None:
     inlined = bool(state.way.inlined)
     if state.options.checks:
         opening.references(state.skeleton, data)
-        opening.sparse_indices(state.skeleton)
+        if opening.SPARSE_IS_FATAL:
+            opening.sparse_indices(state.skeleton)
     if weights.EXTERNAL_FIELD in data:
         opening.external_data(state.skeleton)
     state.view = weights.checkable(state.skeleton, b"" if inlined else data, state.store)
     looks = state.options.checks and not state.proved
     error = checker.whole(state.view, state.adapters, full=False) if looks else None
     if error is not None:
+        opening.sparse_indices(state.skeleton)
         _repair(state)
         error = checker.lenient(state.view, state.adapters, full=False)
     state.document = Document(state.skeleton, prefix)

@@ -128,9 +128,13 @@ def refuse_torn(tensor: TensorProto, called: str = "") -> None:
         field = wire.PAYLOAD[ELEMENTS[kind].field]
         held, wanted, what = len(getattr(tensor, field)), wire.entries(kind, count), "numbers"
     spare = held > wanted and what == "numbers" and ELEMENTS[kind].bits < 8  # onnx's own parser
-    if (held != wanted and not spare) or min(tensor.dims, default=0) < 0:
-        shape = list(tensor.dims)
-        raise InvalidModel(f"{called} of shape {shape} holds {held} {what}, not {wanted}")
+    require_fit(tensor.dims, wanted if spare else held, wanted, what, called)
+
+
+def require_fit(dims: Sequence[int], held: int, wanted: int, what: str, called: str) -> None:
+    """Raises InvalidModel unless a payload is as long as the shape of its tensor tells."""
+    if held != wanted or min(dims, default=0) < 0:
+        raise InvalidModel(f"{called} of shape {list(dims)} holds {held} {what}, not {wanted}")
 
 
 def from_array(array: Array, name: str = "") -> TensorProto:

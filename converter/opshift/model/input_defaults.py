@@ -7,16 +7,25 @@ from collections.abc import Iterator
 
 from opshift.model.scope import tensor_type
 from opshift.opsets.types import confirms, shown_type
-from opshift.protos import GraphProto
+from opshift.protos import GraphProto, TensorProto, TypeProto
 
 
 def unfit(graph: GraphProto) -> Iterator[str]:
     """The inputs of a graph whose default has another type or shape."""
-    tensors = {tensor.name: tensor for tensor in graph.initializer}
-    for value in graph.input:
-        if value.name not in tensors or not value.type.tensor_type.elem_type:
+    inputs = {value.name: value for value in graph.input} if graph.initializer else {}
+    for tensor in graph.initializer:
+        value = inputs.get(tensor.name)
+        if value is None or _is_declared_as(tensor, value.type):
             continue
-        found = tensor_type(tensors[value.name])
-        if not confirms(found, value.type):
+        found = tensor_type(tensor)
+        if value.type.tensor_type.elem_type and not confirms(found, value.type):
             told = f"is {shown_type(value.type)}, and its initializer is {shown_type(found)}"
             yield f"input {value.name!r} of graph {graph.name!r} {told}"
+
+
+def _is_declared_as(tensor: TensorProto, declared: TypeProto) -> bool:
+    """Whether a type has the element type of a tensor, and its lengths as numbers."""
+    kind = declared.tensor_type
+    return kind.elem_type == tensor.data_type and list(tensor.dims) == [
+        dim.dim_value for dim in kind.shape.dim
+    ]

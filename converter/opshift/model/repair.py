@@ -136,28 +136,25 @@ def _duplicates(model: ModelProto, store: Weights) -> Iterator[str]:
         count = Counter(names)
         if len(count) == len(names):
             continue
-        seen: dict[object, bytes] = {}
+        seen: dict[object, Message] = {}
         gone = []
         for i, (name, one) in enumerate(zip(names, kept, strict=True)):
-            if count[name] == 1:
-                continue
-            content = _content(one, store)
-            if name not in seen:
-                seen[name] = content
-            elif seen[name] == content:
+            if count[name] > 1 and _is_equal(seen.setdefault(name, one), one, store):
                 gone.append(i)
         for i in reversed(gone):
             yield f"{what} {names[i]!r} occurred twice with equal content; one of them was removed"
             del kept[i]
 
 
-def _content(one: Message, store: Weights) -> bytes:
-    if isinstance(one, TensorProto):
-        whole = TensorProto()
-        whole.CopyFrom(one)
-        store.fill(whole)
-        one = whole
-    return one.SerializeToString(deterministic=True)
+def _is_equal(first: Message, other: Message, store: Weights) -> bool:
+    """Whether another message of this name has equal content."""
+    if first is other:
+        return False
+    if isinstance(first, TensorProto) and isinstance(other, TensorProto):
+        return store.is_equal(first, other)
+    return first.SerializeToString(deterministic=True) == other.SerializeToString(
+        deterministic=True
+    )
 
 
 def add_types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:

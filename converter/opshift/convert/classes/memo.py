@@ -36,6 +36,7 @@ from opshift.model.bytes import wire
 from opshift.model.bytes.external import location_of, require_inside
 from opshift.model.illegible import illegible
 from opshift.model.weights.store import Weights
+from opshift.opsets.types import confirms
 from opshift.protos import TensorProto, TypeProto, ValueInfoProto, helper
 
 MOST_CLASSES = 4000  # for each set of imports; then the memo begins anew
@@ -213,6 +214,9 @@ class Memo:
             kind, (tensor_kind, value, *_) = self.facets[declared][0], self.facets[tensor]
             assert tensor_kind is not None
             assert kind is not None
+            read = map(TypeProto.FromString, (tensor_kind, kind))
+            if is_input and not confirms(*read):
+                raise Unproven("an initializer that contradicts its input")
             graph = graph_input(b"x", kind) + wire.framed(
                 5, bare_tensor(tensor_kind) + wire.framed(8, b"x")
             )

@@ -10,8 +10,9 @@ from opshift.model.arrays import refuse_torn
 from opshift.model.bytes.external import location_of, require_inside
 from opshift.model.walk import items, named, nodes_in, tensors
 from opshift.model.weights import Weights
-from opshift.protos import ModelProto, SparseTensorProto, TensorProto
+from opshift.protos import IR_VERSION, ModelProto, SparseTensorProto, TensorProto
 
+SPARSE_IS_FATAL = IR_VERSION < 11  # onnx 1.17 ends the process at indices without their payload
 _REFERENCE = b"\xaa\x01"  # how the field ref_attr_name is written
 
 
@@ -54,7 +55,7 @@ def external_data(model: ModelProto) -> None:
 
 
 def sparse_indices(model: ModelProto) -> None:
-    """Raises InvalidModel for indices without their payload: onnx 1.17 ends the process there."""
+    """Raises InvalidModel for indices without their payload."""
     for item in items(model):
         if isinstance(item, SparseTensorProto) and not Weights.is_stub(item.indices):
             refuse_torn(item.indices, f"the indices of sparse tensor {item.values.name!r}")

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import errno
 import os
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import Protocol
 
 from opshift.errors import InvalidModel
@@ -71,6 +71,15 @@ class Region:
             _move(source, fd, self.offset, self.length, self.file.path)
         finally:
             os.close(source)
+
+
+def chunks(piece: bytes | Region) -> Iterator[bytes]:
+    """The bytes of a piece, a part at a time."""
+    for start in range(0, len(piece), _CHUNK):
+        if isinstance(piece, Region):
+            yield piece.part(start, _CHUNK).read()
+        else:
+            yield piece[start : start + _CHUNK]
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ from math import prod
 from google.protobuf.message import DecodeError
 from google.protobuf.unknown_fields import UnknownFieldSet
 
-from opshift.errors import InvalidModel
+from opshift.model.arrays import require_fit
 from opshift.model.bytes import foreign, wire
 from opshift.model.bytes.external import location_of
 from opshift.model.bytes.ranges import Region
@@ -64,11 +64,7 @@ def _refuse_torn(skeleton: ModelProto, store: Weights) -> None:
             store.load(tensor)
             continue
         wanted = wire.raw_size(tensor.data_type, prod(tensor.dims))
-        if len(raw) != wanted or min(tensor.dims) < 0:
-            shape = list(tensor.dims)
-            raise InvalidModel(
-                f"tensor {tensor.name!r} of shape {shape} holds {len(raw)} bytes, not {wanted}"
-            )
+        require_fit(tensor.dims, len(raw), wanted, "bytes", f"tensor {tensor.name!r}")
 
 
 def _refuse_foreign(model: ModelProto) -> None:

@@ -13,7 +13,7 @@ from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, to_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.external import locate
-from opshift.model.bytes.ranges import Late, Moved, Region
+from opshift.model.bytes.ranges import Late, Moved, Region, chunks
 from opshift.model.bytes.source import Identity, Named, Opened, changed
 from opshift.model.walk import tensors
 from opshift.opsets.elements import ELEMENTS
@@ -114,6 +114,14 @@ class Weights:
             return self.sources[int(mark)]
         raise InvalidModel(f"a tensor refers to the payload {mark!r}, which was never carved")
 
+    def is_equal(self, first: TensorProto, other: TensorProto) -> bool:
+        """Whether two tensors have equal headers and payloads, which are read by pieces."""
+        sources = self.source(first), self.source(other)
+        heads = [header_of(one).SerializeToString(deterministic=True) for one in (first, other)]
+        if heads[0] != heads[1] or sources[0] is None or sources[1] is None:
+            return heads[0] == heads[1] and sources == (None, None)
+        return sources[0].holds_same(sources[1])
+
     def fill(self, stub: TensorProto) -> bool:
         """Put the payload back into a stub; returns False for a tensor that is no stub."""
         if (source := self.source(stub)) is None:
@@ -149,6 +157,14 @@ class InModel:
         # Asking for its length would copy it.
         return Late(wire.raw_size(tensor.data_type, prod(tensor.dims)), lambda: tensor.raw_data)
 
+    def holds_same(self, other: Source) -> bool:
+        """Whether another tensor has an equal payload; protobuf compares bytes without a copy."""
+        if not isinstance(other, InModel):
+            return False
+        if self.raw() is None or other.raw() is None:
+            return self._typed() == other._typed()  # protobuf calls no NaN equal
+        return bool(self.tensor == other.tensor)
+
     def _typed(self) -> bytes:
         only = TensorProto()
         only.CopyFrom(self.tensor)
@@ -171,6 +187,17 @@ class InFile:
     def encoded(self) -> wire.Payload[Moved]:
         """The payload as it is written to a file."""
         return self.field, self.pieces
+
+    def holds_same(self, other: Source) -> bool:
+        """Whether another payload has equal bytes."""
+        if not isinstance(other, InFile) or self.field != other.field:
+            return False
+        if list(map(len, self.pieces)) != list(map(len, other.pieces)):
+            return False
+        pairs = zip(self.pieces, other.pieces, strict=True)
+        return all(
+            one == two for pair in pairs for one, two in zip(*map(chunks, pair), strict=True)
+        )
 
     def raw(self) -> Region | None:
         """The bytes that raw_data would hold, if the file has them in this form."""
