@@ -4,10 +4,12 @@
 from __future__ import annotations
 
 import os
+import random
 from collections import Counter
 from pathlib import Path
 
 import pytest
+from text_models import model
 
 from tools.bench import scale, scale_run, scale_zoo
 from tools.bench.scale_places import Bucket, Folder, Server
@@ -58,6 +60,13 @@ def test_the_models_of_a_zoo_differ_and_the_bad_ones_are_few() -> None:
     assert len(found.examples) > 2000
     assert len({scale_zoo.made(found, number) for number in range(50)}) == 50
     assert scale_zoo.made(found, 7) == scale_zoo.made(found, 7)
+    text = "(float[n,3] x, int64[k] s) => (float[a,b] y) { y = Reshape(x, s) }"
+    for seed in range(20):
+        given = model(text, 13)
+        scale_zoo.resize(given, random.Random(seed))
+        x, s = (one.type.tensor_type.shape.dim[0] for one in given.graph.input)
+        assert x.dim_value > 0
+        assert s.dim_param == "k"  # nine sizes would contradict the rank of y
     assert Counter(map(scale_zoo.deed, range(10_000))) == {
         "": 9986, "broken": 10, "hangs": 2, "kills": 2,
     }  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from onnx import GraphProto, ModelProto, NodeProto, TensorProto, helper
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 from opshift import testing
 from opshift.author.registry import GROUP as ADAPTERS
 from opshift.opsets.registration import GROUP as SCHEMAS
@@ -182,14 +182,25 @@ def rename(top: GraphProto, ending: str) -> None:
 
 
 def resize(model: ModelProto, chance: random.Random) -> None:
-    """Gives the symbolic dimensions of the inputs numbers."""
-    given = (dim for one in model.graph.input for dim in one.type.tensor_type.shape.dim)
-    sizes = {dim.dim_param: chance.randint(1, 9) for dim in given if dim.dim_param}
+    """Gives the symbolic dimensions of the inputs numbers, but not the lengths of lists.
+
+    The length of a list of sizes, axes or pads tells a rank, which the model declares elsewhere.
+    """
+    types = [one.type.tensor_type for one in model.graph.input]
+    dims = [dim for kind in types if not _is_list(kind) for dim in kind.shape.dim]
+    sizes = {dim.dim_param: chance.randint(1, 9) for dim in dims if dim.dim_param}
+    for kind in filter(_is_list, types):
+        sizes.pop(kind.shape.dim[0].dim_param, None)
     for graph in graphs_in(model.graph):
         for info in (*graph.input, *graph.output, *graph.value_info):
             for dim in info.type.tensor_type.shape.dim:
                 if dim.dim_param in sizes:
                     dim.dim_value = sizes[dim.dim_param]
+
+
+def _is_list(kind: TypeProto.Tensor) -> bool:
+    """Whether a value is a list of integers."""
+    return kind.elem_type in (TensorProto.INT32, TensorProto.INT64) and len(kind.shape.dim) == 1
 
 
 def rewire(model: ModelProto) -> None:
