@@ -10,7 +10,7 @@ from opshift.adapter import Builder, Node, Result, adapter
 from text_models import model, ops
 
 
-@adapter("Ceil", 13, 12, emits=("Cast", "Neg"))
+@adapter("Ceil", 13, 12)
 def ceil_13_12(node: Node, op: Builder) -> Result:
     """Makes integers in a model that had none."""
     whole = op.Neg(op.Cast(node["X"], to=TensorProto.INT16))

@@ -16,7 +16,6 @@ from opshift.model.weights import Weights
 from text_models import model, ops
 
 SOFTMAX = "(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }"
-NODES = "Add Sub Mul Div Mod Neg Floor Less Greater And Or Not Where Cast Expand ReduceMax Loop Identity"
 
 
 def converted(with_adapters, body, model_=SOFTMAX):
@@ -24,7 +23,7 @@ def converted(with_adapters, body, model_=SOFTMAX):
         """A test's adapter."""
         return body(node["input"], op)
 
-    with_adapters(adapter("Softmax", 12, 13, emits=NODES, ignores={"axis": "a test"})(run))
+    with_adapters(adapter("Softmax", 12, 13, ignores={"axis": "a test"})(run))
     return convert_version(model(model_), 13)
 
 
@@ -113,7 +112,7 @@ def test_an_operator_that_the_version_lacks_is_evaluated(with_adapters):
         chosen = op.Where(op.const([True, False, True], T.BOOL), op.const(2), op.const(3))
         return node["input"] * op.Cast(chosen, to=T.FLOAT)
 
-    with_adapters(adapter("Erf", 9, 8, emits="Where Cast Mul")(run))
+    with_adapters(adapter("Erf", 9, 8)(run))
     given = "(float[2,3] x) => (float[2,3] y) { y = Erf(x) }"
     assert ops(convert_version(model(given, 9), 8)) == "Mul"
 
@@ -131,7 +130,7 @@ def test_a_weight_is_not_written_anew(with_adapters, length, written):
         """A test's adapter."""
         return node["A"] * op.Cast(node["B"], to=T.FLOAT)
 
-    with_adapters(adapter("MatMul", 13, 12, emits="Cast Mul")(run))
+    with_adapters(adapter("MatMul", 13, 12)(run))
     given = model("(float[N] x) => (float[n] y) { y = MatMul(x, w) }", 13)
     given.graph.initializer.append(numpy_helper.from_array(np.zeros(length, np.float32), "w"))
     assert ops(convert_version(given, 12)) == written

@@ -271,9 +271,9 @@ def test_a_constant_that_only_replaced_nodes_read_goes(monkeypatch):
 
 SEEN = {
     "axis": "axis",
-    "type": r"17->18, .*reduce.* on ReduceMean 'a'|17->18|emits",
+    "type": "17->18",
     "undefined": "17->18, .* on ReduceMean 'a': .*reads 'nobody', which nothing defines",
-    "foreign": "ReduceMean 'a'|emits=",
+    "foreign": "ReduceMean 'a'",
 }
 
 

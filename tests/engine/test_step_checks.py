@@ -112,7 +112,7 @@ FAULTS = {
 @pytest.mark.parametrize("bug", FAULTS, ids=lambda bug: bug.__name__)
 def test_a_bug_of_an_adapter_is_caught_at_its_step(bug, with_adapters):
     bug.__doc__ = "A bug."
-    with_adapters(adapter("Gelu", 20, 19, emits="Neg Abs Cast Selu")(bug))
+    with_adapters(adapter("Gelu", 20, 19)(bug))
     proto = model(TEXT, 20)
     proto.graph.value_info.append(helper.make_tensor_value_info("h", T.FLOAT, [2]))
     with pytest.raises(AdapterBug) as caught:
@@ -178,7 +178,7 @@ UNDECLARED = (
 @pytest.mark.parametrize("bug", UNDECLARED, ids=lambda bug: bug.__name__)
 def test_what_only_the_whole_model_shows_is_traced_to_its_step(bug, place, with_adapters):
     bug.__doc__ = "A bug."
-    with_adapters(adapter("Gelu", 20, 19, emits="Abs Add And Cast ReduceMax Selu")(bug))
+    with_adapters(adapter("Gelu", 20, 19)(bug))
     with pytest.raises(AdapterBug) as caught:
         convert_version(model(PLACES[place], 20, more=', "acme" : 1'), 13)
     for part in ("ai.onnx 20->19", bug.__name__, "on Gelu"):
@@ -217,10 +217,6 @@ def nothing_returned(node, op):
     return None
 
 
-def operator_without_name(node, op):
-    return op.Erf(node["X"])
-
-
 EVERYWHERE = {
     **PLACES,
     "branch of a function": """(float[2] x, float[2] z, bool c) => (float[2] y, float[2] late) {
@@ -238,7 +234,7 @@ EVERYWHERE = {
 }
 REJECTED = (
     axes_twice, axis_beyond_the_rank, constant_without_value, attribute_of_no_function,
-    unknown_name, nothing_returned, operator_without_name,
+    unknown_name, nothing_returned,
 )  # fmt: skip
 
 
@@ -246,7 +242,7 @@ REJECTED = (
 @pytest.mark.parametrize("bug", REJECTED, ids=lambda bug: bug.__name__)
 def test_a_bug_is_caught_in_every_place_and_in_every_model_of_a_process(bug, place, with_adapters):
     bug.__doc__ = "A bug."
-    with_adapters(adapter("Gelu", 20, 19, emits="Add Concat Constant Selu Transpose")(bug))
+    with_adapters(adapter("Gelu", 20, 19)(bug))
     for _ in range(2):  # the second one is converted by classes
         with pytest.raises(AdapterBug) as caught:
             convert_version(model(EVERYWHERE[place], 20, more=', "acme" : 1'), 13)
@@ -256,7 +252,7 @@ def test_a_bug_is_caught_in_every_place_and_in_every_model_of_a_process(bug, pla
 
 def test_a_bug_behind_a_call_in_a_function_that_nothing_calls_is_caught(with_adapters):
     wrong_type.__doc__ = "A bug."
-    with_adapters(adapter("Gelu", 20, 19, emits="Cast")(wrong_type))
+    with_adapters(adapter("Gelu", 20, 19)(wrong_type))
     text = """(float[2] x) => (float[2] y) { y = Neg(x) }
         <opset_import: ["" : 20, "acme" : 1], domain: "acme"> Outer <alpha> (x) => (g) {
             h = acme.F(x) g = Elu<alpha: float = @alpha>(h) }
@@ -286,7 +282,7 @@ def test_an_undeclared_approximation_is_a_bug_even_where_none_is_allowed(
 ):
     """A refusal would ask the caller to allow what nobody declared."""
     undeclared_approximation.__doc__ = "A bug."
-    with_adapters(adapter("Gelu", 20, 19, emits="Neg")(undeclared_approximation))
+    with_adapters(adapter("Gelu", 20, 19)(undeclared_approximation))
     with pytest.raises(AdapterBug) as caught:
         convert_version(
             model(PLACES[place], 20, more=', "acme" : 1'), 13, allow_approximate=allowed
@@ -323,7 +319,7 @@ def twice_as_long(node, op):
 def test_a_length_that_a_later_node_rejects_is_traced_to_its_step(with_adapters):
     """The lengths of the model may be wrong as well, so nobody is blamed."""
     twice_as_long.__doc__ = "A bug."
-    with_adapters(adapter("Gelu", 20, 19, emits="Concat")(twice_as_long))
+    with_adapters(adapter("Gelu", 20, 19)(twice_as_long))
     with pytest.raises(InvalidModel) as caught:
         convert_version(model(EVERYWHERE["long graph"], 20), 13)
     told = "'h0' becomes tensor(float)[4], and it was tensor(float)[2]"
@@ -368,7 +364,7 @@ INSIDE = {
 def test_a_wrong_rank_inside_of_a_node_is_caught_at_its_step(bug, place, check, with_adapters):
     """Inference of onnx drops a rank that contradicts that of the graph around."""
     bug.__doc__ = "A bug."
-    with_adapters(adapter("Gelu", 20, 19, emits="ReduceMax Unsqueeze")(bug))
+    with_adapters(adapter("Gelu", 20, 19)(bug))
     with pytest.raises(AdapterBug) as caught:
         convert_version(model(INSIDE[place], 20), 13, check=check)
     for part in ("ai.onnx 20->19", bug.__name__, "on Gelu", "becomes tensor(float)["):
@@ -377,7 +373,7 @@ def test_a_wrong_rank_inside_of_a_node_is_caught_at_its_step(bug, place, check, 
 
 def test_a_value_that_the_outer_graph_writes_later_is_named_at_once(with_adapters):
     value_that_is_written_later.__doc__ = "A bug."
-    with_adapters(adapter("Gelu", 20, 19, emits="Neg")(value_that_is_written_later))
+    with_adapters(adapter("Gelu", 20, 19)(value_that_is_written_later))
     with pytest.raises(AdapterBug, match=r"at ai\.onnx 20->19.*'late', which is written later"):
         convert_version(model(PLACES["branch"], 20), 13)
 
@@ -396,11 +392,11 @@ def test_a_sound_adapter_passes(with_adapters):
         """Nothing is wrong here."""
         return op.Neg(op.Abs(node["X"]))
 
-    with_adapters(adapter("Gelu", 20, 19, emits="Neg Abs")(sound))
+    with_adapters(adapter("Gelu", 20, 19)(sound))
     assert convert_version(model(TEXT, 20), 7)
 
 
 def test_nothing_is_checked_without_checks(with_adapters):
     undefined_input.__doc__ = "A bug."
-    with_adapters(adapter("Gelu", 20, 19, emits="Neg")(undefined_input))
+    with_adapters(adapter("Gelu", 20, 19)(undefined_input))
     assert convert_version(model(TEXT, 20), 19, check="none").graph.node[0].input == ["nowhere"]

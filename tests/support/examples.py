@@ -41,6 +41,12 @@ def model_of(case: Case) -> ModelProto:
     return testing.example_model(case.adapter, case.example)
 
 
+def converted(case: Case) -> ModelProto:
+    """The example at the version that it is for."""
+    target = testing.example_target(case.adapter, case.example)
+    return convert_version(model_of(case), target, **case.example.wishes)
+
+
 def too_new(case: Case) -> bool:
     """Whether the installed onnx does not know a version that the example needs."""
     return example_models.too_new(case.adapter, case.example)
@@ -62,10 +68,7 @@ def run(case: Case) -> ModelProto | None:
 
 def doubtful(case: Case) -> bool:
     """Whether an onnx that is too old to judge has a say in what the example computes."""
-    before = model_of(case)
-    to = testing.example_target(case.adapter, case.example)
-    after = convert_version(before, to, **case.example.wishes)
-    return oracle.doubtful(before, after)
+    return oracle.doubtful(model_of(case), converted(case))
 
 
 def difference(

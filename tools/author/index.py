@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the index of the shipped adapters, which lists the declarations of each module.
 
-Beside it stands the table of the operators that each adapter may write, read from its code.
+Beside it stands the table of the operators that each adapter writes for the examples.
 
     python -m tools.author index [--check]
 
@@ -13,11 +13,20 @@ from __future__ import annotations
 
 import argparse
 import sys
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from unittest import mock
 
 import opshift_adapters
+from opshift import InvalidModel, Refused, convert_version, testing
 from opshift.author import emitted, index, registry
+from opshift.author.builder import Builder
+from opshift.author.node import Node
+from opshift.author.verdicts import Adapter, Result
+from opshift.convert.api import node_by_node
+from opshift.opsets import schemas
+from opshift.text import qualified
 
 PATH = Path(str(opshift_adapters.__file__)).parent / index.INDEX
 
@@ -30,9 +39,41 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--check", action="store_true", help="write nothing")
     args = parser.parse_args(argv)
     index_is_current = _put(PATH, registry.index_of(opshift_adapters), check=args.check)
-    written = emitted.table(registry.default().adapters())  # which reads the index
+    written = table(opshift_adapters.__name__)
     table_is_current = _put(PATH.with_name(emitted.TABLE), written, check=args.check)
     return int(args.check and not (index_is_current and table_is_current))
+
+
+def table(package: str) -> str:
+    """The operators that the adapters of a package write when their examples are converted."""
+    rows = defaultdict[str, set[str]](set)
+    with mock.patch.object(Adapter, "__call__", _watched(rows)), node_by_node():
+        for adapter, example in testing.examples(package):
+            model = testing.example_model(adapter, example)
+            target = testing.example_target(adapter, example)
+            try:
+                convert_version(model, target, **example.wishes)
+            except (Refused, InvalidModel):
+                continue
+    return "".join(f"{key} {' '.join(sorted(rows[key]))}\n" for key in sorted(rows) if rows[key])
+
+
+def _watched(rows: dict[str, set[str]]) -> Callable[[Adapter, Node, Builder], Result]:
+    """The call of an adapter, which notes the operators that were written meanwhile."""
+    called = Adapter.__call__
+
+    def call(adapter: Adapter, node: Node, op: Builder) -> Result:
+        written = op.made.ops
+        before = set(written)
+        written.clear()
+        try:
+            return called(adapter, node, op)
+        finally:
+            own = qualified(schemas.normal(node.proto.domain), node.op)
+            rows[emitted.key(adapter)] |= written - {own, "Identity"}
+            written |= before
+
+    return call
 
 
 def _put(path: Path, text: str, *, check: bool) -> bool:

@@ -3,8 +3,8 @@
 
     python -m tools.author plans [--check]
 
-Run it when an adapter is added or names other operators in `emits=`, or when a feature of the IR
-changes; `--check` writes nothing and exits with 1 if the table is not what the planner computes.
+Run it when an adapter is added or writes other operators, or when a feature of the IR changes;
+`--check` writes nothing and exits with 1 if the table is not what the planner computes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators that an adapter may write: a package has a table of them, beside its index.
+"""The operators that an adapter is known to write: a package has a table of them.
 
-`python -m tools.author index` writes the table `writes.txt`. An adapter without a row is read when
-it is asked for, which takes long.
+`python -m tools.author index` converts the examples of the adapters and writes what it saw to
+`writes.txt`. The table only looks ahead: a conversion plans an operator that is missing there when
+an adapter writes it.
 """
 
 from __future__ import annotations
@@ -10,10 +11,8 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
-
-from opshift.opsets import schemas
 
 if TYPE_CHECKING:
     from opshift.author.verdicts import Adapter
@@ -22,51 +21,21 @@ TABLE = "writes.txt"
 
 
 def names(adapter: Adapter) -> frozenset[str]:
-    """What an adapter may write beside its operator; a later form is `Slice-10`."""
-    row = _rows(adapter.source.partition(".")[0]).get(_key(adapter))
-    return frozenset(row.split()) if row is not None else spelled(adapter)
+    """What an adapter is known to write beside its operator."""
+    return _rows(adapter.source.partition(".")[0]).get(key(adapter), frozenset())
 
 
-def operator_of(form: str) -> str:
-    """The operator of a form: `Slice` of `Slice-10`."""
-    return form.partition("-")[0]
-
-
-def since_of(form: str) -> int:
-    """The opset in which a form begins; that of its operator if none is written."""
-    op, _, since = form.partition("-")
-    domain, _, name = op.rpartition(".")
-    history = () if since else schemas.history(domain, name)
-    return int(since) if since else history[0].since if history and not domain else 0
-
-
-def spelled(adapter: Adapter) -> frozenset[str]:
-    """What the code of an adapter spells."""
-    from opshift.author.spelled import operators
-
-    return operators(adapter.run) if adapter.run is not None else frozenset()
-
-
-def table(adapters: Iterable[Adapter]) -> str:
-    """The table of some adapters."""
-    rows = {
-        _key(one): " ".join(sorted(spelled(one)))
-        for one in adapters
-        if one.run is not None and one.named is None
-    }
-    return "".join(f"{key} {rows[key]}".rstrip() + "\n" for key in sorted(rows))
-
-
-def _key(adapter: Adapter) -> str:
+def key(adapter: Adapter) -> str:
+    """The name of the row of an adapter."""
     return f"{adapter.domain}:{adapter.ops[0]}:{adapter.start}:{adapter.to}"
 
 
 @functools.cache
-def _rows(package: str) -> Mapping[str, str]:
+def _rows(package: str) -> Mapping[str, frozenset[str]]:
     for folder in getattr(sys.modules.get(package), "__path__", ()):
         path = os.path.join(folder, TABLE)
         if os.path.isfile(path):
             with open(path, encoding="utf-8") as file:
-                parts = (line.rstrip("\n").partition(" ") for line in file)
-                return {key: row for key, _, row in parts}
+                rows = (line.split() for line in file)
+                return {name: frozenset(ops) for name, *ops in rows}
     return {}

@@ -114,14 +114,7 @@ class Adapter:
 
     @property
     def emits(self) -> frozenset[str]:
-        """The other operators that it may write, spelled as in `emits=`."""
-        from opshift.author import emitted
-
-        return frozenset(map(emitted.operator_of, self.forms))
-
-    @property
-    def forms(self) -> frozenset[str]:
-        """The same operators, each with the opset in which its form begins: `Slice-10`."""
+        """The other operators that it is known to write, as in `emits=`."""
         if self.run is None:
             return frozenset()
         from opshift.author import emitted
@@ -173,11 +166,12 @@ def adapter(
     """Declares how `ops` are converted from version `start` to `to`. The docstring of the function
     says what changed.
 
-    `emits` names every other operator it may write; `approximate` that it may ask for permission
-    with `op.approximate(...)`; `handles_types` that it deals itself with element types which the
-    other version lacks (otherwise the engine refuses them before the adapter is asked); `ignores`
-    gives the reason for each attribute and input that the adapter may leave unread; `since` is the
-    lowest opset of ai.onnx at which an adapter of another domain writes nodes of ai.onnx.
+    `emits` names other operators that it writes, so that a plan can look ahead; `approximate` says
+    that it may ask for permission with `op.approximate(...)`; `handles_types` that it deals itself
+    with element types which the other version lacks (otherwise the engine refuses them before the
+    adapter is asked); `ignores` gives the reason for each attribute and input that the adapter may
+    leave unread; `since` is the lowest opset of ai.onnx at which an adapter of another domain
+    writes nodes of ai.onnx.
     """
     names = listed(ops)
     if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM, LEAVE, ALTERNATIVE):

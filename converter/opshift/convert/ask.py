@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
 
 from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
@@ -25,7 +24,6 @@ from opshift.errors import AdapterBug, InvalidModel, MissingExtra, Refusal, Why
 from opshift.model.bytes import wire
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
-from opshift.text import qualified
 
 # If a model has only these types, the nodes that adapters write need no type check.
 COMMON_TYPES = frozenset(
@@ -67,7 +65,7 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         raise AdapterBug(f"{adapter.source}: {bug}") from bug
     except Refusal as refusal:
         if refusal.why is Why.APPROXIMATE_ONLY:
-            _check_declared(adapter)
+            require_declared(adapter)
         raise
     except (InvalidModel, UnicodeDecodeError):  # bytes that are no text: the model
         raise
@@ -170,20 +168,7 @@ def _leave_out(made: Made, spare: set[str]) -> None:
             made.carrier.output[i] = ""
 
 
-def check_emits(node: Node, made: Made, adapter: Adapter, planned: Collection[str]) -> None:
-    """Raises if an adapter wrote an operator that the plan does not know."""
-    own = qualified(schemas.normal(node.proto.domain), node.op)
-    unknown = made.ops.difference(planned, (own, "Identity"))  # the engine writes that itself
-    if unknown:
-        how = "code does not spell; run `python -m tools.author index`, or name it in emits="
-        if adapter.named is not None:
-            how = "emits= does not name; add the name"
-        raise AdapterBug(f"{adapter.source} writes {', '.join(sorted(unknown))}, which its {how}")
-    if made.approximations:
-        _check_declared(adapter)
-
-
-def _check_declared(adapter: Adapter) -> None:
+def require_declared(adapter: Adapter) -> None:
     """Raises if an adapter that approximates does not declare it, whether it is allowed or not."""
     if not adapter.approximate:
         raise AdapterBug(

@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.verdicts import ALTERNATIVE, FORM
-from opshift.convert import request
+from opshift.convert import form_plan, request
 from opshift.convert.change import NodeChange
 from opshift.convert.end_checks import done
 from opshift.convert.legal import runtime
@@ -25,12 +25,20 @@ Lacked: TypeAlias = "dict[tuple[Root, str], list[Place]]"
 
 def write(state: State) -> None:
     """Writes the other forms that the request and the runtime want."""
+    _plan_unforeseen(state)
     if state.options.modernize:
         _modernize(state)
     if state.steps or isinstance(state.options.target, Wanted):
         _reform(state)
+        _plan_unforeseen(state)
     if state.runtime is not None:
         _choose(state, state.runtime)
+
+
+def _plan_unforeseen(state: State) -> None:
+    """Plans the forms of the operators that no verdict was known to write."""
+    if state.plan.unforeseen:
+        form_plan.plan_forms(state)
 
 
 def _modernize(state: State) -> None:

@@ -37,8 +37,7 @@ def _others(state: State, key: Key) -> Iterator[Edge]:
     for place in (FORM, ALTERNATIVE):
         adapter = state.adapters.get(*key, *place)
         if adapter is not None and (place == FORM or _may_lack(state, key)):
-            lowest = min([state.goal.get("", 1), *request.present(state.document, "")])
-            edge = edge_at(state.adapters, *key, *place, lowest)
+            edge = edge_at(state.adapters, *key, *place)
             writes = tuple(sorted({qualified(*key), *edge.writes}))
             yield replace(edge, verdict=adapter.kind, writes=writes)
 

@@ -23,7 +23,7 @@ class Edge:
     to: int
     verdict: str
     approximate: bool
-    writes: tuple[str, ...]  # spelled as in emits=; the operator itself if it stays
+    writes: tuple[str, ...]  # as in emits=; the operator itself if it stays
     reach: int = 0  # the farthest version to which the verdicts after this one can lead at best
 
     @property

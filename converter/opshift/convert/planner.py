@@ -7,7 +7,7 @@ write.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -54,9 +54,11 @@ class CrossingPlan:
     """The crossings that a conversion may make; any other is a bug."""
 
     adapters: Registry
+    goal: Mapping[str, int] = field(default_factory=dict)
     present: frozenset[Key] = frozenset()  # the operators of the model that it begins with
     edges: dict[Crossing, Edge] = field(default_factory=dict)
     dead: list[DeadEnd] = field(default_factory=list)
+    unforeseen: set[Key] = field(default_factory=set)  # written, although no edge leads there
 
     def verdict(self, key: Key, boundary: tuple[int, int]) -> Adapter | None:
         """The adapter of a planned crossing, None where the plan knows that there is none."""
@@ -76,12 +78,18 @@ class CrossingPlan:
     def leads_to(self) -> set[Key]:
         """The operators that the model begins with, and all that a planned edge may write."""
         written = (edge.keys for edge in self.edges.values())
-        return {*self.present, *(("", op) for op in ENGINE_WRITES)}.union(*written)
+        engine = (("", op) for op in ENGINE_WRITES)
+        return {*self.present, *self.unforeseen, *engine}.union(*written)
 
     def follow(self, domain: str, ops: Iterable[str], version: int, goal: int) -> None:
         """Plans the steps of some operators of a domain from one version to another."""
         for op in ops:
             self.edges.update(way_of(self.adapters, domain, op, version, goal))
+
+    def extend(self, key: Key, version: int) -> None:
+        """Plans the steps of an operator that an adapter wrote, although no edge leads there."""
+        self.unforeseen.add(key)
+        self.follow(key[0], [key[1]], version, self.goal.get(key[0], version))
 
     def dead_end(self, domain: str, op: str, version: int, goal: int) -> DeadEnd | None:
         """Where the verdicts stop an operator on its way to a goal; None if they reach it."""
@@ -149,7 +157,8 @@ def of_document(
 
     The operators that are `left` are first written in ai.onnx.
     """
-    plan = CrossingPlan(adapters, frozenset(key for root in document.roots for key in root.index))
+    present = frozenset(key for root in document.roots for key in root.index)
+    plan = CrossingPlan(adapters, goal, present)
     if "" not in goal:  # the opset stays: what is written there is planned like any step
         here = document.imports.get("") or 1
         plan.follow("", ENGINE_WRITES, here, here)
@@ -183,7 +192,7 @@ def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int
     found = set[str]()
     for op in ops:
         if schemas.schema(domain, op, version) is None and plan.adapters.retired(domain, op):
-            edge = edge_at(plan.adapters, domain, op, *RETIRED, version)
+            edge = edge_at(plan.adapters, domain, op, *RETIRED)
             plan.edges[(domain, op, *RETIRED)] = edge
             found.update(edge.writes)
     return found
@@ -196,8 +205,8 @@ def _lacks(key: Key, version: int) -> bool:
 
 def _unplanned(key: Key, boundary: tuple[int, int]) -> AdapterBug:
     return AdapterBug(
-        f"the plan does not contain {place_of(key[0], boundary)} for {key[1]}; an adapter wrote"
-        " it without naming it in emits="
+        f"the plan does not contain {place_of(key[0], boundary)} for {key[1]}; report this with"
+        " the model"
     )
 
 

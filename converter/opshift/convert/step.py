@@ -22,9 +22,10 @@ from opshift.author.verdicts import (
     Unchanged,
     place_of,
 )
+from opshift.author.written import Made
 from opshift.convert import guard, planner
 from opshift.convert.apply import Applier
-from opshift.convert.ask import ask, check_emits, check_types, settle
+from opshift.convert.ask import ask, check_types, require_declared, settle
 from opshift.convert.blockers import Blockers, Outgrown, refuse_what_is_read
 from opshift.convert.change import NodeChange, Step, Task
 from opshift.convert.guard import Guard
@@ -37,6 +38,7 @@ from opshift.model.scope import Key, Place, Root
 from opshift.model.walk import named
 from opshift.opsets import schemas
 from opshift.protos import TensorProto
+from opshift.text import qualified
 
 
 class Stepper:
@@ -300,7 +302,9 @@ class Stepper:
             if self.boundary not in EQUAL_FORMS:
                 self.blockers.add(scope, proto, refusal)
             return None
-        check_emits(node, op.made, adapter, self.plan.edge(task.key, self.boundary).writes)
+        if op.made.approximations:
+            require_declared(adapter)
+        self._plan_written(task.key, op.made, scope.root)
         if self.checks and (self.settled or not node.graphs_taken):
             at = (self.domain, self.start, self.to)
             self._check(
@@ -308,6 +312,13 @@ class Stepper:
             )
         done = NodeChange(place, task, op.made, node, op)
         return done if self.runs is None or self.runs(done) else None
+
+    def _plan_written(self, key: Key, made: Made, root: Root) -> None:
+        """Plans the steps of the operators that an adapter was not known to write."""
+        known = self.plan.edge(key, self.boundary).writes
+        for name in sorted(made.ops.difference(known, (qualified(*key), "Identity"))):
+            domain, _, op = name.rpartition(".")
+            self.plan.extend((domain, op), self.version(root, domain))
 
     def _check(self, change: WrittenNodes) -> None:
         """Checks the nodes that an adapter wrote; this adds no assumption to the report."""

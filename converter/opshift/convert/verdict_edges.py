@@ -7,13 +7,12 @@ written by `python -m tools.author plans`, and a row that the registry contradic
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opshift import versions
 from opshift.author import registry
-from opshift.author.emitted import operator_of, since_of
 from opshift.author.registry import Registry
 from opshift.author.verdicts import Adapter
 from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, Edge, shipped
@@ -52,9 +51,8 @@ def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[
     own = _bare(adapter, domain, op, *boundary)
     if (row.verdict, row.approximate) != (own.verdict, own.approximate):
         return False
-    forms = adapter.forms if adapter is not None and not own.dead else ()
-    direct = {operator_of(one) for one in forms if since_of(one) <= boundary[1]}
-    return direct <= set(row.writes)
+    known = adapter.emits if adapter is not None and not own.dead else frozenset()
+    return known.issubset(row.writes)
 
 
 def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
@@ -76,21 +74,13 @@ def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int
     return (later[0] - 1, later[0]) if later else None
 
 
-def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int, lowest: int = 1) -> Edge:
-    """The verdict on an operator at a boundary; at any version, from the lowest one on."""
+def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int) -> Edge:
+    """The verdict on an operator at a boundary, with what it is known to write."""
     adapter = adapters.get(domain, op, start, to)
     bare = _bare(adapter, domain, op, start, to)
     if adapter is None or bare.dead:
         return bare
-    if start != to and not domain:
-        written = set(_written(adapters, adapter.forms, to, to))
-    else:  # the opset of ai.onnx may be any, from this one on
-        newest = schemas.latest("") or 0
-        written = set(
-            _written(adapters, adapter.forms, adapter.since if domain else lowest, newest)
-        )
-    writes = {*bare.writes, *written}
-    return replace(bare, writes=tuple(sorted(writes)))
+    return replace(bare, writes=tuple(sorted({*bare.writes, *adapter.emits})))
 
 
 def _bare(adapter: Adapter | None, domain: str, op: str, start: int, to: int) -> Edge:
@@ -104,32 +94,6 @@ def _bare(adapter: Adapter | None, domain: str, op: str, start: int, to: int) ->
     dead = adapter.kind == IMPOSSIBLE
     kind = adapter.kind if stays or dead else "decomposition"
     return Edge(start, to, kind, adapter.approximate, (qualified(domain, op),) if stays else ())
-
-
-def _written(adapters: Registry, forms: Iterable[str], lowest: int, highest: int) -> Iterator[str]:
-    """The operators that stand for some forms at some versions, as verdicts convert them down."""
-    seen, waiting = set[str](), list(forms)
-    while waiting:
-        form = waiting.pop()
-        if form in seen:
-            continue
-        seen.add(form)
-        op, since = operator_of(form), since_of(form)
-        if since <= highest:
-            yield op
-        if since <= lowest:
-            continue
-        older = schemas.schema("", op, since - 1)
-        waiting += [_form(op, older)] if older is not None and not older.deprecated else []
-        verdict = adapters.get("", op, since, since - 1)
-        for written in verdict.forms if verdict is not None else ():
-            here = schemas.schema("", operator_of(written), since - 1)
-            stands = here is not None and since_of(written) <= since - 1
-            waiting.append(_form(here.name, here) if here is not None and stands else written)
-
-
-def _form(op: str, schema: schemas.Schema) -> str:
-    return f"{op}-{schema.since}"
 
 
 # -- solving -------------------------------------------------------------------------------------

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What an adapter is known to write looks ahead; what it writes besides is planned at once."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+from opshift import convert_version
+from opshift.adapter import Builder, Node, Result, adapter, boundary
+from opshift.author import emitted, registry
+from opshift.author.verdicts import CastNarrowed
+from opshift.combinators import cast_around
+from opshift.convert import plan_table
+from opshift.convert.api import node_by_node
+from opshift.opsets import schemas
+from text_models import model, ops
+
+import examples
+from examples import converted
+from tools.author import index
+
+SEED, SAMPLE = 20261125, 150
+
+
+def tanh(node: Node, op: Builder) -> Result:
+    """A test's adapter."""
+    return op.Tanh(node["input"])
+
+
+def test_a_combinator_writes_a_cast():
+    (_, down) = boundary(13, "Exp", cast=cast_around("float"))
+    assert isinstance(down.verdict, CastNarrowed)
+    assert down.emits == {"Cast"}
+
+
+def test_what_is_declared_counts_alone():
+    assert adapter("Erf", 9, 8)(tanh).emits == set()
+    assert adapter("Erf", 9, 8, emits="Tanh Exp")(tanh).emits == {"Tanh", "Exp"}
+    assert adapter("Erf", 9, 8, emits=("Tanh", "Exp"))(tanh).emits == {"Tanh", "Exp"}
+
+
+def test_a_shipped_adapter_is_known_by_its_examples():
+    known = registry.default().get("", "Mish", 18, 17)
+    assert known is not None
+    assert known.emits == {"Mul", "Softplus", "Tanh"}
+
+
+@pytest.mark.parametrize("emits", [(), "Exp"])
+def test_what_no_verdict_was_known_to_write_is_converted_further(with_adapters, emits):
+    def run(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        return op.Gelu(node["X"])
+
+    with_adapters(adapter("Swish", 24, 23, emits=emits)(run))
+    after = convert_version(model("(float[2] x) => (float[2] y) { y = Swish(x) }", 24), 9)
+    assert "Erf" in ops(after)
+
+
+def test_without_any_table_each_example_converts_alike(monkeypatch):
+    """The tables look ahead: no name that they forget changes a result."""
+    fit = [case for case in examples.cases() if not (examples.too_new(case) or _ends(case))]
+    cases = random.Random(SEED).sample(fit, SAMPLE)
+    expected = [converted(case) for case in cases]
+    blank = registry.default().branch()  # one that has solved nothing so far
+    monkeypatch.setattr(registry, "default", lambda: blank)
+    monkeypatch.setattr(emitted, "names", lambda adapter: frozenset())
+    monkeypatch.setattr(plan_table, "_table", dict)
+    with node_by_node():
+        assert [converted(case) for case in cases] == expected
+
+
+def _ends(case: examples.Case) -> bool:
+    return bool(case.example.invalid or case.example.refuses)
+
+
+@pytest.mark.skipif((schemas.latest("") or 0) < 28, reason="it is written with the newest onnx")
+def test_the_shipped_table_says_what_the_adapters_write_for_the_examples():
+    assert index.table("opshift_adapters") == index.PATH.with_name(emitted.TABLE).read_text()
