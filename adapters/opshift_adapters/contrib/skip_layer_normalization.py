@@ -52,7 +52,7 @@ def _total(op: Builder, node: Node, bias: Value | None) -> Value:
 
 WORDS = "(int32[2,3] i, int32[2,3] j, float[9,4] w, float[5,4] p, float[2,4] t, float[4] g, float[4] b"
 IDS = {"i": [[0, 8, 3], [2, 2, 1]], "j": [[0, 1, 1], [0, 0, 1]], "k": [[0, 4, 1], [2, 2, 3]], "m": [[1, 1, 0], [1, 0, 0]]}
-UNREAD = {"mask_index_type": "one kind of mask is known, the number of words"}
+UNREAD = {"mask_index_type": "only one kind of mask is defined, the number of words"}
 
 
 @leaving("EmbedLayerNormalization", domain=MICROSOFT, since=13, ignores=UNREAD)

@@ -260,7 +260,7 @@ EXTREME_REMAINDERS = {
 }
 
 
-@adapter("Mod", 10, 9, approximate=True, ignores={"fmod": "floats must have 1"})
+@adapter("Mod", 10, 9, approximate=True, ignores={"fmod": "the older opset allows only 1 for floats"})
 @example("int64", "(int64[7] a, int64[7] b) => (int64[7] y) { y = Mod(a, b) }", inputs=SIGNS)
 @example("int32, sign of the dividend", "(int32[7] a, int32[7] b) => (int32[7] y) { y = Mod<fmod=1>(a, b) }", gives="Div Mul Sub", inputs=SIGNS)
 @example("positive divisor", "(int64[7] a) => (int64[7] y) <int64 b = {3}> { y = Mod(a, b) }", gives="Div Mul Sub Add Gather", inputs={"a": [7, -7, 6, -6, 0, -(2**63), 2**63 - 1]})

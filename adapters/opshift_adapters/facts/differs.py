@@ -18,9 +18,9 @@ def keys_that_match_nothing(node: Node) -> str | None:
         return None
     keys = node.tensor(named).ravel().tolist() if named == "keys_tensor" else node.attr(named)
     if node.schema.since < 4 and any(key != key for key in keys):
-        return "a key that is NaN matches nothing"
+        return "a key that is NaN matches no value"
     if node.schema.since >= 4 and len(set(keys)) < len(keys):
-        return "of equal keys the first counts, not the last"
+        return "the first of equal keys is used, not the last"
     return None
 
 
@@ -33,7 +33,7 @@ def indices_from_the_end(node: Node) -> str | None:
         return None
     if known is not None and not (known < 0).any():
         return None
-    return "a negative index counts from the end, where no element is on"
+    return "a negative index counts from the end, although the specification sets no element"
 
 
 @differs("Dropout")
@@ -43,14 +43,14 @@ def mask_of_nothing(node: Node) -> str | None:
     since = node.schema.since if node.schema is not None else 0
     if mask is None or not mask.used or not 7 <= since < 12:
         return None
-    return "the mask is false everywhere, where nothing is dropped"
+    return "the mask is false everywhere, although nothing is dropped"
 
 
 @differs("TreeEnsembleRegressor", domain=ML)
 def transform_of_one_target(node: Node) -> str | None:
     """The transform of TreeEnsembleRegressor with a single target."""
     if node.attr("n_targets") == 1 and node.str("post_transform") == "LOGISTIC":
-        return "the transform of a single target is left out"
+        return "the transform of a single target is not applied"
     return None
 
 
@@ -62,10 +62,10 @@ def votes_for_both_classes(node: Node) -> str | None:
         return None
     bases = {"base_values", "base_values_as_tensor"} & node.attributes.keys()
     if any(np.size(node.attr(name) if name == "base_values" else node.tensor(name)) == 2 for name in bases):
-        return "of two base values one is left out"
+        return "one of the two base values is not used"
     if len(set(node.ints("class_ids"))) < 2:
         return None
-    return "of two classes with votes the second wins as soon as its score is above zero"
+    return "the second of two classes with votes wins if its score is above zero"
 
 
 @differs("TreeEnsemble", domain=ML)
@@ -97,7 +97,7 @@ def bounds_that_are_nan(node: Node) -> str | None:
             found = value.const_or_none() if value is not None else None
             bound = np.array(0.0) if found is None else found
         if bound.dtype.kind == "f" and np.isnan(bound).any():
-            return f"{name}, which is NaN, bounds nothing"
+            return f"{name} is NaN and bounds no value"
     return None
 
 
@@ -117,4 +117,4 @@ def places_in_a_larger_shape(node: Node) -> str | None:
     """Indices of MaxUnpool together with `output_shape`."""
     if node.input("output_shape") is None:
         return None
-    return "places are taken in output_shape, not in the shape that the kernel gives"
+    return "the indices count in output_shape, not in the shape that the kernel gives"

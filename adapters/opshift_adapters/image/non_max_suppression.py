@@ -27,7 +27,7 @@ NONE_OF = {"b": lambda: np.zeros((1, 0, 4)), "s": lambda: np.zeros((1, 2, 0))}
 OPEN = "(float[B,N,4] b, float[B,C,N] s, int64 m, float o, float t) => (int64[n,3] y) { y = NonMaxSuppression(b, s, m, o, t) }"
 LIMITS = {"m": 4, "o": 0.4, "t": 0.15}
 
-NO_BOXES = dict.fromkeys(("boxes", "scores", "iou_threshold", "score_threshold", "center_point_box"), "without a limit no box is chosen")
+NO_BOXES = dict.fromkeys(("boxes", "scores", "iou_threshold", "score_threshold", "center_point_box"), "without this limit the operator chooses no box")
 
 
 @adapter("NonMaxSuppression", 10, 9, ignores=NO_BOXES)

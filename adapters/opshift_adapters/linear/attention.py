@@ -162,7 +162,7 @@ def attention_24_23(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"attn_mask": full_mask(node, op, keys)})
 
 
-@adapter("Attention", 23, 22, ignores=dict.fromkeys(("q_num_heads", "kv_num_heads"), "four axes have one for the heads"))  # fmt: skip
+@adapter("Attention", 23, 22, ignores=dict.fromkeys(("q_num_heads", "kv_num_heads"), "with four axes, the second axis is the number of heads"))  # fmt: skip
 @example("keys of another rank", "(float[1,2,2,8] q, float[2,2,8] k, float[1,2,2,8] v, bool[2,2] m) => (float[1,2,2,8] y) { y = Attention(q, k, v, m) }", invalid="its inputs have the ranks 3, 4")
 @example("whole numbers as a mask", QKV + ", int32[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", rtol=1e-5, atol=1e-5, inputs={"m": lambda: np.arange(15).reshape(3, 5) % 4})
 @example("unsigned numbers as a mask", QKV + ", uint8[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", rtol=1e-5, atol=1e-5, inputs={"m": lambda: np.arange(15).reshape(3, 5) % 7})

@@ -11,7 +11,7 @@ DECAY = "(float[2,3,8] q, float[2,3,8] k, float[2,3,12] v, float[2,2,4,6] p, flo
 HEADS = "q_num_heads=2,kv_num_heads=2"
 
 
-@adapter("LinearAttention", 27, 26, ignores={"chunk_size": "how many steps a runtime takes at once is a hint for speed"})  # fmt: skip
+@adapter("LinearAttention", 27, 26, ignores={"chunk_size": "the number of steps that a runtime computes at once is a hint for speed"})  # fmt: skip
 @example("gated delta", DECAY + " { y, s = LinearAttention<" + HEADS + ">(q, k, v, p, g, b) }", rtol=1e-4, atol=2e-4)
 @example("linear", LINEAR + ") => " + MADE + " { y, s = LinearAttention<" + HEADS + ',update_rule="linear",scale=0.3>(q, k, v) }', rtol=1e-5, atol=1e-5)
 @example("gated per head", LINEAR + ", float[2,3,2] g) => (float[2,3,12] y) { y, s = LinearAttention<" + HEADS + ',update_rule="gated">(q, k, v, , g) }', rtol=1e-5, atol=1e-5)

@@ -27,7 +27,7 @@ FRAGILE = fragile("DictVectorizer LabelEncoder TreeEnsemble", domain=ML)
 BOTH = {ML: 1, "": 18}
 LISTS = {"strings": "O", "int64s": "int64", "floats": "float32"}
 OTHERS = dict.fromkeys(
-    ("default_string", "default_int64", "default_float"), "the default of another type has no meaning"
+    ("default_string", "default_int64", "default_float"), "the default for another type has no effect"
 )
 
 

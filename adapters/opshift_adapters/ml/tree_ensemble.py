@@ -149,7 +149,7 @@ def trees_3_2(node: Node, op: Builder) -> Result:
 # -- 5: TreeEnsemble -----------------------------------------------------------------------------
 
 
-HINTS = dict.fromkeys(("nodes_hitrates", "nodes_hitrates_as_tensor"), "how often a node is met is a hint for speed")
+HINTS = dict.fromkeys(("nodes_hitrates", "nodes_hitrates_as_tensor"), "the number of visits of a node is a hint for speed")
 
 
 @adapter("TreeEnsembleRegressor", 4, 5, domain=ML, since=7, ignores=HINTS)

@@ -117,7 +117,7 @@ def attention_with_a_soft_cap_and_a_mask(
     return op.MatMul(op.Softmax(capped(op, q, k) + mask, axis=-1), v)
 
 
-NO_KEYS = "a query that sees no key gives zeros, not NaN"
+NO_KEYS = "a query without a visible key gives zeros, not NaN"
 
 
 @modern("Attention", since=23, when=fits, differs=NO_KEYS)

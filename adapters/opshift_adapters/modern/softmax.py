@@ -41,7 +41,7 @@ def log_softmax(op: Formula, input: Term) -> Term:
     return gap - op.Log(op.ReduceSum(op.Exp(gap), axes=axis, keepdims=1))
 
 
-@modern("LogSoftmax", since=13, differs="chances that round to zero get their logarithm, not minus infinity")
+@modern("LogSoftmax", since=13, differs="a probability that rounds to zero has a finite logarithm, not minus infinity")
 @example("of Softmax", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="LogSoftmax", approximate=True, atol=1e-6)
 @example("approximation not allowed", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="Softmax Log")
 def log_of_softmax(op: Formula, input: Term) -> Term:

@@ -108,7 +108,7 @@ def reduce_sum_12_13(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"axes": op.const(axes)}, axes=None)
 
 
-NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "without axes, nothing is reduced")
+NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "without axes the operator reduces nothing")
 
 
 def over(node: Node, op: Builder, axes: list[int]) -> Value:

@@ -58,7 +58,7 @@ def true_positions(op: Builder, mask: Value) -> Value:
 NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"
 
 
-@adapter("NonZero", 9, 8, ignores={"X": "a result that is known is written as it is"})
+@adapter("NonZero", 9, 8, ignores={"X": "the result is written as a constant"})
 @example("constant", "(int64[2,N] x) => (int64[2,N] y) <float[2,2] c = {1, 0, 0, 2}> { z = NonZero(c) y = Add(x, z) }", gives="Identity Add", inputs={"x": [[1, 2], [3, 4]]})
 @example("float", NON_ZERO, inputs={"x": lambda: [[0, -2, 0], [0.5, -0.0, np.nan]]})
 @example("an axis of one", "(float[2,1,3] x) => (int64[3,N] y) { y = NonZero(x) }", inputs={"x": [[[0, 2, 3]], [[5, 0, 0]]]})

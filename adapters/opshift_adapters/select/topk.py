@@ -113,7 +113,7 @@ def typed_k(node: Node, op: Builder) -> Result:
 TOPK_11 = boundary(11, "TopK:2439e1", directions="up")
 
 
-@adapter("TopK", 11, 10, handles_types=True, ignores={"sorted": "where no order is promised, the order of the values is right"})
+@adapter("TopK", 11, 10, handles_types=True, ignores={"sorted": "if no order is promised, the order of the values is correct"})
 @example("largest", BEST + TWO + "{ v, i = TopK<largest=1, sorted=1>(x, k) }", gives="TopK", inputs=TIES)
 @example("smallest", BEST + TWO + "{ v, i = TopK<largest=0>(x, k) }", gives="Neg TopK Neg", inputs=TIES)
 @example("computed", COMPUTED + "{ v, i = TopK<largest=0, axis=-1>(x, k) }", gives="Neg TopK Neg", inputs={"k": [3]})

@@ -150,7 +150,7 @@ def average_pool_10_9(node: Node, op: Builder) -> Result:
     )
 
 
-@adapter("MaxPool", 10, 9, ignores={"storage_order": "it is about the indices, which nobody reads"})
+@adapter("MaxPool", 10, 9, ignores={"storage_order": "it orders the indices, and nothing reads them"})
 @example("plain", PLANE + "<kernel_shape=[3, 2], dilations=[1, 1], pads=[1, 0, 0, 1]>(x) }", gives="{op}")
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="{op}")
 @example("rounded up, with indices", "(float[3,2,7] x) => (float[3,2,o] y, int64[3,2,o] i) { y, i = MaxPool<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="MaxPool")

@@ -13,7 +13,7 @@ from opshift.verify.oracle.values import OracleError, Value, dtype_of, tensor
 
 @kernel("Constant")
 def constant(call: Call) -> Value:
-    """Every form is decoded here, so that types come from the attribute alone."""
+    """Every form is decoded here, so that the attribute alone determines the type."""
     forms = [name for name in call.attributes if name.startswith(("value", "sparse_value"))]
     if len(forms) != 1:
         raise OracleError(f"Constant needs one value, {len(forms)} given")
@@ -30,13 +30,13 @@ def constant(call: Call) -> Value:
 
 @kernel("Identity")
 def identity(call: Call, value: Value) -> Value:
-    """Sequences and empty optionals pass; the reference rejects None."""
+    """Sequences and empty optionals are allowed; the reference rejects None."""
     return value
 
 
 @kernel("If", scoped=True)
 def if_(frame: Any, call: Call, condition: np.ndarray) -> tuple[Value, ...]:
-    """Branches may hold operators of any engine."""
+    """The branches may contain operators of any engine."""
     if condition.size != 1:
         raise OracleError("If: the condition is not a single value")
     if call.since < 11:
@@ -109,7 +109,7 @@ def _stack(items: list[np.ndarray], info: ValueInfoProto, axis: int = 0) -> np.n
 def scan_batched(
     frame: Any, call: Call, lengths: np.ndarray | None, *values: np.ndarray
 ) -> tuple[Value, ...]:
-    """Version 8 has a batch axis 0, scans axis 1 and knows sequence lengths."""
+    """Version 8 has a batch axis 0, scans axis 1 and has sequence lengths."""
     scanned = call["num_scan_inputs"]
     directions = call["directions"] or [0] * scanned
     batch = values[0].shape[0]
@@ -137,7 +137,7 @@ def scan_batched(
 
 @kernel("Scan", since=9, scoped=True)
 def scan(frame: Any, call: Call, *values: np.ndarray) -> tuple[Value, ...]:
-    """The reference knows axis 0 and direction 0 only."""
+    """The reference supports only axis 0 and direction 0."""
     scanned = call["num_scan_inputs"]
     states, scans = list(values[: len(values) - scanned]), values[len(values) - scanned :]
     outputs = len(call["body"].output) - len(states)
@@ -186,7 +186,7 @@ def _scan(
 def sequence_map(
     frame: Any, call: Call, first: list[Value], *others: Value
 ) -> tuple[list[Value], ...]:
-    """The body may hold operators of any engine."""
+    """The body may contain operators of any engine."""
     outputs: list[list[Value]] = [[] for _ in call.node.output]
     for index, item in enumerate(first):
         rest = [other[index] if isinstance(other, list) else other for other in others]

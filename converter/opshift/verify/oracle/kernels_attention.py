@@ -14,7 +14,7 @@ from opshift.verify.oracle.values import Value
 def attention(
     call: Call, q: np.ndarray, k: np.ndarray, v: np.ndarray, *more: Value
 ) -> tuple[Value, ...]:
-    """Masks broadcast, and mode 0 shows scores without the cap; the reference differs in both."""
+    """Masks broadcast, and mode 0 gives scores without the cap; the reference differs in both."""
     mask, past, *rest = (*more, None, None)[: max(len(more), 2)]
     if call.since < 24 and mask is not None and mask.shape[-1] == 1:
         keys = k.shape[-2] + (0 if past is None else past.shape[2])

@@ -14,7 +14,7 @@ from opshift.verify.oracle.values import OracleError, Value, wide
 def deform_conv(
     call: Call, x: np.ndarray, w: np.ndarray, offset: np.ndarray, *more: Value
 ) -> np.ndarray:
-    """The reference divides by a size less one, and goes through float32 places for doubles."""
+    """The reference divides by a size less one, and computes positions of doubles in float32."""
     if x.ndim != 4:
         raise OracleError("DeformConv: other than two spatial axes")
     bias, mask = (*more, None, None)[:2]

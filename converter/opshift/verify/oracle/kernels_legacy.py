@@ -12,7 +12,7 @@ from opshift.verify.oracle.values import OracleError, is_float
 
 
 def divide(a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Division; integers truncate toward zero."""
+    """Division of integers truncates toward zero."""
     if np.issubdtype(a.dtype, np.integer):
         quotient = a // b
         return (quotient + ((a - quotient * b != 0) & ((a < 0) != (b < 0)))).astype(a.dtype)
@@ -52,14 +52,14 @@ def stretched(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 @kernel("Add Sub Mul Div Pow And Or Xor Equal Greater Less", until=6)
 def limited_binary(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Only the second operand is stretched, and only from a contiguous block of the first."""
+    """Only the second operand is broadcast, and only along a contiguous block of axes."""
     with np.errstate(all="ignore"):
         return np.asarray(BINARY[call.op](a, stretched(call, a, b)))
 
 
 @kernel("Max Min Sum Mean", until=7)
 def equal_shapes(call: Call, *values: np.ndarray) -> np.ndarray:
-    """No broadcasting before 8."""
+    """Versions before 8 have no broadcasting."""
     if len({value.shape for value in values}) != 1:
         raise OracleError(f"{call.op}-{call.since}: shapes differ")
     fold = {"Max": np.maximum, "Min": np.minimum}.get(call.op, np.add)
@@ -73,7 +73,7 @@ def equal_shapes(call: Call, *values: np.ndarray) -> np.ndarray:
 
 @kernel("PRelu", until=6)
 def prelu_channel(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """A slope of length C lies along axis 1, one element is shared."""
+    """A slope of length C lies along axis 1; a slope of one element is for all."""
     if slope.size == 1:
         slope = slope.reshape(())
     elif slope.ndim == 1 and x.ndim >= 2 and slope.shape[0] == x.shape[1]:
@@ -85,7 +85,7 @@ def prelu_channel(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 @kernel("Gemm", until=6)
 def gemm_limited(call: Call, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """C follows the limited broadcasting."""
+    """C has the limited broadcasting of opset 1..6."""
     product = (a.T if call["transA"] else a) @ (b.T if call["transB"] else b)
     if not call["broadcast"] and c.shape != product.shape:
         raise OracleError(f"Gemm-{call.since}: C is {c.shape}, the product {product.shape}")
@@ -113,7 +113,7 @@ def clip_attributes(call: Call, x: np.ndarray) -> np.ndarray:
 def clip(
     call: Call, x: np.ndarray, low: np.ndarray | None = None, high: np.ndarray | None = None
 ) -> np.ndarray:
-    """An absent bound is the type's largest finite number; the reference lets infinity pass."""
+    """An absent bound is the largest finite number of the type; the reference keeps infinity."""
     limits = ml_dtypes.finfo(x.dtype) if is_float(x.dtype) else np.iinfo(x.dtype)
     low = np.array(limits.min, dtype=x.dtype) if low is None else low
     high = np.array(limits.max, dtype=x.dtype) if high is None else high
@@ -122,7 +122,7 @@ def clip(
 
 @kernel("Gather", until=10)
 def gather_non_negative(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """Negative indices are legal from 11 only."""
+    """Negative indices are legal only from version 11 on."""
     if indices.size and (indices.min() < 0 or indices.max() >= data.shape[call["axis"]]):
         raise OracleError(f"Gather-{call.since}: an index is out of range")
     return np.take(data, indices, axis=call["axis"])
@@ -145,7 +145,7 @@ def one_hot_off(
 
 @kernel("Scatter", until=10)
 def scatter(call: Call, data: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
-    """No implementation in the reference; ScatterElements under its first name."""
+    """The first name of ScatterElements, which the reference does not implement."""
     result = data.copy()
     axis = call["axis"] % data.ndim
     place = list(np.indices(indices.shape))
@@ -156,7 +156,7 @@ def scatter(call: Call, data: np.ndarray, indices: np.ndarray, updates: np.ndarr
 
 @kernel("Mean", since=8)
 def mean(call: Call, *values: np.ndarray) -> np.ndarray:
-    """The reference adds into the first input and so cannot stretch it."""
+    """The reference adds into the first input and therefore cannot broadcast it."""
     total = values[0]
     for value in values[1:]:
         total = np.add(total, value)
@@ -165,7 +165,7 @@ def mean(call: Call, *values: np.ndarray) -> np.ndarray:
 
 @kernel("PRelu", since=7)
 def prelu(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """The slope broadcasts to x and nothing else; the reference guesses an axis."""
+    """The slope broadcasts only to x; the reference guesses an axis."""
     if np.broadcast_shapes(x.shape, slope.shape) != x.shape:
         raise OracleError(f"PRelu-{call.since}: slope {slope.shape} for {x.shape}")
     with np.errstate(all="ignore"):
@@ -174,7 +174,7 @@ def prelu(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
 
 @kernel("Mod")
 def mod(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
-    """Floats need fmod=1 before 28."""
+    """Before version 28, floats need fmod=1."""
     exact = a.dtype.kind in "iu"
     if not call["fmod"] and not exact and call.since < 28:
         raise OracleError(f"Mod-{call.since}: floats need fmod=1")

@@ -34,7 +34,7 @@ def softsign(call: Call, x: np.ndarray) -> np.ndarray:
 def roi_align_first(
     call: Call, x: np.ndarray, rois: np.ndarray, batch: np.ndarray
 ) -> tuple[Value, ...]:
-    """Version 10 has no half-pixel shift; the reference shifts at every version."""
+    """Version 10 has no half-pixel shift; the reference applies it at every version."""
     plain = as_version(call, 16, coordinate_transformation_mode="output_half_pixel")
     return engines.reference(plain, x, rois, batch)
 
@@ -78,7 +78,7 @@ def resize(
 def non_max_suppression(
     call: Call, boxes: np.ndarray, scores: np.ndarray, *limits: np.ndarray | None
 ) -> tuple[Value, ...]:
-    """Limits may have rank 0 or be left out; the reference indexes them."""
+    """Limits may be scalars or absent; the reference indexes them."""
     most, overlap, least = (*limits, None, None, None)[:3]
     if most is None:
         return (np.zeros((0, 3), dtype=np.int64),)
@@ -150,7 +150,7 @@ def optional_has_element(call: Call, value: Value = None) -> np.ndarray:
 def instance_normalization_first(
     call: Call, x: np.ndarray, scale: np.ndarray, bias: np.ndarray
 ) -> tuple[Value, ...]:
-    """Version 1 is 4-D only."""
+    """Version 1 allows only four axes."""
     if x.ndim != 4:
         raise OracleError("InstanceNormalization-1: the input is 4-D")
     return engines.reference(as_version(call, 6, consumed_inputs=None), x, scale, bias)
@@ -180,7 +180,7 @@ def det(_call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("GatherElements")
 def gather_elements(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """The reference wants equal sizes beside the axis, where less will do."""
+    """The reference requires equal sizes beside the axis; smaller sizes are legal."""
     place = list(np.indices(indices.shape))
     place[call["axis"] % data.ndim] = indices
     return data[tuple(place)]
@@ -196,7 +196,7 @@ def gather_nd(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
 
 @kernel("OneHot", since=11)
 def one_hot(call: Call, indices: np.ndarray, depth: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """The reference takes no depth of one element; negative indices count from its end."""
+    """The reference rejects a depth of one element; negative indices count from the end."""
     axis, count = call["axis"] % (indices.ndim + 1), int(depth.reshape(-1)[0])
     places = np.expand_dims(indices.astype(np.int64), -1)
     hot = (places == np.arange(count)) | (places + count == np.arange(count))
@@ -207,7 +207,7 @@ def one_hot(call: Call, indices: np.ndarray, depth: np.ndarray, values: np.ndarr
 def sequence_insert(
     _: Call, items: list[Value], item: Value, place: np.ndarray | None = None
 ) -> list[Value]:
-    """A place behind the last item is the end; the reference takes it for the start."""
+    """A position after the last item is the end; the reference inserts at the start."""
     at = len(items) if place is None else int(place.reshape(()))
     if not -len(items) <= at <= len(items):
         raise OracleError(f"SequenceInsert: {at} is no place among {len(items)}")
@@ -217,6 +217,6 @@ def sequence_insert(
 
 @kernel("CenterCropPad")
 def center_crop_pad(call: Call, x: np.ndarray, shape: np.ndarray) -> np.ndarray:
-    """What is added to words is the empty one; the reference writes the number 0."""
+    """Strings are padded with the empty string; the reference pads with the number 0."""
     (y,) = engines.reference(call, x, shape)
     return np.where(y == 0, "", y) if x.dtype == object else y

@@ -38,7 +38,7 @@ def label_encoder_first(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("LabelEncoder", since=2, domain=ML)
 def label_encoder(call: Call, x: np.ndarray) -> np.ndarray:
-    """The last of equal keys wins and NaN meets NaN, which the reference misses."""
+    """The last of equal keys is used, and NaN matches NaN; the reference does neither."""
     suffixes = {"strings": object, "int64s": np.int64, "floats": np.float32, "tensor": None}
     keys, values = (
         [s for s in suffixes if call[f"{side}_{s}"] is not None] for side in ("keys", "values")
@@ -68,7 +68,7 @@ def label_encoder(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("CategoryMapper", domain=ML)
 def category_mapper(call: Call, x: np.ndarray) -> np.ndarray:
-    """No implementation in the reference."""
+    """The reference does not implement it."""
     pairs = list(zip(call["cats_strings"], call["cats_int64s"], strict=True))
     if x.dtype == np.int64:
         return _looked_up(x, {i: s for s, i in pairs}, call["default_string"], object)
@@ -77,14 +77,14 @@ def category_mapper(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("ZipMap", domain=ML)
 def zip_map(call: Call, x: np.ndarray) -> list[dict[Any, float]]:
-    """No implementation in the reference."""
+    """The reference does not implement it."""
     keys = call["classlabels_strings"] or call["classlabels_int64s"]
     return [dict(zip(keys, row, strict=True)) for row in x.reshape(-1, x.shape[-1])]
 
 
 @kernel("CastMap", domain=ML)
 def cast_map(call: Call, values: dict[int, Any]) -> np.ndarray:
-    """No implementation in the reference."""
+    """The reference does not implement it."""
     target = {"TO_FLOAT": np.float32, "TO_INT64": np.int64, "TO_STRING": object}[call["cast_to"]]
     if call["map_form"] == "SPARSE":
         row = [values.get(key, "0" if target is object else 0) for key in range(call["max_map"])]
@@ -155,7 +155,7 @@ def tree_regressor(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("TreeEnsembleClassifier", domain=ML)
 def tree_classifier(call: Call, x: np.ndarray) -> tuple[Value, ...]:
-    """By onnxruntime, but for two classes with scores of their own, where it is not the top one."""
+    """onnxruntime judges, except for two classes with own scores, where it is wrong."""
     labels = call["classlabels_strings"] or call["classlabels_int64s"]
     base = _either(call, "base_values")
     if len(labels) != 2 or not (len(set(call["class_ids"])) == 2 or len(base) == 2):

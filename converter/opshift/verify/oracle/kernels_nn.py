@@ -26,7 +26,7 @@ def _exp_normal(op: str, x: np.ndarray, axis: int) -> np.ndarray:
 
 @kernel("Softmax LogSoftmax Hardmax", until=12)
 def softmax_flat(call: Call, x: np.ndarray) -> np.ndarray:
-    """The input is a matrix split at `axis`; the reference takes one axis at every version."""
+    """The input is a matrix, split at `axis`; the reference uses one axis at every version."""
     axis = call["axis"]
     if not -x.ndim <= axis <= x.ndim:
         raise OracleError(f"{call.op}-{call.since}: axis {axis} of rank {x.ndim}")
@@ -71,7 +71,7 @@ def _batch_training(
 def batch_normalization_is_test(
     call: Call, x: np.ndarray, *parameters: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """`is_test` chooses; version 1 is 4-D only; the reference returns one output."""
+    """`is_test` selects the mode; version 1 has four axes; the reference returns one output."""
     if call.since == 1 and (x.ndim != 4 or len(call["consumed_inputs"]) != 5):
         raise OracleError("BatchNormalization-1: 4-D input and five consumed_inputs")
     return _batch_old(call, x, parameters, training=not call["is_test"])
@@ -108,7 +108,7 @@ def _batch_old(
 def batch_normalization_mode(
     call: Call, x: np.ndarray, *parameters: np.ndarray
 ) -> tuple[np.ndarray, ...]:
-    """`training_mode` chooses; narrow types in float32, rounded once."""
+    """`training_mode` selects the mode; narrow types are computed in float32 and rounded once."""
     if call["training_mode"]:
         return _batch_training(call, x, parameters)[:3]
     if call.wants(1) or call.wants(2):
@@ -118,7 +118,7 @@ def batch_normalization_mode(
 
 @kernel("Dropout", until=6, scoped=True)
 def dropout_is_test(frame: Any, call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """`is_test` chooses; training scales what it keeps; the mask has the data's type."""
+    """`is_test` selects the mode; training scales what it keeps; the mask has the data's type."""
     if call["is_test"]:
         return x, np.ones(x.shape, dtype=x.dtype)
     kept = frame.draws.stream("uniform", x.shape, None).random(x.shape) >= call["ratio"]
@@ -132,7 +132,7 @@ def _scaled(x: np.ndarray, kept: np.ndarray, share: float) -> np.ndarray:
 
 @kernel("Dropout", since=7, until=11)
 def dropout_inference(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """Inference only; nothing is dropped; the mask is of the data's type before 10."""
+    """Nothing is dropped; before version 10 the mask has the type of the data."""
     return x, np.ones(x.shape, dtype=bool if call.since >= 10 else x.dtype)
 
 
@@ -144,7 +144,7 @@ def dropout_mode(
     ratio: np.ndarray | None = None,
     training: np.ndarray | None = None,
 ) -> tuple[np.ndarray, ...]:
-    """Training scales what it keeps; the draw depends on shape and seed alone."""
+    """Training scales the kept elements; the draw depends only on shape and seed."""
     share = 0.5 if ratio is None else float(ratio.item())
     if training is None or not training.item() or share == 0:
         return x, np.ones(x.shape, dtype=bool)
@@ -179,7 +179,7 @@ def lp_normalization(call: Call, x: np.ndarray) -> np.ndarray:
 def negative_log_likelihood(
     call: Call, x: np.ndarray, target: np.ndarray, weight: np.ndarray | None = None
 ) -> np.ndarray:
-    """The mean is over what is not ignored; the reference counts a class -1 in."""
+    """The mean leaves out ignored targets; the reference includes a class -1."""
     work, skip = wide(x), call["ignore_index"]
     skipped = np.zeros(target.shape, dtype=bool) if skip is None else target == skip
     place = np.where(skipped, 0, target)

@@ -112,7 +112,7 @@ def _added(x: np.ndarray) -> np.ndarray:
 
 @kernel("AveragePool")
 def average_pool(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference fails for ceil_mode with dilations, and takes a second in 3-D."""
+    """The reference fails for ceil_mode with dilations, and is slow for three spatial axes."""
     places = windows(call, x.shape[2:], _kernel_shape(call, x))
     total = _added(gathered(wide(x), places, 0.0))
     if call["count_include_pad"]:
@@ -126,7 +126,7 @@ def average_pool(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("MaxPool")
 def max_pool(call: Call, x: np.ndarray) -> tuple[np.ndarray, ...]:
-    """The reference loses end pads with indices, and rejects some shapes."""
+    """The reference ignores the end pads if indices are wanted, and rejects some shapes."""
     places = windows(call, x.shape[2:], _kernel_shape(call, x))
     lowest = np.iinfo(x.dtype).min if x.dtype.kind in "iu" else -np.inf
     data = gathered(x, places, lowest)
@@ -165,7 +165,7 @@ def _power_mean(x: np.ndarray, p: float) -> np.ndarray:
 
 @kernel("LpPool")
 def lp_pool(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference fails for ceil_mode with dilations, and takes a second in 3-D."""
+    """The reference fails for ceil_mode with dilations, and is slow for three spatial axes."""
     data = gathered(wide(x), windows(call, x.shape[2:], _kernel_shape(call, x)), 0.0)
     return _power_mean(data, call["p"]).astype(x.dtype)
 
@@ -190,7 +190,7 @@ def _with_bias(y: np.ndarray, bias: np.ndarray | None, dtype: np.dtype) -> np.nd
 
 @kernel("Conv")
 def conv(call: Call, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None) -> np.ndarray:
-    """Sums in double, rounded once; the reference adds up in an order of its own."""
+    """Sums are computed in double and rounded once; the reference adds in another order."""
     group = call["group"]
     if x.shape[1] != w.shape[1] * group or w.shape[0] % group:
         raise OracleError(f"Conv: {x.shape[1]} channels, weights {w.shape}, group {group}")
@@ -209,7 +209,7 @@ def conv(call: Call, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = Non
 def conv_transpose(
     call: Call, x: np.ndarray, w: np.ndarray, bias: np.ndarray | None = None
 ) -> np.ndarray:
-    """Sums in double, rounded once; the reference fails for some groups."""
+    """Sums are computed in double and rounded once; the reference fails for some groups."""
     rank, group = x.ndim - 2, call["group"]
     if x.shape[1] != w.shape[0] or x.shape[1] % group:
         raise OracleError(f"ConvTranspose: {x.shape[1]} channels, weights {w.shape}")

@@ -15,7 +15,7 @@ from opshift.verify.oracle.values import OracleError, dtype_of, elem_type_of, te
 
 @kernel("Cast", until=5)
 def cast_by_name(call: Call, x: np.ndarray) -> np.ndarray:
-    """`to` is the name of a type; the reference wants a number."""
+    """`to` is the name of a type; the reference expects a number."""
     name = call["to"]
     if name not in dict(TensorProto.DataType.items()) or name in ("UNDEFINED", "STRING"):
         raise OracleError(f"Cast-1: {name!r} is no type it can make")
@@ -70,7 +70,7 @@ _LIMITS = {
 def quantize(
     call: Call, x: np.ndarray, scale: np.ndarray, zero: np.ndarray | None = None
 ) -> np.ndarray:
-    """Saturates from any magnitude; the reference overflows int32 first and lacks old forms."""
+    """Any magnitude saturates; the reference overflows int32 first and lacks old forms."""
     declared = call["output_dtype"] or 0
     target = dtype_of(declared) if declared else np.dtype(np.uint8)
     if zero is not None:
@@ -164,7 +164,7 @@ def conv_integer(
     x_zero: np.ndarray | None = None,
     w_zero: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Exact sums in double; the reference takes zero points per channel in 2-D only."""
+    """Sums are exact in double; the reference has zero points per channel only in 2-D."""
     weights = _shifted(w, _per_channel(w_zero, w.ndim - 1))
     result: np.ndarray = conv(call, _shifted(x, x_zero), weights)
     return result.astype(np.int32)

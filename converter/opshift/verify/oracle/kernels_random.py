@@ -44,7 +44,7 @@ def random_like(frame: Any, call: Call, like: np.ndarray) -> np.ndarray:
 
 @kernel("Bernoulli", scoped=True)
 def bernoulli(frame: Any, call: Call, p: np.ndarray) -> np.ndarray:
-    """One where the uniform draw of the same shape is below p; the reference uses the clock."""
+    """An element is 1 if the uniform draw is below p; the reference draws from the clock."""
     draws = _uniform(frame, call, p.shape).astype(np.float32)
     dtype = p.dtype if call["dtype"] is None else dtype_of(call["dtype"])
     return (draws < p.astype(np.float64)).astype(dtype)
@@ -52,7 +52,7 @@ def bernoulli(frame: Any, call: Call, p: np.ndarray) -> np.ndarray:
 
 @kernel("Multinomial", scoped=True)
 def multinomial(frame: Any, call: Call, logits: np.ndarray) -> np.ndarray:
-    """Inverts the cumulative distribution; no implementation in the reference."""
+    """The cumulative distribution is inverted; the reference does not implement it."""
     draws = _uniform(frame, call, (logits.shape[0], call["sample_size"]))
     weights = np.exp(logits.astype(np.float64) - logits.max(axis=1, keepdims=True))
     bounds = np.cumsum(weights / weights.sum(axis=1, keepdims=True), axis=1)

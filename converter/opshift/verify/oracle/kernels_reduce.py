@@ -79,13 +79,13 @@ def _reduced(call: Call, x: np.ndarray, axes: Sequence[int] | None) -> np.ndarra
 
 @kernel(f"{_MOST} ReduceSumSquare", until=17)
 def reduce_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """Axes are an attribute and an empty list means all; the reference reduces none."""
+    """Axes are an attribute, and an empty list means all axes; the reference reduces none."""
     return _reduced(call, x, call["axes"] or None)
 
 
 @kernel("ReduceSum", until=12)
 def reduce_sum_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """Axes are an attribute and an empty list means all; the reference reduces none."""
+    """Axes are an attribute, and an empty list means all axes; the reference reduces none."""
     return _reduced(call, x, call["axes"] or None)
 
 
@@ -97,7 +97,7 @@ def reduce_input(call: Call, x: np.ndarray, axes: np.ndarray | None = None) -> n
 
 @kernel("ReduceSum", since=13)
 def reduce_sum_input(call: Call, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
-    """One arithmetic for all versions; equal to the reference."""
+    """All versions share one arithmetic, which equals that of the reference."""
     return _by_input(call, x, axes)
 
 

@@ -67,7 +67,7 @@ def recurrent(
     initial_c: np.ndarray | None = None,
     peepholes: np.ndarray | None = None,
 ) -> tuple[np.ndarray | None, ...]:
-    """The reference ignores sequence lengths and clip; ours equals onnxruntime in both."""
+    """The reference ignores sequence lengths and clip; this kernel equals onnxruntime in both."""
     dtype = x.dtype
     direction = call["direction"].lower().replace("foward", "forward")
     flows = {"forward": [False], "reverse": [True], "bidirectional": [False, True]}[direction]

@@ -15,7 +15,7 @@ _NAMES = ("linear", "cubic", "nearest")
 
 @kernel("GridSample")
 def grid_sample(call: Call, x: np.ndarray, grid: np.ndarray) -> np.ndarray:
-    """Padding applies to every tap; the reference clamps cubic places first, and lacks 16."""
+    """Padding applies to every tap; the reference clamps cubic positions, and lacks version 16."""
     mode = call["mode"] if call.since >= 20 else _OLD_NAMES.get(call["mode"])
     if mode not in _NAMES or (call.since < 20 and x.ndim != 4):
         raise OracleError(f"GridSample-{call.since}: mode {call['mode']!r}, rank {x.ndim}")
@@ -42,7 +42,7 @@ def grid_sample(call: Call, x: np.ndarray, grid: np.ndarray) -> np.ndarray:
 
 @kernel("AffineGrid")
 def affine_grid(call: Call, theta: np.ndarray, size: np.ndarray) -> np.ndarray:
-    """The reference gives float32 whatever theta is, and cannot say where one element lies."""
+    """The reference returns float32 for every type of theta, and fails for a size of one."""
     spatial = size[2:].tolist()
     if call["align_corners"]:
         if 1 in spatial:

@@ -12,7 +12,7 @@ from opshift.verify.oracle.values import OracleError
 
 @kernel("Reshape", until=4)
 def reshape_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """The shape is an attribute; no implementation in the reference."""
+    """The shape is an attribute; the reference does not implement this version."""
     if call["shape"] is None:
         raise OracleError("Reshape-1 needs attribute 'shape'")
     return reshape(x, call["shape"])
@@ -99,7 +99,7 @@ def _split(
 
 @kernel("Slice", until=9)
 def slice_attributes(call: Call, x: np.ndarray) -> np.ndarray:
-    """One arithmetic for all versions; absent axes are the first ones."""
+    """All versions share one arithmetic; absent axes are the first axes."""
     starts, ends = call["starts"], call["ends"]
     axes = call["axes"] if call["axes"] is not None else list(range(len(starts)))
     return _slice(call, x, starts, ends, axes, [1] * len(starts))
@@ -150,7 +150,7 @@ def _slice(
 
 @kernel("Tile", until=5)
 def tile_one_axis(call: Call, x: np.ndarray, tiles: np.ndarray, axis: np.ndarray) -> np.ndarray:
-    """One axis at a time, count and axis as tensors; the reference knows version 6 only."""
+    """Count and axis are tensors, for one axis; the reference has only version 6."""
     if tiles.size != 1 or axis.size != 1:
         raise OracleError("Tile-1: tiles and axis are scalars")
     repeats = [1] * x.ndim
@@ -160,7 +160,7 @@ def tile_one_axis(call: Call, x: np.ndarray, tiles: np.ndarray, axis: np.ndarray
 
 @kernel("Tile", since=6)
 def tile(call: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
-    """One repeat per axis, no more and no less; the reference accepts any number."""
+    """Each axis has exactly one repeat; the reference accepts any number."""
     if len(repeats) != x.ndim:
         raise OracleError(f"Tile-{call.since}: {len(repeats)} repeats for rank {x.ndim}")
     return np.tile(x, repeats.tolist())
@@ -168,25 +168,25 @@ def tile(call: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
 
 @kernel("Squeeze", until=12)
 def squeeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """An empty list counts as absent, as runtimes read it; the reference squeezes nothing."""
+    """An empty list counts as absent, as in runtimes; the reference squeezes nothing."""
     return x.squeeze(tuple(call["axes"]) if call["axes"] else None)
 
 
 @kernel("Unsqueeze", until=12)
 def unsqueeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference inserts one axis after another, wrong when they are unsorted."""
+    """The reference inserts one axis after another, which is wrong if they are unsorted."""
     return np.expand_dims(x, tuple(call["axes"]))
 
 
 @kernel("Pad", until=1)
 def pad_first(call: Call, x: np.ndarray) -> np.ndarray:
-    """`paddings` is taken as begins then ends, the registered text."""
+    """`paddings` lists all begins and then all ends, as the registered text states."""
     return pad(x, call["paddings"], list(range(x.ndim)), call["mode"], call["value"])
 
 
 @kernel("Pad", since=2, until=10)
 def pad_attributes(call: Call, x: np.ndarray) -> np.ndarray:
-    """Pads and value are attributes; negative pads crop, which the reference rejects."""
+    """Pads and value are attributes; negative pads crop, and the reference rejects them."""
     return pad(x, call["pads"], list(range(x.ndim)), call["mode"], call["value"])
 
 
@@ -198,7 +198,7 @@ def pad_inputs(
     value: np.ndarray | None = None,
     axes: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Negative pads crop, which the reference rejects; mode wrap is legal from 19 only."""
+    """Negative pads crop, and the reference rejects them; mode wrap exists from version 19 on."""
     if call["mode"] == "wrap" and call.since < 19:
         raise OracleError("Pad: mode wrap is legal from 19 only")
     places = list(range(x.ndim)) if axes is None else [int(axis) % x.ndim for axis in axes]
@@ -247,7 +247,7 @@ def pad(
 
 @kernel("Upsample", until=6)
 def upsample_first(call: Call, x: np.ndarray) -> np.ndarray:
-    """Two factors for 4-D data, mode bilinear; the reference knows version 9 only."""
+    """There are two factors for four axes, in mode bilinear; the reference has only version 9."""
     if x.ndim != 4:
         raise OracleError("Upsample-1: the input is 4-D")
     scales = [1.0, 1.0, call["height_scale"], call["width_scale"]]
@@ -256,19 +256,19 @@ def upsample_first(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("Upsample", since=7, until=8)
 def upsample_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """One factor per axis, as an attribute; the reference knows version 9 only."""
+    """The factors, one for each axis, are an attribute; the reference has only version 9."""
     return upsample(x, call["scales"], call["mode"])
 
 
 @kernel("Upsample", since=9, until=9)
 def upsample_input(call: Call, x: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """One arithmetic for all versions, the same as Resize-10."""
+    """All versions share one arithmetic, that of Resize-10."""
     return upsample(x, scales.tolist(), call["mode"])
 
 
 @kernel("Resize", until=10)
 def resize_first(call: Call, x: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """Asymmetric coordinates; nearest rounds down when enlarging and up when shrinking."""
+    """Coordinates are asymmetric; nearest rounds down if it enlarges and up if it shrinks."""
     return _scaled(x, scales.tolist(), call["mode"])
 
 
