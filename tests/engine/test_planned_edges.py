@@ -18,7 +18,7 @@ from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED
 from opshift.convert import api, form_plan, plan_table, planner
 from opshift.convert.ir import ir_plan
 from opshift.convert.ir.features import BARE, BROUGHT, FEATURES, FUNCTIONS, METADATA, TRAINING
-from opshift.convert.quotient import Outcome
+from opshift.convert.quotient import ClassAnswer
 from opshift.opsets import schemas
 from opshift.testing import example_target
 from text_models import model
@@ -62,7 +62,9 @@ def test_a_replacement_without_a_planned_edge_is_a_bug(kind, monkeypatch):
 @pytest.mark.parametrize("kind", [FORM, ALTERNATIVE])
 def test_a_form_of_an_operator_that_the_plan_does_not_lead_to_is_a_bug(kind, monkeypatch):
     case = written_by(kind)
-    monkeypatch.setattr(api, "by_classes", lambda *_: Outcome(None, False))  # they have the forms
+    monkeypatch.setattr(
+        api, "by_classes", lambda *_: ClassAnswer(None, False)
+    )  # they have the forms
     assert converted(case)
     monkeypatch.setattr(form_plan, "plan_forms", lambda state: None)
     with pytest.raises(AdapterBug, match="the plan does not contain"):
@@ -71,7 +73,7 @@ def test_a_form_of_an_operator_that_the_plan_does_not_lead_to_is_a_bug(kind, mon
 
 def test_a_newer_operator_for_what_the_plan_does_not_lead_to_is_a_bug(monkeypatch):
     before = model(f"(float[2,3] x) => (float[2,3] y) {GELU}", 20)
-    monkeypatch.setattr(api, "by_classes", lambda *_: Outcome(None, False))
+    monkeypatch.setattr(api, "by_classes", lambda *_: ClassAnswer(None, False))
     assert [node.op_type for node in convert_version(before, 20, modernize=True).graph.node] == [
         "Gelu"
     ]
@@ -95,7 +97,7 @@ def unsolved(monkeypatch):
     branch = registry.default().branch()  # one that has solved nothing so far
     monkeypatch.setattr(registry, "default", lambda: branch)
     monkeypatch.setattr(plan_table, "_table", dict)
-    monkeypatch.setattr(api, "by_classes", lambda *_: Outcome(None, False))
+    monkeypatch.setattr(api, "by_classes", lambda *_: ClassAnswer(None, False))
     monkeypatch.setitem(sys.modules, "networkx", None)
     ir_plan.solved.cache_clear()
     yield

@@ -17,7 +17,7 @@ from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
-from opshift.convert.quotient import Outcome
+from opshift.convert.quotient import ClassAnswer
 from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
 from opshift.convert.result import Result
 from opshift.convert.ways import STRAIGHT, Reached, Ways
@@ -433,15 +433,15 @@ def by_classes(
     options: Request,
     adapters: registry.Registry,
     data: bytes | None = None,
-) -> Outcome:
+) -> ClassAnswer:
     """Converts a model by the classes of its nodes; `data` are the bytes of the skeleton."""
     few = len(skeleton.graph.node) < FEWEST_NODES
     if _alone.get() or (few and not _is_one_of_many(skeleton)):
-        return Outcome(None, False, "few nodes")
+        return ClassAnswer(None, False, "few nodes")
     from opshift.convert.quotient import conversion
 
     if conversion.goal_of(options) is None:
-        return Outcome(None, False, "the request")
+        return ClassAnswer(None, False, "the request")
     return conversion.convert(data or skeleton.SerializeToString(), options, adapters)
 
 

@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     from opshift.report import Report
 
 
-class Outcome(NamedTuple):
+class ClassAnswer(NamedTuple):
     """What the classes of a model tell: without a result, it must be converted node by node."""
 
     result: tuple[bytes, Report] | None

@@ -31,7 +31,7 @@ from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE, TYPES
 from opshift.convert.ir.lift import lift
 from opshift.convert.legal import rules
-from opshift.convert.quotient import Outcome
+from opshift.convert.quotient import ClassAnswer
 from opshift.convert.quotient.class_journal import VAGUE
 from opshift.convert.quotient.class_plan import ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
@@ -61,44 +61,44 @@ _WISHES = operator.attrgetter(*(f.name for f in dataclasses.fields(Request) if f
 _NO_WISHES = _WISHES(Request(LOWEST_GOAL))
 
 
-def convert(data: bytes, options: Request, adapters: Registry) -> Outcome:
+def convert(data: bytes, options: Request, adapters: Registry) -> ClassAnswer:
     """The converted model with the report, if its classes tell it."""
     to = goal_of(options)
     if to is None:
-        return Outcome(None, False, "the request")
+        return ClassAnswer(None, False, "the request")
     try:
         return _convert(data, to, adapters)
     except Unordered as why:
         model = ModelProto.FromString(data)
         if not order.repair(model):
-            return Outcome(None, False, str(why))
+            return ClassAnswer(None, False, str(why))
     return _convert_sorted(model, to, adapters)
 
 
-def _convert_sorted(model: ModelProto, to: int, adapters: Registry) -> Outcome:
+def _convert_sorted(model: ModelProto, to: int, adapters: Registry) -> ClassAnswer:
     """The converted model whose nodes had to be sorted; onnx has that against it."""
     try:
         found = _convert(model.SerializeToString(), to, adapters)
     except Unordered as why:
-        return Outcome(None, False, str(why))
+        return ClassAnswer(None, False, str(why))
     if found.result is None:
-        return Outcome(None, False, found.why)
+        return ClassAnswer(None, False, found.why)
     made, report = found.result
     notes = (order.SORTED, *report.notes)
-    return Outcome((made, dataclasses.replace(report, notes=notes, repaired=True)), False)
+    return ClassAnswer((made, dataclasses.replace(report, notes=notes, repaired=True)), False)
 
 
-def _convert(data: bytes, to: int, adapters: Registry) -> Outcome:
+def _convert(data: bytes, to: int, adapters: Registry) -> ClassAnswer:
     try:
         proof = prove(data, adapters, room=TO_CONVERT, to_convert=True)
     except Unordered:
         raise
     except Unproven as why:
-        return Outcome(None, False, str(why))
+        return ClassAnswer(None, False, str(why))
     try:
-        return Outcome(_Work(proof, to).done(), True)
+        return ClassAnswer(_Work(proof, to).done(), True)
     except Beyond as why:
-        return Outcome(None, True, str(why))
+        return ClassAnswer(None, True, str(why))
 
 
 def goal_of(options: Request) -> int | None:
