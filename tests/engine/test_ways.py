@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
 from opshift import Refused, convert, convert_version, plan
+from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
 from opshift.convert import ways
 from opshift.convert.attempt import Conversion
@@ -118,9 +119,11 @@ def test_another_domain_is_stepped_at_an_opset_at_which_its_form_can_be_written(
     assert oracle.compare(expected, actual, rtol=1e-5, atol=1e-6) is None
 
 
-def reached(way: ways.Way, nodes: int, approximations: tuple[str, ...] = ()) -> ways.Reached:
+def reached(
+    way: ways.Way, nodes: int, approximations: tuple[str, ...] = (), lost: int = 0
+) -> ways.Reached:
     report = Report({"": 9}, {"": 7}, 3, 3, approximations=approximations)
-    return ways.Reached(way, ModelProto(), Weights((), ""), report, nodes)
+    return ways.Reached(way, ModelProto(), Weights((), ""), report, lost, nodes)
 
 
 def test_the_way_of_the_least_work_comes_first_and_each_once():
@@ -130,8 +133,25 @@ def test_the_way_of_the_least_work_comes_first_and_each_once():
     assert straight == ways.Way()
     early = ways.Way(early=frozenset({"a type"}))
     inlined = ways.Way(inlined=(("own", "F", ""),))
-    found.reached(reached(straight, 5), [inlined, early, ways.Way(climb=7), early])
+    found.reached(reached(straight, 5, ("a test",)), [inlined, early, ways.Way(climb=7), early])
     assert list(order) == [early, ways.Way(climb=7), inlined]
+
+
+def test_approximations_count_more_than_functions_and_functions_more_than_nodes():
+    found = ways.Ways()
+    straight, inlined = ways.Way(), ways.Way(inlined=(("own", "F", ""),))
+    found.reached(reached(straight, 3, ("a test",)), ())
+    found.reached(reached(inlined, 9, lost=1), ())
+    assert found.chosen().way == inlined
+    found.reached(reached(ways.Way(climb=9), 30), ())
+    assert found.chosen().way == ways.Way(climb=9)
+
+
+def test_a_way_that_loses_more_functions_than_an_exact_result_is_not_tried():
+    found, inlined = ways.Ways(), ways.Way(inlined=(("own", "F", ""),))
+    order = iter(found)
+    found.reached(reached(next(order), 30), [inlined])
+    assert list(order) == []
 
 
 def test_approximations_count_more_than_nodes_and_nodes_more_than_work():
@@ -200,11 +220,11 @@ def test_an_exact_way_is_preferred_to_one_that_approximates(monkeypatch):
 
 def test_what_an_adapter_of_another_domain_needs_is_declared():
     """Each has examples at its lowest opset, or at a higher one, and none below."""
-    for adapter in registry.default().adapters():
-        if adapter.domain and adapter.at_boundary:
-            own = [one.imports.get("", adapter.since) for one in adapter.examples]
-            climbed = [at for at in own if at < adapter.since]
-            assert len(climbed) < len(own) or not own, adapter.source
+    for declared in registry.default().adapters():
+        if declared.domain and declared.at_boundary:
+            own = [one.imports.get("", declared.since) for one in declared.examples]
+            climbed = [at for at in own if at < declared.since]
+            assert len(climbed) < len(own) or not own, declared.source
 
 
 def test_an_operator_goes_up_to_its_successor_in_order_to_come_down():
@@ -248,3 +268,108 @@ def test_a_function_that_nothing_calls_does_not_leave_in_silence(target, ir, tol
     assert not found.model.functions
     assert told in found.report.notes
     assert found.report.inlined == ()  # there was no call to write it out at
+
+
+# -- functions -----------------------------------------------------------------------------------
+
+
+def calling(graph: str, *bodies: str, opset: int) -> ModelProto:
+    """A model with functions of one domain."""
+    header = f'<domain: "com.own", opset_import: ["": {opset}, "com.own": 1]>'
+    text = "\n".join([graph, *(f"{header} {body}" for body in bodies)])
+    return model(text, opset, ir=8, more=', "com.own": 1')
+
+
+def names(found: ModelProto) -> list[str]:
+    return [function.name for function in found.functions]
+
+
+ONE = "G () => (y) { y = Constant<value = int64[1] {1}>() }"
+REDUCED = (
+    "(float[2,3] x) => (float[a,b] y) { p = com.own.F(x) q = com.own.G() y = ReduceSum(p, q) }"
+)
+
+
+def test_a_function_is_kept_although_its_calls_would_write_fewer_nodes():
+    """Functions are structure: nothing but a refusal or an approximation costs one."""
+    before = calling(REDUCED, "F (x) => (y) { y = Relu(x) }", ONE, opset=13)
+    found = convert(before, 12)
+    assert names(found.model) == ["F", "G"]
+    assert found.report.nodes_after > 3
+
+
+def test_where_the_result_holds_no_functions_they_are_written_out_where_this_writes_fewer_nodes():
+    before = calling(REDUCED, "F (x) => (y) { y = Relu(x) }", ONE, opset=13)
+    found = convert(before, 12, ir_version=7)
+    assert sorted(node.op_type for node in found.model.graph.node) == ["ReduceSum", "Relu"]
+    plain = calling(
+        "(float[2] x) => (float[2] y) { y = com.own.F(x) }",
+        "F (x) => (y) { y = Relu(x) }",
+        opset=14,
+    )
+    found = convert(plain, 13, ir_version=7)
+    assert found.report.inlined == ()  # equal nodes: the functions are written out at the end
+    assert "functions written out at their calls (1)" in found.report.notes
+
+
+def test_of_two_functions_behind_a_node_only_the_one_that_tells_the_fact_is_lost():
+    shape = "G () => (y) { y = Constant<value = int64[2] {3, 2}>() }"
+    before = calling(
+        "(float[2,3] x) => (float[a,b] y) { p = com.own.F(x) q = com.own.G() y = Reshape(p, q) }",
+        "F (x) => (y) { y = Relu(x) }",
+        shape,
+        opset=5,
+    )
+    found = convert(before, 4)
+    assert (found.report.inlined, names(found.model)) == (("com.own::G",), ["F"])
+
+
+def test_a_refused_function_is_kept_where_one_that_it_calls_tells_the_fact(with_adapters):
+    def needing(node: Node, op: Builder) -> Result:
+        """A test's adapter, which needs a constant."""
+        return op.Exp(op.const(node["X"].const()))
+
+    with_adapters(adapter("Sqrt", 13, 12, emits=("Exp",))(needing))
+    body = "F () => (y) { q = com.own.G() y = Sqrt(q) }"
+    two = "G () => (y) { y = Constant<value = float[1] {2.0}>() }"
+    before = calling("(float[1] x) => (float[1] y) { y = com.own.F() }", body, two, opset=13)
+    found = convert(before, 12)
+    assert (found.report.inlined, names(found.model)) == (("com.own::G",), ["F"])
+
+
+INEXACT = "F (x) => (y) { y = Sqrt(x) }"
+
+
+def approximated(node: Node, op: Builder) -> Result:
+    """A test's adapter, which is exact where its input is a constant."""
+    if node["X"].const_or_none() is None:
+        op.approximate("a test")
+    return op.Exp(node["X"])
+
+
+def test_a_function_is_lost_where_this_avoids_an_approximation(with_adapters):
+    """Its own, where its call knows more; or one that reads what it computes."""
+    with_adapters(adapter("Sqrt", 13, 12, emits=("Exp",), approximate=True)(approximated))
+    graph = """(float[1] x) => (float[1] y, float[1] z, float[1] w) {
+        c = Constant<value = float[1] {2.0}>() y = com.own.F(c) z = com.own.H(x)
+        g = com.own.G() w = Sqrt(g) }"""
+    other = "H (x) => (y) { y = Sqrt(x) }"
+    two = "G () => (y) { y = Constant<value = float[1] {2.0}>() }"
+    before = calling(graph, INEXACT, other, two, opset=13)
+    found = convert(before, 12, allow_approximate=True)
+    assert (names(found.model), len(found.report.approximations)) == (["H"], 1)
+
+
+def test_a_function_and_its_caller_are_lost_where_only_both_avoid_an_approximation(with_adapters):
+    with_adapters(adapter("Sqrt", 13, 12, emits=("Exp",), approximate=True)(approximated))
+    graph = """(float[1] x) => (float[1] y) {
+        c = Constant<value = float[1] {2.0}>() y = com.own.E(c) }"""
+    before = calling(graph, "E (x) => (y) { y = com.own.F(x) }", INEXACT, opset=13)
+    found = convert(before, 12, allow_approximate=True)
+    assert (names(found.model), found.report.approximations) == ([], ())
+
+
+def test_a_function_that_nothing_calls_stays_although_it_is_approximated(with_adapters):
+    with_adapters(adapter("Sqrt", 13, 12, emits=("Exp",), approximate=True)(approximated))
+    before = calling("(float[1] x) => (float[1] y) { y = Neg(x) }", INEXACT, opset=13)
+    assert names(convert_version(before, 12, allow_approximate=True)) == ["F"]

@@ -11,6 +11,7 @@ from typing import Any
 
 import onnx
 from onnx import FunctionProto, ModelProto, helper, numpy_helper
+from opshift.model.walk import reads
 from opshift.opsets import schemas
 
 BELOW = (18, 17, 15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 1)
@@ -113,6 +114,25 @@ def function(model: ModelProto) -> ModelProto:
     del graph.node[:], graph.initializer[:]
     graph.node.append(helper.make_node("Body", body.input, body.output, domain="moved"))
     moved.functions.append(body)
+    moved.opset_import.append(helper.make_opsetid("moved", 1))
+    moved.ir_version = max(moved.ir_version, 8)
+    return moved
+
+
+def functions(model: ModelProto) -> ModelProto:
+    """The same graph, in which each node is the body of a function of its own."""
+    moved = ModelProto()
+    moved.CopyFrom(model)
+    del moved.graph.node[:]
+    for number, node in enumerate(model.graph.node):
+        body = FunctionProto(name=f"Body{number}", domain="moved", node=[node])
+        body.input.extend(sorted({*filter(None, reads(node))}))
+        body.output.extend(filter(None, node.output))
+        body.opset_import.extend(model.opset_import)
+        moved.functions.append(body)
+        moved.graph.node.append(
+            helper.make_node(body.name, body.input, body.output, domain="moved")
+        )
     moved.opset_import.append(helper.make_opsetid("moved", 1))
     moved.ir_version = max(moved.ir_version, 8)
     return moved

@@ -37,7 +37,7 @@ from opshift.testing import surveys
 from opshift.testing.example_models import differences, too_new
 
 from tools.author import edges
-from tools.conformance.node_tests import function, nested
+from tools.conformance.node_tests import function, functions, nested
 
 ONE_GO = "in one go"
 SETS = ("given",)
@@ -63,6 +63,7 @@ PLACES: Mapping[str, Callable[[ModelProto], ModelProto]] = {
     "graph": lambda model: model,
     "branch": nested,
     "function": function,
+    "functions": functions,
     "trained": _trained,
 }
 

@@ -1,20 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Proves that no other way of a conversion gives a better result than the way that it chose.
 
-    python -m tools.fuzz ways [--runs 300] [--seed 1] [--corpus] [--leave]
+    python -m tools.fuzz ways [--runs 300] [--seed 1] [--corpus] [--leave] [--place functions]
 
 Examples of adapters in random places are converted to random opsets and IR versions, each as one
 command. With `--leave`, their domains other than ai.onnx are left. With `--corpus`, the models are
 those of the corpus. Where the conversion has alternatives, each of them is converted alone, and so
-is one that the search does not try if the straight way succeeds: older forms of content that are
-written first. The law is broken if the result of any way has fewer approximations, or as many and
-fewer nodes. Each such case is listed, and the exit code is 1. A function that can be kept is kept,
-although fewer nodes may do where its inputs are known, so no other function is written out.
+are some that the search does not try: older forms of content that are written first although the
+straight way succeeds, and one function more or less that is written out at its calls. The law is
+broken if the result of any way has fewer approximations, as many and fewer lost functions, or as
+many of both and fewer nodes. Each such case is listed, and the exit code is 1.
 """
 
 from __future__ import annotations
 
 import argparse
+import dataclasses
 import itertools
 import random
 import sys
@@ -33,15 +34,16 @@ from opshift.convert.ir import needs
 from opshift.convert.request import Request
 from opshift.convert.ways import STRAIGHT, Way, alternatives
 from opshift.errors import OpshiftError, Refused
-from opshift.model.document import Document
+from opshift.model.document import Document, function_id
 from opshift.model.functions import computing_nodes
 from opshift.opsets import schemas
+from opshift.report import Report
 
 from tools.corpus.findings import CORPUS
 from tools.fuzz import paths
 
 Case = tuple[str, ModelProto, Request]
-Cost = tuple[int, int]  # approximations, nodes that compute something
+Cost = tuple[int, int, int]  # approximations, lost functions, nodes that compute something
 MOST_WAYS = 24
 
 
@@ -52,12 +54,17 @@ def broken(model: ModelProto, wanted: Request) -> tuple[int, list[str]]:
             skeleton, _, report = api.convert(api.carve_of(model), wanted)
         except OpshiftError:
             return 0, []
-    chosen = len(report.approximations), computing_nodes(skeleton)
+    chosen = _cost(model, skeleton, report)
     found = costs(model, wanted)
     told = [f"{way} has the cost {cost}, not {chosen}" for way, cost in found.items()]
     return len(found), [
         text for text, cost in zip(told, found.values(), strict=True) if cost < chosen
     ]
+
+
+def _cost(before: ModelProto, after: ModelProto, report: Report) -> Cost:
+    lost = len(before.functions) - len(after.functions)
+    return len(report.approximations), lost, computing_nodes(after)
 
 
 def costs(model: ModelProto, wanted: Request) -> dict[Way, Cost]:
@@ -69,9 +76,20 @@ def costs(model: ModelProto, wanted: Request) -> dict[Way, Cost]:
         cost, others = _tried(way, model, wanted)
         if cost is not None:
             found[way] = cost
-        new = [one for one in others if one not in seen]
+        others += _with_other_functions(way, model)
+        new = [one for one in dict.fromkeys(others) if one not in seen]
         seen.update(new)
         waiting += new
+    return found
+
+
+def _with_other_functions(way: Way, model: ModelProto) -> list[Way]:
+    """The ways on which one function more, or one less, is written out at its calls."""
+    found = []
+    for which in map(function_id, model.functions):
+        less = tuple(one for one in way.inlined if one != which)
+        inlined = less if which in way.inlined else tuple(sorted((*way.inlined, which)))
+        found.append(dataclasses.replace(way, inlined=inlined))
     return found
 
 
@@ -91,16 +109,16 @@ def _tried(way: Way, model: ModelProto, wanted: Request) -> tuple[Cost | None, l
     facts = Facts(came, store, attempt.adapters, lambda: model)
     held = needs.held(came, facts, aim.ir_of_goal(attempt))
     others = alternatives(way, (), held, leaves=attempt.left_late)
-    return (len(report.approximations), computing_nodes(skeleton)), list(others)
+    return _cost(model, skeleton, report), list(others)
 
 
-def examples(seed: int, *, leave: bool) -> Iterator[Case]:
-    """Examples of adapters, each in a random place and with random versions, without end."""
+def examples(seed: int, *, leave: bool, place: str | None = None) -> Iterator[Case]:
+    """Examples of adapters, each in a place and with random versions, without end."""
     rng, pairs = random.Random(seed), paths.fit()
     if leave:
         pairs = [pair for pair in pairs if (pair[0].start, pair[0].to) == LEAVE]
     while True:
-        journey = paths.Journey.of(*rng.choice(pairs), rng.randrange(1 << 30))
+        journey = paths.Journey.of(*rng.choice(pairs), rng.randrange(1 << 30), place)
         wishes = {name: value for name, value in journey.example.wishes.items() if value}
         ir = rng.choice([journey.ir, "auto"])
         goal = {"": journey.goal[""]} if leave else journey.goal
@@ -122,7 +140,8 @@ def corpus(seed: int) -> Iterator[Case]:
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; the exit code says whether a conversion chose a way that is not the best."""
     args = _parser().parse_args(argv)
-    cases = corpus(args.seed) if args.corpus else examples(args.seed, leave=args.leave)
+    own = examples(args.seed, leave=args.leave, place=args.place)
+    cases = corpus(args.seed) if args.corpus else own
     counts = Counter[str]()
     for title, model, wanted in itertools.islice(cases, args.runs):
         ways, told = broken(model, wanted)
@@ -143,6 +162,7 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--corpus", action="store_true", help="models of the corpus")
     parser.add_argument("--leave", action="store_true", help="leave domains other than ai.onnx")
+    parser.add_argument("--place", choices=list(paths.PLACES), help="put every example there")
     return parser
 
 

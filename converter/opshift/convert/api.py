@@ -386,6 +386,7 @@ def convert(
     ways = Ways()
     for way in ways:
         skeleton, store = (skeleton, store) if way == STRAIGHT else carve()
+        functions = len(skeleton.functions)
         attempt = Conversion(skeleton, store, options, adapters, way, proved=told.sound)
         try:
             with diagnose.on_the_model(attempt):
@@ -400,9 +401,10 @@ def convert(
         except AdapterBug as bug:
             ways.failed(bug)
         else:
-            if way == STRAIGHT and not report.approximations and not attempt.left_late:
+            if way == STRAIGHT and not (report.approximations or attempt.has_choice):
                 return skeleton, store, report
-            found = Reached(way, skeleton, store, report, computing_nodes(skeleton))
+            lost, nodes = functions - len(skeleton.functions), computing_nodes(skeleton)
+            found = Reached(way, skeleton, store, report, lost, nodes)
             ways.reached(found, attempt.others())
     best = ways.chosen()
     return best.skeleton, best.store, best.report

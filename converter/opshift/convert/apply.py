@@ -12,7 +12,7 @@ from opshift.convert.change import NodeChange, Step
 from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.replace import Replacement
-from opshift.model.scope import Place, Scope
+from opshift.model.scope import FunctionId, Place, Scope
 from opshift.model.settle import Heritage, heritage_of
 from opshift.model.walk import graphs_of, nodes_in, reads
 from opshift.opsets import schemas
@@ -142,12 +142,18 @@ class Applier:
             if first in missed or node.op_type != op:
                 missed.update(dict.fromkeys(node.output, avoided))
 
+    def _functions_near(self, change: NodeChange) -> set[FunctionId]:
+        """The functions around a node and behind its inputs."""
+        scope, own = change.place[0], change.place[0].root.function
+        return self.document.calls_behind(scope, change.node.proto) | ({own} if own else set())
+
     def _log(self, change: NodeChange) -> None:
         op, made = change.task.key[1], change.made
         self.step.rewritten[change.kind] += 1
         if made.approximations or made.assumptions:
             where = f"{op} {change.node.name or change.node.proto.output[0]!r}"
             self.step.approximations += [f"{where}: {why}" for why in made.approximations]
+            self.step.inexact |= self._functions_near(change) if made.approximations else set()
             assumed = sorted(made.assumptions, key=lambda one: one.value)
             self.step.assumptions += [f"{where}: {one.clause} ({one.value})" for one in assumed]
 

@@ -25,7 +25,7 @@ from opshift.convert.end_checks import check_whole
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
 from opshift.convert.legal import author_rules, diagnose, runtime, uncalled
-from opshift.convert.legal.function_rules import never_called
+from opshift.convert.legal.function_rules import called, never_called
 from opshift.convert.request import Request
 from opshift.convert.state import State
 from opshift.convert.ways import (
@@ -40,7 +40,7 @@ from opshift.convert.ways import (
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused
 from opshift.model import imports, numbering, signature, weights
 from opshift.model.document import Document, function_id
-from opshift.model.scope import Imports, shown_function
+from opshift.model.scope import FunctionId, Imports, shown_function
 from opshift.protos import ModelProto
 from opshift.report import Report
 
@@ -128,21 +128,42 @@ class Conversion(State):
         if not hasattr(self, "document"):  # refused before the model was indexed
             return iter(())
         if refused is None:
-            return alternatives(self.way, (), self._came_with(), leaves=self.left_late)
+            late, came, near = self._written_late(), self._came_with(), self._inexact()
+            return alternatives(self.way, late, came, leaves=self.left_late, unsure=near)
         own = request.present(self.document, "")
         if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
             dip = dip_for(refused, max(own, default=0))
             return alternatives(self.way, (), (), dip=dip, unread=unread_in(refused))
         features = needs.held(self.document, self.facts, aim.ir_of_goal(self))
-        refusals, inside = refused.refusals, refused.functions
+        refusals, inside, unsure = refused.refusals, refused.functions, refused.unsure
         climb = climb_for(refusals, self.adapters, min(own, default=0))
         descent = descent_for(refusals, self.adapters)
         prefix = self.document.prefix
         stops = not self.way.stops and stops_help(refusals, self.came_at, prefix)
         if stops and self.view and (told := diagnose.contradiction(self.view, self.adapters)):
             raise InvalidModel(told)  # a fact is missing because the model contradicts itself
-        late = self.left_late
-        return alternatives(self.way, inside, features, climb, descent, stops=stops, leaves=late)
+        return alternatives(
+            self.way, inside, features, climb, descent,
+            stops=stops, leaves=self.left_late, unsure=unsure,
+        )  # fmt: skip
+
+    @property
+    def has_choice(self) -> bool:
+        """Whether another way may write fewer nodes than this one."""
+        return self.left_late or bool(self._written_late())
+
+    def _written_late(self) -> list[FunctionId]:
+        """The functions that the result cannot hold, if steps may know more about their nodes."""
+        return self.late if any(step.rewritten for step in self.steps) else []
+
+    def _inexact(self) -> set[FunctionId]:
+        """The functions at whose calls more may be known about nodes that were approximated."""
+        near = {one for step in self.steps for one in step.inexact}
+        around = {root.function: root.calls for root in self.document.roots if root.function}
+        new = near
+        while new := {one for one, calls in around.items() if calls.keys() & new} - near:
+            near |= new
+        return near.intersection(called(self.document))
 
     def _came_with(self) -> list[Feature]:
         """The content above the wanted IR version, if steps approximated the model with it."""

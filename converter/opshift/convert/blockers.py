@@ -11,7 +11,7 @@ from opshift.errors import Refusal, RefusedNode, Why
 from opshift.model import walk
 from opshift.model.document import Document
 from opshift.model.names import Owned
-from opshift.model.scope import FunctionId, Scope, call_id
+from opshift.model.scope import FunctionId, Scope
 from opshift.opsets import schemas
 from opshift.protos import NodeProto
 
@@ -22,12 +22,21 @@ KNOWN_AT_CALL = frozenset(
 
 
 class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by the loop
-    """Every blocker of one boundary, and the functions in whose bodies some of them lie."""
+    """Every blocker of one boundary, and the functions that may be inlined to unblock all.
 
-    def __init__(self, refusals: list[RefusedNode], functions: frozenset[FunctionId]) -> None:
+    For the `unsure` ones this holds only perhaps: another one of them may be enough.
+    """
+
+    def __init__(
+        self,
+        refusals: list[RefusedNode],
+        functions: frozenset[FunctionId] = frozenset(),
+        unsure: frozenset[FunctionId] = frozenset(),
+    ) -> None:
         super().__init__(len(refusals))
         self.refusals = refusals
         self.functions = functions
+        self.unsure = unsure
 
 
 class Outgrown(Exception):  # noqa: N818 - an answer, not an error
@@ -46,6 +55,7 @@ class Blockers:
         self.boundary = boundary
         self._refusals: list[RefusedNode] = []
         self._functions: set[FunctionId] = set()
+        self._unsure: set[FunctionId] = set()
         self._movable = True  # whether inlining functions may unblock each of them
 
     def __bool__(self) -> bool:
@@ -54,8 +64,10 @@ class Blockers:
     @property
     def refused(self) -> StepRefused:
         """All refusals of the step as one exception."""
-        movable = frozenset(self._functions) if self._movable else frozenset()
-        return StepRefused(self._refusals, movable)
+        if not self._movable:
+            return StepRefused(self._refusals)
+        sure = frozenset(self._functions)
+        return StepRefused(self._refusals, sure, frozenset(self._unsure) - sure)
 
     def add(
         self, scope: Scope, proto: NodeProto, refusal: Refusal, *, known_at_call: bool = False
@@ -68,27 +80,16 @@ class Blockers:
             where = f"{where} (written for {written_for})"
         if root.kind != "graph":
             where = f"{where} (in {root.name})"
-        if root.function is not None and (known_at_call or refusal.why in KNOWN_AT_CALL):
-            self._functions.add(root.function)
-        elif refusal.why in KNOWN_AT_CALL and (behind := self._calls_behind(scope, proto)):
-            self._functions |= behind
-        else:
-            self._movable = False
+        open_ = refusal.why in KNOWN_AT_CALL
+        around = {root.function} if root.function and (known_at_call or open_) else set()
+        behind = self.document.calls_behind(scope, proto) if open_ else set()
+        (self._unsure if len(around | behind) > 1 else self._functions).update(around | behind)
+        self._movable &= bool(around | behind)
         domain, op, boundary = schemas.normal(proto.domain), proto.op_type, self.boundary
         missed = self.document.missed.get(first)
         self._refusals.append(
             RefusedNode(where, op, domain, boundary, refusal.why, refusal.detail, missed)
         )
-
-    def _calls_behind(self, scope: Scope, proto: NodeProto) -> set[FunctionId]:
-        """The functions that compute inputs of a node: inlined, they may give more facts."""
-        found = set()
-        for name in filter(None, proto.input):
-            owner = scope.owner(name)
-            position = owner.producers.get(name) if owner else None
-            if owner and position is not None and self.document.is_call(owner.node(position)):
-                found.add(call_id(owner.node(position)))
-        return found
 
 
 def refuse_what_is_read(

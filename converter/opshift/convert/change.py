@@ -12,7 +12,7 @@ from opshift.author.node import Node
 from opshift.author.verdicts import Adapter
 from opshift.author.written import Made
 from opshift.convert.guard import Guard
-from opshift.model.scope import Key, Place
+from opshift.model.scope import FunctionId, Key, Place
 from opshift.opsets import schemas
 from opshift.records import dataclass
 
@@ -69,6 +69,7 @@ class Step:
     rewritten: Counter[Rewritten] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
     approximations: list[str] = field(default_factory=list)
+    inexact: set[FunctionId] = field(default_factory=set)  # whose calls may avoid approximations
     assumptions: list[str] = field(default_factory=list)
     touched: dict[Place, str] = field(default_factory=dict)
     suspects: list[str] = field(default_factory=list)  # changes of lengths, where a bug is traced

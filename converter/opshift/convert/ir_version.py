@@ -12,6 +12,7 @@ from opshift.convert.aim import ir_of_goal
 from opshift.convert.ir import ir_plan, lower, needs
 from opshift.convert.ir.features import FUNCTIONS, METADATA, TRAINING, Feature
 from opshift.convert.ir.lift import lift
+from opshift.convert.legal.function_rules import called
 from opshift.convert.state import State
 from opshift.errors import Refusal, Refused, RefusedNode, Why
 from opshift.model.document import Document
@@ -89,6 +90,8 @@ def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bo
     if rewrite:
         ir_plan.require_planned(state.lowerings, found)
     features = ir_plan.due(state.lowerings, aim, rewrite=rewrite, inline=_inlines(state))
+    if FUNCTIONS in features:
+        state.late = called(state.document)
     try:
         done = _lowered(state, aim, features)
     except Refusal as refusal:

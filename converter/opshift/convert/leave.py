@@ -13,7 +13,7 @@ from opshift.convert.change import Step
 from opshift.convert.legal import runtime
 from opshift.convert.step import Stepper
 from opshift.model.document import Document
-from opshift.model.scope import Key
+from opshift.model.scope import FunctionId, Key
 
 if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling
@@ -67,5 +67,8 @@ def leave(document: Document, left: Collection[Key], cross: Cross) -> Iterator[S
                 yield step
     if refused and not done:
         refusals = [one for each in refused for one in each.refusals]
-        movable = [each.functions for each in refused]
-        raise StepRefused(refusals, frozenset().union(*movable) if all(movable) else frozenset())
+        if not all(each.functions or each.unsure for each in refused):
+            raise StepRefused(refusals)
+        sure = frozenset[FunctionId]().union(*(each.functions for each in refused))
+        unsure = frozenset[FunctionId]().union(*(each.unsure for each in refused))
+        raise StepRefused(refusals, sure, unsure - sure)

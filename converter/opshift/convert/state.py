@@ -61,6 +61,7 @@ class State(ABC):
     proved: bool = False  # the classes of the nodes show that the checker accepts the model
     sites: list[Site] = field(default_factory=list)  # what was modernized
     inlined: list[FunctionId] = field(default_factory=list)  # functions written out at their calls
+    late: list[FunctionId] = field(default_factory=list)  # functions written out after the steps
     left_late: bool = False  # domains are left at the goal, and could be left before the steps
     for_types: bool = False  # the result is used only for inference
     traces: bool = False  # the result was rejected, and only the change at fault is looked for

@@ -3,8 +3,10 @@
 
 The straight way keeps every function, writes older forms of content after the steps, and visits no
 other version. It is tried first and costs nothing more. An alternative is planned only for a
-refusal, or an approximation, that the alternative may avoid, or where a domain is left. Then every
-way is tried, because only its result shows how many nodes it writes.
+refusal, or an approximation, that the alternative may avoid, where a domain is left, or where the
+result can hold no function. Then every way is tried that may be better, because only its result
+shows how many nodes it writes. A function is structure of the model: it is lost only to avoid a
+refusal or an approximation, never to write fewer nodes.
 """
 
 from __future__ import annotations
@@ -35,6 +37,7 @@ class Way:
     """What a conversion does besides its steps, and before them."""
 
     inlined: tuple[FunctionId, ...] = ()  # functions that are written out at their calls
+    unsure: frozenset[FunctionId] = field(default=frozenset(), compare=False)  # may be kept
     early: frozenset[str] = frozenset()  # IR features whose older form is written first
     climb: int = 0  # the opset of ai.onnx beside which other domains are stepped; 0: its own
     dip: int = 0  # the opset to go down to before the goal; 0: none
@@ -60,18 +63,19 @@ MISSING_FACTS = {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_S
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What a way leads to, and the nodes of the result that compute something."""
+    """What a way leads to, the functions lost on it, and the nodes that compute something."""
 
     way: Way
     skeleton: ModelProto
     store: Weights
     report: Report
+    lost: int
     nodes: int
 
     @property
-    def cost(self) -> tuple[int, int, tuple[int, ...]]:
-        """The cost of the way: approximations, then nodes, then work."""
-        return len(self.report.approximations), self.nodes, self.way.work
+    def cost(self) -> tuple[int, int, int, tuple[int, ...]]:
+        """The cost of the way: approximations, then lost functions, then nodes, then work."""
+        return len(self.report.approximations), self.lost, self.nodes, self.way.work
 
 
 @dataclass(slots=True)
@@ -88,14 +92,27 @@ class Ways:
     def __iter__(self) -> Iterator[Way]:
         self._add(STRAIGHT)
         while self.waiting:
-            yield heapq.heappop(self.waiting)[2]
+            way = heapq.heappop(self.waiting)[2]
+            if not self._loses_more(way):
+                yield way
 
     def reached(self, found: Reached, others: Iterable[Way]) -> None:
-        """Records a result, and adds the ways that may give a better one."""
-        if self.best is None or found.cost < self.best.cost:
+        """Records a result, and adds the ways that may give a better one.
+
+        Other functions are tried only behind the best result, or there would be too many ways.
+        """
+        better = self.best is None or found.cost < self.best.cost
+        if better:
             self.best = found
         for way in others:
-            self._add(way)
+            if better or way.inlined == found.way.inlined:
+                self._add(way)
+
+    def _loses_more(self, way: Way) -> bool:
+        """Whether a way costs more than the best one, because it loses more functions."""
+        best = self.best
+        exact = best is not None and not best.report.approximations
+        return exact and best is not None and len(way.inlined) > best.lost
 
     def failed(self, bug: AdapterBug) -> None:
         """Notes a bug on a way that was tried only for a better result; raises any other."""
@@ -145,8 +162,12 @@ def alternatives(
     stops: bool = False,
     leaves: bool = False,
     unread: Collection[Key] = (),
+    unsure: Collection[FunctionId] = (),
 ) -> Iterator[Way]:
-    """The ways that differ from this way in one choice."""
+    """The ways that differ from this way in one choice.
+
+    The functions must be written out together, and each of the `unsure` ones perhaps.
+    """
     if more := frozenset(unread) - way.foreseen:
         yield replace(way, foreseen=way.foreseen | more)
     early = frozenset(one.says for one in features if one.sooner) - way.early
@@ -160,8 +181,22 @@ def alternatives(
         yield replace(way, leaves_first=True)
     if dip and not way.dip:
         yield replace(way, dip=dip)
-    if calls := sorted({*functions} - {*way.inlined}):
-        yield replace(way, inlined=(*way.inlined, *calls))
+    yield from _inlining(way, functions, unsure)
+
+
+def _inlining(
+    way: Way, functions: Iterable[FunctionId], unsure: Collection[FunctionId]
+) -> Iterator[Way]:
+    """The ways that write out other functions: none, one or all of those that may be kept."""
+    for which in way.inlined:
+        if which in way.unsure:
+            yield replace(way, inlined=tuple(one for one in way.inlined if one != which))
+    calls = sorted({*functions} - {*way.inlined})
+    perhaps = sorted({*unsure} - {*way.inlined, *calls})
+    for more in ([], *([one] for one in perhaps), perhaps):
+        if calls or more:
+            known = way.unsure.union(perhaps)
+            yield replace(way, inlined=(*way.inlined, *calls, *more), unsure=known)
 
 
 def dip_for(refused: Refused, opset: int) -> int:

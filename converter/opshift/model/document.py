@@ -169,6 +169,16 @@ class Document:
     def is_call(self, node: NodeProto) -> bool:
         return call_id(node) in self.functions
 
+    def calls_behind(self, scope: Scope, node: NodeProto) -> set[FunctionId]:
+        """The functions that compute inputs of a node: inlined, they may give more facts."""
+        found = set()
+        for name in filter(None, node.input):
+            owner = scope.owner(name)
+            position = owner.producers.get(name) if owner else None
+            if owner and position is not None and self.is_call(owner.node(position)):
+                found.add(call_id(owner.node(position)))
+        return found
+
     # -- names and constants -----------------------------------------------------------------
 
     def fresh(self, hint: str) -> str:

@@ -87,6 +87,11 @@ def unused(document: Document) -> Iterator[NamedText]:
         )
 
 
+def called(document: Document) -> list[FunctionId]:
+    """The functions that a graph calls, alone or by way of other functions."""
+    return sorted(document.functions.keys() - {*never_called(document)})
+
+
 def never_called(document: Document) -> list[FunctionId]:
     """The functions that no graph calls, alone or by way of other functions."""
     calls = {root.function: root.calls.keys() for root in document.roots if root.function}
