@@ -108,10 +108,15 @@ def report(verdicts: Sequence[RewriteVerdict], targets: Sequence[str]) -> Iterat
         yield f"| {op} | {nodes[op]} | {models[op]} | {fine[op]} | {blocked[op]} |"
     refused = (end for one in verdicts for end in one.endings if end.status == REFUSED)
     reasons = Counter(end.told.partition(": ")[2] for end in refused)
+    yield from _counted("What blocks first:", reasons)
+    unfit = Counter(one.unfit.partition(": ")[0] for one in verdicts if one.unfit)
+    yield from _counted("What was not compared:", unfit)
+
+
+def _counted(title: str, reasons: Counter[str]) -> Iterator[str]:
+    """The most frequent reasons as a list, if there are any."""
     if reasons:
-        yield ""
-        yield "What blocks first:"
-        yield ""
+        yield from ("", title, "")
         yield from (f"* {count} times: {reason}" for reason, count in reasons.most_common(12))
 
 

@@ -16,7 +16,9 @@ import numpy as np
 
 from .make import MAKERS
 
-ROUNDING = 1e-6
+ROUNDING = 1e-6  # how far weights and inputs are moved
+EXACT, HALVES, PERMITTED = 1e-4, 1e-2, 1e-2  # differences allowed, of the largest number
+NOISY = 0.1  # results that rounding moves farther than this tell nothing
 PLAIN = ("ai.onnx", "ai.onnx.ml")
 SAME, ALLOWED, REFUSED, WRONG, FAILED = "same", "with permission", "refused", "wrong", "failed"
 
@@ -59,11 +61,11 @@ def judge(folder: str, maker: str, targets: Sequence[str]) -> RewriteVerdict:
             verdict.operators = dict(_foreign(model))
             if not verdict.operators:
                 return verdict
-            verdict.unfit = _meaningless(model)
-            if verdict.unfit:
-                return verdict
             wanted = _outputs(model, feeds, "DISABLE_ALL")
             noise = _noise(model, feeds, wanted)
+            verdict.unfit = _infinite_scale(model) or _too_noisy(wanted, noise)
+            if verdict.unfit:
+                return verdict
         except Exception as error:
             verdict.unfit = f"{type(error).__name__}: {str(error).splitlines()[0][:160]}"
             return verdict
@@ -71,19 +73,28 @@ def judge(folder: str, maker: str, targets: Sequence[str]) -> RewriteVerdict:
     return verdict
 
 
-def _meaningless(model: Any) -> str:
-    """Why what a tool wrote is no model to compare; empty if it is one."""
+def _infinite_scale(model: Any) -> str:
+    """Whether codes stand for no numbers: what a kernel makes of NaN as a code is undefined."""
     from onnx import numpy_helper
 
-    held = model.graph.initializer
-    if model.ir_version < 4 and {one.name for one in held} - {
-        one.name for one in model.graph.input
-    }:
-        return "below IR 4 it has initializers that are no inputs"
-    scales = (one for one in held if one.name.endswith("_scale"))
-    if not all(np.isfinite(numpy_helper.to_array(one).astype(np.float64)).all() for one in scales):
-        return "a scale is not finite"
+    scales = (one for one in model.graph.initializer if one.name.endswith("_scale"))
+    finite = (np.isfinite(numpy_helper.to_array(one).astype(np.float64)).all() for one in scales)
+    return "" if all(finite) else "a scale is not finite"
+
+
+def _too_noisy(wanted: list[Any], noise: list[float]) -> str:
+    """Why the results of a model cannot be compared; empty if they can."""
+    for at, (one, own) in enumerate(zip(wanted, noise, strict=True)):
+        if not own <= NOISY * _largest(np.asarray(one)):
+            return f"onnxruntime's own results differ: output {at} by {own:.3g}"
     return ""
+
+
+def _largest(x: Any) -> float:
+    """The largest finite number of a result."""
+    if x.dtype.kind not in "fiu":
+        return 0.0
+    return float(np.abs(x[np.isfinite(x)].astype(np.float64)).max(initial=0.0))
 
 
 def _has_halves(model: Any) -> bool:
@@ -168,7 +179,7 @@ def _ending(
     versions = {one.domain: one.version for one in model.opset_import}
     own = versions.get("", versions.get("ai.onnx", 0))
     to = None if target == "own" else int(target)
-    status, allow, slack = SAME, False, 1e-2 if _has_halves(model) else 0.0
+    status, allow, slack = SAME, False, HALVES if _has_halves(model) else 0.0
     while True:
         try:
             after = convert_version(model, to, domains=PLAIN, allow_approximate=allow)
@@ -187,7 +198,7 @@ def _ending(
         got = _outputs(after, feeds)
     except Exception as error:
         return OpsetEnding(target, FAILED, f"from {own}: {str(error).splitlines()[0][:300]}")
-    told = _difference(got, wanted, noise, max(slack, 0.1 if allow else 0.0))
+    told = _difference(got, wanted, noise, max(slack, PERMITTED if allow else 0.0))
     return OpsetEnding(target, WRONG if told else status, told)
 
 
@@ -202,13 +213,16 @@ def _difference(got: list[Any], wanted: list[Any], noise: list[float], slack: fl
 def _unlike(one: Any, other: Any, noise: float, slack: float) -> str:
     if one.shape != other.shape or one.dtype != other.dtype:
         return f"{one.dtype}{list(one.shape)}, not {other.dtype}{list(other.shape)}"
-    if not np.issubdtype(other.dtype, np.floating):
+    if other.dtype.kind in "iu":  # a code of a quantised model may be the next one
+        apart = np.abs(one.astype(np.int64) - other.astype(np.int64)).max(initial=0)
+        allowed = max(2 * noise, 1 if slack else 0)
+        return f"integers differ by {apart}, not {allowed:g}" if apart > allowed else ""
+    if other.dtype.kind != "f":
         differ = int((one != other).sum())
-        amplified = slack or noise  # a code of a quantised model is the next one
-        return f"{differ} of {other.size} elements differ" if differ and not amplified else ""
-    relative = max(slack, 1e-4)
-    largest = np.abs(other[np.isfinite(other)]).max(initial=0.0)
+        return f"{differ} of {other.size} elements differ" if differ else ""
+    relative = max(slack, EXACT)
     with np.errstate(invalid="ignore"):
-        close = np.abs(one - other) <= relative * (np.abs(other) + largest) + 2 * noise + 1e-7
+        apart = np.abs(one - other)
+        close = apart <= relative * (np.abs(other) + _largest(other)) + 2 * noise + 1e-7
     close |= (one == other) | (np.isnan(one) & np.isnan(other))
-    return "" if close.all() else f"max error {np.nanmax(np.abs(one - other)):.3g}"
+    return "" if close.all() else f"max error {np.nanmax(apart):.3g}"
