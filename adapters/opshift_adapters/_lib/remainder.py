@@ -37,19 +37,30 @@ def float_remainder(op: Builder, a: Value, b: Value) -> Value:
     """The exact remainder of floats, with the sign of the dividend; double computes it."""
     reduction = _reduction(b, b.elem_type)
     rest, size = (op.Abs(op.Cast(x, to=T.DOUBLE)) for x in (a, b))
-    inside = rest < size
+    whole = rest
     if reduction.starts:
         rest = rest * op.Cast(_factors(op, rest, reduction), to=T.DOUBLE)
     for turn in reversed(range(reduction.rounds)):
         unit = size * op.const(2.0 ** (reduction.bits * turn), T.DOUBLE) if turn else size
         rest = rest - op.Floor(rest / unit) * unit
-    return op.Where(inside, a, op.Cast(rest, to=a.elem_type) * op.Sign(a))
+    remainder = op.Cast(rest, to=a.elem_type)
+    if _are_finite_divisors(b):
+        return remainder * op.Sign(op.const(STEEP, like=a) / a)  # the sign of a zero, too
+    return op.Where(whole < size, a, remainder * op.Sign(a))
+
+
+STEEP = 2.0**10  # divided by the largest number, it is no subnormal of any type
+
+
+def _are_finite_divisors(b: Value) -> bool:
+    known = b.const_or_none()
+    return known is not None and bool(known.size and np.all(np.isfinite(known) & (known != 0)))
 
 
 def _reduction(b: Value, kind: int) -> Reduction:
     """The shortest reduction for the largest quotient that this divisor allows."""
     limits, known = np.finfo(dtype_of(kind)), b.const_or_none()
-    if known is None or not known.size or not np.all(np.isfinite(known) & (known != 0)):
+    if known is None or not _are_finite_divisors(b):
         bits = DOUBLE_BITS - limits.nmant - 1
         reach = limits.maxexp - math.frexp(float(limits.smallest_subnormal))[1] + 1
         return Reduction(math.ceil(reach / bits), bits)
