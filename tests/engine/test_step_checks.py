@@ -4,9 +4,12 @@
 from __future__ import annotations
 
 import pytest
-from onnx import AttributeProto, NodeProto, helper
+from onnx import AttributeProto, ModelProto, NodeProto, helper
 from opshift import AdapterBug, InvalidModel, convert_version
 from opshift.adapter import KEEP, T, adapter
+from opshift.author import registry
+from opshift.convert.legal.guessed_types import guesses
+from opshift.convert.legal.uncalled import MOST_CALLS, CallSearch
 from text_models import model
 
 TEXT = """(float[2] x, float[2] z) => (float[2] y, float[2] late) {
@@ -259,6 +262,59 @@ def test_a_bug_behind_a_call_in_a_function_that_nothing_calls_is_caught(with_ada
         <opset_import: ["" : 20], domain: "acme"> F (x) => (g) { h = Gelu(x) g = Neg(h) }"""
     with pytest.raises(AdapterBug, match=r"ai\.onnx 20->19.*wrong_type on Gelu"):
         convert_version(model(text, 20, more=', "acme" : 1'), 16)
+
+
+# -- how a function that nothing calls is looked into ----------------------------------------------
+
+
+def uncalled(body: str, opset: int = 20) -> ModelProto:
+    text = f"""(float[2] x) => (float[2] y) {{ y = Neg(x) }}
+        <opset_import: ["" : {opset}], domain: "acme"> {body}"""
+    return model(text, opset, more=', "acme" : 1')
+
+
+@pytest.mark.parametrize("bug", [axes_twice, axis_beyond_the_rank], ids=lambda bug: bug.__name__)
+def test_a_bug_of_one_rank_is_caught_in_a_function_of_many_inputs(bug, with_adapters):
+    """Only a known rank shows it, and the other inputs have ranks that depend on each other."""
+    bug.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19)(bug))
+    body = """F (w, a, i, b, x, m) => (g) {
+        p = Gather(a, i) q = MatMul(b, m) r = Concat<axis = 0>(q, w) h = Gelu(x) g = Neg(h) }"""
+    with pytest.raises(AdapterBug, match=rf"ai\.onnx 20->19.*{bug.__name__} on Gelu"):
+        convert_version(uncalled(body), 13)
+
+
+@pytest.mark.parametrize(
+    ("body", "expected"),
+    [
+        ("F (a, n) => (g) { b = Identity(a) g = BitShift<direction = \"LEFT\">(b, n) }", ["uint8", "uint8"]),
+        ("F (a, i) => (g) { p = Gather(a, i) c = Constant<value_float = 1.0>() g = Add(p, c) }", ["float", "int32"]),
+        ("F (c, a, b) => (g) { w = Where(c, a, b) g = Not(w) }", ["bool", "bool", "bool"]),
+    ],
+)  # fmt: skip
+def test_the_types_of_the_inputs_are_those_that_all_nodes_accept_together(body, expected):
+    (function,) = uncalled(body, 18).functions
+    assert expected in list(guesses(function))
+
+
+def test_types_that_no_value_can_have_are_no_guess():
+    (function,) = uncalled("F (a) => (g) { b = Not(a) g = Sqrt(a) }", 18).functions
+    assert list(guesses(function)) == []
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_what_onnx_never_accepts_costs_few_calls_and_what_it_accepts_a_number_by_inputs(count):
+    """Each rank of each input beside unknown ones, not every combination of ranks."""
+    names = ", ".join(f"a{i}" for i in range(count))
+    wrong = uncalled(f"F ({names}) => (g) {{ g = Transpose<perm = [0, 0]>(a0) }}")
+    search = CallSearch(wrong, wrong, wrong.functions[0], registry.default())
+    assert not search.finds()
+    assert search.fault is None
+    assert MOST_CALLS * (1 + count) - search.left <= 2 * (5 + 5 * count)
+    unread = uncalled(f"F ({names}) => (g) {{ g = acme.Unknown(a0) }}")
+    search = CallSearch(unread, unread, unread.functions[0], registry.default())
+    assert not search.finds()
+    assert MOST_CALLS * (1 + count) - search.left <= 10
 
 
 def test_a_rank_that_inference_only_tolerates_blames_nobody():

@@ -7,7 +7,6 @@ written by `python -m tools.author plans`, and a row that the registry contradic
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 

@@ -3,14 +3,14 @@
 
 from __future__ import annotations
 
-import itertools
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.author.scope_types import by_graph
 from opshift.convert.legal import checker
 from opshift.convert.legal.function_rules import never_called
+from opshift.convert.legal.guessed_types import guesses
 from opshift.model.document import Document, function_id
 from opshift.model.functions import functions_of
 from opshift.model.scope import call_id
@@ -26,10 +26,9 @@ from opshift.protos import (
     ValueInfoProto,
 )
 
-RANKS = (2, 1, 3, 4)  # of an only input, which is hardly ever a scalar
+RANKS = (2, 1, 3, 4)  # of inputs of one rank, which are hardly ever scalars
 RANKS_BESIDE = (*RANKS, 0)  # of an input beside others
-MOST_INPUTS = 3  # of a function that is called with every combination of ranks
-KINDS = ("float", "double", "float16", "string", "bool", "uint8", "int32", "int64")
+MOST_CALLS = 20  # that are tried for a function, and so many more for each input
 _VALUES = {
     AttributeProto.INT: AttributeProto(i=1),
     AttributeProto.FLOAT: AttributeProto(f=1.0),
@@ -47,28 +46,71 @@ def faulty_calls(before: ModelProto, after: ModelProto, adapters: Registry) -> I
     document = Document(before)
     now = {function_id(one): one for one in after.functions}
     for which in never_called(document):
-        function, found = document.functions[which], None
-        written = which in now and now[which].node != function.node
-        for inputs in _inputs(function) if written else ():
-            call = _accepted(before, function, inputs, adapters)
-            if call is not None and _is_sound(_again(call, after), adapters):
-                break
-            found = found or call
-        else:
-            if found is not None:
-                yield found
+        function = document.functions[which]
+        if which in now and now[which].node != function.node:
+            search = CallSearch(before, after, function, adapters)
+            if not search.finds() and search.fault is not None:
+                yield search.fault
 
 
-def _inputs(function: FunctionProto) -> Iterator[list[ValueInfoProto]]:
-    """Types of the inputs of a function that its nodes may accept."""
-    count = len(function.input)
-    ranks: Iterable[int | None] = RANKS if count == 1 else RANKS_BESIDE
-    each = [ranks if count <= MOST_INPUTS else (None,)] * count
-    for order in (KINDS, tuple(reversed(KINDS))):
-        kinds = [_kind(function, name, order) for name in function.input]
-        if None not in kinds:
-            for chosen in itertools.product(*each):
-                yield list(map(_value, function.input, kinds, chosen))
+class CallSearch:
+    """The search for a call of a function that onnx accepts before and behind a conversion.
+
+    A rank that is unknown excludes no call, so what is rejected with unknown ranks needs no search
+    for ranks, and the ranks of one input are tried while those of the others are unknown.
+    """
+
+    def __init__(
+        self, before: ModelProto, after: ModelProto, function: FunctionProto, adapters: Registry
+    ) -> None:
+        self.before, self.after = before, after
+        self.function, self.adapters = function, adapters
+        self.left = MOST_CALLS * (1 + len(function.input))
+        self.fault: ModelProto | None = None  # a call that is accepted before, and not behind
+
+    def finds(self) -> bool:
+        """Whether there is such a call, or too many would have to be tried."""
+        for kinds in guesses(self.function):
+            count = len(kinds)
+            if any(self._passes(kinds, (rank,) * count) for rank in RANKS if count):
+                return True
+            allowed = list(self._allowed(kinds)) if self._passes(kinds, (None,) * count) else [()]
+            if self._fits(kinds, allowed, ()):
+                return True
+        return self.left < 0
+
+    def _allowed(self, kinds: Sequence[str]) -> Iterator[Sequence[int]]:
+        """The ranks of each input that pass while those of the others are unknown."""
+        for i in range(len(kinds)):
+            others = (None,) * i, (None,) * (len(kinds) - i - 1)
+            ranks = RANKS_BESIDE if len(kinds) > 1 else RANKS
+            yield [one for one in ranks if self._passes(kinds, (*others[0], one, *others[1]))]
+
+    def _fits(
+        self, kinds: Sequence[str], allowed: Sequence[Sequence[int]], ranks: tuple[int, ...]
+    ) -> bool:
+        """Whether a call passes whose first inputs have some ranks."""
+        if not all(allowed):
+            return False
+        unknown = (None,) * (len(kinds) - len(ranks))
+        if len(ranks) > 1 and not self._passes(kinds, (*ranks, *unknown)):
+            return False
+        if not unknown:
+            return True
+        return any(self._fits(kinds, allowed, (*ranks, one)) for one in allowed[len(ranks)])
+
+    def _passes(self, kinds: Sequence[str], ranks: Sequence[int | None]) -> bool:
+        """Whether onnx accepts a call before and behind the conversion."""
+        self.left -= 1
+        if self.left < 0:
+            return False
+        inputs = map(_value, self.function.input, kinds, ranks)
+        call = _accepted(self.before, self.function, inputs, self.adapters)
+        if call is None:
+            return False
+        passes = _is_sound(_again(call, self.after), self.adapters)
+        self.fault = self.fault or (None if passes else call)
+        return passes
 
 
 def _accepted(
@@ -131,20 +173,6 @@ def _is_sound(call: ModelProto, adapters: Registry) -> bool:
     return checker.lenient(call, adapters, full=True) is None
 
 
-def _kind(function: FunctionProto, name: str, order: Iterable[str]) -> str | None:
-    """The first element type that every node which reads an input accepts."""
-    allowed, imports = set(KINDS), {one.domain: one.version for one in function.opset_import}
-    for node in nodes_in(function):
-        schema = schemas.schema(
-            schemas.normal(node.domain), node.op_type, imports.get(node.domain, 0)
-        )
-        for i, read in enumerate(node.input if schema is not None else ()):
-            param = schema.input_at(i) if schema is not None and read == name else None
-            if param is not None:
-                allowed = {kind for kind in allowed if f"tensor({kind})" in param.types}
-    return next((kind for kind in order if kind in allowed), None)
-
-
 def _attributes(function: FunctionProto) -> list[AttributeProto] | None:
     """A value for each attribute without a default; None if a kind has no obvious value."""
     kinds = {one.ref_attr_name: one.type for node in nodes_in(function) for one in node.attribute}
@@ -160,10 +188,10 @@ def _attributes(function: FunctionProto) -> list[AttributeProto] | None:
     return given
 
 
-def _value(name: str, kind: str | None, rank: int | None) -> ValueInfoProto:
+def _value(name: str, kind: str, rank: int | None) -> ValueInfoProto:
     """An input with dimensions of unknown length."""
     found = ValueInfoProto(name=name)
-    found.type.tensor_type.elem_type = TensorProto.DataType.Value((kind or "").upper())
+    found.type.tensor_type.elem_type = TensorProto.DataType.Value(kind.upper())
     if rank is not None:
         found.type.tensor_type.shape.SetInParent()
     for _ in range(rank or 0):

@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Element types for the inputs of a function that nothing calls, by what its nodes accept.
+
+Values that share a type variable of an operator have one type, so a choice for one input narrows
+the choices for the others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from opshift.author.attributes import CONSTANT_FORMS
+from opshift.model.walk import nodes_in
+from opshift.opsets import schemas
+from opshift.opsets.elements import ELEMENTS
+from opshift.protos import AttributeProto, FunctionProto, NodeProto
+
+LIKELY = ("float", "double", "float16", "string", "bool", "uint8", "int32", "int64")
+EVERY = (*LIKELY, *(row.name for row in ELEMENTS.values() if row.name not in LIKELY))
+_NAMES = {"float32": "float", "object": "string"}  # numpy's names of types
+
+Choices = dict[str, frozenset[str]]
+Group = tuple[tuple[str, ...], frozenset[str]]  # names of one type, and the types it may be
+
+
+def guesses(function: FunctionProto) -> Iterator[list[str]]:
+    """Types of the inputs that all nodes accept together: floats first, then integers first."""
+    groups = list(_groups(function))
+    for order in (EVERY, (*reversed(LIKELY), *EVERY[len(LIKELY) :])):
+        told = _narrowed({}, groups)
+        for name in function.input:
+            kind = next((one for one in order if one in told.get(name, EVERY)), "")
+            told = _narrowed({**told, name: frozenset({kind})}, groups)
+        if all(told.values()):
+            yield [next(iter(told[name])) for name in function.input]
+
+
+def _narrowed(known: Choices, groups: Sequence[Group]) -> Choices:
+    """The types that each value may still have."""
+    found, before = dict(known), None
+    while found != before:
+        before = dict(found)
+        for names, types in groups:
+            common = types.intersection(*(found.get(name, types) for name in names))
+            found.update(dict.fromkeys(names, common))
+    return found
+
+
+def _groups(function: FunctionProto) -> Iterator[Group]:
+    """The values that share a type variable at a node, with the tensors that it allows."""
+    imports = {schemas.normal(one.domain): one.version for one in function.opset_import}
+    for node in nodes_in(function):
+        domain = schemas.normal(node.domain)
+        schema = schemas.schema(domain, node.op_type, imports.get(domain, 0))
+        if schema is None:
+            continue
+        shared: dict[tuple[str, frozenset[str]], list[str]] = {}
+        for at, values in ((schema.input_at, node.input), (schema.output_at, node.output)):
+            for i, name in enumerate(values):
+                param = at(i)
+                types = frozenset(one for one in EVERY if param and f"tensor({one})" in param.types)
+                if name and param is not None and types:
+                    apart = "" if param.homogeneous else name
+                    shared.setdefault((param.variable + apart, types), []).append(name)
+        for (_, types), names in shared.items():
+            yield tuple(names), types
+        yield from _constant(node)
+
+
+def _constant(node: NodeProto) -> Iterator[Group]:
+    """The type that the attribute of a constant tells."""
+    for one in node.attribute if len(node.input) == 0 and len(node.output) == 1 else ():
+        kind = CONSTANT_FORMS.get(one.name)
+        if one.name == "value" and one.type == AttributeProto.TENSOR:
+            kind = schemas.element_name(one.t.data_type)
+        if kind is not None:
+            yield (node.output[0],), frozenset({_NAMES.get(kind, kind)})
