@@ -260,10 +260,12 @@ def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
     """The graphs of a node with the types of their outputs, if any is missing at an old opset."""
     if op.version > 10:
         return {}
-    graphs = {name: node.graph(name) for name in names}
+    graphs, changed = {name: node.graph(name) for name in names}, False
     for name, graph in graphs.items():
+        before = [one.SerializeToString() for one in graph.output]
         declare_types(graph.output, known_of(node.results(name)))
-    return graphs if any(graph != node.graph(name) for name, graph in graphs.items()) else {}
+        changed = changed or before != [one.SerializeToString() for one in graph.output]
+    return graphs if changed else {}
 
 
 TWO_RANKS = "(float[2,3] x, int64[r] s, int64 n) => (float[a,b] y, float[k] z) <bool go = {1}> { v = Reshape(x, s) y, z = Loop(n, go, v) <body = b (int64 i, bool k, float[] p) => (bool o, float[] q, float w) <int64[2] t = {3,2}> { o = Identity(k) q = Reshape(p, t) w = ReduceSum<keepdims=0>(p) } > }"

@@ -11,13 +11,22 @@ from google.protobuf.message import Message
 
 def texts(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | bytes]]:
     """Every text field of a message and of those inside, by its owner, with one value at a time."""
-    for field, value in message.ListFields():
-        if field.type not in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING):
-            continue
-        for one in [value] if isinstance(value, (str, bytes, Message)) else value:
+    waiting = [_held(message)]  # a generator in a generator for each level would be slow
+    while waiting:
+        for owner, field, one in waiting[-1]:
             if isinstance(one, Message):
-                yield from texts(one)
-            else:
+                waiting.append(_held(one))
+                break
+            yield owner, field, one
+        else:
+            waiting.pop()
+
+
+def _held(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | bytes | Message]]:
+    """The texts and messages of a message, one value at a time."""
+    for field, value in message.ListFields():
+        if field.type in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING):
+            for one in [value] if isinstance(value, (str, bytes, Message)) else value:
                 yield message, field, one
 
 
