@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax and LogSoftmax from exponentials and their sum, and both with Hardmax of turned axes."""
+"""Softmax from exponentials and their sum, and of turned axes."""
 
-from typing import Any
+from opshift.adapter import Formula, Term, example, modern
 
-from opshift.adapter import Formula, Found, Term, example, modern
+from opshift_adapters.modern.turned_axes import AS_WRITTEN, TURNED, of_turned_axes, turned_back
 
 SHIFTED = "(float[2,3,4] x) => (float[2,3,4] y) <int64[1] a = {-1}> { m = ReduceMax<keepdims=1>(x, a) d = Sub(x, m) "
 AT_18 = {"": 18}
@@ -32,42 +32,6 @@ def softmax_of_the_values(op: Formula, input: Term) -> Term:
     return power / op.ReduceSum(power, axes=op.axis("axis"), keepdims=1)
 
 
-@modern("LogSoftmax", since=13)
-@example("of the distance from the largest", SHIFTED + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) l = Log(s) y = Sub(d, l) }", gives="LogSoftmax", atol=1e-6, imports=AT_18)
-def log_softmax(op: Formula, input: Term) -> Term:
-    """x - max - Log(ReduceSum(Exp(x - max)))."""
-    axis = op.axis("axis")
-    gap = input - op.ReduceMax(input, axes=axis, keepdims=1)
-    return gap - op.Log(op.ReduceSum(op.Exp(gap), axes=axis, keepdims=1))
-
-
-@modern("LogSoftmax", since=13, differs="a probability that rounds to zero has a finite logarithm, not minus infinity")
-@example("of Softmax", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="LogSoftmax", approximate=True, atol=1e-6)
-@example("approximation not allowed", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="Softmax Log")
-def log_of_softmax(op: Formula, input: Term) -> Term:
-    """Log(Softmax(x))."""
-    return op.Log(op.Softmax(input, axis=op.attribute("axis")))
-
-
-TURNED = "(float[2,3,4] x) => (float[2,3,4] y) { t = Transpose<perm=[2,1,0]>(x) s = {op}(t) y = Transpose<perm=[2,1,0]>(s) }"
-AS_WRITTEN = "Transpose {op} Transpose"
-
-
-def turned_back(found: Found) -> dict[str, Any] | None:
-    """The axis that lies at the place of the operator's own, if the axes return to their places."""
-    there, back, axis = (found.numbers[name] for name in ("there", "back", "axis"))
-    if not there or not back or [there[place] for place in back] != list(range(len(there))):
-        return None
-    return {"axis": there[axis]}
-
-
-def of_turned_axes(op: Formula, name: str, input: Term) -> Term:
-    """Transpose of the operator of a Transpose."""
-    turned = op.Transpose(input, perm=op.attribute("there"))
-    made = getattr(op, name)(turned, axis=op.attribute("axis"))
-    return op.Transpose(made, perm=op.attribute("back"))
-
-
 @modern("Softmax", since=13, when=turned_back)
 @example("of the first axis", TURNED.replace("{op}", "Softmax"), gives="Softmax", atol=1e-6)
 @example("of any axis", TURNED.replace("{op}", "Softmax<axis=-2>").replace("2,1,0", "1,2,0", 1).replace("2,1,0", "2,0,1"), gives="Softmax", atol=1e-6)
@@ -77,17 +41,3 @@ def of_turned_axes(op: Formula, name: str, input: Term) -> Term:
 def softmax_of_turned_axes(op: Formula, input: Term) -> Term:
     """Transpose(Softmax(Transpose(x)))."""
     return of_turned_axes(op, "Softmax", input)
-
-
-@modern("LogSoftmax", since=13, when=turned_back)
-@example("of the first axis", TURNED.replace("{op}", "LogSoftmax"), gives="LogSoftmax", atol=1e-6)
-def log_softmax_of_turned_axes(op: Formula, input: Term) -> Term:
-    """Transpose(LogSoftmax(Transpose(x)))."""
-    return of_turned_axes(op, "LogSoftmax", input)
-
-
-@modern("Hardmax", since=13, when=turned_back)
-@example("of the first axis", TURNED.replace("{op}", "Hardmax"), gives="Hardmax")
-def hardmax_of_turned_axes(op: Formula, input: Term) -> Term:
-    """Transpose(Hardmax(Transpose(x)))."""
-    return of_turned_axes(op, "Hardmax", input)

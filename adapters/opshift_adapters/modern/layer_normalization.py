@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""LayerNormalization and RMSNormalization from means and squares."""
+"""LayerNormalization from means and squares."""
 
 from typing import Any
 
@@ -33,17 +33,6 @@ def fits(found: Found) -> dict[str, Any] | None:
     return told if all(stretches(found["x"], part, told["axis"]) for part in parts) else None
 
 
-def rms_fits(found: Found) -> dict[str, Any] | None:
-    """The attributes, if the quotient has the type of `x` and the scale does not enlarge it.
-
-    Else None. A formula in float16 is refused, because runtimes compute RMSNormalization in float.
-    """
-    told = found.numbers
-    if told.pop("kind") != found["x"].elem_type_or_none or told["stash_type"] == T.FLOAT16:
-        return None
-    return told if stretches(found["x"], found["scale"], told["axis"]) else None
-
-
 def mean(op: Formula, x: Term) -> Term:
     """The mean along the last axes, which keep size 1."""
     return op.ReduceMean(x, axes=op.last_axes("axis"), keepdims=1)
@@ -75,20 +64,3 @@ def layer_normalization(op: Formula, x: Term, scale: Term, bias: Term) -> Term:
 def layer_normalization_without_bias(op: Formula, x: Term, scale: Term) -> Term:
     """(x - mean) / Sqrt(variance + epsilon) * scale."""
     return normal(op, x) * scale
-
-
-RMS = "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> "
-SQUARES = "{ p = Pow(x, two) v = ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) "
-
-
-@modern("RMSNormalization", since=23, when=rms_fits)
-@example("divided", RMS + SQUARES + "n = Div(x, r) y = Mul(n, s) }", gives="RMSNormalization", atol=1e-5)
-@example("times the reciprocal", RMS + SQUARES + "i = Reciprocal(r) n = Mul(x, i) y = Mul(s, n) }", gives="RMSNormalization", atol=1e-5)
-@example("one by the root", RMS.replace("float two", "float one = {1}, float two") + SQUARES + "i = Div(one, r) n = Mul(x, i) y = Mul(s, n) }", gives="RMSNormalization", atol=1e-5)
-@example("float16 in float", "(float16[2,3,4] h, float16[4] s) => (float16[2,3,4] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> " + SQUARES.replace("{ ", "{ x = Cast<to=1>(h) ", 1) + "n = Div(x, r) k = Cast<to=10>(n) y = Mul(k, s) }", gives="RMSNormalization", atol=0.01)
-@example("in float16", RMS.replace("float", "float16").replace("0.00001", "5145").replace("{2}", "{16384}") + SQUARES + "n = Div(x, r) y = Mul(n, s) }", gives="Pow ReduceMean Add Sqrt Div Mul", atol=0.01)
-def rms_normalization(op: Formula, x: Term, scale: Term) -> Term:
-    """x / Sqrt(mean of x * x + epsilon) * scale."""
-    wide = op.cast(x, "stash_type")
-    root = op.Sqrt(mean(op, wide * wide) + op.number("epsilon"))
-    return op.cast(op.cast(wide / root, "kind")) * scale

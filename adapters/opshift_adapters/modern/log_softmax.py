@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""LogSoftmax from exponentials and their sum, from Softmax, and of turned axes."""
+
+from opshift.adapter import Formula, Term, example, modern
+
+from opshift_adapters.modern.softmax import AT_18, SHIFTED
+from opshift_adapters.modern.turned_axes import TURNED, of_turned_axes, turned_back
+
+
+@modern("LogSoftmax", since=13)
+@example("of the distance from the largest", SHIFTED + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) l = Log(s) y = Sub(d, l) }", gives="LogSoftmax", atol=1e-6, imports=AT_18)
+def log_softmax(op: Formula, input: Term) -> Term:
+    """x - max - Log(ReduceSum(Exp(x - max)))."""
+    axis = op.axis("axis")
+    gap = input - op.ReduceMax(input, axes=axis, keepdims=1)
+    return gap - op.Log(op.ReduceSum(op.Exp(gap), axes=axis, keepdims=1))
+
+
+@modern("LogSoftmax", since=13, differs="a probability that rounds to zero has a finite logarithm, not minus infinity")
+@example("of Softmax", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="LogSoftmax", approximate=True, atol=1e-6)
+@example("approximation not allowed", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="Softmax Log")
+def log_of_softmax(op: Formula, input: Term) -> Term:
+    """Log(Softmax(x))."""
+    return op.Log(op.Softmax(input, axis=op.attribute("axis")))
+
+
+@modern("LogSoftmax", since=13, when=turned_back)
+@example("of the first axis", TURNED.replace("{op}", "LogSoftmax"), gives="LogSoftmax", atol=1e-6)
+def log_softmax_of_turned_axes(op: Formula, input: Term) -> Term:
+    """Transpose(LogSoftmax(Transpose(x)))."""
+    return of_turned_axes(op, "LogSoftmax", input)
