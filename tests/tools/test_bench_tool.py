@@ -11,7 +11,7 @@ import onnx
 import onnx.parser
 import pytest
 
-from tools.bench import bench_engines, ir, real, start, workloads
+from tools.bench import bench_engines, entered, ir, real, start, workloads
 from tools.bench import benchmark as bench_case
 from tools.bench import page as bench_page
 from tools.bench import run as bench
@@ -140,3 +140,12 @@ def test_commands_are_measured(
 ) -> None:
     tool.main(["--turns", "1", "--nodes", "20", *words])
     assert f"| {row} |" in capsys.readouterr().out
+
+
+def test_a_conversion_whose_classes_are_known_enters_fewer_files(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    entered.main([])
+    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
+    (first, later, alone) = (int(row[1]) for row in rows)
+    assert later < alone < first

@@ -5,44 +5,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from opshift.model.names import bound_names
 from opshift.model.scope import tensor_type
 from opshift.model.walk import graphs_in
 from opshift.opsets import schemas
-from opshift.opsets.types import dims_of, rank_of
-from opshift.protos import GraphProto, ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
-
-
-def believed(declared: TypeProto) -> TypeProto:
-    """What may be believed of a declared type: element types and ranks, but no lengths.
-
-    A runtime rejects a wrong element type. It does not look at wrong lengths, which are what an
-    exporter leaves behind when it makes a fixed dimension free.
-    """
-    found = TypeProto()
-    found.CopyFrom(declared)
-    forget_lengths(found)
-    return found
-
-
-def forget_lengths(found: TypeProto) -> None:
-    """Leaves the rank of every tensor in a type, and none of its lengths."""
-    match found.WhichOneof("value"):
-        case "tensor_type" | "sparse_tensor_type" as kind:
-            for dim in getattr(found, kind).shape.dim:
-                dim.CopyFrom(TensorShapeProto.Dimension())
-        case "sequence_type":
-            forget_lengths(found.sequence_type.elem_type)
-        case "optional_type":
-            forget_lengths(found.optional_type.elem_type)
-        case "map_type":
-            forget_lengths(found.map_type.value_type)
+from opshift.opsets.types import dims_of, rank_of, tensors_in, without_lengths
+from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 
 def completed(known: TypeProto | None, declared: TypeProto | None) -> TypeProto | None:
     """The inferred type, completed by the declared element type and rank."""
     if declared is None or (known is not None and not _adds(known, declared)):
         return known
-    claim = believed(declared)
+    # A runtime rejects a wrong element type. It does not look at wrong lengths, which an exporter
+    # leaves behind when it makes a fixed dimension free.
+    claim = without_lengths(declared)
     if known is None or (schemas.type_name(known) is None and rank_of(known) is None):
         return claim
     merged = TypeProto()
@@ -67,32 +44,20 @@ def without(model: bytes | ModelProto) -> ModelProto:
     copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
     for i, graph in enumerate(graphs_in(copy.graph)):
         for value in (*graph.output, *(graph.input if i else ())):
-            _forget_shape(value.type)  # inference needs the element types of what a graph passes on
+            for tensor in tensors_in(
+                value.type
+            ):  # inference needs the element types of what a graph passes on
+                tensor.ClearField("shape")
         del graph.value_info[:]
     _forget_replaceable(copy)
     return copy
-
-
-def _forget_shape(found: TypeProto) -> None:
-    match found.WhichOneof("value"):
-        case "tensor_type" | "sparse_tensor_type" as kind:
-            getattr(found, kind).ClearField("shape")
-        case "sequence_type":
-            _forget_shape(found.sequence_type.elem_type)
-        case "optional_type":
-            _forget_shape(found.optional_type.elem_type)
-        case "map_type":
-            _forget_shape(found.map_type.value_type)
 
 
 def _forget_replaceable(model: ModelProto) -> None:
     """Turns the initializers that callers or training may set into inputs with their types."""
     graph = model.graph
     inputs = {value.name for value in graph.input}
-    changed = inputs if model.ir_version > 3 else set()
-    for training in model.training_info:
-        bindings = (*training.initialization_binding, *training.update_binding)
-        changed = changed | {binding.key for binding in bindings}
+    changed = bound_names(model) | (inputs if model.ir_version > 3 else set())
     for i in range(len(graph.initializer) - 1 if changed else -1, -1, -1):
         tensor = graph.initializer[i]
         if tensor.name in changed:

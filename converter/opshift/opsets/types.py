@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 from typing import TypeAlias
 
 from opshift.opsets import schemas
@@ -35,12 +36,35 @@ def dims_of(found: TypeProto) -> Dims:
     )
 
 
+def parts_of(found: TypeProto) -> Iterator[TypeProto]:
+    """A type, and each type inside it, the outermost first."""
+    part: TypeProto | None = found
+    while part is not None:
+        yield part
+        match part.WhichOneof("value"):
+            case "sequence_type" | "optional_type" as kind:
+                part = getattr(part, kind).elem_type
+            case "map_type":
+                part = part.map_type.value_type
+            case _:
+                part = None
+
+
+def tensors_in(found: TypeProto) -> Iterator[TypeProto.Tensor | TypeProto.SparseTensor]:
+    """The tensors of a type, also of the containers in it; whoever asks may change them."""
+    for part in parts_of(found):
+        kind = part.WhichOneof("value")
+        if kind in ("tensor_type", "sparse_tensor_type"):
+            yield getattr(part, kind)
+
+
 def without_lengths(found: TypeProto) -> TypeProto:
-    """A copy of a type in which every dimension of a tensor is unknown."""
+    """A copy of a type that has the rank of every tensor, and none of its lengths."""
     kept = TypeProto()
     kept.CopyFrom(found)
-    for dim in kept.tensor_type.shape.dim if rank_of(kept) is not None else ():
-        dim.Clear()
+    for tensor in tensors_in(kept):
+        for dim in tensor.shape.dim:
+            dim.Clear()
     return kept
 
 

@@ -21,6 +21,7 @@ from opshift.convert.legal.findings import (
 from opshift.model.document import Document
 from opshift.model.names import TRAINING_PARTS
 from opshift.model.scope import Scope
+from opshift.opsets.types import parts_of, tensors_in
 from opshift.protos import FunctionProto, GraphProto, TrainingInfoProto, TypeProto, ValueInfoProto
 from opshift.text import counted
 
@@ -221,17 +222,9 @@ def _denotations(document: Document) -> Iterator[NamedText]:
 
 
 def _unknown_denotations(kind: TypeProto) -> Iterator[str]:
-    if kind.denotation and kind.denotation not in TYPE_DENOTATIONS:
-        yield kind.denotation
-    held = kind.WhichOneof("value")
-    if held in ("tensor_type", "sparse_tensor_type"):
-        for dim in getattr(kind, held).shape.dim:
-            if dim.denotation and dim.denotation not in DIMENSION_DENOTATIONS:
-                yield dim.denotation
-    elif held in ("sequence_type", "optional_type"):
-        yield from _unknown_denotations(getattr(kind, held).elem_type)
-    elif held == "map_type":
-        yield from _unknown_denotations(kind.map_type.value_type)
+    yield from {part.denotation for part in parts_of(kind)} - {"", *TYPE_DENOTATIONS}
+    of_axes = {dim.denotation for tensor in tensors_in(kind) for dim in tensor.shape.dim}
+    yield from of_axes - {"", *DIMENSION_DENOTATIONS}
 
 
 def _rule(

@@ -13,6 +13,7 @@ from opshift.model import functions, walk, weights
 from opshift.model.scope import Root
 from opshift.model.walk import named
 from opshift.opsets import schemas
+from opshift.opsets.types import parts_of
 from opshift.protos import GraphProto, TensorProto, TypeProto
 
 
@@ -124,25 +125,19 @@ def element_types(checked: Checked) -> Iterator[str]:
 
 def _element_types(kind: TypeProto) -> Iterator[int | None]:
     """The element type of a tensor, or of the tensors in a container, which must have one."""
-    match kind.WhichOneof("value"):
-        case "tensor_type":
-            yield kind.tensor_type.elem_type
-        case "sequence_type" | "optional_type" as container:
-            for number in _element_types(getattr(kind, container).elem_type):
-                yield number or None
-        case "map_type":
-            yield from _element_types(kind.map_type.value_type)
+    parts = [*parts_of(kind)]
+    if parts[-1].HasField("tensor_type"):
+        number = parts[-1].tensor_type.elem_type
+        contained = any(
+            one.HasField("sequence_type") or one.HasField("optional_type") for one in parts
+        )
+        yield None if contained and not number else number
 
 
 def _map_keys(kind: TypeProto) -> Iterator[int]:
     """The element types that keys of maps must not have."""
-    match kind.WhichOneof("value"):
-        case "sequence_type" | "optional_type" as container:
-            yield from _map_keys(getattr(kind, container).elem_type)
-        case "map_type":
-            if _shown(kind.map_type.key_type) not in _KEYS:
-                yield kind.map_type.key_type
-            yield from _map_keys(kind.map_type.value_type)
+    keys = (one.map_type.key_type for one in parts_of(kind) if one.HasField("map_type"))
+    yield from (key for key in keys if _shown(key) not in _KEYS)
 
 
 _KEYS = {"STRING", *(f"{sign}INT{bits}" for sign in ("", "U") for bits in (8, 16, 32, 64))}
