@@ -2,7 +2,7 @@
 """Operators of the first releases that no schema describes any more."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 from opshift.adapter import (
     Builder,
@@ -42,13 +42,6 @@ def _numbers(node: Node) -> Value:
     return x
 
 
-def _by_number(op: Builder, name: str, x: Value, number: float) -> Value:
-    """A product or sum with one number, which needs `broadcast` below opset 7."""
-    spread: dict[str, Any] = {} if op.version >= 7 else {"broadcast": 1}
-    made: Value = op.emit(name, x, op.const(number, like=x), **spread)
-    return made
-
-
 @retired("Affine")
 @example("both", "(float[2,3] x) => (float[2,3] y) { y = Affine<alpha=2.0,beta=0.5>(x) }", gives="Mul Add", imports=FIRST)
 @example("numpy broadcasting", "(double[2,3] x) => (double[2,3] y) { y = Affine<alpha=2.0>(x) }", gives="Mul Add", imports={"": 7})
@@ -56,8 +49,7 @@ def _by_number(op: Builder, name: str, x: Value, number: float) -> Value:
 @example("another input", "(float[2,3] x, float z) => (float[2,3] y) { y = Affine<alpha=2.0>(x, z) }", imports=FIRST, refuses=Why.NOT_EXPRESSIBLE)
 def affine(node: Node, op: Builder) -> Result:
     """Affine is alpha * x + beta; Mul and Add are written."""
-    scaled = _by_number(op, "Mul", _numbers(node), number(node, "alpha", 1))
-    return _by_number(op, "Add", scaled, number(node, "beta", 0))
+    return _numbers(node) * number(node, "alpha", 1) + number(node, "beta", 0)
 
 
 @retired("Scale")
@@ -66,7 +58,7 @@ def affine(node: Node, op: Builder) -> Result:
 @example("text", "(string[2,3] x) => (string[2,3] y) { y = Scale(x) }", invalid="computes with numbers", imports=FIRST)
 def scale(node: Node, op: Builder) -> Result:
     """Scale is a product with one number; Mul is written."""
-    return _by_number(op, "Mul", _numbers(node), number(node, "scale", 1))
+    return _numbers(node) * number(node, "scale", 1)
 
 
 @retired("ImageScaler")
@@ -75,9 +67,9 @@ def scale(node: Node, op: Builder) -> Result:
 def image_scaler(node: Node, op: Builder) -> Result:
     """ImageScaler is scale * x + bias with a bias for each channel; Mul and Add are written."""
     x, bias = _numbers(node), np.array(_needed(node, "bias", node.floats))
-    scaled = _by_number(op, "Mul", x, number(node, "scale", 1))
+    scaled = x * number(node, "scale", 1)
     if op.version >= 7:
-        return scaled + op.const(bias.reshape(-1, 1, 1), like=x)
+        return scaled + bias.reshape(-1, 1, 1)
     return op.Add(scaled, op.const(bias, like=x), axis=1, broadcast=1)
 
 
@@ -86,16 +78,16 @@ def image_scaler(node: Node, op: Builder) -> Result:
 @example("left out", "(float[2,3] x) => (float[2,3] y) { y = ParametricSoftplus<alpha=2.0>(x) }", refuses=Why.AMBIGUOUS, imports=FIRST)
 def parametric_softplus(node: Node, op: Builder) -> Result:
     """ParametricSoftplus is alpha * log(1 + exp(beta * x)); Mul and Softplus are written."""
-    soft = op.Softplus(_by_number(op, "Mul", _numbers(node), _needed(node, "beta", node.float)))
-    return _by_number(op, "Mul", soft, _needed(node, "alpha", node.float))
+    soft = op.Softplus(_numbers(node) * _needed(node, "beta", node.float))
+    return soft * _needed(node, "alpha", node.float)
 
 
 @retired("ScaledTanh")
 @example("both", "(float[2,3] x) => (float[2,3] y) { y = ScaledTanh<alpha=2.0,beta=0.5>(x) }", gives="Mul Tanh Mul", imports=FIRST, atol=1e-6)
 def scaled_tanh(node: Node, op: Builder) -> Result:
     """ScaledTanh is alpha * tanh(beta * x); Mul and Tanh are written."""
-    bent = op.Tanh(_by_number(op, "Mul", _numbers(node), _needed(node, "beta", node.float)))
-    return _by_number(op, "Mul", bent, _needed(node, "alpha", node.float))
+    bent = op.Tanh(_numbers(node) * _needed(node, "beta", node.float))
+    return bent * _needed(node, "alpha", node.float)
 
 
 @retired("FC")
@@ -108,9 +100,7 @@ def fc(node: Node, op: Builder) -> Result:
     assert w is not None
     rows = op.Flatten(x, axis=int(number(node, "axis", 1)))
     columns = op.Flatten(w, axis=int(number(node, "axis_w", 1)))
-    spread: dict[str, Any] = {} if op.version >= 7 else {"broadcast": 1}
-    made: Value = op.Gemm(rows, columns, b, transB=1, **spread)
-    return made
+    return op.Gemm(rows, columns, b, transB=1, since=7)
 
 
 @retired("Crop")

@@ -40,6 +40,7 @@ def converted(with_adapters, body, model_=SOFTMAX):
         (lambda x: 1 / x, "Div"),
         (lambda x: x // 2, "Div Floor"),
         (lambda x: -x, "Neg"),
+        (lambda x: x**2, "Pow"),
         (lambda x: (x + 0.5) / x - np.ones(3), "Add Div Sub"),
     ],
 )
@@ -47,6 +48,19 @@ def test_a_formula_of_numbers_becomes_its_nodes(with_adapters, formula, written)
     after = converted(with_adapters, lambda x, op: formula(x))
     assert ops(after) == written
     assert all(tensor.data_type == T.FLOAT for tensor in after.graph.initializer)
+
+
+def test_a_number_beside_a_value_broadcasts_in_every_opset(with_adapters):
+    def run(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        return 1 - node["X"] * 0.5
+
+    with_adapters(adapter("Selu", 6, 5)(run))
+    after = convert_version(model("(float[2,3] x) => (float[2,3] y) { y = Selu(x) }", 6), 5)
+    assert ops(after) == "Mul Neg Add"
+    assert [[one.name for one in node.attribute] for node in after.graph.node] == [
+        ["broadcast"], [], ["broadcast"],
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

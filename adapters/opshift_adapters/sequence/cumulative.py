@@ -17,7 +17,7 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters._lib.blocks import END, cast_over, part
+from opshift_adapters._lib.blocks import END, cast_over, counted_axis, part
 
 Step = Callable[[Builder, Value, Value], Value]
 ROW = " => ({0} y) <int64 a = {{{1}}}> {{ y = {{op}}{2}(x, a) }}"
@@ -76,8 +76,7 @@ def along_axis(
 ) -> Value:
     """A Scan of `wide` along one axis; each step rounds to the type of `x`."""
     x, exclusive, reverse = node["x"], node.int("exclusive"), node.int("reverse")
-    if axis < 0 and (op.version < 11 or x.rank_or_none is not None):
-        axis += x.rank
+    axis = counted_axis(op, x, axis)
     kind = x.elem_type
     dims = x.dims_or_none
     if dims is None:

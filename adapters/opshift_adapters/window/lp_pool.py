@@ -64,11 +64,7 @@ def lp_pool_18_17(node: Node, op: Builder) -> Result:
 
 
 def power(op: Builder, x: Value, exponent: float) -> Value:
-    if exponent == 1:
-        return x
-    scalar = op.const(exponent, like=x)
-    # Below opset 7 Pow has the same form and another meaning.
-    return op.Pow(x, scalar) if op.version >= 7 else op.Pow(x, scalar, broadcast=1)
+    return x if exponent == 1 else x**exponent
 
 
 TEXT_11 = boundary(11, "LpPool:680ffd")

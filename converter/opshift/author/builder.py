@@ -100,13 +100,15 @@ class Builder:
         *inputs: Value | None,
         domain: str = "",
         outputs: int | None = None,
+        since: int = 1,
         **named: Any,
     ) -> Any:
         """One node; a keyword is an input or an attribute, whichever the schema has.
 
         If the opset has the operator only later, or later in this form, the node is converted down.
+        `since` is the first version of the form that is meant, if an older one looks like it.
         """
-        schema = self._fitting(domain, op_type, len(inputs), named)
+        schema = self._fitting(domain, op_type, len(inputs), named, since)
         names = [self._input_name(op_type, i) for i in inputs]
         attributes: dict[str, Any] = {}
         positions = schema.input_positions
@@ -442,10 +444,10 @@ class Builder:
     # -- helpers -----------------------------------------------------------------------------
 
     def _fitting(
-        self, domain: str, op_type: str, inputs: int, named: Mapping[str, Any]
+        self, domain: str, op_type: str, inputs: int, named: Mapping[str, Any], oldest: int
     ) -> schemas.Schema:
         """The schema at this version, or the first later one, that has a node's parameters."""
-        here = schemas.schema(domain, op_type, self.opset(domain))
+        here = schemas.schema(domain, op_type, max(oldest, self.opset(domain)))
         if here is not None and _fits(here, inputs, named):
             return here
         since = self.opset(domain)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from opshift.author.builder import Builder, Emit
     from opshift.author.node import Env, Value
 
+BROADCASTS = 7  # the first opset in which a number stands beside any value
 Beside: TypeAlias = "Value | float | Array"
 Pick: TypeAlias = "Callable[[Builder], Emit]"
 
@@ -55,6 +56,9 @@ class Infix:
     def __floordiv__(self, other: Beside) -> Value:
         return _written(lambda op: op.Floor, self / other)
 
+    def __pow__(self, other: Beside) -> Value:
+        return _written(lambda op: op.Pow, self, other)
+
     def __mod__(self, other: Beside) -> Value:
         return _written(lambda op: op.Mod, self, other)
 
@@ -82,7 +86,8 @@ def _written(pick: Pick, *operands: Any) -> Value:
     values = [one for one in operands if isinstance(one, Infix)]
     op = max((one.env for one in values), key=lambda env: env.depth).builder
     like: Any = values[0]
-    return pick(op)(*(one if one in values else _number(op, one, like) for one in operands))
+    given = [one if one in values else _number(op, one, like) for one in operands]
+    return pick(op)(*given, since=BROADCASTS if len(values) < len(operands) else 1)
 
 
 def _number(op: Builder, number: Any, like: Value) -> Value:
