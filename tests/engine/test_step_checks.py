@@ -182,10 +182,11 @@ UNDECLARED = (
 def test_what_only_the_whole_model_shows_is_traced_to_its_step(bug, place, with_adapters):
     bug.__doc__ = "A bug."
     with_adapters(adapter("Gelu", 20, 19)(bug))
-    with pytest.raises(AdapterBug) as caught:
-        convert_version(model(PLACES[place], 20, more=', "acme" : 1'), 13)
-    for part in ("ai.onnx 20->19", bug.__name__, "on Gelu"):
-        assert part in str(caught.value)
+    for check in ("default", "full"):
+        with pytest.raises(AdapterBug) as caught:
+            convert_version(model(PLACES[place], 20, more=', "acme" : 1'), 13, check=check)
+        for part in ("ai.onnx 20->19", bug.__name__, "on Gelu"):
+            assert part in str(caught.value)
 
 
 # -- what inference has against a node, and what fails while an adapter runs -----------------------
@@ -246,9 +247,9 @@ REJECTED = (
 def test_a_bug_is_caught_in_every_place_and_in_every_model_of_a_process(bug, place, with_adapters):
     bug.__doc__ = "A bug."
     with_adapters(adapter("Gelu", 20, 19)(bug))
-    for _ in range(2):  # the second one is converted by classes
+    for check in ("default", "default", "full"):  # the second one is converted by classes
         with pytest.raises(AdapterBug) as caught:
-            convert_version(model(EVERYWHERE[place], 20, more=', "acme" : 1'), 13)
+            convert_version(model(EVERYWHERE[place], 20, more=', "acme" : 1'), 13, check=check)
         for part in ("at ai.onnx 20->19", bug.__name__, "on Gelu"):
             assert part in str(caught.value)
 

@@ -96,6 +96,10 @@ class Conversion(State):
         except AdapterBug:
             self._trace(_as_model(self.view))
             raise
+        except InvalidModel:  # after a step, the whole model does not show what is at fault
+            if self.options.check == "full":
+                self._trace(_as_model(self.view))
+            raise
         report = self._report(before, self.document.imports.as_dict(), ir_before)
         after = _nodes(self.document)
         return dataclasses.replace(report, nodes_before=nodes, nodes_after=after)
