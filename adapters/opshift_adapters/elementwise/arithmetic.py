@@ -127,6 +127,60 @@ ARITHMETIC_14 = boundary(
 )
 
 
+# -- unsigned integers of 32 and 64 bits for runtimes without kernels ------------------------------
+
+SHIFTS = " => (uint64[4] y) <uint64[4] d = {1, 2, 4611686018427387904, 9223372036854775808}> { y = Div(x, d) }"
+ENDS = {"x": [2**64 - 1, 2**64 - 1, 2**64 - 1, 2**63]}
+
+
+@alternative("Sub Div", runtime="onnxruntime==1.10")
+@example("uint32", "(uint32[3] a, uint32[3] b) => (uint32[3] y) { y = {op}(a, b) }", imports={"": 13}, inputs={"a": [2**32 - 1, 3, 2**31], "b": [2**32 - 1, 4, 3]})
+@example("uint64", "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Sub(a, b) }", imports={"": 13}, gives="Cast Cast Sub Cast", inputs={"a": [2**64 - 1, 3, 2**63], "b": [2**64 - 1, 4, 7]})
+@example("powers of two", "(uint64[4] x)" + SHIFTS, imports={"": 13}, gives="Cast Mod Sub Div Mod Sub Div Mod Sub Div Mul Add Div Cast", inputs=ENDS)
+@example("small powers of two", "(uint64[4] x) => (uint64[4] y) <uint64 d = {8}> { y = Div(x, d) }", imports={"": 13}, gives="Cast Mod Sub Div Mod Sub Div Mod Sub Div Mul Add Cast", inputs=ENDS)
+@example("computed divisors", "(uint64[2,1] x, uint64[2] d) => (uint64[2,2] y) { y = Div(x, d) }", imports={"": 13}, gives="Div", inputs={"x": [[9], [7]], "d": [3, 2]})
+@example("powers of two, at an opset without Mod", "(uint64[4] x)" + SHIFTS, imports={"": 9}, gives="Div", inputs=ENDS)
+@example("floats", "(float[2] a, float[2] b) => (float[2] y) { y = {op}(a, b) }", imports={"": 13}, gives="{op}", inputs={"b": [1, 2]})
+@example("doubles", "(double[2] a, double[2] b) => (double[2] y) { y = Sub(a, b) }", imports={"": 10}, gives="Sub", runtime="onnxruntime==0.4")
+def in_signed_integers(node: Node, op: Builder) -> Result:
+    """Unsigned integers of 32 or 64 bits are computed in int64, which more runtimes have."""
+    kind = node["A"].elem_type_or_none
+    if kind == T.UINT32 and op.version >= 10:
+        return in_64_bits(node, op)
+    if kind != T.UINT64:
+        return KEEP
+    if node.op == "Div":
+        return _by_powers_of_two(node, op)
+    (wide,) = op.same_but(node, [op.Cast(node[name], to=T.INT64) for name in ("A", "B")])
+    return op.Cast(wide, to=kind)
+
+
+HALF_BITS = 62  # of the powers of two, the largest that int64 has
+
+
+def _by_powers_of_two(node: Node, op: Builder) -> Result:
+    """A uint64 by constant powers of two, with its bits in int64.
+
+    The quotient is rounded down, and then gets the highest bit, which int64 reads as a sign.
+    """
+    known = node["B"].const_or_none()
+    if known is None or op.version < 10 or any(n.bit_count() != 1 for n in map(int, known.flat)):
+        return KEEP
+    shifts = np.array([int(n).bit_length() - 1 for n in known.flat]).reshape(known.shape)
+    x, most = op.Cast(node["A"], to=T.INT64), np.minimum(shifts, HALF_BITS)
+    top = _floor_div(op, x, op.const(2**HALF_BITS))  # -2 or -1 for numbers with the highest bit
+    bit = (op.Mod(top, op.const(2)) - top) / op.const(2)
+    weights = np.where(most > 0, np.int64(1) << ((64 - most) % 64), 0)
+    shifted = _floor_div(op, x, op.const(np.int64(1) << most)) + bit * op.const(weights)
+    if (shifts > HALF_BITS).any():
+        shifted = shifted / op.const(np.where(shifts > HALF_BITS, 2, 1))
+    return op.Cast(shifted, to=T.UINT64)
+
+
+def _floor_div(op: Builder, x: Value, by: Value) -> Value:
+    return (x - op.Mod(x, by)) / by
+
+
 # -- Pow -----------------------------------------------------------------------------------------
 
 POW_12 = boundary(12, "Pow:8c38fc", directions="up")
@@ -135,9 +189,16 @@ POW_12 = boundary(12, "Pow:8c38fc", directions="up")
 @alternative("Mul", runtime="onnxruntime==1.2")
 @example("at the end", "(float[2,4] x, float[4] s) => (float[2,4] y) <float e = {0.1}> { m = ReduceMean<axes = [-1]>(x) d = Sub(x, m) q = Mul(d, d) v = ReduceMean<axes = [-1]>(q) w = Add(v, e) r = Sqrt(w) n = Div(d, r) y = Mul(n, s) }", imports={"": 11}, gives="ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Identity")
 @example("before another node", "(float[2,4] x, float[2,4] w) => (float[2,4] y) { r = Sqrt(w) n = Div(x, r) z = Mul(n, x) y = Neg(z) }", imports={"": 11}, gives="Sqrt Div Mul Neg", inputs={"w": [[1, 2, 3, 4], [5, 6, 7, 8]]})
+@example("uint32", "(uint32[3] a, uint32[3] b) => (uint32[3] y) { y = Mul(a, b) }", imports={"": 11}, gives="Cast Cast Mul Mod Cast", inputs={"a": [2**32 - 1, 3, 2**31], "b": [2**32 - 1, 4, 3]})
+@example("uint64", "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Mul(a, b) }", imports={"": 11}, gives="Cast Cast Mul Cast", inputs={"a": [2**64 - 1, 3, 2**63], "b": [2**64 - 1, 4, 3]})
 @example("after another node", "(float[2] x, float[2] w) => (float[2] y) { n = Div(x, w) y = Mul(n, x) }", imports={"": 11}, gives="Div Mul", inputs={"w": [1, 2]})
 def with_a_node_behind(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.1 to 1.3 need a node after LayerNormalization's last Mul; Identity is added."""
+    """onnxruntime 1.1 to 1.3 need a node after LayerNormalization's last Mul; Identity is added.
+
+    Unsigned integers are computed in int64.
+    """
+    if node["A"].elem_type_or_none in (T.UINT32, T.UINT64):
+        return in_signed_integers(node, op)
     return op.Identity(op.same(node))
 
 
@@ -151,12 +212,16 @@ NORMAL_OF = "(float[1,2,4] x, float[1,2,4] z, float[4] g) => (float[1,2,4] y) <f
 @example("bias after a matrix", "(float[2,4] x)" + GELU_OF.replace("{shape}", "2,4").replace("{sum}", "m, b"), imports={"": 11}, gives="Abs Add Div Erf Add Mul Mul")
 @example("before LayerNormalization", NORMAL_OF, imports={"": 11}, gives="Neg Add Sum ReduceMean Sub Mul ReduceMean Add Sqrt Div Mul Add")
 @example("before another operator", "(float[2,4] x, float[4] b) => (float[2,4] y) { s = Add(b, x) y = Erf(s) }", imports={"": 11}, gives="Add Erf")
-@example("no kernel", "(uint32[4] x, uint32[4] b) => (uint32[4] y) { y = Add(b, x) }", imports={"": 11}, gives="Add")
+@example("uint32", "(uint32[4] x, uint32[4] b) => (uint32[4] y) { y = Add(b, x) }", imports={"": 11}, gives="Cast Cast Add Mod Cast")
+@example("uint64", "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Add(a, b) }", imports={"": 11}, gives="Cast Cast Add Cast", inputs={"a": [2**64 - 1, 3, 2**63], "b": [2**64 - 1, 4, 3]})
 def with_the_bias_behind(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.1 to 1.3 fuse Add with what follows, and then mistake or lose an input."""
+    """onnxruntime 1.1 to 1.3 fuse Add with what follows, and then mistake or lose an input.
+
+    Unsigned integers are computed in int64.
+    """
     a, b = node["A"], node["B"]
     if a.elem_type_or_none != T.FLOAT:
-        return KEEP
+        return in_signed_integers(node, op)
     if a.rank_or_none == 1 and (b.rank_or_none or 0) > 1:
         return op.same_but(node, [b, a])
     return op.Sum(a, b)  # which they do not fuse
