@@ -37,6 +37,17 @@ AT = [  # an example that names an opset is about that one
 APPROXIMATE = [
     case for case in examples.cases() if case.example.approximate and case.example.refuses is None
 ]
+# The operators that the optimizer, the quantizers and the transformer tools are known to write.
+NAMED = {
+    "FusedMatMul", "FusedGemm", "FusedConv", "Gelu", "FastGelu", "BiasGelu", "QuickGelu",
+    "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", "EmbedLayerNormalization",
+    "QEmbedLayerNormalization", "Attention", "MultiHeadAttention", "GroupQueryAttention",
+    "RotaryEmbedding", "MatMulNBits", "QAttention", "QGemm", "QLinearAdd", "QLinearMul",
+    "QLinearConv", "QLinearConcat", "QLinearSigmoid", "QLinearSoftmax", "QLinearWhere",
+    "QLinearLeakyRelu", "QLinearAveragePool", "QLinearGlobalAveragePool",
+    "MatMulIntegerToFloat", "DynamicQuantizeMatMul", "DynamicQuantizeLSTM", "QuantizeLinear",
+    "DequantizeLinear", "TransposeMatMul", "Trilu", "Inverse",
+}  # fmt: skip
 SPECIAL = [0.0, -0.0, 1e-30, -1e-7, 0.5, -0.5, 1.0, 88.0, -88.0, 1000.0, -65000.0]
 
 
@@ -155,12 +166,22 @@ def test_every_operator_that_is_left_has_its_row_and_its_examples_in_the_documen
         for (domain, op, *boundary), _ in registry.default()
         if tuple(boundary) == LEAVE
     }
+    assert {(MICROSOFT, op) for op in NAMED} <= left
     for domain, op in left:
         section = page.partition(f"\n## {domain}.{op}\n")[2].partition("\n## ")[0]
         graphs = [row.split("|")[2] for row in section.splitlines() if row.startswith("| ")][1:]
         assert graphs, op
         assert all(re.search(rf"\b{op}\b", graph) for graph in graphs), op
     assert left <= operators_compared() | operators_without_a_form()
+
+
+def test_the_two_sides_of_each_operator_that_the_tools_write_are_compared() -> None:
+    assert {(MICROSOFT, op) for op in NAMED} <= operators_compared()
+
+
+def test_the_operators_that_are_not_reproduced_are_these() -> None:
+    own = {op for case in APPROXIMATE if case.adapter.domain for op in case.adapter.ops}
+    assert own == {"DynamicQuantizeLSTM", "Inverse", "MatMulNBits", "QLinearSoftmax"}
 
 
 @pytest.mark.parametrize("case", APPROXIMATE, ids=[case.id for case in APPROXIMATE])
