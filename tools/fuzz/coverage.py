@@ -10,6 +10,8 @@ which call is made; `python -m tools.fuzz run --replay` takes the .json that is 
 
 from __future__ import annotations
 
+import importlib
+import pkgutil
 import sys
 from pathlib import Path
 from random import Random
@@ -19,14 +21,28 @@ try:
 except ImportError:
     sys.exit("coverage needs atheris: pip install 'opshift[fuzz]'; the tool `run` does without")
 
+GUIDES = (
+    "opshift.author",
+    "opshift.convert",
+    "opshift.model",
+    "opshift.opsets",
+    "opshift_adapters",
+)
+
+
+def import_all(package: str) -> None:
+    """Imports every module below a package, as a module that is imported later guides nothing."""
+    for found in pkgutil.walk_packages(importlib.import_module(package).__path__, f"{package}."):
+        importlib.import_module(found.name)
+
+
 with atheris.instrument_imports(include=["opshift", "opshift_adapters"]):
-    from opshift.author import registry
+    for guide in GUIDES:
+        import_all(guide)
 
-    from tools.fuzz import mutate_bytes, seeds
-    from tools.fuzz import promises as fuzz_judge
-    from tools.fuzz.case import Case, draw_call
-
-    registry.default()
+from tools.fuzz import mutate_bytes, seeds  # noqa: E402
+from tools.fuzz import promises as fuzz_judge  # noqa: E402
+from tools.fuzz.case import Case, draw_call  # noqa: E402
 
 HEAD = 8  # bytes that draw the call
 
