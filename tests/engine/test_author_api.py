@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
+import operator
+
 import pytest
 from onnx import TensorProto
 from opshift import AdapterBug, Refused, Why, convert_version
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, adapter, boundary, example
+from opshift.author.inputs import Inputs
 from opshift.author.registry import Registry
 from opshift.combinators import attribute_becomes_input, enum_grew
 from text_models import model, ops
@@ -118,6 +121,25 @@ def test_what_an_adapter_overlooks_is_its_bug(with_adapters, given):
             continue
         with pytest.raises(AdapterBug, match="without reading " + ", ".join(map(repr, missed))):
             convert_version(model(text, 12), 13)
+
+
+@pytest.mark.parametrize(
+    ("look", "missed"),
+    [
+        (lambda inputs: inputs[0], ["w", "b"]),
+        (lambda inputs: inputs[-1], ["x", "w"]),
+        (lambda inputs: inputs[1:], ["x"]),
+        (lambda inputs: [*inputs], []),
+        (lambda inputs: operator.add(inputs, (None,)), []),
+        (lambda inputs: operator.add((None,), inputs), []),
+        (len, ["x", "w", "b"]),
+    ],
+)
+def test_only_the_inputs_that_an_adapter_takes_are_read(look, missed):
+    seen = set()
+    given = Inputs.of((None, None, None), seen)
+    look(given)
+    assert [name for i, name in enumerate("xwb") if i not in seen] == missed
 
 
 def test_declaring_a_crossing_twice_names_both_places():

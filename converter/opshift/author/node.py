@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opshift.author.attributes import is_default
 from opshift.author.facts import Facts
 from opshift.author.infix import Infix
+from opshift.author.inputs import Inputs
 from opshift.author.present_types import tokens
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.model.arrays import Array
@@ -389,10 +390,9 @@ class Node:
     @property
     def inputs(self) -> tuple[Value | None, ...]:
         """All inputs in order; None where one is left out."""
-        self.reads.update(range(len(self.proto.input)))
-        return tuple(
-            self._value(n, i, outputs=False) if n else None for i, n in enumerate(self.proto.input)
-        )
+        names = enumerate(self.proto.input)
+        values = (self._value(name, i, outputs=False) if name else None for i, name in names)
+        return Inputs.of(values, self.reads)
 
     def output(self, name: builtins.str) -> Value | None:
         position, names = self._position(name, outputs=True), self.proto.output
