@@ -63,7 +63,7 @@ def test_a_form_is_written_before_another_one_for_a_missing_kernel():
     assert list(depth.dims) == [1]
 
 
-@pytest.mark.parametrize("target", ["onnxruntime==0.4", "opencv==4.8"])
+@pytest.mark.parametrize("target", ["onnxruntime==0.4", "opencv==4.5.5", "opencv==4.8"])
 def test_gemm_of_one_number_as_c_is_written_with_a_row(target):
     text = "(float[2,3] a, float[3,4] b) => (float[2,4] y) <float c = {0.5}> { y = Gemm(a, b, c) }"
     after = convert_version(model(9, text), target)

@@ -26,6 +26,7 @@ from opshift import (
 from opshift.cli.entry import main
 from opshift.convert.api import convert
 from opshift.convert.look.accepts import accepts, survey
+from opshift.convert.look.known_targets import targets as known_targets
 from opshift.convert.look.rehearse import rehearse
 from opshift.convert.request import Request
 from opshift.model import weights
@@ -713,3 +714,14 @@ def test_a_form_is_one_only_beside_the_number_that_makes_it_fail():
     text = "(float[2,3] x, int64[1] n) => (float[a,b] y) <int64[1] r = {{{}}}> {{ s = Concat<axis = 0>(n, r) y = Reshape<allowzero = 1>(x, s) }}"
     assert not accepts(model(text.format(-1), 15, ir=8), "onnxruntime==1.10").accepted
     assert accepts(model(text.format(3), 15, ir=8), "onnxruntime==1.10").accepted
+
+
+@pytest.mark.parametrize("name", ["onnxruntime-web", "opencv", "winml", "onnxruntime==1.10"])
+def test_a_list_of_releases_tells_which_one_a_name_without_a_release_means(name):
+    """`--for NAME` takes this release."""
+    marked = [row.versions for row in known_targets(name).rows if "without a release" in row.remark]
+    try:
+        meant = [targets.find(name).versions] if "==" not in name else []
+    except BadTarget:
+        meant = []
+    assert marked == meant

@@ -6,10 +6,12 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 from opshift import versions
-from opshift.opsets.targets import Ceiling, Fact, rows, table
+from opshift.errors import BadTarget
+from opshift.opsets.targets import Ceiling, Fact, find, rows, table
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
@@ -87,7 +89,22 @@ def targets(*names: str) -> Targets:
     for name in names:
         if not isinstance(name, str):
             raise TypeError(f"the name of a runtime is a text, not {type(name).__name__}")
-    return Targets(tuple(row for name in names for row in rows(name)) if names else tuple(table()))
+    if not names:
+        return Targets(tuple(table()))
+    return Targets(tuple(row for name in names for row in _marked(name)))
+
+
+def _marked(name: str) -> list[Ceiling]:
+    """The releases of a name; if it names none itself, the one that it means is told."""
+    found = rows(name)
+    if len(found) == 1:
+        return found
+    try:
+        meant = find(name).versions
+    except BadTarget:  # it means none
+        return found
+    told = f"{name.strip()} without a release means this one"
+    return [replace(row, remark=told) if row.versions == meant else row for row in found]
 
 
 def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
