@@ -55,6 +55,11 @@ class OpshiftError(Exception):
 
     code = "BUG"
 
+    @property
+    def cure(self) -> str:
+        """What a user can do about it, whatever the message tells besides."""
+        return codes.page(self.code).cure
+
 
 class InvalidModel(OpshiftError, ValueError):  # noqa: N818
     """The input is not a legal model; the message names the fault and what to do."""

@@ -38,6 +38,17 @@ def test_every_reason_and_error_has_a_page():
     assert used <= set(codes.names())
 
 
+def test_every_error_tells_what_to_do(tmp_path):
+    import opshift
+
+    source = tmp_path / "m.onnx"
+    source.write_bytes(b"no model")
+    for wrong in ({"target": 99}, {"target": 13, "check": "some"}, {"target": 13}):
+        with pytest.raises(opshift.OpshiftError) as caught:
+            opshift.convert_file(source, tmp_path / "o.onnx", **wrong)
+        assert caught.value.cure == codes.page(caught.value.code).cure
+
+
 @pytest.mark.parametrize("code", codes.names())
 def test_a_page_has_a_sentence_a_meaning_and_a_cure(code):
     page = codes.page(code)

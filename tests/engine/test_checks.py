@@ -43,7 +43,7 @@ def test_each_level_makes_its_calls(asked, check, calls):
 
 
 def test_other_words_are_no_level():
-    with pytest.raises(BadTarget, match="check is 'default', 'full' or 'none', not 'some'"):
+    with pytest.raises(BadTarget, match="check is 'some'; give 'default', 'full' or 'none'"):
         convert_version(model(PLAIN, opset=12), 13, check="some")
 
 

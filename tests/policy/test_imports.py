@@ -62,7 +62,7 @@ def test_unknown_domains_pass_or_are_refused():
         Refused, match=r"com\.acme\.Run 'a' .* no installed package describes domain"
     ):
         convert_version(before, 14, unknown_domains="refuse")
-    with pytest.raises(BadTarget, match="'keep' or 'refuse', not 'drop'"):
+    with pytest.raises(BadTarget, match="is 'drop'; give 'keep' or 'refuse'"):
         convert_version(before, 14, unknown_domains="drop")
 
 

@@ -98,7 +98,7 @@ class Request:
     def __post_init__(self) -> None:
         require_ir(self.ir_version)
         if self.unknown_domains not in ("keep", "refuse"):
-            raise BadTarget(f"unknown_domains is 'keep' or 'refuse', not {self.unknown_domains!r}")
+            raise BadTarget(f"unknown_domains is {self.unknown_domains!r}; give 'keep' or 'refuse'")
         if self.minimal and self.target not in (None, NOTHING):
             raise BadTarget("minimal is a target of its own; give either minimal or a target")
         for name in _FLAGS:
@@ -106,7 +106,7 @@ class Request:
         if self.prune_imports is not None:
             _require_flag("prune_imports", self.prune_imports)
         if not isinstance(self.check, (bool, str)) or self.check not in CHECKS:
-            raise BadTarget(f"check is 'default', 'full' or 'none', not {self.check!r}")
+            raise BadTarget(f"check is {self.check!r}; give 'default', 'full' or 'none'")
         object.__setattr__(self, "check", CHECKS[self.check])
         object.__setattr__(self, "assume", _assumed(self.assume))
         if self.domains is not None:
@@ -213,7 +213,7 @@ def _require_known(options: Mapping[str, object]) -> None:
 
 def _require_flag(name: str, value: object) -> None:
     if not isinstance(value, bool):
-        raise BadTarget(f"{name} is True or False, not {value!r}")
+        raise BadTarget(f"{name} is {value!r}; give True or False")
 
 
 def _is_names(value: object) -> bool:
@@ -231,14 +231,14 @@ def _floors(at_least: object) -> Mapping[str, int] | None:
     for domain, version in asked.items():
         if isinstance(version, bool) or not isinstance(version, int):
             shown = domain or "ai.onnx"
-            raise BadTarget(f"at_least is a whole number for {shown}, not {version!r}")
+            raise BadTarget(f"at_least of {shown} is {version!r}; give a whole number")
     return asked
 
 
 def _allowed(domains: Collection[str]) -> tuple[str, ...]:
     """The domains that a result may use, each once."""
     if not _is_names(domains):
-        raise BadTarget(f"domains is a list of names such as ['ai.onnx'], not {domains!r}")
+        raise BadTarget(f"domains is {domains!r}; give a list of names such as ['ai.onnx']")
     if not domains:
         raise BadTarget("domains names no domain; give at least 'ai.onnx'")
     return tuple(sorted({normal(domain) for domain in domains}))
@@ -247,10 +247,10 @@ def _allowed(domains: Collection[str]) -> tuple[str, ...]:
 def _assumed(names: Collection[str]) -> tuple[str, ...]:
     """The names of some assumptions, each once."""
     if not _is_names(names):
-        raise BadTarget(f"assume is a list of names such as {list(NAMES)}, not {names!r}")
+        raise BadTarget(f"assume is {names!r}; give a list of names such as {list(NAMES)}")
     for name in names:
         if name not in NAMES:
-            raise BadTarget(f"assume knows {', '.join(NAMES)}, not {name!r}")
+            raise BadTarget(f"the assumption {name!r} does not exist; give {' or '.join(NAMES)}")
     return tuple(sorted({*names}))
 
 
@@ -274,7 +274,7 @@ def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
         domain = schemas.normal(raw)
         shown = domain or "ai.onnx"
         if isinstance(version, bool) or not isinstance(version, int):
-            raise BadTarget(f"the target of {shown} is a whole number, not {version!r}")
+            raise BadTarget(f"the target of {shown} is {version!r}; give a whole number")
         if domain in found and found[domain] != version:
             raise BadTarget(
                 f"the target has two versions of {shown}: {found[domain]} and {version}; give one"

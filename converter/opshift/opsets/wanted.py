@@ -133,10 +133,10 @@ def read_target(
     floors = {"": at_least} if isinstance(at_least, int) else dict(at_least or {})
     for domain in target if isinstance(target, Mapping) else ():
         if not isinstance(domain, str):
-            raise BadTarget(f"a domain of the target is a text such as 'ai.onnx', not {domain!r}")
+            raise BadTarget(f"a domain of the target is {domain!r}; give a text such as 'ai.onnx'")
     if isinstance(target, str):
         if target.isdecimal():
-            raise BadTarget(f"the target of ai.onnx is a whole number, not {target!r}")
+            raise BadTarget(f"the target of ai.onnx is {target!r}; give a whole number")
         return Wanted.of(target, {}, floors)
     if target is None:
         return Wanted(at_least=floors) if floors else {}
