@@ -112,7 +112,7 @@ class Scope:
         """The nearest scope, outwards, that defines `name`."""
         scope: Scope | None = self
         while scope is not None:
-            if name in scope.initializers or name in scope.inputs or name in scope.producers:
+            if name in scope.producers or name in scope.initializers or name in scope.inputs:
                 return scope
             if name in scope.sparse:
                 return scope

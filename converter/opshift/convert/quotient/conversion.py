@@ -20,6 +20,7 @@ from opshift.convert.classes.facets import (
     UNKNOWN,
     VARIABLE,
     Facet,
+    has_rank,
     is_static,
     value_of,
     without_symbols,
@@ -30,7 +31,7 @@ from opshift.convert.classes.rows import GraphField, Unordered, Unproven, names_
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE, TYPES
 from opshift.convert.ir.lift import lift
-from opshift.convert.legal import rules
+from opshift.convert.legal import checker, rules
 from opshift.convert.quotient import ClassAnswer
 from opshift.convert.quotient.class_journal import VAGUE
 from opshift.convert.quotient.class_plan import ClassPlan, Key
@@ -161,7 +162,21 @@ class _Work:
             notes = [*lift(model, self.ir), *notes]
             model.ir_version = self.ir
             made = model.SerializeToString()
+        self._look_at_new_ranks(made)
         return made, self._report(answers, instance.nodes, notes)
+
+    def _look_at_new_ranks(self, made: bytes) -> None:
+        """Goes on only if onnx has nothing against ranks that it knows in the result alone.
+
+        A class of unknown ranks was checked without them, and a later opset may infer them.
+        """
+        numbers = {number for name, number in self.proof.values.items() if name}
+        kinds = {self.memo.facets[number].kind for number in numbers}
+        if all(kind is not None and has_rank(kind) for kind in kinds):
+            return
+        view = weights.checkable(ModelProto.FromString(made), made)
+        if checker.lenient(view, self.proof.adapters, full=True) is not None:
+            raise Beyond("an objection to the result")
 
     def _notes(self, made: bytes, answers: Mapping[int, Answer]) -> list[str]:
         """What the report says of metadata that readers of the IR version skip."""

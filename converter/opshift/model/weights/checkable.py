@@ -145,8 +145,9 @@ def _constant(node: NodeProto) -> TensorProto | None:
     if node.input or len(node.output) != 1 or len(node.attribute) != 1:
         return None
     (value,) = node.attribute
-    plain = value.name == "value" and value.type == AttributeProto.TENSOR and value.HasField("t")
-    return value.t if plain else None
+    held = {field.name for field, _ in value.ListFields()} - {"doc_string"}
+    plain = held == {"name", "type", "t"} and value.name == "value"
+    return value.t if plain and value.type == AttributeProto.TENSOR else None
 
 
 def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
