@@ -19,6 +19,8 @@ from opshift.model.arrays import to_array
 from opshift.model.rename import rename
 from opshift.model.walk import graphs_in, nodes, stated_names
 from opshift.verify import generate, oracle, randomness
+from opshift.verify.engine_choice import highest_of_runtime
+from opshift.verify.oracle.engines import as_written
 from opshift.verify.randomness import unlike
 from opshift.verify.tolerance import element_type
 from refusals import unexpected
@@ -58,6 +60,50 @@ def same_numbers(before: ModelProto, after: ModelProto) -> str | None:
             if told:
                 return f"{case.label}: {info.name} {told}"
     return None
+
+
+def runtime_agrees(model: ModelProto, to: Target) -> str:
+    """onnxruntime loads the result and gives equal numbers, if it loads and runs the model.
+
+    The answer is "yes", or why it does not run both.
+    """
+    if any(node.op_type == "BatchNormalization" and len(node.output) > 1 for node in nodes(model)):
+        return "training"  # which onnxruntime leaves out below opset 14: the outputs are anything
+    after = reached(model, to)
+    if after is None:
+        return "refused"
+    if not all(7 <= opset_of(one) <= highest_of_runtime() for one in (model, after)):
+        return "another opset"
+    before, random = _loaded(model), randomness.drawn(model)
+    later = _loaded(after) if not isinstance(before, str) else before
+    if isinstance(later, str):
+        assert before is later or "NOT_IMPLEMENTED" in later, later
+        return "no kernel" if "NOT_IMPLEMENTED" in later else "not loaded"
+    given = overridden(model) if min(model.ir_version, after.ir_version) > 3 else {}
+    for number, case in enumerate(generate.cases(model, 0, generate.FIRST)):
+        values: dict[str, Any] = {**case.values, **(given if number else {})}
+        try:
+            expected = before.run(None, values)
+        except Exception:  # it fails on the model as it came
+            return "not run"
+        actual = later.run(None, values)
+        for info, one, other in zip(model.graph.output, expected, actual, strict=True):
+            drawn = info.name in random
+            told = unlike(one, other) if drawn else different(one, other, has_halves(model))
+            assert not told, f"{case.label}: {info.name} {told}"
+    return "yes"
+
+
+def opset_of(model: ModelProto) -> int:
+    return max((one.version for one in model.opset_import if not one.domain), default=0)
+
+
+def _loaded(model: ModelProto) -> Any:
+    """A session of onnxruntime, or its objection."""
+    try:
+        return as_written(model)
+    except Exception as error:  # onnxruntime has no common class of errors
+        return str(error)
 
 
 def has_halves(model: ModelProto) -> bool:

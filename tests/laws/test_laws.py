@@ -51,6 +51,11 @@ def test_equal_numbers(task):
     laws.equal_numbers(*task)
 
 
+@given(models(), st.integers(7, NEWEST))
+def test_onnxruntime_computes_equal_numbers(model, to):
+    event(f"onnxruntime runs both: {laws.runtime_agrees(model, {'': to})}")
+
+
 @given(models())
 def test_identity(model):
     laws.identity(model, own(model))
