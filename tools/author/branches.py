@@ -11,7 +11,6 @@ The exit code is 1 if there is one. A line that no example can reach needs a rea
 
 from __future__ import annotations
 
-import argparse
 import itertools
 import json
 import sys
@@ -21,6 +20,8 @@ from pathlib import Path
 from typing import Any
 
 import coverage
+
+from tools.lib.program import described
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "opshift_adapters"
@@ -94,9 +95,7 @@ def _sentences(path: Path, found: dict[str, Any]) -> Iterator[str]:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("files", nargs="*", help="names of files of adapters, like squeeze")
     files = parser.parse_args(argv).files
     for file in files:

@@ -9,7 +9,6 @@ The generated pages are not committed. The tests compare what they show with the
 
 from __future__ import annotations
 
-import argparse
 import html
 import json
 import pkgutil
@@ -27,6 +26,8 @@ from opshift.author import registry
 from opshift.author.example import Example
 from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, Adapter
 from opshift.opsets import schemas
+
+from tools.lib.program import described
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
 GENERATED = DOCS / "reference" / "generated"
@@ -307,9 +308,7 @@ def write(folder: Path) -> None:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--site", type=Path, metavar="DIR", help="build the site into this folder")
     args = parser.parse_args(argv)
     write(GENERATED)

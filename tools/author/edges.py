@@ -16,12 +16,13 @@ gives the reasons for what stays.
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Sequence
 from pathlib import Path
 
 from opshift.testing.input_sets import SETS
 from opshift.testing.surveys import reasons, sampled, subjects, survey, varied
+
+from tools.lib.program import described
 
 PACKAGE = "opshift_adapters"
 REASONS = Path(__file__).with_suffix(".toml")
@@ -29,9 +30,7 @@ REASONS = Path(__file__).with_suffix(".toml")
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; the exit code is 1 if a difference is unexplained."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--only", default="", metavar="TEXT", help="a part of the example's name")
     parser.add_argument("--sets", nargs="+", default=SETS, choices=SETS)
     parser.add_argument("--sample", action="store_true", help="one example of each adapter")

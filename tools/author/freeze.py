@@ -33,6 +33,7 @@ from opshift.verify import oracle, randomness
 
 from tools.author import frozen_forms, frozen_names
 from tools.author.frozen_values import decoded, encoded
+from tools.lib.program import described
 
 FOLDER = Path(__file__).resolve().parents[2] / "tests" / "frozen"
 DIGESTS, MODELS = "digests.txt", "models.json.xz"
@@ -215,9 +216,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--write", action="store_true", help="freeze this release")
     parser.add_argument("--sample", type=int, metavar="N", help="that many models by chance")
     parser.add_argument("--seed", type=int, default=0)

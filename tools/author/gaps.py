@@ -12,12 +12,13 @@ the gaps that stay, with reasons. The exit code is 1 if a gap has no reason, or 
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from opshift.testing.meaning import coverage, gaps
 from opshift.testing.surveys import reasons
+
+from tools.lib.program import described
 
 PACKAGE = "opshift_adapters"
 REASONS = Path(__file__).with_suffix(".toml")
@@ -34,9 +35,7 @@ def table() -> Iterator[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--table", action="store_true", help="print what covers each part")
     if parser.parse_args(argv).table:
         print("\n".join(table()))

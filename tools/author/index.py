@@ -11,7 +11,6 @@ Run it when an adapter is added or changed: until then its module is imported by
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Callable, Sequence
@@ -28,20 +27,18 @@ from opshift.convert.api import node_by_node
 from opshift.opsets import schemas
 from opshift.text import qualified
 
+from tools.lib import generated
+
 PATH = Path(str(opshift_adapters.__file__)).parent / index.INDEX
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    args = parser.parse_args(argv)
-    index_is_current = _put(PATH, registry.index_of(opshift_adapters), check=args.check)
-    written = table(opshift_adapters.__name__)
-    table_is_current = _put(PATH.with_name(emitted.TABLE), written, check=args.check)
-    return int(args.check and not (index_is_current and table_is_current))
+    files = {
+        PATH: lambda: registry.index_of(opshift_adapters),
+        PATH.with_name(emitted.TABLE): lambda: table(opshift_adapters.__name__),  # reads the index
+    }
+    return generated.write(__doc__, files, argv)
 
 
 def table(package: str) -> str:
@@ -74,14 +71,6 @@ def _watched(rows: dict[str, set[str]]) -> Callable[[Adapter, Node, Builder], Re
             written |= before
 
     return call
-
-
-def _put(path: Path, text: str, *, check: bool) -> bool:
-    """Writes a file unless it is only checked; returns whether it was current."""
-    current = path.is_file() and path.read_text("utf-8") == text
-    if not check and not current:
-        path.write_text(text, "utf-8")
-    return current
 
 
 if __name__ == "__main__":

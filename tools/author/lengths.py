@@ -12,7 +12,6 @@ are rewritten, or the reverse, and exits with 1.
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +25,7 @@ from opshift.author.verdicts import Adapter
 from opshift.testing import example_models
 
 from tools.lib.graphs import nodes_in
+from tools.lib.program import described
 
 TABLE = Path(__file__).parents[2] / "tests" / "adapters" / "lengths.txt"
 
@@ -115,9 +115,7 @@ def _listed(lengths: Sequence[Length]) -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--check", action="store_true", help="write nothing")
     check, found = parser.parse_args(argv).check, measured()
     if not check:

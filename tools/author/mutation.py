@@ -15,7 +15,6 @@ it has a form that `tools/lib/written_forms.py` names; otherwise it survives.
 
 from __future__ import annotations
 
-import argparse
 import gc
 import random
 import resource
@@ -46,6 +45,7 @@ from opshift.verify import oracle
 from tools.author.lengths import Length, length, worse
 from tools.author.mutants import Mutant, found, modules, mutants
 from tools.lib import written_forms
+from tools.lib.program import described
 
 PACKAGE = "opshift_adapters"
 ROOT = Path(__file__).parents[2]
@@ -353,9 +353,7 @@ def changed_modules(ref: str) -> set[str]:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command; the exit code is 1 if a mutant survives."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--count", type=int, default=300, help="so many mutants; 0 means all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", metavar="TEXT", help="a part of the module's name")

@@ -13,7 +13,6 @@ compares the record with the installed onnx, so that a change of prose reopens t
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import sys
@@ -26,6 +25,8 @@ from opshift.opsets import schema_changes, schemas
 from opshift.opsets.schema_changes import SchemaChange
 from opshift.opsets.schemas import Schema
 from opshift.versions import DOMAINS
+
+from tools.lib.program import described
 
 TEXTS = Path(__file__).resolve().parents[2] / "tests" / "adapters" / "reviewed_texts.json"
 
@@ -140,9 +141,7 @@ def accept() -> int:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--domain", default="", help="the domain (default: ai.onnx)")
     parser.add_argument("--version", type=int, help="one version (default: all that lack verdicts)")
     parser.add_argument("--accept", action="store_true", help="record the reviewed texts")

@@ -10,7 +10,6 @@ python -m tools.author ops_database --compile  the Python of both .proto files (
 
 from __future__ import annotations
 
-import argparse
 import subprocess
 import sys
 from pathlib import Path
@@ -19,6 +18,8 @@ from opshift.author.database import build, merged
 from opshift.opsets.opset_changelog_pb2 import OpsetChangelog
 from opshift.versions import DOMAINS
 
+from tools.lib.program import described
+
 ROOT = Path(__file__).parents[2] / "converter"
 PROTOS = ("opshift/opsets/opset_changelog.proto", "opshift/model/bytes/outline.proto")
 SHIPPED = ROOT / "opshift" / "opsets" / "opset_changelog.bin"
@@ -26,9 +27,7 @@ SHIPPED = ROOT / "opshift" / "opsets" / "opset_changelog.bin"
 
 def main() -> int:
     """Returns an exit code."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--check", action="store_true")
     parser.add_argument("--compile", action="store_true")
     wanted = parser.parse_args()

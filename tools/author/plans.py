@@ -9,7 +9,6 @@ Run it when an adapter is added or writes other operators, or when a feature of 
 
 from __future__ import annotations
 
-import argparse
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -18,6 +17,8 @@ import opshift
 from opshift.author import registry
 from opshift.convert import plan_table, verdict_edges
 from opshift.convert.ir import ir_plan
+
+from tools.lib import generated
 
 PATH = Path(opshift.__file__).parent / "convert" / plan_table.TABLE
 
@@ -29,16 +30,7 @@ def table() -> str:
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    args = parser.parse_args(argv)
-    new = table()
-    if args.check:
-        return int(PATH.read_text("utf-8") != new)
-    PATH.write_text(new, "utf-8")
-    return 0
+    return generated.write(__doc__, {PATH: table}, argv)
 
 
 if __name__ == "__main__":

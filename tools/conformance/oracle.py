@@ -11,7 +11,6 @@ which one is right, and why. Exit code 1 when a difference has no reason, or a r
 
 from __future__ import annotations
 
-import argparse
 import json
 import sys
 from collections import Counter
@@ -36,6 +35,7 @@ from tools.conformance.oracle_cases import (
     examine,
 )
 from tools.lib.markdown_tables import table, write_between
+from tools.lib.program import described
 
 LIMITS = ModelLimits(seconds=120.0, megabytes=3072, retries=0)
 REASONS = Path(__file__).with_suffix(".toml")
@@ -169,9 +169,7 @@ def page(found: dict[Row, Compared], known: dict[Row, Reason]) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--only", nargs="+", default=[], metavar="OPERATOR")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--write", type=Path, metavar="FILE", help="replace the tables in it")

@@ -26,6 +26,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.corpus import findings
+from tools.lib.program import described
 
 TARGETS = (21, 18, 13, 11, 9)
 
@@ -186,9 +187,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--to", type=int, nargs="+", default=TARGETS, metavar="OPSET")
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB", help="corpus models")
     parser.add_argument("--dead-ends", action="store_true", help="compare no plans, for speed")

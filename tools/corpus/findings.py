@@ -18,6 +18,8 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
+from tools.lib.program import described
+
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 
 Case = tuple[str, Any, Any, bool]  # what it is called, model or path, target, approximate
@@ -78,9 +80,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--to", type=int, nargs="+", default=[21, 18, 13, 11, 9], metavar="OPSET")
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB", help="corpus models")
     parser.add_argument("--sample", type=int, metavar="N", help="that many cases by chance")

@@ -29,6 +29,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.lib.graphs import graphs_of, nodes_in, unread
+from tools.lib.program import described
 
 ROOT = Path(__file__).resolve().parents[2]
 CORPUS = ROOT.parent / "shared" / "corpus"
@@ -179,9 +180,7 @@ def renumber(graph: Any, numbers: dict[str, int]) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("before", metavar="BEFORE", help="a commit")
     parser.add_argument("after", metavar="AFTER", nargs="?", help="a commit (default: the files)")
     parser.add_argument("--to", type=int, nargs="+", default=[21, 18, 13, 11, 9], metavar="OPSET")

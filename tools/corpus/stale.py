@@ -28,6 +28,7 @@ from tools.corpus.conversion_child import execute
 from tools.corpus.model import Model, models_of
 from tools.corpus.same_results import difference
 from tools.lib import children
+from tools.lib.program import described
 
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 LARGEST = 200 << 20  # bytes of a model that is looked at
@@ -131,9 +132,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--to", type=int, nargs="+", default=[21, 18, 13, 11, 9], metavar="OPSET")
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB", help="corpus models")
     parser.add_argument("--sample", type=int, metavar="N", help="that many models by chance")

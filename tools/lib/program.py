@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import argparse
 import ast
 import importlib
 import sys
@@ -25,6 +26,13 @@ def run(package: str, names: list[str]) -> int:
     if hasattr(module, "__path__"):  # by its own name, by which processes find its functions
         module = importlib.import_module(f"{module.__name__}.__main__")
     return int(module.main() or 0)
+
+
+def described(doc: str | None) -> argparse.ArgumentParser:
+    """A parser whose help is the docstring of a tool, line by line."""
+    return argparse.ArgumentParser(
+        description=doc, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
 
 
 def _purpose(package: str, name: str) -> str:

@@ -10,7 +10,6 @@ computes with arrays. Serve DIR with any web server: `python -m http.server -d D
 
 from __future__ import annotations
 
-import argparse
 import hashlib
 import json
 import shutil
@@ -22,6 +21,8 @@ import zipfile
 from pathlib import Path
 
 from opshift.versions import RELEASES
+
+from tools.lib.program import described
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parents[2]
@@ -130,9 +131,7 @@ def build(out: Path, pyodide: Path | None = None) -> None:
 
 def main() -> int:
     """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     parser.add_argument("--out", type=Path, required=True, metavar="DIR", help="a new folder")
     parser.add_argument("--pyodide", type=Path, metavar="FOLDER", help="an unpacked Pyodide")
     given = parser.parse_args()

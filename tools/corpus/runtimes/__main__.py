@@ -25,6 +25,7 @@ from pathlib import Path
 import onnx
 
 from tools.lib import repository
+from tools.lib.program import described
 
 from . import runtime_table, torch_exports
 from .install import CACHE, PACKAGES, WEB, Installed, NotHere, install, numbers
@@ -176,9 +177,7 @@ def convert(task: tuple[str, str, str]) -> dict[str, str]:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = described(__doc__)
     default = os.environ.get("OPSHIFT_CORPUS")
     parser.add_argument("--ort", nargs="*", default=RELEASES, metavar="VERSION")
     parser.add_argument("--runtimes", nargs="*", default=[], metavar="NAME==VERSION",
