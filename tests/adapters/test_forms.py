@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import pytest
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, parser
 from opshift import convert_version
+from opshift.convert.look.accepts import accepts
 from opshift.opsets import schemas
 
 pytestmark = pytest.mark.skipif(
@@ -85,3 +86,9 @@ def test_casts_that_two_other_forms_wrote_are_parted(opset, graph, target):
     first, last = (node.op_type for node in model(opset, graph).graph.node)
     written = " ".join(node.op_type for node in nodes(after.graph))
     assert written == f"Cast {first} Cast Reshape Cast {last} Cast"
+
+
+def test_round_is_written_without_double_which_onnxruntime_0_4_does_not_add():
+    text = "(float[4] x) => (float[4] y) { y = Round(x) }"
+    after = convert_version(model(11, text), "onnxruntime==0.4")
+    assert accepts(after, "onnxruntime==0.4").reasons == ()
