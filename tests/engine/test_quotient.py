@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import json
 import subprocess
 import sys
@@ -25,7 +26,8 @@ from opshift.author.node import Value
 from opshift.convert import api
 from opshift.convert.classes import memo as memos
 from opshift.convert.classes import proof
-from opshift.convert.quotient import conversion
+from opshift.convert.quotient import class_plan, conversion
+from opshift.convert.quotient.template import Answer
 from opshift.convert.request import Request
 from opshift.model.weights import carve_model
 from opshift.report import Report
@@ -205,6 +207,32 @@ def test_threads_share_a_memo():
     taken = [one for one in results if one is not None]
     assert taken
     assert all(one == taken[0] for one in taken)
+
+
+@pytest.mark.parametrize(("start", "to"), [(13, 18), (11, 21), (21, 13)])
+def test_what_the_schemas_prove_to_stay_a_conversion_keeps(start, to, monkeypatch):
+    """A step counts it as kept, and writes and asks nothing."""
+    asked: list[dict[class_plan.Key, Answer]] = []
+    known = class_plan.ClassPlan._idle
+
+    def watched(plan, keys, ir_version):
+        found = known(plan, keys, ir_version)
+        plan._learn(list(found), ir_version)
+        asked.extend([found, {key: plan.answers[key] for key in found}])
+        return found
+
+    monkeypatch.setattr(class_plan.ClassPlan, "_idle", watched)
+    forget()
+    assert by_classes(transformer(start, 120), to) is not None
+    without_numbers = [{key: _kept(one) for key, one in found.items()} for found in asked]
+    assert len(asked[0]) > 3
+    assert without_numbers[0::2] == without_numbers[1::2]
+
+
+def _kept(answer: Answer) -> Answer:
+    """The answer without the numbers of the steps."""
+    kept = sorted(((0, *where[1:]), op, count) for where, op, count in answer.kept)
+    return dataclasses.replace(answer, kept=tuple(kept))
 
 
 def test_neighbours_do_not_change_the_answer(monkeypatch):

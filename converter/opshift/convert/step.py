@@ -41,6 +41,11 @@ from opshift.protos import TensorProto
 from opshift.text import qualified
 
 
+def is_idle(adapter: Adapter, derived: Guard) -> bool:
+    """Whether two schemas prove that no node with types which both accept changes."""
+    return isinstance(adapter.verdict, Unchanged | CastNarrowed) and not derived.structural
+
+
 class Stepper:
     """Converts a document over one boundary of one domain."""
 
@@ -256,11 +261,7 @@ class Stepper:
     def _idle(self, adapter: Adapter, key: Key) -> bool:
         """Whether the schemas alone prove that no node of this operator changes."""
         derived = self._derived(key)
-        if derived is None:
-            return False
-        lost = self._lost(derived)
-        claimed = isinstance(adapter.verdict, Unchanged | CastNarrowed)
-        return claimed and not lost and not derived.structural
+        return derived is not None and is_idle(adapter, derived) and not self._lost(derived)
 
     def _derived(self, key: Key) -> Guard | None:
         """The guard derived from the two schemas of an operator."""

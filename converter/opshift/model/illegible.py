@@ -30,6 +30,11 @@ def _held(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | by
                 yield message, field, one
 
 
+def is_legible(message: Message, data: bytes) -> bool:
+    """Whether every text of a message with these bytes is UTF-8, as it is where all is ASCII."""
+    return data.isascii() or illegible(message) is None
+
+
 def illegible(message: Message) -> str | None:
     """Describes the first text field that is not UTF-8, which protobuf returns as bytes."""
     for owner, field, text in texts(message):

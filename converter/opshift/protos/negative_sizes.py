@@ -6,6 +6,7 @@ Some exporters write -1 for a size that they do not know, and every runtime read
 
 from __future__ import annotations
 
+import functools
 import re
 
 from google.protobuf.message import DecodeError, Message
@@ -34,6 +35,23 @@ def _clear(message: Message) -> None:
             message.ClearField("dim_value")
         return
     for field, value in message.ListFields():
-        if field.message_type is not None:
+        if field.message_type is not None and field.message_type.full_name in _holders():
             for one in [value] if isinstance(value, Message) else value:
                 _clear(one)
+
+
+@functools.cache
+def _holders() -> frozenset[str]:
+    """The messages in which a size may be, at any depth."""
+    inside: dict[str, set[str]] = {}  # the messages in the fields of a message
+    waiting = [ModelProto.DESCRIPTOR]
+    while waiting:
+        found = waiting.pop()
+        if found.full_name not in inside:
+            held = [one.message_type for one in found.fields if one.message_type is not None]
+            inside[found.full_name] = {one.full_name for one in held}
+            waiting += held
+    holders = {TensorShapeProto.Dimension.DESCRIPTOR.full_name}
+    while more := {name for name, held in inside.items() if held & holders} - holders:
+        holders |= more
+    return frozenset(holders)

@@ -34,7 +34,7 @@ from opshift.convert.classes.strict_inference import Imports, StrictInference
 from opshift.errors import InvalidModel
 from opshift.model.bytes import wire
 from opshift.model.bytes.external import location_of, require_inside
-from opshift.model.illegible import illegible
+from opshift.model.illegible import is_legible
 from opshift.model.weights.store import Weights
 from opshift.opsets.types import confirms
 from opshift.protos import TensorProto, TypeProto, ValueInfoProto, helper
@@ -152,7 +152,7 @@ class Memo:
         else:
             name, rest = b"", b""
         info = ValueInfoProto.FromString(data)
-        if illegible(info):
+        if not is_legible(info, data):
             raise Unproven
         facet = None
         if info.HasField("type"):
@@ -184,7 +184,7 @@ class Memo:
             if known is not None:
                 return name, known
         tensor = TensorProto.FromString(data)
-        if illegible(tensor):
+        if not is_legible(tensor, data):
             raise Unproven
         name = tensor.name.encode()
         if Weights.is_stub(tensor):

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from opshift.convert.classes.rows import Signature, Unproven, inputs_of
 from opshift.convert.classes.shown_bytes import named
 from opshift.model.bytes import wire
-from opshift.model.illegible import illegible
+from opshift.model.illegible import is_legible
 from opshift.opsets import schemas
 from opshift.protos import NodeProto
 
@@ -29,7 +29,7 @@ class Operation(NamedTuple):
         """The operation of a signature in a model with these imports."""
         data = named(signature)
         proto = NodeProto.FromString(data)
-        if illegible(proto):
+        if not is_legible(proto, data):
             raise Unproven("a text that is no UTF-8")
         key = key_of(proto)
         schema = schemas.schema(*key, versions.get(proto.domain, 0))

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from dataclasses import field
 from typing import Any, TypeAlias
 
@@ -53,8 +52,8 @@ class Deeds:
     """The record of the steps for one class."""
 
     facets: dict[str, Facet]  # of each input and output by its name in the quotient
-    kept: Counter[tuple[Boundary, str]] = field(default_factory=Counter)
-    rewritten: Counter[tuple[Boundary, Rewritten]] = field(default_factory=Counter)
+    kept: dict[tuple[Boundary, str], int] = field(default_factory=dict)
+    rewritten: dict[tuple[Boundary, Rewritten], int] = field(default_factory=dict)
     placed: list[tuple[Order, bytes]] = field(default_factory=list)  # new constants
     renamed: bool = False  # whether the node became another operator
     asked_readers: bool = False

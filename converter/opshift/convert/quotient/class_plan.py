@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
 from opshift.author.verdicts import FORM
@@ -14,14 +14,20 @@ from opshift.convert.blockers import StepRefused
 from opshift.convert.classes.facets import MOST_TYPES, Facet
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.nested import holds_graphs, rename
+from opshift.convert.classes.operation import Operation
 from opshift.convert.classes.rows import names_of
+from opshift.convert.ir.features import BARE
 from opshift.convert.ir.lift import lift
-from opshift.convert.legal import checker
+from opshift.convert.legal import checker, rules
+from opshift.convert.quotient import idle
 from opshift.convert.quotient.class_journal import ClassJournal, input_name, output_name
 from opshift.convert.quotient.compile import Compilation, content_of
+from opshift.convert.quotient.idle import Idle
 from opshift.convert.quotient.template import Answer, Beyond, Reader
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError, Refused
+from opshift.model import weights
+from opshift.model.document import Document
 from opshift.model.walk import nodes_inside
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
@@ -48,8 +54,10 @@ class ClassPlan:
         self.ir_version = known.ir_version
         self.facets: list[Facet] = known.facets
         self.operations = known.operations
+        self.tokens = known.tokens
         self.classes: dict[tuple[int, ...], tuple[int, ...]] = known.classes
         self.touched: dict[int, bool] = {}  # by signature
+        self.idle: dict[int, Idle | None] = {}  # by signature
         self.answers: dict[Key, Answer | str] = {}
         # The engine may write these, so a plan must lead there even if no node changes.
         self.crosses = {op: self._crosses(op) for op in planner.ENGINE_WRITES}
@@ -79,10 +87,14 @@ class ClassPlan:
     def learn(self, keys: Iterable[Key], ir_version: int) -> None:
         """Finds the answers for classes: converts one node of each, all in one model.
 
-        Where that does not answer all, each node with graphs is converted alone: what is said of
-        its inside spoils no other answer.
+        Of those that the schemas alone prove to stay, onnx looks at the nodes as they are at the
+        goal. Where a conversion does not answer all, each node with graphs is converted alone: what
+        is said of its inside spoils no other answer.
         """
-        asked = list(keys)
+        self.answers.update(self._idle(keys, ir_version))
+        asked = [key for key in keys if key not in self.answers]
+        if not asked:
+            return
         self._learn(asked, ir_version)
         if all(isinstance(self.answers.get(key), Answer) for key in asked):
             return
@@ -91,6 +103,29 @@ class ClassPlan:
             alone = [[key] for key in asked if key not in plain]
             for group in filter(None, [plain, *alone]):
                 self._learn(group, ir_version)
+
+    def _idle(self, keys: Iterable[Key], ir_version: int) -> Mapping[Key, Answer]:
+        """The answers for classes that the schemas alone prove to stay."""
+        found = {}
+        for key in keys if self.ir_version >= BARE.ir else ():
+            signature, operation = key[0][0], self.operations[key[0][0]]
+            if signature not in self.idle:
+                way = (self.start, self.to, ir_version)
+                self.idle[signature] = idle.find(self.adapters, operation, *way)
+            known = self.idle[signature]
+            if known is not None and known.covers(self._types(operation, key[0])):
+                found[key] = known.answer
+        return found if found and Quotient(self, list(found)).stands(ir_version) else {}
+
+    def _types(self, operation: Operation, row: tuple[int, ...]) -> list[frozenset[str]]:
+        """The types of what a class reads and writes."""
+        outputs = names_of(operation.signature[2], "o")
+        named = zip(
+            (*operation.inputs, *outputs),
+            (*row[1 : 1 + len(operation.inputs)], *self.classes[row]),
+            strict=True,
+        )
+        return [self.tokens(number) for name, number in named if name]
 
     def _learn(self, asked: list[Key], ir_version: int) -> None:
         quotient = Quotient(self, asked)
@@ -222,6 +257,25 @@ class Quotient:
         lifted = lift(before, model.ir_version)  # that, the whole model tells of its own inputs
         self.notes = tuple(one for one in told if one not in lifted)
         return model
+
+    def stands(self, ir_version: int) -> bool:
+        """Whether onnx has nothing against the nodes as they are at the goal."""
+        model = ModelProto()
+        model.CopyFrom(self.model)
+        model.ir_version = ir_version
+        for imported in model.opset_import:
+            if imported.domain == "":
+                imported.version = self.plan.to
+        adapters = self.plan.adapters
+        if rules.at_end(Document(model), adapters, visit_all=False).found:
+            return False
+        if checker.lenient(weights.checkable(model), adapters, full=True) is not None:
+            return False
+        try:
+            self._require_types(model)
+        except _Refused:
+            return False
+        return True
 
     def _require_types(self, result: ModelProto) -> None:
         """Strict inference must accept each class; behind an unknown operator it accepts all."""

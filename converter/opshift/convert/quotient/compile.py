@@ -53,6 +53,8 @@ from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.records import dataclass
 from opshift.report import Report
 
+_ALL_TYPES = frozenset((*(one.name.lower() for one in T), *TYPES))
+
 
 class Classes(Protocol):
     """What is known of the classes of models."""
@@ -84,7 +86,7 @@ class Compilation(Conversion):
         self.document.names = AskedNames(self.document, self.journal)
         self.facts = AskedFacts(self.document, self.store, self.adapters, self.inferable)
         self.facts.journal, self.facts.classes = self.journal, self.known
-        self.facts.widen_to([*(one.name.lower() for one in T), *TYPES])
+        self.facts.widen_to(_ALL_TYPES)
 
     def differing(self) -> Iterable[str]:
         root, differing = self.document.main.root, self.adapters.traits(Differs)
@@ -345,7 +347,8 @@ class RecordingStepper(Stepper):
     def _keep(self, place: Place) -> None:
         deeds = self.journal.of(place)
         if deeds is not None:
-            deeds.kept[self.journal.boundary, place[0].node(place[1]).op_type] += 1
+            kind = (self.journal.boundary, place[0].node(place[1]).op_type)
+            deeds.kept[kind] = deeds.kept.get(kind, 0) + 1
 
 
 def content_of(tensor: TensorProto) -> bytes:
@@ -371,7 +374,8 @@ class RecordingApplier(Applier):
             deeds.beyond = deeds.beyond or "a constant that takes the place of another"
         if change.made.carried:
             deeds.beyond = deeds.beyond or "a node whose graph stays"
-        deeds.rewritten[self.journal.boundary, change.kind] += 1
+        kind = (self.journal.boundary, change.kind)
+        deeds.rewritten[kind] = deeds.rewritten.get(kind, 0) + 1
         used = list(used_constants(change.made))
         if used and self.journal.is_inside(change.place):
             deeds.beyond = deeds.beyond or "a constant for a node in a new graph"

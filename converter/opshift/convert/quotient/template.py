@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import functools
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 
 from opshift.convert.change import Rewritten
@@ -83,7 +83,7 @@ class Reader:
         self.prefix = prefix
         self.fresh: dict[str, int] = {}
         self.constants: dict[str, int] = {}
-        self.reads = Counter[int]()
+        self.reads: dict[int, int] = defaultdict(int)
 
     def answer(self, before: NodeProto, after: list[NodeProto], deeds: Deeds) -> Answer:
         """The answer for a class."""
@@ -126,7 +126,8 @@ class Reader:
             read: set[int] = set()
             encoded = functools.partial(self._inside, read)
             rename(rest, encoded, encoded)
-            self.reads.update(read)
+            for position in read:
+                self.reads[position] += 1
             graphs, names = take_apart(rest.SerializeToString(deterministic=True))
             inside = tuple((chr(name[0]), int(name[1:])) for name in names)
             return Written(tuple(places), b"", hint.encode(), main, graphs, inside)
