@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from fractions import Fraction
 from typing import Any
 
 from opshift.adapter import Array, Builder, T, Value, dtype_of, np
@@ -99,6 +98,8 @@ def _folded(
 
 def _factor(size: float, exponent: int) -> float:
     """The remainder of a power of two, divided by the power."""
+    from fractions import Fraction  # which imports decimals, for a rare divisor
+
     power = Fraction(2) ** int(exponent)
     return float(power % Fraction(size) / power)
 
