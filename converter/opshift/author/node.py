@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from opshift.author.attributes import is_default
 from opshift.author.facts import Facts
 from opshift.author.infix import Infix
-from opshift.author.inputs import Inputs
+from opshift.author.node_inputs import Inputs
 from opshift.author.present_types import tokens
 from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
 from opshift.model.arrays import Array
