@@ -62,6 +62,7 @@ RELEASES = (
     Release("1.22", 13, 27, 5, 1, 1),
     Release("1.23", 14, 28, 5, 1, 1),
 )
+NEWEST_IR = RELEASES[-1].ir
 
 
 @functools.cache

@@ -19,9 +19,9 @@ from opshift.convert import api, form_plan, plan_table, planner
 from opshift.convert.ir import ir_plan
 from opshift.convert.ir.features import BARE, BROUGHT, FEATURES, FUNCTIONS, METADATA, TRAINING
 from opshift.convert.quotient import ClassAnswer
-from opshift.convert.request import NEWEST_IR
 from opshift.opsets import schemas
 from opshift.testing import example_target
+from opshift.versions import NEWEST_IR
 from text_models import model
 
 import examples

@@ -16,6 +16,7 @@ from opshift.convert.legal.function_rules import called
 from opshift.convert.state import State
 from opshift.errors import Refusal, Refused, RefusedNode, Why
 from opshift.model.document import Document
+from opshift.versions import NEWEST_IR
 
 
 def plan(state: State) -> None:
@@ -67,7 +68,7 @@ def settle_ir(state: State, *, moved: bool) -> None:
     if _lower(state, aim, found, rewrite=lowers and isinstance(wanted, int)) and lowers:
         found = needs.held(state.document, state.facts, aim)
     binding = _binding(state, found)
-    limit = (state.ir_limit or wanted) if isinstance(wanted, int) else needs.NEWEST
+    limit = (state.ir_limit or wanted) if isinstance(wanted, int) else NEWEST_IR
     if any(feature.ir > limit for feature in binding):
         told = [needs.sentence(state.skeleton, feature) for feature in binding]
         raise _refused(state, [Refusal(Why.IR_TOO_LOW, text) for text in told], aim, binding)

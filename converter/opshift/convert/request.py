@@ -16,6 +16,7 @@ from opshift.opsets.identity import normal
 from opshift.opsets.wanted import Wanted, read_target
 from opshift.records import dataclass
 from opshift.text import suggestion
+from opshift.versions import NEWEST_IR
 
 if TYPE_CHECKING:
     from opshift.model.document import Document
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
 
 Target: TypeAlias = "int | Mapping[str, int]"
 Check: TypeAlias = 'bool | Literal["default", "full", "none"]'
-NEWEST_IR = versions.RELEASES[-1].ir
 NOTHING: Mapping[str, int] = {}
 
 

@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from opshift.model.document import Document
     from opshift.protos import ModelProto
 
-NEWEST = versions.RELEASES[-1].ir
-
 
 @dataclass(frozen=True, slots=True)
 class Need:

@@ -23,6 +23,7 @@ from opshift.model.bytes.staging import Staging
 from opshift.opsets.identity import normal
 from opshift.records import dataclass
 from opshift.report import Report
+from opshift.versions import NEWEST_IR
 
 _IR, _GRAPH, _IMPORT, _FUNCTION = 1, 7, 8, 25  # fields of ModelProto
 _FUNCTION_IMPORT = 9
@@ -150,7 +151,7 @@ def _header(data: wire.Buffer, to: int) -> tuple[tuple[int, int], int, dict[str,
     start, end, before = versions[0]
     if holds_functions and before < FUNCTIONS.ir <= to:
         return None  # nobody has looked at them yet
-    return ((start, end), before, dict(imports)) if 3 <= before <= needs.NEWEST else None
+    return ((start, end), before, dict(imports)) if 3 <= before <= NEWEST_IR else None
 
 
 def _import(data: wire.Buffer, pos: int, end: int) -> tuple[str, int]:
