@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import faulthandler
 import hashlib
 import os
 import tempfile
@@ -322,6 +323,7 @@ def _in_a_child(text: bytes, folder: str) -> str:
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
+        faulthandler.disable()  # the exit code tells it; a dump looks like a failure
         os.close(reader)
         with os.fdopen(writer, "w", errors="replace") as told:
             told.write(objection(negative_sizes.unknown(text), folder, full=True))
