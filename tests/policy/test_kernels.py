@@ -175,6 +175,9 @@ HALF = "(float16[2,4] x) => (float16[2,4] y) { y = Relu(x) }"
 SOFT = "(float16[2,4] x) => (float16[2,4] y) { y = Softmax(x) }"
 CODES = "(uint8[2,3] a, uint8 p) => (int32[2,2] y) <int8[3,2] b = {1,-2,3,-4,5,6}, int8 q = {0}> { y = MatMulInteger(a, b, p, q) }"
 ALONE = "(uint8[2,3] a, uint8[3,2] b, uint8 q) => (int32[2,2] y) { y = MatMulInteger(a, b, , q) }"
+BYTES = (
+    "(float[3] x) => (int8[3] y) <float s = {0.5}, int8 z = {0}> { y = QuantizeLinear(x, s, z) }"
+)
 ROWS = "(float[3,2] x) => (float[3,1] y) { y = ReduceLogSumExp<axes = [1]>(x) }"
 SOME = "(float[3] x) => (bool[3] y) { y = Cast<to = 9>(x) }"
 
@@ -186,6 +189,7 @@ SOME = "(float[3] x) => (bool[3] y) { y = Cast<to = 9>(x) }"
         (SOFT, 18, "onnxruntime==1.14", "onnxruntime==1.15", "Softmax of float16 is not loaded"),
         (CODES, 11, "onnxruntime==1.2", "onnxruntime==1.4", "of int8 weights with a zero point"),
         (ALONE, 11, "onnxruntime==1.3", "onnxruntime==1.4", "of its second input alone"),
+        (BYTES, 11, "onnxruntime==1.2", "onnxruntime==1.3", "gives -127 for -128"),
         (SOME, 11, "openvino==2022.1", "openvino==2023.0", "numbers below 1 become false"),
         (ROWS, 13, "openvino==2026.4", "opencv==5.0", "with the attribute axes reduces over all"),
         (ROWS, 11, "openvino==2023.0", "openvino==2026.4", "far from 0 gives an infinity"),
@@ -207,6 +211,7 @@ def test_a_form_of_some_types_is_told_and_written_otherwise(graph, opset, runtim
         (SOFT, 17, "onnxruntime==1.14"),
         (CODES.replace(", p, q)", ")"), 11, "onnxruntime==1.2"),
         (ALONE.replace(", , q)", ", q)"), 11, "onnxruntime==1.2"),
+        (BYTES.replace("int8", "uint8"), 11, "onnxruntime==1.2"),
         (SOME.replace("float[", "int32["), 11, "openvino==2022.1"),
     ],
 )

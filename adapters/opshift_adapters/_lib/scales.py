@@ -79,6 +79,11 @@ def per_tensor(scale: Value) -> bool:
     return scale.rank == 0 or scale.shape_or_none == (1,)
 
 
+def raised(op: Builder, codes: Value) -> Value:
+    """Codes of int8 as uint8, 128 higher."""
+    return op.Cast(op.Cast(codes, to=T.INT32) + 128, to=T.UINT8)
+
+
 def to(op: Builder, x: Value, kind: int) -> Value:
     return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
 

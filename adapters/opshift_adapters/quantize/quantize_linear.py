@@ -27,6 +27,7 @@ from opshift_adapters._lib.scales import (
     along,
     multiplied,
     per_tensor,
+    raised,
     rounded,
     single,
     to,
@@ -34,6 +35,8 @@ from opshift_adapters._lib.scales import (
 )
 
 READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # with its zero point
+
+LOWEST_CODES = {"x": [-1000, -65.5, 0.25, 1000]}
 
 
 @form("DequantizeLinear")
@@ -62,6 +65,20 @@ def scalars_in_a_row(node: Node, op: Builder) -> Result:
     if node["x"].rank_or_none != 0:
         return KEEP
     return op.Squeeze(op.same(node, inputs={"x": op.Unsqueeze(node["x"], axes=[0])}))
+
+
+@alternative("QuantizeLinear", runtime="onnxruntime==1.2")
+@example("int8", "(float[4] x) => (int8[4] y) <float s = {0.5}, int8 z = {3}> { y = QuantizeLinear(x, s, z) }", imports={"": 11}, gives="QuantizeLinear Cast Sub Cast", inputs=LOWEST_CODES)
+@example("int8 with a computed zero point", "(float[4] x, int8 z) => (int8[4] y) <float s = {0.5}> { y = QuantizeLinear(x, s, z) }", imports={"": 11}, gives="Cast Add Cast QuantizeLinear Cast Sub Cast", inputs={**LOWEST_CODES, "z": -128})
+@example("uint8", "(float[4] x) => (uint8[4] y) <float s = {0.5}, uint8 z = {3}> { y = QuantizeLinear(x, s, z) }", imports={"": 11}, gives="QuantizeLinear", inputs=LOWEST_CODES)
+@example("no zero point", "(float[4] x) => (uint8[4] y) <float s = {0.5}> { y = QuantizeLinear(x, s) }", imports={"": 11}, gives="QuantizeLinear", inputs=LOWEST_CODES)
+def over_unsigned_codes(node: Node, op: Builder) -> Result:
+    """onnxruntime 1.0 to 1.2 give -127 for -128; codes of uint8 are written, and 128 is taken off."""
+    zero = node.input("y_zero_point")
+    if zero is None or zero.elem_type_or_none != T.INT8:
+        return KEEP
+    codes = op.same(node, inputs={"y_zero_point": raised(op, zero)})
+    return op.Cast(op.Cast(codes, to=T.INT32) - 128, to=T.INT8)
 
 
 # -- types that are only in weights, or between the two operators --------------------------------

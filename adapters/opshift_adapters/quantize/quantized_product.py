@@ -17,7 +17,7 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters._lib.scales import quantized, requantized, to
+from opshift_adapters._lib.scales import quantized, raised, requantized, to
 
 # -- DynamicQuantizeLinear -----------------------------------------------------------------------
 
@@ -86,8 +86,7 @@ def _unsigned(op: Builder, x: Value, zero: Value | None) -> tuple[Value, Value]:
     zero = op.const(0, x.elem_type) if zero is None else zero
     if x.elem_type == T.UINT8:
         return x, zero
-    raised = [op.Cast(op.Cast(one, to=T.INT32) + 128, to=T.UINT8) for one in (x, zero)]
-    return raised[0], raised[1]
+    return raised(op, x), raised(op, zero)
 
 
 def _few_products(b: Value) -> bool:
