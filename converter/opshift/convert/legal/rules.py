@@ -65,7 +65,6 @@ RULES = (
     Rule("DEPRECATED", ERROR, Phase.CHECK_ONLY, model_rules.deprecated),
     Rule("EXTERNAL_DATA", ERROR, Phase.CHECK_ONLY, model_rules.data_files),
 )
-_RULES_OF = {phase: tuple(one for one in RULES if one.phase is phase) for phase in Phase}
 _OF_STEPS = (Phase.BEFORE_STEP, Phase.AFTER_STEP)
 _BEYOND = frozenset(one.code for one in ir_rules.RULES)  # onnx's checker runs despite these
 
@@ -74,8 +73,8 @@ def findings(
     phase: Phase, subject: object, *, visit_all: bool = True, first: bool = False
 ) -> Iterator[Finding]:
     """The findings of the rules of a phase; with `first`, at most one for each rule."""
-    for rule in _RULES_OF[phase]:
-        if visit_all or not rule.visits_all:
+    for rule in RULES:
+        if rule.phase is phase and (visit_all or not rule.visits_all):
             for one in rule.findings(subject):
                 yield one
                 if first:
