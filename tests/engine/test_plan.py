@@ -280,6 +280,17 @@ def test_what_stops_the_way_to_the_target_is_not_looked_for_twice(monkeypatch, t
     assert found.highest == {"": schemas.latest("")}
 
 
+@pytest.mark.parametrize("target", [1, schemas.latest("")])
+def test_a_target_at_the_end_of_the_way_is_not_converted_to_twice(monkeypatch, target):
+    ways = []
+    rehearsal = rehearse.rehearse
+    monkeypatch.setattr(rehearse, "rehearse", lambda *given: ways.append(1) or rehearsal(*given))
+    found = plan(model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20), target)
+    assert found.possible
+    assert len(ways) == 2  # the way to the target, which is one of the ends, and the other way
+    assert (found.lowest, found.highest) == ({"": 1}, {"": schemas.latest("")})
+
+
 def test_a_way_that_ends_well_is_gone_on():
     found = plan(model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13), 12)
     assert found.possible

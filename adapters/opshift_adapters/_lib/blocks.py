@@ -46,15 +46,6 @@ def extent(op: Builder, x: Value, axis: int) -> Value:
     return op.Shape(x, start=axis % x.rank, end=axis % x.rank + 1)
 
 
-def common_shape(op: Builder, a: Value, b: Value) -> Value:
-    """The shape to which two values of known rank broadcast (opset 6 and later)."""
-    left, right = a.shape_or_none, b.shape_or_none
-    if left is not None and right is not None:
-        return op.const(broadcast(left, right))
-    rank = max(a.rank, b.rank)
-    return longer_sizes(op, padded_shape(op, shape_of(op, a), rank), padded_shape(op, shape_of(op, b), rank))
-
-
 def broadcast(*shapes: tuple[int, ...]) -> list[int]:
     """The shape to which values of these shapes broadcast."""
     try:

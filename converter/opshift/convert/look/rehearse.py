@@ -180,6 +180,8 @@ def furthest(
         return Limit(end if start is None else start)
     step, first = 1 if end > start else -1, True
     refusals: tuple[RefusedNode, ...] = ()
+    if told and told.report and told.report.result.get(domain) == end:
+        return Limit(end)
     while end != start:
         known = told if first and told and _settles(told.refused, start, wanted, end) else None
         there = dataclasses.replace(
