@@ -370,7 +370,7 @@ class Facts:
         return sum(
             correct(
                 scope.proto,
-                functools.partial(self._confirmed, scope),
+                functools.partial(self.confirmed, scope),
                 self._input_symbols,
                 nested=scope.parent is not None,
             )
@@ -378,7 +378,7 @@ class Facts:
             if isinstance(scope.proto, GraphProto)
         )
 
-    def _confirmed(self, scope: Scope, name: str) -> TypeProto | None:
+    def confirmed(self, scope: Scope, name: str) -> TypeProto | None:
         """The inferred type of a value, if its rank does not come from a declaration."""
         claimed = self._is_inferred_from_a_claim(scope, name)
         return None if claimed else self._inferred_type(scope, name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING
 
 from opshift import versions
@@ -265,7 +266,7 @@ class Conversion(State):
                     raise
 
     def _settle_declarations(self) -> None:
-        """Corrects declarations that the inputs contradict, and notes those that were used."""
+        """Corrects wrong declarations, notes those that were used, and declares lost ranks."""
         if not any(step.rewritten for step in self.steps):
             return
         if self.skeleton.graph.value_info and (wrong := self.facts.correct()):
@@ -273,6 +274,10 @@ class Conversion(State):
                 f"the declared shapes of {wrong} values contradict the inputs and were corrected"
             )
         self.notes += self.facts.believed()
+        top, version = self.document.main.root.top, self.document.imports.get("")
+        if version and not self.for_types:
+            confirmed = partial(self.facts.confirmed, top)
+            declare.ranks(self.skeleton.graph, version, self.adapters, confirmed)
 
     def _suit(self, row: Ceiling) -> None:
         """Refuses what the runtime lacks, and notes the forms that it does not run."""

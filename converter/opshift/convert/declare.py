@@ -1,15 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declarations for values that inference does not type, because their operators are too old."""
+"""Declarations for values that inference does not type where their operators are old."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
+from opshift.author import inference
 from opshift.author.facts import Facts
+from opshift.author.registry import Registry
+from opshift.author.traits import OutputRanks
 from opshift.model.document import Document
 from opshift.model.scope import Scope
 from opshift.opsets import schemas
-from opshift.protos import GraphProto, TypeProto
+from opshift.opsets.types import rank_of, without_lengths
+from opshift.protos import GraphProto, NodeProto, TypeProto
+
+AXES_MAY_BE_NEGATIVE = 11
+"""Below this opset, axes are not negative: only a rank tells that an axis is the last one."""
+LENGTHS = frozenset(("tensor(int64)",))
 
 
 def untyped(document: Document, facts: Facts) -> None:
@@ -43,3 +51,59 @@ def _known(scope: Scope, facts: Facts) -> Iterator[tuple[str, TypeProto]]:
                 if facts.is_assumed(scope, name):
                     known.tensor_type.ClearField("shape")
                 yield name, known
+
+
+def ranks(
+    graph: GraphProto,
+    version: int,
+    adapters: Registry,
+    confirmed: Callable[[str], TypeProto | None],
+) -> bool:
+    """Declares the ranks that the source proves and that are lost; returns whether any was.
+
+    Runtimes fuse normalizations only if they know which axis is the last one. `confirmed` gives
+    the type of a value of the source whose rank does not come from a declaration.
+    """
+    if not inference.LOWEST <= version < AXES_MAY_BE_NEGATIVE:
+        return False
+    lost = list(_without_rank(graph, version, adapters))
+    stated = {one.name for one in (*graph.output, *graph.value_info)} if lost else set[str]()
+    written = False
+    for name in lost:
+        kind = confirmed(name) if name not in stated else None
+        if kind is not None and kind.tensor_type.elem_type and rank_of(kind) is not None:
+            graph.value_info.add(name=name).type.CopyFrom(without_lengths(kind))
+            written = True
+    return written
+
+
+def _without_rank(graph: GraphProto, version: int, adapters: Registry) -> Iterator[str]:
+    """The outputs for which inference of their operators finds no rank, whatever it is given."""
+    constants = {""} | {tensor.name for tensor in graph.initializer}
+    known: dict[str, int | None] = {}
+    for node in graph.node:
+        if schemas.normal(node.domain):
+            continue
+        if node.op_type == "Constant":
+            constants.update(node.output)
+        if node.op_type not in known:
+            known[node.op_type] = _needed(node.op_type, version, adapters)
+        at = known[node.op_type]
+        if at is not None and (at < 0 or _input(node, at) not in constants):
+            yield from filter(None, node.output)
+
+
+def _needed(op: str, version: int, adapters: Registry) -> int | None:
+    """The input whose value inference needs for a rank, -1 if it finds none, else None."""
+    schema = schemas.schema("", op, version)
+    if schema is None:
+        return None
+    raw = schemas.raw("", schema.name, schema.since)
+    if not raw.has_type_and_shape_inference_function:
+        return -1
+    ruled = ("", op) in adapters.rules(OutputRanks) and len(schema.inputs) > 1
+    return len(schema.inputs) - 1 if ruled and schema.inputs[-1].types == LENGTHS else None
+
+
+def _input(node: NodeProto, at: int) -> str:
+    return node.input[at] if at < len(node.input) else ""

@@ -12,6 +12,7 @@ from typing import TypeVar
 
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
+from opshift.convert import declare
 from opshift.convert.change import Rewritten
 from opshift.convert.classes.facets import (
     COMPUTED,
@@ -154,7 +155,7 @@ class _Work:
         prefix = unused_prefix(self.proof.data).encode()
         instance = Instance(self.proof, answers, prefix)
         pieces = instance.graph()
-        made = b"".join(self._model(pieces))
+        made = self._with_ranks(b"".join(self._model(pieces)), answers)
         notes = self._notes(made, answers)
         if self.memo.ir_version < BARE.ir:
             model = ModelProto.FromString(made)
@@ -164,6 +165,19 @@ class _Work:
             made = model.SerializeToString()
         self._look_at_new_ranks(made)
         return made, self._report(answers, instance.nodes, notes)
+
+    def _with_ranks(self, made: bytes, answers: Mapping[int, Answer]) -> bytes:
+        """The result with the ranks declared that it has lost."""
+        if self.to >= declare.AXES_MAY_BE_NEGATIVE or not _rewrites(answers):
+            return made
+        model = ModelProto.FromString(made)
+        return model.SerializeToString() if self._declares_ranks(model) else made
+
+    def _declares_ranks(self, model: ModelProto) -> bool:
+        def confirmed(name: str) -> TypeProto | None:
+            return self._facts.confirmed(self._facts.document.main.root.top, name)
+
+        return declare.ranks(model.graph, self.to, self.proof.adapters, confirmed)
 
     def _look_at_new_ranks(self, made: bytes) -> None:
         """Goes on only if onnx has nothing against ranks that it knows in the result alone.
@@ -316,7 +330,7 @@ class _Work:
         kinds = (self.memo.tokens(number) for number in set(self.proof.values.values()))
         if any(TYPES.get(one, 0) > self.ir for kind in kinds for one in kind):
             raise Beyond("a type that came with a later IR version")
-        if not any(one.rewritten for one in answers.values()):
+        if not _rewrites(answers):
             return
         declared = GraphField.VALUE_INFO in self.proof.others
         if declared and not self.memo.informed.isdisjoint(self.proof.classes) and self._corrects():
@@ -376,6 +390,11 @@ class _Work:
             nodes_before=self.proof.nodes,
             nodes_after=nodes,
         )
+
+
+def _rewrites(answers: Mapping[int, Answer]) -> bool:
+    """Whether a step writes any node in another form."""
+    return any(one.rewritten for one in answers.values())
 
 
 _Kind = TypeVar("_Kind")
