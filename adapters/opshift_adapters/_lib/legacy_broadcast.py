@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 
-from opshift_adapters._lib.blocks import UNSIGNED, shape_of
+from opshift_adapters._lib.blocks import UNSIGNED, broadcast, shape_of
 
 SYMMETRIC = ("Add", "Mul", "And", "Or", "Xor", "Equal")
 MIRRORED = {"Less": "Greater", "Greater": "Less", **{op: op for op in SYMMETRIC}}
@@ -60,6 +60,8 @@ def to_legacy_broadcast(node: Node, op: Builder) -> Result:
         return _binary(op, name, a, op.Expand(b, shape_of(op, a)))
     if _covers(b.dims, a.dims):
         return _binary(op, name, op.Expand(a, shape_of(op, b)), b)
+    if a.shape_or_none is not None and b.shape_or_none is not None:
+        broadcast(a.shape_or_none, b.shape_or_none)  # raises for shapes that do not fit
     left, right = shape_of(op, a), shape_of(op, b)
     return _binary(op, name, op.Expand(a, right), op.Expand(b, left))
 
