@@ -142,10 +142,7 @@ def types(written: WrittenNodes) -> Iterator[str]:
         return
     yield from _refused_constants(written)
     if written.place[0].parent is not None:  # inference of onnx excuses a rank inside a graph
-        kind = _kind_inside(written)
-        if kind not in written.typed:
-            written.typed.add(kind)
-            yield from _changed_outputs(written)
+        yield from _changed_outputs(written)
         return
     scope, op = written.place[0], written.op
     for name in filter(None, written.node.proto.output):
@@ -260,19 +257,6 @@ def _changed_outputs(written: WrittenNodes) -> Iterator[str]:
             continue
         if not alike(was, now):
             yield f"{name!r} becomes {shown_type(now)}, and it was {shown_type(was)}"
-
-
-def _kind_inside(written: WrittenNodes) -> tuple[object, ...]:
-    """What determines the types of the outputs in a graph: the nodes, and what they were given."""
-    node, env = written.node.proto, Env(written.op.env.facts, written.place[0])
-    given = [env.type(name) if name else None for name in node.input]
-    return (
-        written.adapter.source,
-        tuple([one.op_type for one in written.op.made.nodes]),
-        tuple([one.SerializeToString(deterministic=True) for one in node.attribute]),
-        tuple([one and one.SerializeToString(deterministic=True) for one in given]),
-        tuple([bool(name) for name in node.output]),
-    )
 
 
 def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:
