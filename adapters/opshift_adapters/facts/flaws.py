@@ -4,15 +4,9 @@
 from math import prod
 
 from opshift.adapter import Node, flaw, np
-from opshift.objections import (
-    at_least,
-    axes,
-    positive,
-    ranks,
-    singles,
-)
+from opshift.objections import at_least, axes, positive, ranks, singles
 
-REDUCING = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
+from opshift_adapters.facts.illegal_attributes import POOLS, REDUCING
 
 RANKS = (
     ranks("Attention", Q="3 4", K="3 4", V="3 4", attn_mask="1 2 3 4", past_key="4", past_value="4", nonpad_kv_seqlen="1"),
@@ -67,7 +61,6 @@ SINGLES = (
     singles("TopK", "K"),
 )
 
-POOLS = "AveragePool LpPool MaxPool"
 LEAST = (
     at_least(f"Col2Im Conv ConvInteger ConvTranspose DeformConv QLinearConv {POOLS}", strides=1, dilations=1),
     at_least(f"Conv ConvTranspose {POOLS}", kernel_shape=1),

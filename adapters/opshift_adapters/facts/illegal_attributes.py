@@ -7,7 +7,7 @@ A conversion asks for them at each node of an operator; the flaws beside them, a
 from opshift.objections import LARGEST_RANK, choices, switches, within
 
 REDUCING = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
-
+POOLS = "AveragePool LpPool MaxPool"
 FLOATS = "1 10 11 16"
 CHOICES = (
     choices("Attention", qk_matmul_output_mode="0 1 2 3", softmax_precision=FLOATS),
@@ -45,7 +45,7 @@ SWITCHES = (
     switches("Mod", "fmod"),
     switches("NonMaxSuppression", "center_point_box"),
     switches("OneHotEncoder", "zeros", domain="ai.onnx.ml"),
-    switches("AveragePool LpPool MaxPool", "ceil_mode count_include_pad storage_order"),
+    switches(POOLS, "ceil_mode count_include_pad storage_order"),
     switches(f"{REDUCING} SplitToSequence", "keepdims noop_with_empty_axes"),
     switches("Reshape", "allowzero"),
     switches("Resize", "antialias exclude_outside"),

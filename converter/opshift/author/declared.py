@@ -44,9 +44,7 @@ def without(model: bytes | ModelProto) -> ModelProto:
     copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
     for i, graph in enumerate(graphs_in(copy.graph)):
         for value in (*graph.output, *(graph.input if i else ())):
-            for tensor in tensors_in(
-                value.type
-            ):  # inference needs the element types of what a graph passes on
+            for tensor in tensors_in(value.type):  # the element types are needed by inference
                 tensor.ClearField("shape")
         del graph.value_info[:]
     _forget_replaceable(copy)

@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections.abc import Iterator
-from dataclasses import replace
 from typing import Any
 
 from opshift import versions
@@ -104,7 +103,9 @@ def _marked(name: str) -> list[Ceiling]:
     except BadTarget:  # it means none
         return found
     told = f"{name.strip()} without a release means this one"
-    return [replace(row, remark=told) if row.versions == meant else row for row in found]
+    return [
+        dataclasses.replace(row, remark=told) if row.versions == meant else row for row in found
+    ]
 
 
 def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:

@@ -155,23 +155,22 @@ class _Work:
         prefix = unused_prefix(self.proof.data).encode()
         instance = Instance(self.proof, answers, prefix)
         pieces = instance.graph()
-        made = self._with_ranks(b"".join(self._model(pieces)), answers)
+        made = b"".join(self._model(pieces))
         notes = self._notes(made, answers)
-        if self.memo.ir_version < BARE.ir:
+        lifts, ranks = self.memo.ir_version < BARE.ir, self._may_lose_ranks(answers)
+        if lifts or ranks:
             model = ModelProto.FromString(made)
-            model.ir_version = self.memo.ir_version
-            notes = [*lift(model, self.ir), *notes]
-            model.ir_version = self.ir
-            made = model.SerializeToString()
+            written = ranks and self._declares_ranks(model)
+            if lifts:
+                model.ir_version = self.memo.ir_version
+                notes = [*lift(model, self.ir), *notes]
+                model.ir_version = self.ir
+            made = model.SerializeToString() if lifts or written else made
         self._look_at_new_ranks(made)
         return made, self._report(answers, instance.nodes, notes)
 
-    def _with_ranks(self, made: bytes, answers: Mapping[int, Answer]) -> bytes:
-        """The result with the ranks declared that it has lost."""
-        if self.to >= declare.AXES_MAY_BE_NEGATIVE or not _rewrites(answers):
-            return made
-        model = ModelProto.FromString(made)
-        return model.SerializeToString() if self._declares_ranks(model) else made
+    def _may_lose_ranks(self, answers: Mapping[int, Answer]) -> bool:
+        return self.to < declare.AXES_MAY_BE_NEGATIVE and _rewrites(answers)
 
     def _declares_ranks(self, model: ModelProto) -> bool:
         def confirmed(name: str) -> TypeProto | None:
