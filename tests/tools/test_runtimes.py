@@ -122,6 +122,19 @@ def test_what_a_release_fuses_wrongly_is_written_in_another_form(case, tmp_path)
         runner.close()
 
 
+def test_a_runtime_whose_python_is_gone_is_installed_again(tmp_path, monkeypatch):
+    def npm(site, what):
+        site.mkdir(parents=True)
+        return ""
+
+    monkeypatch.setattr("tools.corpus.runtimes.install._npm", npm)
+    first = install("1.14.0", tmp_path, WEB)
+    note = tmp_path / f"{WEB}-1.14.0" / "installed.json"
+    note.write_text(json.dumps({"version": "1.14.0", "python": str(tmp_path / "gone")}))
+    assert install("1.14.0", tmp_path, WEB) == first
+    assert json.loads(note.read_text())["python"] == first.python == sys.executable
+
+
 def test_a_converted_model_is_right_in_onnxruntime_web(tmp_path):
     try:
         web = install("1.14.0", name=WEB)

@@ -85,7 +85,10 @@ def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Ins
     final = cache / f"{name}-{version}"
     note = final / "installed.json"
     if note.exists():
-        return Installed(version, json.loads(note.read_text())["python"], str(final), name)
+        python = json.loads(note.read_text())["python"]
+        if os.path.exists(python):
+            return Installed(version, python, str(final), name)
+        shutil.rmtree(final)  # the environment of that Python is gone
     site = cache / f"{name}-{version}.{os.getpid()}"  # another process may install it, too
     if name == WEB:
         wanted, candidates = [[f"{name}@{version}"]], [sys.executable]
