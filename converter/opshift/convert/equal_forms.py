@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.verdicts import ALTERNATIVE, FORM
 from opshift.convert import form_plan, request
+from opshift.convert.cast_chains import CAST
 from opshift.convert.change import NodeChange
 from opshift.convert.end_checks import done
-from opshift.convert.legal import runtime
+from opshift.convert.legal import neighbours, runtime
 from opshift.convert.state import State
+from opshift.convert.verdict_edges import edge_at
 from opshift.model.scope import Place, Root
 from opshift.opsets.wanted import Wanted
 
@@ -33,6 +35,8 @@ def write(state: State) -> None:
         _plan_unforeseen(state)
     if state.runtime is not None:
         _choose(state, state.runtime)
+    if not state.for_types:
+        _part_casts(state)
 
 
 def _plan_unforeseen(state: State) -> None:
@@ -97,8 +101,25 @@ def _add_forms(lacked: Lacked, found: Iterable[tuple[Form, list[Place]]]) -> Non
             lacked.setdefault((place[0].root, ""), []).append(place)
 
 
-def _write_others(state: State, row: Ceiling, lacked: Lacked) -> bool:
-    """Writes other forms of nodes; whether there are any."""
+def _part_casts(state: State) -> None:
+    """Parts the Casts that the steps brought together, where one Cast gives other numbers."""
+    readers = functools.cache(neighbours.readers)
+    parted: Lacked = {
+        (root, ""): [
+            (scope, at)
+            for scope, at in places
+            if neighbours.is_narrowed(scope, scope.node(at), state.facts, readers)
+        ]
+        for root, places in state.meeting_casts().items()
+    }
+    if any(parted.values()):
+        edge = edge_at(state.adapters, *CAST, *ALTERNATIVE)
+        state.plan.edges[(*CAST, edge.start, edge.to)] = edge
+        _write_others(state, None, parted)
+
+
+def _write_others(state: State, row: Ceiling | None, lacked: Lacked) -> bool:
+    """Writes other forms of nodes, which a runtime runs if there is one; whether there are any."""
     written = False
     for (root, domain), places in lacked.items():
         version = root.imports.get(domain)
@@ -106,7 +127,8 @@ def _write_others(state: State, row: Ceiling, lacked: Lacked) -> bool:
             continue
         stepper = state.stepper(domain, version, version)
         stepper.boundary, stepper.goal = ALTERNATIVE, version
-        stepper.runs = functools.partial(_runs, row)
+        if row is not None:
+            stepper.runs = functools.partial(_runs, row)
         step = stepper.run_at(root, places)
         if step.rewritten:
             done(state, step)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
-from opshift.convert import planner
+from opshift.convert import cast_chains, planner
 from opshift.convert.change import Step
 from opshift.convert.ir.ir_plan import FeaturePlan
 from opshift.convert.legal import rules
@@ -22,7 +22,7 @@ from opshift.errors import Refused, RefusedNode
 from opshift.model import settle, weights
 from opshift.model.document import Document
 from opshift.model.names import unused_prefix
-from opshift.model.scope import FunctionId
+from opshift.model.scope import FunctionId, Place, Root
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 from opshift.records import dataclass
@@ -128,6 +128,10 @@ class State(ABC):
             rules.after_step(self.document, step)
         step.touched.clear()
         self.steps.append(step)
+
+    def meeting_casts(self) -> dict[Root, list[Place]]:
+        """The Casts that the steps brought together, so that a runtime may merge them."""
+        return cast_chains.meeting(self.document, self.steps, self.view)
 
     def crossed(self) -> tuple[StepReport, ...]:
         """The reports of the steps."""

@@ -38,7 +38,7 @@ def stand(scope: Scope, at: int, form: Form, facts: Facts, read_by: Readers) -> 
         and (not form.read_within or _is_read_within(scope, node, form.moved_through, read_by))
         and (not form.behind or _is_behind(scope, node, form.behind))
         and (not form.holds_above or _holds_above(scope, node, form.holds_above, facts))
-        and (not form.narrowed or _is_narrowed(scope, node, facts, read_by))
+        and (not form.narrowed or is_narrowed(scope, node, facts, read_by))
     )
 
 
@@ -111,7 +111,7 @@ def _ends(scope: Scope, node: NodeProto, form: Form) -> bool:
     return True
 
 
-def _is_narrowed(scope: Scope, node: NodeProto, facts: Facts, read_by: Readers) -> bool:
+def is_narrowed(scope: Scope, node: NodeProto, facts: Facts, read_by: Readers) -> bool:
     """Whether a Cast gives other numbers if it is merged with the Cast before it.
 
     Two Casts are merged if only Casts beside them read the value between them.

@@ -22,6 +22,7 @@ INEXACT = "a type of which more may be known"
 INEXACT_LENGTH = "a length of which more may be known"
 UNPROVED_RANK = "a rank that is not proved"
 UNFOLDED = "a value that may be constant"
+MEETING_CASTS = "two Casts that meet"
 VAGUE = frozenset((UNPROVED, INEXACT, INEXACT_LENGTH, UNPROVED_RANK, UNFOLDED))
 """What lacks where the facts about the whole model may tell more."""
 

@@ -31,6 +31,7 @@ from opshift.convert.ir.features import TYPES
 from opshift.convert.quotient.class_journal import (
     INEXACT,
     INEXACT_LENGTH,
+    MEETING_CASTS,
     UNFOLDED,
     UNPROVED,
     UNPROVED_RANK,
@@ -44,7 +45,7 @@ from opshift.errors import Refusal
 from opshift.model.arrays import Array, to_array
 from opshift.model.document import Document
 from opshift.model.names import Names
-from opshift.model.scope import Place, Scope
+from opshift.model.scope import Place, Root, Scope
 from opshift.model.walk import holds_graphs
 from opshift.model.weights import Weights
 from opshift.opsets.elements import T
@@ -106,6 +107,15 @@ class Compilation(Conversion):
         """Notes the declarations that were used; those of a quotient have no lengths to correct."""
         if any(step.rewritten for step in self.steps):
             self.notes += self.facts.believed()
+
+    def meeting_casts(self) -> dict[Root, list[Place]]:
+        """Notes the classes in which Casts meet; the bounds of their values decide about them."""
+        for places in Conversion.meeting_casts(self).values():
+            for place in places:
+                deeds = self.journal.of(place)
+                if deeds is not None:
+                    deeds.beyond = deeds.beyond or MEETING_CASTS
+        return {}
 
     def numbered(self, report: Report) -> Report:
         """The journal knows the new names as they are; those of an instance get numbers."""

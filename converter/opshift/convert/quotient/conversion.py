@@ -33,7 +33,7 @@ from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE, TYPES
 from opshift.convert.ir.lift import lift
 from opshift.convert.legal import checker, rules
-from opshift.convert.quotient import ClassAnswer
+from opshift.convert.quotient import ClassAnswer, meeting
 from opshift.convert.quotient.class_journal import VAGUE
 from opshift.convert.quotient.class_plan import ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
@@ -152,6 +152,7 @@ class _Work:
         except Vague:
             answers = self._answers(self._told())
         self._look_at_declarations(answers)
+        meeting.look(self.proof, answers)
         prefix = unused_prefix(self.proof.data).encode()
         instance = Instance(self.proof, answers, prefix)
         pieces = instance.graph()
