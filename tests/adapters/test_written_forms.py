@@ -17,8 +17,9 @@ FLOATS = "(float[3] x) => (float[3] y) { y = Identity(x) }"
     [
         (COUNTS, "(int64[3] x) => (int64[1] y) { y = ReduceSum(x) }", ["ReduceSum of integers"]),
         (COUNTS, "(int64[3] x) => (float[1] y) { f = Cast<to=1>(x) y = ReduceSum(f) }", []),
-        (FLOATS, "(float[3] x) => (float[3] y) { i = Cast<to=6>(x) y = Cast<to=1>(i) }", ["merged"]),
-        (FLOATS, "(float[3] x) => (float[3] y) { w = Floor(x) i = Cast<to=6>(w) y = Cast<to=1>(i) }", []),
+        (FLOATS, "(float[3] x) => (float[3] y) { i = Cast<to=6>(x) y = Cast<to=1>(i) }", []),
+            (FLOATS, "(float[3] x) => (bool[3] y) { i = Cast<to=6>(x) y = Cast<to=9>(i) }", ["merged"]),
+        (FLOATS, "(float[3] x) => (bool[3] y) { w = Floor(x) i = Cast<to=6>(w) y = Cast<to=9>(i) }", []),
         (FLOATS, "(float[3] x) => (float[3] y) { i = Cast<to=9>(x) y = Cast<to=1>(i) }", []),
         (FLOATS, "(float[3] x) => (float[3] y) { h = Cast<to=10>(x) y = Cast<to=1>(h) }", ["merged"]),
         (FLOATS, "(float[3] x) => (float[3] y) { d = Cast<to=11>(x) y = Cast<to=1>(d) }", []),

@@ -54,7 +54,7 @@ def objections(before: ModelProto, after: ModelProto) -> list[str]:
     if any(node.op_type in (*SUMMING, "Cast") for node in written):
         known = types(after)
         found += sums(version, old, written, known)
-        found += merged_casts(version, old, written, known)
+        found += merged_casts(before, after, known)
     return found
 
 
@@ -117,25 +117,28 @@ def sums(
             yield f"{node.op_type} of integers"
 
 
-def merged_casts(
-    version: int, old: set[str], written: list[NodeProto], known: dict[str, int]
-) -> Iterator[str]:
-    """No two Casts change their meaning when a runtime merges them."""
-    if old & {"Cast", "CastLike"}:
-        return
+def merged_casts(before: ModelProto, after: ModelProto, known: dict[str, int]) -> Iterator[str]:
+    """No two Casts change their meaning when a runtime merges them, unless the model has both."""
+    version = next((one.version for one in after.opset_import if not one.domain), 0)
     if (version or 7) < 7:
         return  # onnxruntime has no kernels for these
+    written = nodes(after)
     # These give numbers that the middle type holds: whole ones, or wrapped ones.
     wrapped = {n.output[0] for n in written if n.op_type == "Mod"}
     safe = wrapped | {n.output[0] for n in written if n.op_type in ("Floor", "Ceil", "Round")}
     safe |= {n.output[0] for n in written if n.op_type == "Sub" and n.input[0] in wrapped}
+    own = {n.output[0] for n in nodes(before) if n.op_type == "Cast"}
     casts = {n.output[0]: n for n in written if n.op_type == "Cast"}
+    read = {name for n in written if n.op_type != "Cast" for name in n.input}
+    read |= {info.name for graph in graphs_in(after.graph) for info in graph.output}
     for node in casts.values():
         first = casts.get(node.input[0])
-        if first is None or first.input[0] in safe:
+        if first is None or first.input[0] in safe or first.output[0] in read:
             continue
         chain = [known.get(v, 0) for v in (first.input[0], first.output[0], node.output[0])]
-        if all(chain) and changes_meaning(*chain):
+        if own.issuperset((first.output[0], node.output[0])) or not all(chain):
+            continue
+        if changes_meaning(*chain):
             yield f"Casts {chain} change their meaning when they are merged"
 
 
@@ -143,6 +146,8 @@ def changes_meaning(a: int, b: int, c: int) -> bool:
     if b in NEVER_MERGED or TensorProto.STRING in (a, c) or max(a, b, c) > TensorProto.BFLOAT16:
         return False
     source, middle, target = (dtype_of(kind) for kind in (a, b, c))
+    if source.kind not in "iub" and middle.kind in "iu" and c != TensorProto.BOOL:
+        return False  # no runtime merges these
     with np.errstate(all="ignore"):
         probe = np.array([n for n in NUMBERS if fits(n, source)]).astype(source)
         between = probe.astype(middle)
