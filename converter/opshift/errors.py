@@ -89,6 +89,12 @@ class MissingExtra(OpshiftError, ImportError):  # noqa: N818
     code = "MISSING_EXTRA"
 
 
+class ClusterLost(OpshiftError, ConnectionError):  # noqa: N818
+    """The cluster of a batch did not start, cannot be reached, or ended while it had work."""
+
+    code = "CLUSTER_LOST"
+
+
 class AdapterBug(OpshiftError, TypeError):  # noqa: N818
     """An adapter broke a rule of the author API, or wrote something the checker rejects."""
 

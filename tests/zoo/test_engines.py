@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
+from opshift.errors import ClusterLost
 from opshift.zoo import Fate, ModelLimits, migrate
 from opshift.zoo.outcome import Outcome
 from opshift.zoo.stores import bulk, stores
@@ -66,6 +67,30 @@ def test_a_lost_shard_is_halved_until_the_loss_has_a_name(monkeypatch):
     assert [name for name, fate in fates.items() if fate is not Fate.OK] == ["5"]
     assert "a node went away" in next(o.detail for o in ended if o.name == "5")
     assert sorted(carrier.carried) == [1, 1, 2, 2, 4, 4, 4, 8, 8]
+
+
+@pytest.mark.parametrize("silent", ["slots", "submit", "ended"])
+def test_a_cluster_that_does_not_answer_ends_the_run(silent, monkeypatch):
+    """Otherwise each model that is left would be halved out of a shard and named as lost."""
+
+    def raises(*_):
+        raise RuntimeError("no such cluster")
+
+    carrier = Here()
+    monkeypatch.setattr(carrier, silent, raises)
+    with pytest.raises(ClusterLost, match="RuntimeError: no such cluster"):
+        list(Spread(carrier).run(obey, [Order("a")]))
+
+
+def test_a_carrier_tells_a_lost_cluster_from_a_lost_shard():
+    def dies(shard):
+        raise ClusterLost("the node ended")
+
+    carrier = Here()
+    carrier.result = dies
+    with pytest.raises(ClusterLost, match="the node ended"):
+        list(Spread(carrier).run(obey, [Order("a"), Order("b")]))
+    assert carrier.carried == [2]
 
 
 def test_stopping_and_leaving_take_the_rest_back(monkeypatch):
@@ -186,6 +211,21 @@ def test_an_engine_that_is_missing_says_how_to_get_it(tmp_path, monkeypatch):
     assert (bad.exit_code, "only with --engine" in bad.stderr) == (cli.BAD_INPUT, True)
 
 
+def test_a_cluster_that_cannot_be_used_is_no_bug_of_opshift(tmp_path, monkeypatch):
+    pytest.importorskip("distributed", reason="opshift[dask] is not installed")
+    from opshift.zoo.workers import dask
+
+    def connect(address):
+        raise TimeoutError("nobody listens there")
+
+    monkeypatch.setattr(dask, "connect", connect)
+    words = ["batch", str(zoo(tmp_path, 1)), "--to", "13", "--dry-run", "--engine", "dask"]
+    bad = CliRunner().invoke(main, [*words, "--cluster", "tcp://here:1"])
+    assert bad.exit_code == cli.BAD_INPUT
+    assert "the dask cluster at tcp://here:1 cannot be used: nobody listens there" in bad.stderr
+    assert "run the same command again" in bad.stderr
+
+
 def clusters():
     for extra, name in (("distributed", "dask"), ("ray", "ray")):
         missing = importlib.util.find_spec(extra) is None
@@ -231,6 +271,22 @@ def test_a_killed_worker_of_a_cluster_loses_no_model(carrier, tmp_path, monkeypa
     assert (tmp_path / "killed").exists()
     assert sorted(int(outcome.name) for outcome in ended) == list(range(12))
     assert {outcome.fate for outcome in ended} == {Fate.OK}
+
+
+def test_a_node_of_ray_that_ends_ends_the_run(tmp_path):
+    pytest.importorskip("ray", reason="opshift[ray] is not installed")
+    source, dst = zoo(tmp_path / "src", 300), tmp_path / "dst"
+    words = ["-m", "opshift", "batch", source, dst, "--to", "13", "--engine=ray", "--memory=2000"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    driver = subprocess.Popen([sys.executable, *words], stderr=subprocess.PIPE, text=True, env=env)
+    while not list(dst.glob("*/*.onnx")):
+        assert driver.poll() is None
+    for task in Path(f"/proc/{driver.pid}/task").iterdir():
+        for child in map(int, (task / "children").read_text().split()):
+            if Path(f"/proc/{child}/comm").read_text().strip() == "raylet":
+                os.kill(child, signal.SIGKILL)
+    assert "the node of Ray on this machine ended" in driver.communicate(timeout=120)[1]
+    assert driver.returncode == cli.BAD_INPUT
 
 
 @pytest.mark.parametrize("kind", list(clusters()))

@@ -237,6 +237,7 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
         AdapterBug,
         BadDestination,
         BadTarget,
+        ClusterLost,
         InvalidModel,
         MissingExtra,
         Refused,
@@ -247,7 +248,7 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
     except Refused as refused:
         told = refused
         return output.refused(told.lines, lambda: refused_as_dict(told))
-    except (InvalidModel, BadTarget, BadDestination, MissingExtra) as error:
+    except (InvalidModel, BadTarget, BadDestination, ClusterLost, MissingExtra) as error:
         return output.failed(str(error), BAD_INPUT, error.code)
     except click.UsageError as error:
         return output.failed(error.format_message(), BAD_INPUT, "BAD_USAGE")

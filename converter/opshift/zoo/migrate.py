@@ -122,6 +122,8 @@ def migrate(
     BadTarget
         The target or the value of an option is not valid, or the results would replace their
         sources.
+    ClusterLost
+        The cluster of the engine ended while it had work.
 
     Examples
     --------

@@ -189,6 +189,7 @@ def _engine(
     kind: str, cluster: str | None, workers: int | None, timeout: float, memory: int | None
 ) -> Iterator[Supervisor | Spread]:
     """The engine: children on this machine, or a cluster, which is released afterwards."""
+    from opshift.errors import ClusterLost
     from opshift.zoo.migrate import local_engine
     from opshift.zoo.workers.limits import ModelLimits
     from opshift.zoo.workers.shards import Spread
@@ -209,6 +210,9 @@ def _engine(
             f"--engine {kind} needs packages that are not installed; run `pip install"
             f" 'opshift[{kind}]'`"
         ) from None
+    except Exception as error:  # each package of a cluster raises its own
+        place = f"at {cluster}" if cluster else "on this machine"
+        raise ClusterLost(f"the {kind} cluster {place} cannot be used: {error}") from error
     try:
         yield Spread(carrier, limits)
     finally:

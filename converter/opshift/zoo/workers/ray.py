@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from opshift.errors import ClusterLost
 from opshift.records import dataclass
 
 
@@ -31,7 +32,11 @@ class Ray:
     def result(self, handle: Any) -> Any:
         import ray
 
-        return ray.get(handle)
+        try:
+            return ray.get(handle)
+        except ray.exceptions.LocalRayletDiedError as error:  # through it goes all that we submit
+            told = f"the node of Ray on this machine ended while it had work: {error}"
+            raise ClusterLost(told) from error
 
     def cancel(self, handle: Any) -> None:
         import ray

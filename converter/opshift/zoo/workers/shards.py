@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any, Protocol, TypeAlias
 
+from opshift.errors import ClusterLost
 from opshift.records import dataclass
 from opshift.zoo.outcome import Fate, Outcome, shortened
 from opshift.zoo.workers.limits import ModelLimits
@@ -39,7 +40,7 @@ class Carrier(Protocol):
         """The handles of calls that have ended, after a wait if there are none."""
 
     def result(self, handle: Any) -> Any:
-        """The result of a call; raises if the call was lost."""
+        """The result of a call; raises if the call was lost, ClusterLost if nothing can run."""
 
     def cancel(self, handle: Any) -> None:
         """Cancels a call, whose result is not needed."""
@@ -59,20 +60,23 @@ class Spread:
         self.stopping = True
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
-        """An outcome for each item; a shard that is lost is halved and tried again."""
+        """An outcome for each item; a shard that is lost is halved and tried again.
+
+        Raises ClusterLost if the cluster ends, as each of the other items would be lost too.
+        """
         fresh, again = cut(items), deque[Shard]()
         flying: dict[Any, Shard] = {}
         try:
             while True:
-                while not self.stopping and len(flying) < 2 * self.carrier.slots():
+                while not self.stopping and len(flying) < 2 * asked(self.carrier.slots):
                     shard = again.popleft() if again else next(fresh, None)
                     if shard is None:
                         break
-                    handle = self.carrier.submit(elsewhere, packed(fn, self.limits, shard))
-                    flying[handle] = shard
+                    work = packed(fn, self.limits, shard)
+                    flying[asked(self.carrier.submit, elsewhere, work)] = shard
                 if not flying:
                     return
-                for handle in self.carrier.ended(list(flying)):
+                for handle in asked(self.carrier.ended, list(flying)):
                     yield from self._hear(handle, flying.pop(handle), again)
         finally:
             for handle in flying:
@@ -81,6 +85,8 @@ class Spread:
     def _hear(self, handle: Any, shard: Shard, again: deque[Shard]) -> Iterator[Outcome]:
         try:
             outcomes = self.carrier.result(handle)
+        except ClusterLost:
+            raise
         except Exception as error:
             if len(shard) == 1:
                 detail = f"the cluster lost the model: {type(error).__name__}: {error}"
@@ -90,6 +96,15 @@ class Spread:
                 again.extend((shard[:middle], shard[middle:]))
         else:
             yield from outcomes
+
+
+def asked(call: Callable[..., Any], *arguments: Any) -> Any:
+    """What a cluster answers about itself; ClusterLost if it raises, as no shard is at fault."""
+    try:
+        return call(*arguments)
+    except Exception as error:  # each package of a cluster raises its own
+        detail = f"{type(error).__name__}: {error}"
+        raise ClusterLost(f"the cluster ended while it had work: {detail}") from error
 
 
 def cut(items: Iterable[Sized]) -> Iterator[Shard]:
