@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 
 ENGINE = Path(str(opshift.__file__)).parent
 PAGE = Path(__file__).parents[2] / "docs/explain/decisions/0010-rooms-and-floors.md"
+FETCHED = "registry.default()"
 ROWS = [
     [cell.strip() for cell in line.strip("| ").split(" | ")]
     for line in PAGE.read_text("utf-8").splitlines()
@@ -28,3 +30,14 @@ def test_as_many_files_name_the_concept_as_the_page_says(row):
     pattern = row[3].strip("`")
     found = [p for p in ENGINE.rglob("*.py") if re.search(pattern, p.read_text("utf-8"))]
     assert len(found) == int(row[5]), found
+
+
+def test_only_functions_that_a_caller_imports_fetch_the_registry():
+    hidden = []
+    for path in ENGINE.rglob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+            if isinstance(function, ast.FunctionDef) and FETCHED in ast.unparse(function):
+                given = [one.arg for one in ast.walk(function) if isinstance(one, ast.arg)]
+                if function.name.startswith("_") or "adapters" in given:
+                    hidden.append(f"{path.relative_to(ENGINE)}: {function.name}")
+    assert not hidden, "pass the registry to these functions as the argument `adapters`"

@@ -21,7 +21,7 @@ BEHIND_A_STRANGER = {
 TYPED = "(int64[n] v) => (int64[n] y) { x = Identity(v) y = ai.onnx.ml.LabelEncoder<keys_int64s=[1], values_int64s=[7]>(x) z = Identity(y) }"
 CONVERT = "import onnx.parser, sys, opshift; opshift.convert_version(onnx.parser.parse_model(sys.argv[1]), 21)"
 
-INPUTS = "import onnx.parser, sys; from opshift.verify import generate; generate._shapes(onnx.parser.parse_model(sys.argv[1]))"
+INPUTS = "import onnx.parser, sys; from opshift.author import registry; from opshift.verify import generate; generate._shapes(onnx.parser.parse_model(sys.argv[1]), registry.default())"
 
 
 @pytest.mark.parametrize("code", [CONVERT, INPUTS], ids=["convert", "inputs"])

@@ -46,7 +46,7 @@ def bytes_of(model: ModelProto) -> bytes:
 def same_numbers(before: ModelProto, after: ModelProto) -> str | None:
     """How the outputs differ on made-up inputs of two sizes, and with other values overridden."""
     random = randomness.drawn(before)
-    for number, case in enumerate(generate.cases(before, 0, generate.FIRST)):
+    for number, case in enumerate(generate.cases(before, 0, generate.FIRST, registry.default())):
         values: dict[str, Any] = {**case.values, **(overridden(before) if number else {})}
         try:
             expected, actual = (oracle.evaluate(one, values) for one in (before, after))
@@ -80,7 +80,7 @@ def runtime_agrees(model: ModelProto, to: Target) -> str:
         assert before is later or "NOT_IMPLEMENTED" in later, later
         return "no kernel" if "NOT_IMPLEMENTED" in later else "not loaded"
     given = overridden(model) if min(model.ir_version, after.ir_version) > 3 else {}
-    for number, case in enumerate(generate.cases(model, 0, generate.FIRST)):
+    for number, case in enumerate(generate.cases(model, 0, generate.FIRST, registry.default())):
         values: dict[str, Any] = {**case.values, **(given if number else {})}
         try:
             expected = before.run(None, values)

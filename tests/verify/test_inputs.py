@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from opshift.author import registry
 from opshift.testing.model_text import parse_model
 from opshift.verify import generate, verify
 
@@ -14,7 +15,10 @@ def model(text, opset=13):
 
 
 def made(text, **how):
-    return [case.values for case in generate.cases(model(text), 7, generate.FIRST, **how)]
+    return [
+        case.values
+        for case in generate.cases(model(text), 7, generate.FIRST, registry.default(), **how)
+    ]
 
 
 def test_an_index_reaches_as_far_as_what_it_picks_from():
@@ -39,7 +43,9 @@ def test_masks_mean_yes_and_no():
 def test_a_single_boolean_is_on_and_off():
     one = model("(float[n] x, bool c, bool[1] d) => (float[n] y) { y = Neg(x) }")
     for seed in range(9):
-        first, second = (case.values for case in generate.cases(one, seed, generate.FIRST))
+        first, second = (
+            case.values for case in generate.cases(one, seed, generate.FIRST, registry.default())
+        )
         assert {bool(first["c"]), bool(second["c"])} == {False, True}
         assert {bool(first["d"][0]), bool(second["d"][0])} == {False, True}
 
@@ -52,7 +58,10 @@ def test_two_sizes_of_every_axis_and_others_of_other_axes():
 def test_the_seed_decides():
     one = model("(float[n] x) => (float[n] y) { y = Neg(x) }")
     drawn = [
-        [case.values["x"].tolist() for case in generate.cases(one, seed, generate.FIRST)]
+        [
+            case.values["x"].tolist()
+            for case in generate.cases(one, seed, generate.FIRST, registry.default())
+        ]
         for seed in (1, 1, 2)
     ]
     assert drawn[0] == drawn[1] != drawn[2]

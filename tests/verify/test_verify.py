@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import BadTarget, InvalidModel, MissingExtra, convert_version
+from opshift.author import registry
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 from opshift.verify import (
@@ -141,7 +142,7 @@ def test_maps_are_compared_key_by_key():
 def test_inputs_are_what_the_graph_can_work_with(text, inputs):
     one = model(text, 13)
     assert inputs in hints.hints(one)
-    for case in generate.cases(one, 7, generate.FIRST):
+    for case in generate.cases(one, 7, generate.FIRST, registry.default()):
         (y,) = oracle.evaluate(one, case.values)
         assert np.isfinite(y.astype(float)).all()
 
@@ -252,7 +253,7 @@ def test_a_float_that_is_computed_in_half_precision_has_its_rounding(computed_in
     ],
 )
 def test_the_coarsest_type_on_the_way_is_known(text, coarse):
-    found = precision.Precision(model(text)).of("y")
+    found = precision.Precision(model(text), registry.default()).of("y")
     assert found == (coarse or "float32")
 
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from opshift.author import registry
+from opshift.author.registry import Registry
 from opshift.opsets import schemas
 from opshift.opsets.operator_set import Operator
 from opshift.opsets.opset_changelog_pb2 import Change, Domain, OpsetChangelog
@@ -19,7 +20,7 @@ PAGES = {
 
 def build(domains: tuple[str, ...]) -> OpsetChangelog:
     """The database entries of these domains in the installed onnx, without the shipped data."""
-    found = OpsetChangelog()
+    found, adapters = OpsetChangelog(), registry.default()
     for name in domains:
         own = schemas.installed(name)
         if not own:
@@ -27,7 +28,10 @@ def build(domains: tuple[str, ...]) -> OpsetChangelog:
         domain = found.domains.add(name=name, documentation=PAGES.get(name, ""))
         for version in range(1, schemas.newest_installed(name) + 1):
             changes = [
-                change([one for one in own if one.name == schema.name and one.since <= version])
+                change(
+                    [one for one in own if one.name == schema.name and one.since <= version],
+                    adapters,
+                )
                 for schema in own
                 if schema.since == version
             ]
@@ -35,11 +39,11 @@ def build(domains: tuple[str, ...]) -> OpsetChangelog:
     return found
 
 
-def change(history: list[schemas.Schema]) -> Change:
+def change(history: list[schemas.Schema], adapters: Registry) -> Change:
     """One operator at the version that brings or changes it, which is the last of its history."""
     schema = history[-1]
     domain, op, version = schema.domain, schema.name, schema.since
-    instead = registry.default().get(domain, op, version - 1, version)
+    instead = adapters.get(domain, op, version - 1, version)
     found = Operator(schema, *schemas.prose(domain, op, version)).change()
     found.replaced_by.extend(sorted(instead.emits) if instead and schema.deprecated else [])
     found.fingerprint = schemas.fingerprint_of(history[-2:])

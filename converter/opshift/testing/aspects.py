@@ -6,7 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from opshift.author import registry, safe_inference
+from opshift.author import safe_inference
+from opshift.author.registry import Registry
 from opshift.model.walk import containers_in
 from opshift.opsets.elements import T
 from opshift.opsets.schemas import Param, Schema
@@ -165,9 +166,9 @@ def _has_type(places: tuple[int, ...], types: frozenset[int], use: Use) -> bool:
     return use.has_type(places, types)
 
 
-def uses(model: ModelProto, left: Schema, *, runs_empty: bool) -> Iterator[Use]:
+def uses(model: ModelProto, left: Schema, adapters: Registry, *, runs_empty: bool) -> Iterator[Use]:
     """The nodes of an operator in a model, with the types that inference finds."""
-    known = _types(model)
+    known = _types(model, adapters)
     parts: list[GraphProto | FunctionProto] = [model.graph, *model.functions]
     for part in parts:
         for container in containers_in(part):
@@ -178,10 +179,10 @@ def uses(model: ModelProto, left: Schema, *, runs_empty: bool) -> Iterator[Use]:
                     yield Use(node, inputs, container is not part, runs_empty)
 
 
-def _types(model: ModelProto) -> dict[str, TypeProto]:
+def _types(model: ModelProto, adapters: Registry) -> dict[str, TypeProto]:
     """The type of every value of the graph and of the graphs inside it, by name."""
     found: dict[str, TypeProto] = {}
-    inferred = safe_inference.infer(model, registry.default())
+    inferred = safe_inference.infer(model, adapters)
     for graph in containers_in(inferred.graph):
         if isinstance(graph, GraphProto):
             for tensor in graph.initializer:

@@ -15,6 +15,7 @@ from opshift.author.corrected import is_wrong
 from opshift.author.example import Example
 from opshift.author.facts import Facts
 from opshift.author.modern_rules import Modern
+from opshift.author.registry import Registry
 from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputShapes
 from opshift.model.arrays import Array
 from opshift.model.document import Document
@@ -47,7 +48,7 @@ bound_rules = partial(rules_of, OutputBounds)
 
 def bounded(rule: OutputBounds, example: Example) -> tuple[ModelProto, Bounds | None]:
     """The example as a model, and the bounds of its last output."""
-    model, facts = _known("", example)
+    model, facts = _known("", example, registry.default())
     return model, facts.bounds(facts.document.main, model.graph.output[-1].name)
 
 
@@ -79,18 +80,18 @@ def _assert_between(found: Bounds, value: Array) -> None:
 
 def folded(fold: Fold, example: Example) -> tuple[ModelProto, Array | None]:
     """The example as a model, and its only constant."""
-    model, facts = _known(fold.domain, example)
+    model, facts = _known(fold.domain, example, registry.default())
     return model, facts.constant(facts.document.main, model.graph.output[0].name)
 
 
 def ranked(rule: OutputRanks, example: Example) -> tuple[ModelProto, list[int | None]]:
     """The example as a model that declares no shapes of outputs, and the ranks they have."""
-    model, facts = _known(rule.domain, example)
+    model, facts = _known(rule.domain, example, registry.default())
     names = [value.name for value in model.graph.output]
     return model, [rank_of(facts.type(facts.document.main, name)) for name in names]
 
 
-def _known(domain: str, example: Example) -> tuple[ModelProto, Facts]:
+def _known(domain: str, example: Example, adapters: Registry) -> tuple[ModelProto, Facts]:
     """At the newest version unless the example says one."""
     imports = {domain: schemas.latest(domain) or 1, **example.imports}
     listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
@@ -99,11 +100,11 @@ def _known(domain: str, example: Example) -> tuple[ModelProto, Facts]:
     model = parse_model(f"{header} example {example.graph}")
     for value in model.graph.output:
         value.type.tensor_type.ClearField("shape")
-    return model, _facts(model)
+    return model, _facts(model, adapters)
 
 
-def _facts(model: ModelProto) -> Facts:
-    return Facts(Document(model, "opshift_"), Weights(), registry.default(), lambda: model)
+def _facts(model: ModelProto, adapters: Registry) -> Facts:
+    return Facts(Document(model, "opshift_"), Weights(), adapters, lambda: model)
 
 
 def assert_fold(fold: Fold, example: Example) -> None:
@@ -123,7 +124,7 @@ def assert_fold(fold: Fold, example: Example) -> None:
     if told is not None:
         raise AssertionError(f"the constant is not what the model computes: {told}")
     for name in _needed(fold, model):
-        if _is_constant_without(model, name):
+        if _is_constant_without(model, name, registry.default()):
             raise AssertionError(f"it is a constant without the value of {name!r}: declare sizes=")
 
 
@@ -135,7 +136,7 @@ def _needed(fold: Fold, model: ModelProto) -> set[str]:
     return given.intersection(needed)
 
 
-def _is_constant_without(model: ModelProto, name: str) -> bool:
+def _is_constant_without(model: ModelProto, name: str, adapters: Registry) -> bool:
     """Whether the result is a constant although an initializer is an input."""
     other = ModelProto()
     other.CopyFrom(model)
@@ -143,7 +144,7 @@ def _is_constant_without(model: ModelProto, name: str) -> bool:
     kind = helper.make_tensor_type_proto(tensor.data_type, tensor.dims)
     other.graph.input.add(name=name, type=kind)
     other.graph.initializer.remove(tensor)
-    facts = _facts(other)
+    facts = _facts(other, adapters)
     return facts.constant(facts.document.main, other.graph.output[0].name) is not None
 
 
@@ -162,7 +163,7 @@ def assert_ranks(rule: OutputRanks, example: Example) -> None:
 
 def assert_shapes(rule: OutputShapes, example: Example) -> None:
     """Asserts that the known lengths are those of the result."""
-    model, facts = _known(rule.domain, example)
+    model, facts = _known(rule.domain, example, registry.default())
     names = [value.name for value in model.graph.output]
     found = [facts.type(facts.document.main, name) for name in names]
     inputs = oracle.make_inputs(model, overrides=dict(example.inputs))

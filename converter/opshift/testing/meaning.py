@@ -9,6 +9,7 @@ from functools import partial
 from opshift.author import registry
 from opshift.author.example import Example
 from opshift.author.index import Crossing
+from opshift.author.registry import Registry
 from opshift.author.verdicts import Adapter, Rewrite
 from opshift.convert.legal import checker
 from opshift.opsets import schemas
@@ -41,33 +42,34 @@ def coverage(package: str) -> Iterator[tuple[Crossing, Coverage]]:
     element types, an unknown rank, unknown sizes, a tensor without elements, and a use in a
     subgraph.
     """
-    for crossing, adapter in sorted(registry.default(), key=lambda one: one[0]):
+    adapters = registry.default()
+    for crossing, adapter in sorted(adapters, key=lambda one: one[0]):
         ours = stands_in(package, adapter) and adapter.at_boundary
         if ours and isinstance(adapter.verdict, Rewrite):
             domain, op, start, _ = crossing
             left = schemas.schema(domain, op, start)
             if left is not None:  # the installed onnx describes it
-                yield crossing, _covered(adapter, left)
+                yield crossing, _covered(adapter, left, adapters)
 
 
-def _covered(adapter: Adapter, left: Schema) -> Coverage:
+def _covered(adapter: Adapter, left: Schema, adapters: Registry) -> Coverage:
     every = list(aspects(left))
     found = [
         use
         for example in adapter.examples
         if example.invalid is None
-        for use in _uses_of(example, example_model(adapter, example), left)
+        for use in _uses_of(example, example_model(adapter, example), left, adapters)
     ]
     covered = {one.gap: EXAMPLE if any(map(one.covered, found)) else "" for one in every}
     open_ones = [one for one in every if not covered[one.gap]]
-    for gap in _by_variants(adapter, left, open_ones):
+    for gap in _by_variants(adapter, left, open_ones, adapters):
         covered[gap] = VARIANT
     return covered
 
 
-def _uses_of(example: Example, model: ModelProto, left: Schema) -> list[Use]:
+def _uses_of(example: Example, model: ModelProto, left: Schema, adapters: Registry) -> list[Use]:
     empty = example.refuses is None and _runs_empty(model, example)
-    return list(uses(model, left, runs_empty=empty))
+    return list(uses(model, left, adapters, runs_empty=empty))
 
 
 def _runs_empty(model: ModelProto, example: Example) -> bool:
@@ -77,7 +79,9 @@ def _runs_empty(model: ModelProto, example: Example) -> bool:
     return any(input_sets(model, example.inputs, ("empty",)))
 
 
-def _by_variants(adapter: Adapter, left: Schema, missing: Sequence[Aspect]) -> Iterator[str]:
+def _by_variants(
+    adapter: Adapter, left: Schema, missing: Sequence[Aspect], adapters: Registry
+) -> Iterator[str]:
     """The parts that a legal variant of an example covers."""
     waiting = list(missing)
     for example in adapter.examples:
@@ -88,9 +92,9 @@ def _by_variants(adapter: Adapter, left: Schema, missing: Sequence[Aspect]) -> I
         model = example_model(adapter, example)
         wanted = partial(_helps, waiting)
         for _, variant in variants.variants(model, left.domain, (left.name,), wanted):
-            if checker.whole(variant, registry.default(), full=True) is not None:
+            if checker.whole(variant, adapters, full=True) is not None:
                 continue  # the operator takes no such type or attribute
-            found = _uses_of(example, variant, left)
+            found = _uses_of(example, variant, left, adapters)
             covered = [one for one in waiting if any(map(one.covered, found))]
             waiting = [one for one in waiting if one not in covered]
             yield from (one.gap for one in covered)

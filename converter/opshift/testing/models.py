@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any, TypeAlias
 
 from opshift.author import registry
+from opshift.author.registry import Registry
 from opshift.convert.api import convert_version, node_by_node
 from opshift.convert.legal import checker
 from opshift.convert.legal.rules import check_model
@@ -38,8 +39,8 @@ def assert_model_converts(
     `gives` lists the expected operators in order. `evaluate(model, inputs)` computes models that
     no engine of opshift can compute.
     """
-    before = parsed(model)
-    strict = checker.whole(before, registry.default(), full=True) is None
+    before, adapters = parsed(model), registry.default()
+    strict = checker.whole(before, adapters, full=True) is None
     wishes: Wishes = {"allow_approximate": allow_approximate, "assume": assume}
     try:
         with node_by_node():
@@ -48,7 +49,7 @@ def assert_model_converts(
     except Refused as refused:
         raise AssertionError(f"refused: {refused}") from None
     _expect(after == again, "the same model gave two results")
-    objection = checker.whole(after, registry.default(), full=strict)
+    objection = checker.whole(after, adapters, full=strict)
     _expect(not objection, f"the checker rejects the result: {objection}")
     worse = check_model(after).beyond(check_model(before))
     _expect(not worse, f"the result breaks a rule: {'; '.join(map(str, worse))}")
@@ -56,7 +57,7 @@ def assert_model_converts(
         given = " ".join(node.op_type for node in after.graph.node)
         _expect(given == gives, f"gives {given!r}, not {gives!r}")
     judge = evaluate or oracle.evaluate
-    sets = [inputs] if inputs is not None else _generated(before)
+    sets = [inputs] if inputs is not None else _generated(before, adapters)
     for values in sets:
         expected, actual = _computed(judge, before, values), _computed(judge, after, values)
         told = oracle.compare(expected, actual, rtol=rtol, atol=atol, ulp=ulp)
@@ -99,8 +100,8 @@ def parsed(model: ModelProto | str) -> ModelProto:
     return parse_model(model) if isinstance(model, str) else model
 
 
-def _generated(model: ModelProto) -> list[Mapping[str, Any]]:
-    return [case.values for case in generate.cases(model, 0, generate.FIRST)]
+def _generated(model: ModelProto, adapters: Registry) -> list[Mapping[str, Any]]:
+    return [case.values for case in generate.cases(model, 0, generate.FIRST, adapters)]
 
 
 def _computed(judge: Evaluate, model: ModelProto, values: Mapping[str, Any]) -> list[Any]:

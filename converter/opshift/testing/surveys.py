@@ -95,14 +95,14 @@ def varied(
     chosen: str | Iterable[ListedExample], *, evaluate: Evaluate | None = None
 ) -> InputSurvey:
     """The variants of examples: each is refused, or computes the same as before."""
-    ran, found = Counter[str](), []
+    ran, found, adapters = Counter[str](), list[str](), registry.default()
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
         ran[subject.name] = 0
         example = subject.example
         model = example_model(subject.adapter, example)
         values = oracle.make_inputs(model, overrides=dict(example.inputs))
         for name, variant in variants(model, subject.adapter.domain, subject.adapter.ops):
-            if checker.whole(variant, registry.default(), full=True) is not None:
+            if checker.whole(variant, adapters, full=True) is not None:
                 continue  # the operator takes no such type or attribute
             ran[subject.name] += 1
             told = _variant(subject, name, variant, feeds(values), evaluate)

@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from opshift.author import registry, safe_inference
+from opshift.author import safe_inference
+from opshift.author.registry import Registry
 from opshift.model import weights
 from opshift.opsets.types import Dims, dims_of
 from opshift.protos import ModelProto, TypeProto
@@ -56,16 +57,20 @@ VALUES: Mapping[str, Callable[[Array], Any]] = {
 
 
 def cases(
-    model: ModelProto, seed: int, ladder: Sequence[Sequence[int]], *, calm: bool = False
+    model: ModelProto,
+    seed: int,
+    ladder: Sequence[Sequence[int]],
+    adapters: Registry,
+    *,
+    calm: bool = False,
 ) -> Iterator[InputSet]:
     """One set of inputs for each way to size the dynamic axes; calm ones are small and positive."""
     fed = {tensor.name for tensor in model.graph.initializer}
     fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     free = [info for info in model.graph.input if info.name not in fed]
     wanted = hints.hints(model)
-    shapes = (
-        _shapes(model) if any(h.kind == "index" for one in wanted.values() for h in one) else {}
-    )
+    indexed = any(h.kind == "index" for one in wanted.values() for h in one)
+    shapes = _shapes(model, adapters) if indexed else {}
     for number, choice in enumerate(ladder):
         sizes: Sizes = {}
         for info in free:
@@ -135,10 +140,10 @@ def _bound(shapes: Mapping[str, Dims], hint: Hint, sizes: Sizes) -> int:
     return max(shape[hint.axis], 1) if -len(shape) <= hint.axis < len(shape) else 1
 
 
-def _shapes(model: ModelProto) -> dict[str, Dims]:
+def _shapes(model: ModelProto, adapters: Registry) -> dict[str, Dims]:
     """The shapes of a graph's values, as far as they are declared or inferred without weights."""
     view = weights.checkable(weights.carve_model(model)[0])
-    graph = safe_inference.infer(view, registry.default()).graph
+    graph = safe_inference.infer(view, adapters).graph
     found = {
         info.name: dims_of(info.type)
         for info in itertools.chain(graph.input, graph.value_info, graph.output)

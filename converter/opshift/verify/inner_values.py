@@ -11,8 +11,8 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from opshift.author import registry
 from opshift.author.facts import Facts
+from opshift.author.registry import Registry
 from opshift.model import walk, weights
 from opshift.model.arrays import from_array
 from opshift.model.document import Document
@@ -36,7 +36,7 @@ def with_values(
     inner = [name for name in names if _is_inside(models[1], name)]
     if not inner:
         return found
-    sides = _Opened(models[0]), _Opened(models[1])
+    sides = _Opened(models[0], pair.adapters), _Opened(models[1], pair.adapters)
     rows = [row for name in inner for row in _rows(pair, sides, name, folder)]
     return replace(found, rows=(*found.rows, *rows))
 
@@ -100,10 +100,10 @@ class _Cut:
 class _Opened:
     """One of two models, and what is known about the values of its graphs."""
 
-    def __init__(self, model: ModelProto) -> None:
+    def __init__(self, model: ModelProto, adapters: Registry) -> None:
         self.model, self.document = model, Document(model)
         view = weights.checkable(weights.carve_model(model)[0])
-        self.facts = Facts(self.document, Weights(), registry.default(), lambda: view)
+        self.facts = Facts(self.document, Weights(), adapters, lambda: view)
 
     def places(self, name: str) -> Iterator[Scope]:
         """The inner graphs and functions of which a node computes a value of that name."""

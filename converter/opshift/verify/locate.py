@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from opshift.author import registry
+from opshift.author.registry import Registry
 from opshift.convert.api import Request, convert
 from opshift.errors import OpshiftError
 from opshift.model import imports, walk, weights
@@ -143,7 +143,7 @@ class ValueSearch:
             nodes, small, inputs = self._cut(name, values, self.case.values)
             detail += " (the difference grows over several nodes)"
         before, after = (_called(part) for part in nodes)
-        adapters = tuple(_writers(small[0], imports.versions(self.models[1])))
+        adapters = tuple(_writers(small[0], imports.versions(self.models[1]), self.pair.adapters))
         saved = "" if reduce is None else cut.saved(Path(reduce), small, inputs)
         return Cause(self.case.label, name, before, after, adapters, detail, saved)
 
@@ -186,7 +186,7 @@ def _called(nodes: list[NodeProto]) -> str:
     return f"{shown} {nodes[0].name!r}" if len(nodes) == 1 and nodes[0].name else shown
 
 
-def _writers(small: ModelProto, target: Mapping[str, int]) -> Iterator[str]:
+def _writers(small: ModelProto, target: Mapping[str, int], known: Registry) -> Iterator[str]:
     """The adapters that rewrite these nodes on the way to the other versions, or keep them."""
     own = imports.versions(small)
     wanted = {
@@ -202,12 +202,12 @@ def _writers(small: ModelProto, target: Mapping[str, int]) -> Iterator[str]:
             yield f"{work.adapter} ({work.op} {step.start}->{step.to})"
     if not any(step.rewritten for step in steps):
         for step in steps:
-            yield from _claims(small, step)
+            yield from _claims(small, step, known)
 
 
-def _claims(small: ModelProto, step: StepReport) -> Iterator[str]:
+def _claims(small: ModelProto, step: StepReport, known: Registry) -> Iterator[str]:
     """The claims that the operators of these nodes are unchanged at a boundary."""
     for op in sorted({node.op_type for node, _ in imports.operators(small)}):
-        claim = registry.default().get(step.domain, op, step.start, step.to)
+        claim = known.get(step.domain, op, step.start, step.to)
         if claim is not None:
             yield f"{claim.source} ({op} {step.start}->{step.to}, kept as it is)"

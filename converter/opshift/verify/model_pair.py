@@ -14,6 +14,8 @@ from typing import Any
 
 import numpy as np
 
+from opshift.author import registry
+from opshift.author.registry import Registry
 from opshift.errors import BadTarget, MissingExtra
 from opshift.protos import ModelProto
 from opshift.records import dataclass
@@ -121,10 +123,11 @@ def verify(
     if engine == engine_choice.RUNTIME and extra.is_missing():
         raise MissingExtra(f"{extra.MISSING}, or choose the engine opshift")
     with tempfile.TemporaryDirectory(prefix="opshift-") as name:
-        folder = Path(name)
+        folder, adapters = Path(name), registry.default()
         pair = Pair(
-            opened(a, folder, "a"), opened(b, folder, "b"), engine, seed,
-            StatedTolerance(rtol, atol, ulp), (limits or Limits()) if isolated else None, runtime,
+            opened(a, folder, "a", adapters), opened(b, folder, "b", adapters), engine, seed,
+            StatedTolerance(rtol, atol, ulp), (limits or Limits()) if isolated else None, adapters,
+            runtime,
         )  # fmt: skip
         found = compared(pair, inputs, reduce, folder, values)
         if values:
@@ -164,11 +167,12 @@ class Pair:
     seed: int
     wanted: StatedTolerance
     limits: Limits | None  # of the child processes; without any, the models run here
+    adapters: Registry
     runtime: str = ""  # the Python that runs the second model
     precision: Precision = field(init=False)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "precision", Precision(self.a.model))
+        object.__setattr__(self, "precision", Precision(self.a.model, self.adapters))
 
     @property
     def guest(self) -> str:
@@ -249,7 +253,7 @@ def first_answers(
     for ladder, calm in generate.ATTEMPTS:
         if ladder in (generate.SECOND, generate.LARGE) and not generate.is_dynamic(pair.a.model):
             continue
-        cases = list(generate.cases(pair.a.model, pair.seed, ladder, calm=calm))
+        cases = list(generate.cases(pair.a.model, pair.seed, ladder, pair.adapters, calm=calm))
         tried, results = answers(pair, pair.a, engine, why, cases)
         found += zip(cases, results, strict=True)
         side = tried if any(not error for _, error in results) else side

@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from opshift.author import registry, safe_inference
+from opshift.author import safe_inference
+from opshift.author.registry import Registry
 from opshift.author.scope_types import by_graph, by_name
 from opshift.model import walk
 from opshift.opsets.elements import T
@@ -22,8 +23,8 @@ class Precision:
     does not show this: many exports compute in float16 and end with a Cast to float.
     """
 
-    def __init__(self, model: ModelProto) -> None:
-        self._model = model
+    def __init__(self, model: ModelProto, adapters: Registry) -> None:
+        self._model, self._adapters = model, adapters
         self._found: dict[str, str] | None = None
         self.used: dict[str, str] = {}  # the values that were compared in a coarser type
 
@@ -35,7 +36,7 @@ class Precision:
 
     def _looked_up(self) -> dict[str, str]:
         try:
-            typed = safe_inference.infer(self._model, registry.default())
+            typed = safe_inference.infer(self._model, self._adapters)
         except safe_inference.COMPLAINTS:  # only the declared types are used
             typed = self._model
         types = {

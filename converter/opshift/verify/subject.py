@@ -7,7 +7,7 @@ import os
 from pathlib import Path
 from typing import TypeAlias
 
-from opshift.author import registry
+from opshift.author.registry import Registry
 from opshift.convert.legal import rules
 from opshift.errors import InvalidModel
 from opshift.model import weights
@@ -29,10 +29,10 @@ class Subject:
     model: ModelProto
 
 
-def opened(model: Model, folder: Path, name: str) -> Subject:
+def opened(model: Model, folder: Path, name: str, adapters: Registry) -> Subject:
     """The subject of a model or path that onnx's inference survives."""
     subject = _opened(model, folder, name)
-    rules.require_inferable(Document(subject.model), registry.default())
+    rules.require_inferable(Document(subject.model), adapters)
     return subject
 
 

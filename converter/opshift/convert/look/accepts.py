@@ -11,6 +11,7 @@ from typing import Any
 
 from opshift.author import registry
 from opshift.author.facts import Facts
+from opshift.author.registry import Registry
 from opshift.convert import aim
 from opshift.convert.api import Carve, carve_of
 from opshift.convert.blockers import Outgrown
@@ -132,12 +133,12 @@ def accepts(model: Source, target: str) -> Acceptance:
     True
     """
     row = targets.find(target)
-    return _accepted(*_opened(carve_of(model)), row)
+    return _accepted(*_opened(carve_of(model), registry.default()), row)
 
 
 def survey(model: Source, names: Iterable[str] = ()) -> RuntimeSurvey:
     """Each of the named runtimes or releases (all but onnx itself), now and after a conversion."""
-    opened = _opened(carve_of(model))
+    opened = _opened(carve_of(model), registry.default())
     known = KnownResults(opened[0])
     fits = []
     for row in _rows(names):
@@ -180,7 +181,8 @@ def _rows(names: Iterable[str]) -> list[Ceiling]:
 
 def releases(before: Carve, after: Carve) -> list[RuntimeRelease]:
     """Which releases of runtimes run one model, and which run the other, as they are."""
-    first, second = _opened(before), _opened(after)
+    adapters = registry.default()
+    first, second = _opened(before, adapters), _opened(after, adapters)
     found = []
     for row in _rows(()):
         now, then = _accepted(*first, row), _accepted(*second, row)
@@ -202,13 +204,13 @@ def _names(row: Ceiling) -> tuple[str, str]:
 
 
 @diagnose.protobuf_errors()
-def _opened(carve: Carve) -> tuple[Document, Facts, runtime.Seen]:
+def _opened(carve: Carve, adapters: Registry) -> tuple[Document, Facts, runtime.Seen]:
     skeleton, store = carve()
     opening.header(skeleton)
     imports.merge(skeleton)
     document = Document(skeleton)
     view = weights.checkable(skeleton)
-    return document, Facts(document, store, registry.default(), lambda: view), {}
+    return document, Facts(document, store, adapters, lambda: view), {}
 
 
 def _accepted(document: Document, facts: Facts, seen: runtime.Seen, row: Ceiling) -> Acceptance:
