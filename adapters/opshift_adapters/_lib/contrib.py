@@ -59,18 +59,23 @@ def number(op: Builder, value: float, like: Value) -> Value:
 
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "Relu": (), "Tanh": (), "Sigmoid": (), "Softsign": (), "Softplus": (),
-    "Elu": ("alpha",), "Selu": ("alpha", "gamma"), "LeakyRelu": ("alpha",),
+    "HardSwish": (),    "Elu": ("alpha",), "Selu": ("alpha", "gamma"), "LeakyRelu": ("alpha",),
     "HardSigmoid": ("alpha", "beta"), "ThresholdedRelu": ("alpha",),
 }  # fmt: skip
 
 
+def is_known_activation(name: str, parameters: int) -> bool:
+    """Whether an activation with so many parameters can be written."""
+    return name in _PARAMETERS or (name == "Clip" and parameters == 2)
+
+
 def activated(op: Builder, x: Value, name: str, parameters: list[float]) -> Value:
     """The activation at the end of a fused operator; parameters are in the order of the schema."""
-    if name == "Clip" and len(parameters) == 2:
+    if not is_known_activation(name, len(parameters)):
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"the activation {name!r} has no known form")
+    if name == "Clip":
         low, high = (number(op, one, x) for one in parameters)
         return op.Clip(x, low, high)
-    if name not in _PARAMETERS:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"the activation {name!r} has no known form")
     named: dict[str, Any] = dict(zip(_PARAMETERS[name], parameters, strict=False))
     made: Value = op.emit(name, x, **named)
     return made

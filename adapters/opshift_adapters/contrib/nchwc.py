@@ -1,17 +1,143 @@
 # SPDX-License-Identifier: Apache-2.0
-"""com.microsoft.nchwc: layers whose channels are stored in blocks that suit one processor."""
+"""com.microsoft.nchwc: layers whose channels are stored in blocks that suit one processor.
 
-from opshift.adapter import Builder, Node, Refusal, Result, Why, example, leaving
+A value in blocks is written as an image whose channels fill the last block: the same numbers in
+another order. The blocks are those that the model proves.
+"""
 
-NCHWC = "com.microsoft.nchwc"
-LAYOUT = (
-    "the weights and channels lie in blocks whose width depends on the processor, and the model does"
-    " not hold it; optimise the original at level extended (ORT_ENABLE_EXTENDED) instead of all"
+from typing import Any
+
+from opshift.adapter import Array, Builder, Node, Result, T, Value, Why, example, leaving
+
+from opshift_adapters._lib.channel_blocks import (
+    NCHWC,
+    Filter,
+    filter_of,
+    plain_channels,
+    round_up,
+    width_around,
 )
+from opshift_adapters._lib.contrib import activated
+from opshift_adapters._lib.no_schema import attribute, needed
 
 
-@leaving("Conv MaxPool AveragePool GlobalMaxPool GlobalAveragePool Upsample ReorderInput ReorderOutput", domain=NCHWC)
-@example("any", "(float[1,8,4,4] x) => (float[1,8,a,b] y) { y = com.microsoft.nchwc.{op}(x) }", refuses=Why.NOT_EXPRESSIBLE)
-def blocks_of_channels(node: Node, op: Builder) -> Result:
-    """The data layout depends on the processor of the optimization, so no other form exists."""
-    raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} of {NCHWC}: {LAYOUT}")
+def filling(count: int) -> str:
+    """Small numbers that differ, as text."""
+    return ", ".join(str(i % 7 - 3) for i in range(count))
+
+
+# The examples have blocks of 16, as processors with AVX-512 have; 20 channels fill 32.
+FEW = "(float[2,3,4,4] x) => (float[2,5,a,b] y) <float[16,3,1,1] w = {" + filling(48) + "}, float[16] c = {" + filling(16) + "}> "
+BLOCKS = "(float[2,20,4,4] x) => (float[2,20,a,b] y) <float[32,1,1,1] w = {" + filling(32) + "}> { i = com.microsoft.nchwc.ReorderInput(x) d = com.microsoft.nchwc.Conv<group=32>(i, w) "
+TAKEN = " y = com.microsoft.nchwc.ReorderOutput<channels=20>(m) }"
+WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
+
+
+def kept(node: Node, *names: str) -> dict[str, Any]:
+    """The attributes of these names that the node has."""
+    return {name: attribute(node, name, None) for name in names if node.attr(name) is not None}
+
+
+def plain_filter(filter: Array, sizes: Filter) -> Array:
+    """A filter in the order of ONNX: each block of outputs, and of inputs, is the innermost."""
+    width, rest = sizes.width, filter.shape[2:]
+    if sizes.has_inner_blocks:
+        parts = (sizes.outputs // width, sizes.inputs // width, *rest, width, width)
+        return filter.reshape(parts).transpose(0, 5, 1, 4, 2, 3).reshape(filter.shape)
+    parts = (sizes.outputs // width, sizes.inputs, *rest, width)
+    return filter.reshape(parts).transpose(0, 4, 1, 2, 3).reshape(filter.shape)
+
+
+@leaving("Conv", domain=NCHWC)
+@example("few channels", FEW + '{ m = com.microsoft.nchwc.Conv<activation="Relu">(x, w, c) y = com.microsoft.nchwc.ReorderOutput<channels=5>(m) }', gives="Conv Relu Slice", atol=1e-5)
+@example("channels by themselves", BLOCKS + "m = com.microsoft.nchwc.Conv<group=32, pads=[1,0,0,1]>(d, w)" + TAKEN, gives="Pad Conv Conv Slice", atol=1e-5)
+@example("blocks of inputs, and a sum", BLOCKS.replace("<", "<float[32,32,1,1] f = {" + filling(1024) + "}, ", 1) + "m = com.microsoft.nchwc.Conv(i, f, , d)" + TAKEN, gives="Pad Conv Conv Add Slice", atol=1e-4)
+@example("an operator between", FEW + "{ r = com.microsoft.nchwc.Conv(x, w, c) t = Sigmoid(r) m = Mul(r, t) y = com.microsoft.nchwc.ReorderOutput<channels=5>(m) }", gives="Conv Sigmoid Mul Slice", atol=1e-5)
+@example("blocks side by side", FEW.replace("[2,5,a,b]", "[2,20,a,b]") + "{ r = com.microsoft.nchwc.Conv(x, w, c) m = Concat<axis=1>(r, r) y = com.microsoft.nchwc.ReorderOutput<channels=20>(m) }", gives="Conv Concat Slice", atol=1e-5)
+@example("blocks of 8 or of 16", FEW.replace("[2,5,", "[2,16,") + "{ m = com.microsoft.nchwc.Conv(x, w, c) y = com.microsoft.nchwc.ReorderOutput<channels=16>(m) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("blocks that are read as none", FEW + "{ r = com.microsoft.nchwc.Conv(x, w, c) s = Softmax<axis=1>(r) y = com.microsoft.nchwc.ReorderOutput<channels=5>(s) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("a single number is added", FEW.replace("float[16] c", "float k = {0.5}, float[16] c") + "{ r = com.microsoft.nchwc.Conv(x, w, c) m = Add(r, k) y = com.microsoft.nchwc.ReorderOutput<channels=5>(m) }", gives="Conv Add Slice", atol=1e-5)
+@example("a number for each channel is added", FEW.replace("float[16] c", "float[1,16,1,1] k = {" + filling(16) + "}, float[16] c") + "{ r = com.microsoft.nchwc.Conv(x, w, c) m = Add(r, k) y = com.microsoft.nchwc.ReorderOutput<channels=5>(m) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("an output in blocks", FEW.replace(",5,a,b]", ",16,a,b]") + "{ y = com.microsoft.nchwc.Conv(x, w, c) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("a filter without blocks", FEW.replace("[16,3,1,1]", "[12,4,1,1]").replace("[2,3,4,4] x", "[2,4,4,4] x") + "{ r = com.microsoft.nchwc.Conv(x, w) y = com.microsoft.nchwc.ReorderOutput<channels=5>(r) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("a filter of an unknown shape", "(float[2,3,4,4] x, float w) => (float[2,5,a,b] y) { r = com.microsoft.nchwc.Conv(x, w) y = com.microsoft.nchwc.ReorderOutput<channels=5>(r) }", refuses=Why.NOT_EXPRESSIBLE)
+@example("a computed filter", "(float[2,3,4,4] x, float[16,3,1,1] w) => (float[2,5,a,b] y) { r = com.microsoft.nchwc.Conv(x, w) y = com.microsoft.nchwc.ReorderOutput<channels=5>(r) }", refuses=Why.NEEDS_CONSTANT)
+@example("an activation that nobody knows", FEW + '{ r = com.microsoft.nchwc.Conv<activation="Wavy">(x, w) y = com.microsoft.nchwc.ReorderOutput<channels=5>(r) }', refuses=Why.NOT_EXPRESSIBLE)
+@example("blocks that are read twice", FEW + "{ r = com.microsoft.nchwc.Conv(x, w) s = com.microsoft.nchwc.Conv(r, w) y = com.microsoft.nchwc.ReorderOutput<channels=5>(s) }", refuses=Why.NOT_EXPRESSIBLE)
+def conv(node: Node, op: Builder) -> Result:
+    """Conv in blocks is Conv with the filter in its own order, an optional Add and an activation."""
+    sizes = filter_of(node, width_around(node))
+    filter = op.const(plain_filter(needed(node, 1).const(), sizes))
+    y: Value = op.Conv(needed(node, 0), filter, node.input_at(2), **kept(node, "group", *WINDOW))
+    added, name = node.input_at(3), attribute(node, "activation", "")
+    y = y if added is None else y + added
+    told = [float(one) for one in attribute(node, "activation_params", [])]
+    return activated(op, y, name, told) if name else y
+
+
+@leaving("MaxPool AveragePool", domain=NCHWC, ignores={"storage_order": "there are no indices"})
+@example("windows", BLOCKS + "m = com.microsoft.nchwc.{op}<kernel_shape=[2,3], pads=[1,1,0,1], strides=[2,1]>(d)" + TAKEN, gives="Pad Conv {op} Slice", atol=1e-5)
+@example("the last window is cut", BLOCKS + "m = com.microsoft.nchwc.{op}<kernel_shape=[3,3], strides=[2,2], ceil_mode=1>(d)" + TAKEN, gives="Pad Conv {op} Slice", atol=1e-5)
+@example("no dilations", BLOCKS + "m = com.microsoft.nchwc.{op}<kernel_shape=[2,2], dilations=[1,1]>(d)" + TAKEN, gives="Pad Conv {op} Slice", atol=1e-5)
+def pool(node: Node, op: Builder) -> Result:
+    """A pool in blocks treats each channel as the pool of ONNX does."""
+    width_around(node)
+    named = kept(node, "ceil_mode", "count_include_pad", *WINDOW)
+    made: Value = op.emit(node.op, needed(node, 0), **named)
+    return made
+
+
+@leaving("GlobalMaxPool GlobalAveragePool", domain=NCHWC)
+@example("whole images", BLOCKS + "m = com.microsoft.nchwc.{op}(d)" + TAKEN, gives="Pad Conv {op} Slice", atol=1e-5)
+def global_pool(node: Node, op: Builder) -> Result:
+    """A pool of whole images in blocks treats each channel as the pool of ONNX does."""
+    width_around(node)
+    made: Value = op.emit(node.op, needed(node, 0))
+    return made
+
+
+@leaving("Upsample", domain=NCHWC, since=10)
+@example("nearest", BLOCKS + "m = com.microsoft.nchwc.Upsample<scales=[1,1,2,3]>(d)" + TAKEN, gives="Pad Conv Resize Slice", atol=1e-5)
+@example("linear", BLOCKS + 'm = com.microsoft.nchwc.Upsample<scales=[1,1,2,3], mode="linear", coordinate_transformation_mode="half_pixel">(d)' + TAKEN, gives="Pad Conv Resize Slice", atol=1e-5, imports={"": 11})
+@example("linear, corners aligned", BLOCKS + 'm = com.microsoft.nchwc.Upsample<scales=[1,1,1,3], mode="linear", coordinate_transformation_mode="align_corners">(d)' + TAKEN, gives="Pad Conv Resize Slice", atol=1e-5, imports={"": 11})
+def upsample(node: Node, op: Builder) -> Result:
+    """Upsample in blocks is Resize by whole factors."""
+    width_around(node)
+    scales = op.const([float(one) for one in attribute(node, "scales", [1] * 4)], dtype=T.FLOAT)
+    named = {
+        "mode": attribute(node, "mode", "nearest"),
+        "coordinate_transformation_mode": attribute(
+            node, "coordinate_transformation_mode", "asymmetric"
+        ),
+    }
+    whole = op.const([], T.FLOAT)  # below opset 13 the region must be given
+    made: Value = op.Resize(needed(node, 0), whole, scales, nearest_mode="floor", **named)
+    return made
+
+
+@leaving("ReorderInput", domain=NCHWC)
+@example("channels last", "(float[2,4,3,20] x) => (float[2,20,a,b] y) <float[32,1,1,1] w = {" + filling(32) + "}> { i = com.microsoft.nchwc.ReorderInput<channels_last=1>(x) m = com.microsoft.nchwc.Conv<group=32>(i, w)" + TAKEN, gives="Transpose Pad Conv Slice", atol=1e-5)
+@example("full blocks", FEW.replace("[2,3,", "[2,16,").replace("[16,3,1,1] w = {" + filling(48), "[16,1,1,1] w = {" + filling(16)) + '{ i = com.microsoft.nchwc.ReorderInput(x) m = com.microsoft.nchwc.Conv<group=16>(i, w) y = com.microsoft.nchwc.ReorderOutput<channels=5>(m) }', gives="Identity Conv Slice", atol=1e-5)
+@example("an unknown number of channels", BLOCKS.replace("[2,20,4,4] x", "[2,C,4,4] x") + TAKEN.replace("(m)", "(d)"), refuses=Why.NEEDS_SHAPE)
+@example("a tensor of an unknown rank", BLOCKS.replace("[2,20,4,4] x", " x") + TAKEN.replace("(m)", "(d)"), refuses=Why.NEEDS_SHAPE)
+@example("behind another layer", FEW.replace("[2,5,", "[2,4,") + "{ r = com.microsoft.nchwc.Conv(x, w, c) o = com.microsoft.nchwc.ReorderOutput<channels=4>(r) e = Abs(o) i = com.microsoft.nchwc.ReorderInput(e) y = com.microsoft.nchwc.ReorderOutput<channels=4>(i) }", gives="Conv Slice Abs Pad Slice", atol=1e-5)
+def reorder_input(node: Node, op: Builder) -> Result:
+    """ReorderInput adds the channels that fill the last block."""
+    width, x = width_around(node), needed(node, 0)
+    channels = plain_channels(node, x.claimed_dims_or_none) or 0  # it is known, as blocks are
+    if attribute(node, "channels_last", 0):
+        x = op.Transpose(x, perm=[0, 3, 1, 2])
+    added = round_up(channels, width) - channels
+    return op.Pad(x, op.const([0, 0, 0, 0, 0, added, 0, 0])) if added else x
+
+
+@leaving("ReorderOutput", domain=NCHWC)
+@example("channels last", BLOCKS.replace("[2,20,a,b] y", "[2,a,b,20] y") + "m = Relu(d)" + TAKEN.replace("=20>", "=20, channels_last=1>"), gives="Pad Conv Relu Slice Transpose", atol=1e-5)
+@example("full blocks", "(float[1,12,1,2] x) => (float[1,16,a,b] y) <float[16,12,1,1] w = {" + filling(192) + "}> { r = com.microsoft.nchwc.Conv(x, w) y = com.microsoft.nchwc.ReorderOutput<channels=16>(r) }", gives="Conv Identity", atol=1e-5)
+@example("no blocks are removed", FEW.replace("[2,5,", "[2,3,") + "{ y = com.microsoft.nchwc.ReorderOutput<channels=3>(x) }", refuses=Why.NOT_EXPRESSIBLE)
+def reorder_output(node: Node, op: Builder) -> Result:
+    """ReorderOutput removes the channels that fill the last block."""
+    x, channels = needed(node, 0), attribute(node, "channels", 0)
+    if round_up(channels, width_around(node)) != channels:
+        x = op.Slice(x, op.const([0]), op.const([channels]), op.const([1]))
+    return op.Transpose(x, perm=[0, 2, 3, 1]) if attribute(node, "channels_last", 0) else x

@@ -35,6 +35,14 @@ def _length(node: Node, keys: int | str | None) -> int | str | None:
     return keys + before if isinstance(keys, int) and isinstance(before, int) else None
 
 
+@output_shapes("ReorderOutput", domain="com.microsoft.nchwc")
+def reorder_output(node: Node) -> Sequence[ToldDims | None]:
+    """onnx does not know the operator; its attribute is the number of channels."""
+    channels = node.int("channels")
+    last = node.attr("channels_last")
+    return [(None, None, None, channels) if last else (None, channels, None, None)]
+
+
 @output_shapes("STFT")
 @example("half of the bins by default", "(float[1,128,1] x, float[16] w) => (float y) <int64 s = {8}> { y = STFT(x, s, w) }")
 @example("half of the bins by default, a frame length", "(float[1,128,1] x) => (float y) <int64 s = {8}, int64 n = {16}> { y = STFT(x, s, , n) }")

@@ -6,7 +6,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.declared import completed, correct
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from opshift.author.node import Env, Node, TypePart
     from opshift.author.registry import Registry
     from opshift.model.document import Document
-    from opshift.model.scope import Scope
+    from opshift.model.scope import Root, Scope
     from opshift.model.weights import Weights
 else:
     np = deferred("numpy")
@@ -40,7 +40,12 @@ MAX_FOLD_DEPTH = 64
 MAX_BOUNDS_DEPTH = 48  # nodes that are followed back to find the bounds of a value
 MAX_NAMED = 4  # values in one note of a report
 UNSAID = TypeProto()
+_Answer = TypeVar("_Answer")
 MAX_NESTED = 16  # levels of folding that needs a type, which needs folding
+
+
+# Looks at the nodes of a graph or function, and at the names of the outputs of its graphs.
+Survey: TypeAlias = "Callable[[Iterator[Node], frozenset[str]], _Answer]"
 
 
 class _TooDeep(Exception):  # noqa: N818 - it is no error, and only this module sees it
@@ -80,6 +85,7 @@ class Facts:
         self.believes = False  # whether any rank came from a declaration
         self._census: frozenset[str] | None = None
         self._paths: dict[Scope, Path] = {}
+        self._surveys: dict[tuple[Root, Survey[Any]], Any] = {}
 
     # -- constants ---------------------------------------------------------------------------
 
@@ -489,6 +495,25 @@ class Facts:
         if owner.node(position).op_type == "Constant" or not is_small(self._known(owner, name)):
             return False
         return self.constant(owner, name) is not None
+
+    # -- surveys -----------------------------------------------------------------------------
+
+    def survey(self, root: Root, look: Survey[_Answer]) -> _Answer:
+        """What a function finds that looks at all nodes of a graph or function, asked once."""
+        key = (root, look)
+        if key not in self._surveys:
+            ends = (one for scope in root.scopes for one in scope.proto.output)
+            names = frozenset(one if isinstance(one, str) else one.name for one in ends)
+            self._surveys[key] = look(self._nodes(root), names)
+        found: _Answer = self._surveys[key]
+        return found
+
+    def _nodes(self, root: Root) -> Iterator[Node]:
+        """All nodes, in order; those of a graph come before those of the graphs inside."""
+        for scope in root.scopes:
+            env = self._env(scope)
+            for position in scope.sorted_positions():
+                yield self._read(scope, scope.node(position), env)
 
     # -- census ------------------------------------------------------------------------------
 

@@ -121,7 +121,9 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
     schema = root.schema_of(node, version)
     if schema is None:
         key = (schemas.normal(node.domain), node.op_type)
-        return told_types(env.facts.adapters.rules(OutputTypes).get(key), node, env)
+        told = told_types(env.facts.adapters.rules(OutputTypes).get(key), node, env)
+        _correct(told, node, None, env)
+        return told
     domain = schema.domain
     imports = _imports(schema, env, version)
     if holds_graphs(node):
@@ -202,12 +204,13 @@ def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
 
 
 def _correct(
-    inferred: Mapping[str, TypeProto], node: NodeProto, schema: schemas.Schema, env: Env
+    inferred: Mapping[str, TypeProto], node: NodeProto, schema: schemas.Schema | None, env: Env
 ) -> None:
     """Gives outputs for which onnx's inference is wrong or finds no rank the shapes of a rule."""
     from opshift.author.node import Node
 
-    rule = env.facts.adapters.rules(OutputShapes).get((schema.domain, node.op_type))
+    key = (schemas.normal(node.domain), node.op_type)
+    rule = env.facts.adapters.rules(OutputShapes).get(key)
     told = corrected.shapes_of(rule, Node(node, schema, env)) if rule is not None else ()
     for name, dims in zip(node.output, told, strict=False):
         known = inferred.get(name)

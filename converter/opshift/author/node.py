@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from opshift.author.attributes import is_default
-from opshift.author.facts import Facts
+from opshift.author.facts import Facts, Survey
 from opshift.author.infix import Infix
 from opshift.author.node_inputs import Inputs
 from opshift.author.present_types import tokens
@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 LARGEST_SMALL = 1024  # numbers of a constant of the model that may be replaced by another one
 _Kind = TypeVar("_Kind")
+_Answer = TypeVar("_Answer")
 
 
 def _ints(values: Iterable[Any]) -> list[int]:
@@ -101,6 +102,14 @@ class Env:
 
     def is_computed(self, name: str) -> bool:
         return self.facts.is_computed(self.scope, name)
+
+    def survey(self, look: Survey[_Answer]) -> _Answer:
+        """What a function finds that looks at all nodes around."""
+        return self.facts.survey(self.scope.root, look)
+
+    def is_call(self, node: NodeProto) -> bool:
+        """Whether a node calls a function of the model, which may have the name of an operator."""
+        return self.facts.document.is_call(node)
 
     def is_read(self, name: str) -> bool:
         return self.facts.document.names.is_read(self.scope, name)
@@ -536,6 +545,19 @@ class Node:
     def attribute_protos(self) -> Iterator[AttributeProto]:
         self.reads.update(self.attributes)
         return iter(self.proto.attribute)
+
+    @property
+    def is_call(self) -> builtins.bool:
+        """Whether it calls a function of the model, which may have the name of an operator."""
+        return self.env.is_call(self.proto)
+
+    def survey(self, look: Survey[_Answer]) -> _Answer:
+        """What a function finds that looks at all nodes of this graph or function.
+
+        It gets the nodes in order, those of inner graphs last, and the names of the outputs of all
+        these graphs. It is called once for all nodes that ask.
+        """
+        return self.env.survey(look)
 
     def carried(self) -> None:
         """Marks every attribute and input as read, because the answer contains the whole node."""

@@ -159,6 +159,11 @@ class Scope:
         if self._initializers is not None:
             self._initializers[tensor.name] = own
 
+    def sorted_positions(self) -> list[int]:
+        """The positions of its nodes in the order to which `sort` brings them."""
+        left = (i for i in range(len(self.proto.node)) if i not in self.removed)
+        return sorted(left, key=lambda i: self.order.get(i) or (i,))
+
     def sort(self) -> None:
         """Moves the nodes that steps appended to their places, and deletes removed ones."""
         if not self.order and not self.removed:

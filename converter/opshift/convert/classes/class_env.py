@@ -5,9 +5,10 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from opshift.author.bounds import Bounds
+from opshift.author.facts import Survey
 from opshift.author.node import FoldingEnv, Node, TypePart
 from opshift.convert.classes.facets import (
     COMPUTED,
@@ -19,10 +20,13 @@ from opshift.convert.classes.facets import (
 )
 from opshift.model.arrays import Array, to_array
 from opshift.opsets.types import Dims, dims_of
-from opshift.protos import TensorProto, TypeProto
+from opshift.protos import NodeProto, TensorProto, TypeProto
 
 if TYPE_CHECKING:
     from opshift.convert.classes.memo import Memo
+
+
+_Answer = TypeVar("_Answer")
 
 
 class Unsure(enum.Enum):
@@ -103,6 +107,14 @@ class ClassEnv(FoldingEnv):
     def possible_types(self) -> frozenset[str]:
         self.questions.append("")
         return frozenset()
+
+    def survey(self, look: Survey[_Answer]) -> _Answer:
+        self.questions.append("")
+        return look(iter(()), frozenset())
+
+    def is_call(self, node: NodeProto) -> bool:
+        self.questions.append("")
+        return False
 
     def is_read(self, name: str) -> bool:
         self.questions.append(name)

@@ -154,10 +154,10 @@ class OutputFacets:
         proto = operation.proto
         if holds_graphs(operation.signature):
             return self._ranked_behind_graphs(operation, facets)
-        if operation.schema is None:
-            return self._told(operation, facets)
         if operation.key in self.known.adapters.rules(OutputShapes):
             return [None] * len(kinds)  # a rule corrects what inference finds
+        if operation.schema is None:
+            return self._told(operation, facets)
         if self._are_other(facets, kinds):
             try:
                 kinds = self._kinds(operation, facets, ranked=True)

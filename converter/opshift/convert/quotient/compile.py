@@ -6,11 +6,11 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterable
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 from opshift.author.bounds import Bounds
 from opshift.author.builder import Builder
-from opshift.author.facts import Facts
+from opshift.author.facts import Facts, Survey
 from opshift.author.node import Env, Node, TypePart, Value
 from opshift.author.registry import Registry
 from opshift.author.traits import Differs
@@ -54,6 +54,7 @@ from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.records import dataclass
 from opshift.report import Report
 
+_Answer = TypeVar("_Answer")
 _ALL_TYPES = frozenset((*(one.name.lower() for one in T), *TYPES))
 
 
@@ -276,6 +277,10 @@ class AskedFacts(Facts):
     def possible_types(self) -> frozenset[str]:
         self.journal.beyond("the types of the model")
         return super().possible_types()
+
+    def survey(self, root: Root, look: Survey[_Answer]) -> _Answer:
+        self.journal.beyond("all nodes of the model")
+        return super().survey(root, look)
 
     def is_assumed(self, scope: Scope, name: str) -> bool:
         facet = self.journal.facet(name)

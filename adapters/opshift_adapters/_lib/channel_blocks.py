@@ -1,0 +1,218 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a model proves about its blocks of channels: their width, and the values that lie in them.
+
+onnxruntime writes operators of com.microsoft.nchwc for the processor at hand: channels lie in
+blocks of 8 or of 16, and their number is a multiple of that. No attribute holds the width, but its
+kernels demand sizes that often fit one width alone.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from math import prod
+from typing import Literal
+
+from opshift.adapter import Node, Refusal, Value, Why
+
+from opshift_adapters._lib.contrib import is_known_activation
+from opshift_adapters._lib.no_schema import attribute, needed
+
+NCHWC = "com.microsoft.nchwc"
+WIDTHS = (8, 16)
+# Operators that compute each number from the one at its place, and from single numbers.
+BY_PLACE = frozenset([
+    "Abs", "Add", "Celu", "Clip", "Div", "Elu", "Erf", "Exp", "FastGelu", "Gelu", "HardSigmoid",
+    "HardSwish", "Identity", "LeakyRelu", "Log", "Max", "Min", "Mish", "Mul", "Neg", "Pow",
+    "QuickGelu", "Reciprocal", "Relu", "Selu", "Sigmoid", "Softplus", "Softsign", "Sqrt", "Sub",
+    "Sum", "Swish", "Tanh", "ThresholdedRelu",
+])  # fmt: skip
+KNOWN = ("", "ai.onnx", "com.microsoft")  # the domains of these operators
+UNPROVED = (
+    "the channels lie in blocks of 8 or 16, as the processor of the optimization had it, and every"
+    " size in this model fits both; optimise the original at level extended"
+    " (ORT_ENABLE_EXTENDED) instead of all"
+)
+
+
+PLAIN: Literal["plain"] = "plain"
+Channels = int | None | Literal["plain"]  # of the output of a node, where it lies in blocks
+
+
+class Misfit(Exception):  # noqa: N818 - it is no error: blocks of another width may fit
+    """Raised for a node that cannot be with blocks of a width."""
+
+
+def width_around(node: Node) -> int:
+    """The width of the blocks around a node; refuses the node if the model does not prove it."""
+    found = node.survey(proved_width)
+    if isinstance(found, int):
+        return found
+    why, reason = found
+    raise Refusal(why, f"{node.op} of {NCHWC}: {reason}")
+
+
+def round_up(channels: int, width: int) -> int:
+    """The number of channels with those that fill the last block."""
+    return -(-channels // width) * width
+
+
+def plain_channels(node: Node, dims: Sequence[int | str | None] | None) -> int | None:
+    """The number of channels that ReorderInput puts into blocks, if its input has it stated."""
+    if dims is None or len(dims) != 4:
+        return None
+    found = dims[3 if attribute(node, "channels_last", 0) else 1]
+    return found if isinstance(found, int) else None
+
+
+def proved_width(nodes: Iterator[Node], outputs: frozenset[str]) -> int | tuple[Why, str]:
+    """The only width of blocks that all nodes fit, or why there is none."""
+    seen = list(nodes)
+    misfits = [misfit(seen, outputs, width) for width in WIDTHS]
+    fitting = [width for width, why in zip(WIDTHS, misfits, strict=True) if why is None]
+    if len(fitting) > 1:
+        return Why.NOT_EXPRESSIBLE, UNPROVED
+    if not fitting:
+        return Why.NOT_EXPRESSIBLE, f"no width of the blocks fits: {misfits[0]}"
+    return next((one for node in seen if (one := _obstacle(node)) is not None), fitting[0])
+
+
+def misfit(nodes: Iterable[Node], outputs: frozenset[str], width: int) -> str | None:
+    """Why the blocks of a model cannot have a width; None if they can."""
+    reading = BlockReading(width)
+    for node in nodes:
+        names = {one.name for one in node.outputs if one is not None}
+        try:
+            found = reading.channels_written(node)
+        except Misfit as why:
+            return f"at {node.op} {node.name!r}, {why}"
+        for name in names:  # graphs side by side may use one name for two values
+            reading.channels.pop(name, None)
+        if found != PLAIN:
+            reading.channels.update(dict.fromkeys(names, found))
+            if left := names & outputs:
+                return f"the output {min(left)!r} lies in blocks"
+    return None
+
+
+def _obstacle(node: Node) -> tuple[Why, str] | None:
+    """What keeps a node from being written, and so all: a part would not prove the width."""
+    if not _has_blocks(node):
+        return None
+    if node.op == "ReorderInput":
+        x = needed(node, 0)
+        unknown = plain_channels(node, x.claimed_dims_or_none) is None
+        told = Why.NEEDS_SHAPE, f"the number of channels of {x.name!r} is unknown"
+        return told if unknown else None
+    if node.op == "Conv":
+        name, numbers = attribute(node, "activation", ""), attribute(node, "activation_params", [])
+        if name and not is_known_activation(name, len(numbers)):
+            return Why.NOT_EXPRESSIBLE, f"the activation {name!r} has no known form"
+        if needed(node, 1).const_or_none() is None:
+            return Why.NEEDS_CONSTANT, f"the filter {needed(node, 1).name!r} is no constant"
+    return None
+
+
+def _has_blocks(node: Node) -> bool:
+    return node.proto.domain == NCHWC and not node.is_call
+
+
+@dataclass(frozen=True)
+class Filter:
+    """The sizes of the filter of a Conv whose output lies in blocks."""
+
+    outputs: int
+    inputs: int  # of each group
+    groups: int
+    width: int
+
+    @property
+    def is_by_channel(self) -> bool:
+        """Whether each group is one channel."""
+        return self.inputs == 1 and self.outputs == self.groups
+
+    @property
+    def reads_blocks(self) -> bool:
+        """Whether the input lies in blocks: few channels in one group are read as they are."""
+        return self.groups > 1 or self.inputs >= self.width
+
+    @property
+    def has_inner_blocks(self) -> bool:
+        """Whether the input channels of the filter lie in blocks, too."""
+        return self.reads_blocks and not self.is_by_channel
+
+
+def filter_of(node: Node, width: int) -> Filter:
+    """The filter of a Conv, which must consist of whole blocks."""
+    shape = needed(node, 1).shape_or_none
+    if shape is None or len(shape) != 4:
+        raise Misfit("the shape of its filter is unknown")
+    found = Filter(shape[0], shape[1], int(attribute(node, "group", 1)), width)
+    sizes = [found.outputs, *([found.inputs] if found.has_inner_blocks else ())]
+    sizes += [found.outputs // found.groups] if found.has_inner_blocks else []
+    if any(size % width for size in sizes):
+        raise Misfit(f"its filter of the shape {list(shape)} has no blocks of {width}")
+    return found
+
+
+class BlockReading:
+    """A model read with blocks of one width: the channels of each value in blocks, if known."""
+
+    def __init__(self, width: int) -> None:
+        self.width = width
+        self.channels: dict[str, int | None] = {}
+
+    def channels_written(self, node: Node) -> Channels:
+        """How many channels the output of a node has in blocks."""
+        if not _has_blocks(node):
+            return self._kept(node)
+        if node.op == "Conv":
+            return self._of_conv(node)
+        if node.op == "ReorderInput":
+            plain = plain_channels(node, needed(node, 0).dims_or_none)
+            return None if plain is None else round_up(plain, self.width)
+        known = self._read(needed(node, 0))
+        if node.op != "ReorderOutput":
+            return known
+        told = int(attribute(node, "channels", 0))
+        if known is not None and known != round_up(told, self.width):
+            raise Misfit(f"{told} channels do not fill blocks of {self.width} up to {known}")
+        return PLAIN
+
+    def _of_conv(self, node: Node) -> int:
+        x, sizes, added = needed(node, 0), filter_of(node, self.width), node.input_at(3)
+        if sizes.reads_blocks:
+            self._read(x, sizes.inputs * sizes.groups)
+        elif x.name in self.channels:
+            raise Misfit(f"{x.name!r} lies in blocks of {self.width}, and is read without")
+        if added is not None:
+            self._read(added, sizes.outputs)
+        return sizes.outputs
+
+    def _read(self, value: Value, wanted: int | None = None) -> int | None:
+        """The channels of a value that must lie in blocks, and must have as many as wanted."""
+        if value.name not in self.channels:
+            raise Misfit(f"its input {value.name!r} does not lie in blocks")
+        known = self.channels[value.name]
+        if None not in (known, wanted) and known != wanted:
+            raise Misfit(f"{value.name!r} has {known} channels, and {wanted} are needed")
+        return wanted if known is None else known
+
+    def _kept(self, node: Node) -> Channels:
+        """How many channels an operator keeps that does not know of blocks."""
+        given = [one for one in node.inputs if one is not None]
+        read = [self.channels[one.name] for one in given if one.name in self.channels]
+        if not read:
+            return PLAIN
+        op = node.op if node.proto.domain in KNOWN and not node.is_call else ""
+        if op == "Concat" and len(read) == len(given) and attribute(node, "axis", 1) in (1, -3):
+            return None if None in read else sum(one for one in read if one is not None)
+        counts = set(read) - {None}
+        others = (one for one in given if one.name not in self.channels)
+        if op in BY_PLACE and len(counts) < 2 and all(map(_is_single, others)):
+            return next(iter(counts), None)
+        raise Misfit("channels in blocks are read as if they were none")
+
+
+def _is_single(value: Value) -> bool:
+    """Whether a value is one number that broadcasts to every place of an image."""
+    shape = value.shape_or_none
+    return shape is not None and len(shape) <= 4 and prod(shape) == 1
