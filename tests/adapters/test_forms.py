@@ -66,11 +66,37 @@ def test_a_form_is_written_before_another_one_for_a_missing_kernel():
 
 @pytest.mark.parametrize("target", ["onnxruntime==0.4", "opencv==4.5.5", "opencv==4.8"])
 def test_gemm_of_one_number_as_c_is_written_with_a_row(target):
-    text = "(float[2,3] a, float[3,4] b) => (float[2,4] y) <float c = {0.5}> { y = Gemm(a, b, c) }"
+    text = "(float[2,3] a, float[4,3] b) => (float[2,4] y) <float c = {0.5}> { y = Gemm<transB = 1>(a, b, c) }"
     after = convert_version(model(9, text), target)
     (gemm,) = nodes(after.graph)
     (c,) = (one for one in after.graph.initializer if one.name == gemm.input[2])
     assert list(c.dims) == [4]
+
+
+@pytest.mark.parametrize(
+    ("given", "target", "written"),
+    [
+        ("", "4.5.5", "MatMul Add"),
+        ("<transB = 0>", "4.5.5", "MatMul Add"),
+        ("", "4.8", "Gemm"),
+        ("<alpha = 1.0>", "4.8", "Gemm"),
+        ("<alpha = 2.0>", "4.8", "MatMul Mul Add"),
+        ("<beta = 0.5>", "4.8", "MatMul Add"),
+        ("<alpha = 2.0>", "4.11", "Gemm"),
+    ],
+)
+def test_gemm_has_no_attribute_that_opencv_leaves_out(given, target, written):
+    """Without transB it is not read by 4.5.5, and alpha and beta are not multiplied up to 4.8."""
+    text = f"(float[2,3] a, float[3,4] b) => (float[2,4] y) <float[4] c = {{1,2,3,4}}> {{ y = Gemm{given}(a, b, c) }}"
+    after = convert_version(model(11, text), f"opencv=={target}")
+    assert " ".join(node.op_type for node in nodes(after.graph)) == written
+    assert accepts(after, f"opencv=={target}").reasons == ()
+
+
+def test_dequantized_weights_are_a_constant_where_opencv_does_not_read_them():
+    text = "(float[2,3] x) => (float[2,3] y) <int8[2,3] k = {1,-2,3,4,5,6}, float[3] s = {0.5,1,2}, int8[3] z = {0,0,0}> { d = DequantizeLinear<axis = 1>(k, s, z) y = Add(x, d) }"
+    after = convert_version(model(13, text), "opencv==4.5.5")
+    assert " ".join(node.op_type for node in nodes(after.graph)) == "Constant Add"
 
 
 @pytest.mark.parametrize(

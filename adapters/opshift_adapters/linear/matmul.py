@@ -185,31 +185,48 @@ NUMBER_C = "(float[2,3] a, float[3,4] b) => (float[2,4] y) <float c = {{0.5}}> {
 
 
 @alternative("Gemm", runtime="onnxruntime==0.4")
-@example("a number", NUMBER_C.format(""), imports={"": 10}, gives="Gemm")
-@example("a number, doubled", NUMBER_C.format("<alpha=0.5, beta=2.0>"), imports={"": 10}, gives="Gemm")
+@example("a number", "(float[2,3] a, float[4,3] b) => (float[2,4] y) <float c = {0.5}> { y = Gemm<transB=1>(a, b, c) }", imports={"": 10}, gives="Gemm")
+@example("a number without transB", NUMBER_C.format(""), imports={"": 10}, gives="MatMul Add")
+@example("a number, doubled", NUMBER_C.format("<alpha=0.5, beta=2.0>"), imports={"": 10}, gives="MatMul Mul Add")
 @example("a list of one", "(float[2,3] a, float[4,3] b, float[1] c) => (float[2,4] y) { y = Gemm<transB=1>(a, b, c) }", imports={"": 9}, gives="Expand Gemm")
-@example("a list of one at 7", "(float[2,3] a, float[4,3] b, float[1] c) => (float[2,4] y) { y = Gemm<transB=1>(a, b, c) }", imports={"": 7}, gives="Transpose MatMul Add")
+@example("a list of one at 7", "(float[2,3] a, float[4,3] b, float[1] c) => (float[2,4] y) { y = Gemm<transB=1>(a, b, c) }", imports={"": 7}, gives="Gemm Add")
 @example("double", NUMBER_C.format("").replace("float", "double"), imports={"": 10}, gives="Gemm")
 @example("zero, unknown columns", "(float[3,2] a, float[N,3] b) => (float[2,N] y) <float c = {0}> { y = Gemm<transA=1, transB=1, beta=3.0>(a, b, c) }", imports={"": 10}, gives="Transpose Transpose MatMul")
 @example("one, unknown columns", "(float[2,3] a, float[3,N] b) => (float[2,N] y) <float c = {1}> { y = Gemm(a, b, c) }", imports={"": 10}, gives="MatMul Add")
 @example("scaled, unknown columns", "(float[2,3] a, float[3,N] b, float[1] c) => (float[2,N] y) { y = Gemm<alpha=0.5, beta=2.0>(a, b, c) }", imports={"": 10}, gives="MatMul Mul Mul Add")
 @example("a row", "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }", imports={"": 10}, gives="Gemm")
-def one_number_for_c(node: Node, op: Builder) -> Result:
-    """C of one number becomes a row; without a known number of columns, it is added to MatMul."""
-    c, kind = node["C"], node["A"].elem_type_or_none
-    if c.dims_or_none not in ((), (1,)) or kind != T.FLOAT:
+@example("without transB", "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }", imports={"": 10}, gives="MatMul Add", runtime="opencv==4.5.5")
+@example("transB alone", "(float[2,3] a, float[4,3] b, float[4] c) => (float[2,4] y) { y = Gemm<transB=1>(a, b, c) }", imports={"": 10}, gives="Gemm", runtime="opencv==4.5.5")
+@example("scaled", "(float[2,3] a, float[4,3] b) => (float[2,4] y) <float[4] c = {1,2,3,4}> { y = Gemm<transB=1, alpha=2.0, beta=0.5>(a, b, c) }", imports={"": 10}, gives="Gemm Mul Add", runtime="opencv==4.8")
+@example("turned A", "(float[3,2] a, float[3,4] b) => (float[2,4] y) { y = Gemm<transA=1>(a, b) }", imports={"": 12}, gives="Transpose MatMul", runtime="opencv==4.8")
+def plain_gemm(node: Node, op: Builder) -> Result:
+    """Gemm with transB alone and a row for C; other products and sums are written beside it."""
+    c, alpha, beta = node.input("C"), node.float("alpha"), node.float("beta")
+    single = c is not None and c.dims_or_none in ((), (1,))
+    plain = node.int("transB") and not node.int("transA") and alpha == beta == 1
+    if node["A"].elem_type_or_none != T.FLOAT or (plain and not single):
         return KEEP
-    row, known = _zero_row(node, op), c.const_or_none()
-    if row is not None and known is not None:
+    row, known = _zero_row(node, op), None if c is None else c.const_or_none()
+    if plain and row is not None and known is not None:
         return op.same(node, inputs={"C": op.const(row.const() + known.reshape(()))})
-    if row is not None and op.version >= 8:
-        return op.same(node, inputs={"C": op.Expand(c, op.const(row.shape))})
-    a = op.Transpose(node["A"], perm=[1, 0]) if node.int("transA") else node["A"]
-    b = op.Transpose(node["B"], perm=[1, 0]) if node.int("transB") else node["B"]
-    product, beta = _scaled(op, op.MatMul(a, b), node.float("alpha")), node.float("beta")
-    if known is not None and not (known * beta).any():
+    if plain and row is not None and op.version >= 8:
+        return op.same(node, inputs={"C": op.Expand(node["C"], op.const(row.shape))})
+    product = _scaled(op, _product(node, op, row), alpha)
+    if c is None or (single and known is not None and not (known * beta).any()):
         return product
+    if known is not None and beta != 1:
+        return op.Add(product, op.const(known * beta, like=node["A"]))
     return op.Add(product, _scaled(op, c, beta))
+
+
+def _product(node: Node, op: Builder, row: Value | None) -> Value:
+    """A and B multiplied, with a row of zeros for the C of a Gemm."""
+    a = op.Transpose(node["A"], perm=[1, 0]) if node.int("transA") else node["A"]
+    if not node.int("transB"):
+        return op.MatMul(a, node["B"])
+    if row is None:
+        return op.MatMul(a, op.Transpose(node["B"], perm=[1, 0]))
+    return op.Gemm(a, node["B"], row, transB=1)
 
 
 def _scaled(op: Builder, x: Value, factor: float) -> Value:

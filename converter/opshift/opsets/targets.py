@@ -48,8 +48,9 @@ class Form:
     """A legal form of an operator that a runtime does not run.
 
     A node has the form if it has the attribute (a name or a pattern, with one of `values`, if
-    there are any) or leaves out the input, and if its operator set is at least `since` and below
-    `before`. With `holds`, a position and a number, that input is or is made from a constant with
+    there are any, and none of `values_but`) or leaves out the input, and if its operator set is at
+    least `since` and below `before`. With `absent`, a node without the attribute has the form, too.
+    With `holds`, a position and a number, that input is or is made from a constant with
     the number. With `rank`, the first input is known to have this rank. With `read_beside`,
     a position and an operator, nodes of other operators read that input of the graph that the
     attribute holds.
@@ -64,14 +65,16 @@ class Form:
     on the way to another node of its operator. With `narrowed`, it is a Cast behind a Cast that
     wraps, cuts off or rounds numbers, and only Casts read the value between. With `behind`, its
     first input comes from one of these operators. With `holds_above`, a position and a number,
-    that input is a constant with a number above it. With `single`, a position, that input is known
-    to be one number, of rank 0 or 1.
+    that input is a constant with a number above it. With `constant`, a position, that input is a
+    constant. With `single`, a position, that input is known to be one number, of rank 0 or 1.
     """
 
     op: str
     says: str
     attribute: str = ""
     values: tuple[Any, ...] = ()
+    values_but: tuple[Any, ...] = ()
+    absent: bool = False
     without_input: int | None = None
     holds: tuple[int, ...] = ()
     rank: int | None = None
@@ -87,6 +90,7 @@ class Form:
     narrowed: bool = False
     behind: tuple[str, ...] = ()
     holds_above: tuple[float, ...] = ()
+    constant: int | None = None
     single: int | None = None
     since: int = 1
     before: int = 1 << 30
@@ -102,7 +106,7 @@ class Form:
         """Whether the nodes around a node decide if it has this form."""
         return bool(
             self.ends_after or self.leads_to or self.read_within or self.narrowed or self.behind
-            or self.holds_above
+            or self.holds_above or self.constant is not None
         )  # fmt: skip
 
 
@@ -364,6 +368,7 @@ def _form(raw: Mapping[str, Any], facts: Mapping[str, Fact], own: Fact) -> Form:
             "holds",
             "read_beside",
             "holds_above",
+            "values_but",
             "ends_after",
             "leads_to",
             "behind",

@@ -38,6 +38,7 @@ def stand(scope: Scope, at: int, form: Form, facts: Facts, read_by: Readers) -> 
         and (not form.read_within or _is_read_within(scope, node, form.moved_through, read_by))
         and (not form.behind or _is_behind(scope, node, form.behind))
         and (not form.holds_above or _holds_above(scope, node, form.holds_above, facts))
+        and (form.constant is None or facts.constant(scope, node.input[form.constant]) is not None)
         and (not form.narrowed or is_narrowed(scope, node, facts, read_by))
     )
 

@@ -368,11 +368,14 @@ def _is_single(node: NodeProto, position: int, type_of: Callable[[str], TypeProt
 
 def _has_attribute(node: NodeProto, form: Form) -> bool:
     given = next((one for one in node.attribute if fnmatchcase(one.name, form.attribute)), None)
-    if given is None or (form.read_beside and not _reads(given.g, *form.read_beside)):
+    if given is None:
+        return form.absent
+    if form.read_beside and not _reads(given.g, *form.read_beside):
         return False
     if form.unsized and all(map(_is_sized, (*given.g.input, *given.g.output))):
         return False
-    return not form.values or _value(given) in form.values
+    value = _value(given) if form.values or form.values_but else None
+    return (not form.values or value in form.values) and value not in form.values_but
 
 
 def _is_sized(info: ValueInfoProto) -> bool:
