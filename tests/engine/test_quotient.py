@@ -251,6 +251,17 @@ def test_neighbours_do_not_change_the_answer(monkeypatch):
         assert_same(model, 21, taken=True)
 
 
+def test_a_value_that_a_step_makes_constant_is_left_to_the_nodes():
+    """No class of a reader knows what the step made of the node before it."""
+    text = '<ir_version: 8, opset_import: ["": 18]> g (int32[3] x) => (int32[3] y) '
+    text += "<int32[3] c = {1, 2, 3}> { m = BitwiseNot(c) n = BitwiseNot(m) y = Add(x, n) }"
+    model = onnx.parser.parse_model(text)
+    found = conversion.convert(model.SerializeToString(), Request(9), registry.default())
+    assert found.result is None
+    assert found.why == "a value that a step makes constant"
+    assert plain(convert_version(model, 9)) == plain(by_nodes(model, 9)[0])
+
+
 def _pair(op: str, opset: int, **attributes: object) -> ModelProto:
     nodes = [
         helper.make_node(op, ["x"], ["y"], "a", **attributes),

@@ -254,6 +254,17 @@ def non_zero(node: Node) -> Array | None:
     return np.array(np.nonzero(data), dtype=np.int64) if data.ndim else None
 
 
+@fold("Trilu")
+@example("above", "() => (int64[2,2] y) <int64[2,2] a = {1, 2, 3, 4}> { y = Trilu(a) }")
+@example("below, without the diagonal", "() => (float[2,2] y) <float[2,2] a = {1, 2, 3, 4}, int64 k = {-1}> { y = Trilu<upper=0>(a, k) }")
+@example("of several matrices", "() => (bool[2,1,2] y) <bool[2,1,2] a = {1, 1, 1, 1}, int64 k = {1}> { y = Trilu(a, k) }")
+def trilu(node: Node) -> Array | None:
+    data = numbers(node, 0)
+    k = int(known(node, 1).item()) if len(node.inputs) == 2 and node.inputs[1] is not None else 0
+    chosen = np.triu(data, k) if setting(node, "upper", 1) else np.tril(data, k)
+    return chosen.astype(data.dtype)
+
+
 # -- generators ------------------------------------------------------------------------------
 
 

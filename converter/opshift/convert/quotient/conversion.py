@@ -33,7 +33,7 @@ from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE, TYPES
 from opshift.convert.ir.lift import lift
 from opshift.convert.legal import checker, rules
-from opshift.convert.quotient import ClassAnswer, meeting
+from opshift.convert.quotient import ClassAnswer, meeting, new_constants
 from opshift.convert.quotient.class_journal import VAGUE
 from opshift.convert.quotient.class_plan import ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
@@ -147,12 +147,15 @@ class _Work:
         head = Document(self.proof.shown)
         if rules.at_end(head, self.proof.adapters, visit_all=False).found:
             raise Beyond("a rule that the model breaks")
+        classes: Sequence[tuple[int, ...]] = self.proof.classes
         try:
-            answers = self._answers(self.proof.classes)
+            answers = self._answers(classes)
         except Vague:
-            answers = self._answers(self._told())
+            classes = self._told()
+            answers = self._answers(classes)
         self._look_at_declarations(answers)
         meeting.look(self.proof, answers)
+        new_constants.look(self.proof, classes, answers)
         prefix = unused_prefix(self.proof.data).encode()
         instance = Instance(self.proof, answers, prefix)
         pieces = instance.graph()
