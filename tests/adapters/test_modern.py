@@ -145,6 +145,32 @@ def test_what_an_example_gives_goes_down_and_comes_back(rule: Modern, example: E
     assert told is None, told
 
 
+READ_BY_ANOTHER = {  # the rule that reads what is written for the examples of a rule
+    "attention.attention_with_a_mask": "attention.attention_that_hides",
+}
+
+
+def rules_that_take_back(rule: Modern, example: Example) -> set[str]:
+    """The rules that find what is written for an example below the opset of its rule."""
+    wishes = {"modernize": True, "allow_approximate": example.approximate}
+    newer = convert_version(modern_model(rule, example), **wishes)
+    older = convert_version(newer, rule.since - 1, allow_approximate=True)
+    if operators(older)[rule.op]:
+        return set()
+    again = convert_with_report(older, newer.opset_import[0].version, **wishes)
+    return {site.rule.removeprefix("opshift_adapters.modern.") for site in again.report.modernized}
+
+
+@pytest.mark.parametrize("source", sorted({rule.source for rule, _ in GIVING}))
+def test_a_formula_reads_what_the_decomposition_of_its_operator_writes(source: str) -> None:
+    own = [(r, e) for r, e in GIVING if r.source == source and not too_new(r, e)]
+    found = set[str]().union(*(rules_that_take_back(rule, example) for rule, example in own))
+    if not found:
+        pytest.skip("the operator is kept, or is newer than the installed onnx")
+    name = source.removeprefix("opshift_adapters.modern.")
+    assert READ_BY_ANOTHER.get(name, name) in found
+
+
 def decomposed() -> list[tuple[str, Adapter, Example]]:
     """The examples of adapters that take an operator away which some formula finds again."""
     since: dict[str, int] = {}

@@ -1,15 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear from sums with a large float, which round to the nearest even number."""
+"""QuantizeLinear around a constant: a sum with a large float, which rounds to even numbers, below opset 10."""
 
 from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, dtype_of, example, modern, np
 
-from opshift_adapters.modern.quantize import LIMITS, is_scalar
+from opshift_adapters.modern.codes import LIMITS, is_scalar
 
 WHOLE = 3 * 2**22  # floats of this size have no fraction
 FIXED = "(float[2,3] x, float s) => (uint8[2,3] y) <float w = {12582912}, float b = {12582905}> { q = Div(x, s) r = Add(q, w) c = Clip<min=12582905.0, max=12583160.0>(r) d = Sub(c, b) y = Cast<to=2>(d) }"
-MOVED = "(float[2,3] x, float s, int8 z) => (int8[2,3] y) <float w = {12582912}> { q = Div(x, s) f = Cast<to=1>(z) r = Add(q, w) a = Add(r, f) c = Clip<min=12582784.0, max=12583039.0>(a) d = Sub(c, w) y = Cast<to=3>(d) }"
 HALVES = {"x": [[0.5, 1.5, -0.5], [2.5, 3000.0, -3000.0]], "s": 1.0}
 OLD = {"": 10}
 
@@ -48,26 +47,10 @@ def rounded(op: Formula, sum_: Term, start: str) -> Term:
 @example("a zero point beyond the limits", FIXED.replace("{12582905}", "{12582913}").replace("12582905.0", "12582913.0").replace("12583160.0", "12583168.0"), gives="Div Add Clip Sub Cast", imports=OLD)
 @example("scales of channels", FIXED.replace("float s", "float[3] s"), gives="Div Add Clip Sub Cast", imports=OLD)
 @example("doubles", FIXED.replace("float[2,3] x, float s", "double[2,3] x, double s").replace("float w", "double w").replace("float b", "double b"), gives="Div Add Clip Sub Cast", imports=OLD)
+
+
 def quantize_around_a_number(
     op: Formula, x: Term, y_scale: Term, y_zero_point: Term
 ) -> Term:
     """x / scale + a number without fractions, minus that number less the zero point."""
     return rounded(op, x / y_scale + op.number("whole"), "start")
-
-
-def around_a_point(found: Found) -> dict[str, Any] | None:
-    """An empty dict if the zero point is a scalar of the type of the result, else None."""
-    if found["y_zero_point"].elem_type_or_none != found.numbers["to"]:
-        return None
-    alone = is_scalar(found, "y_zero_point")
-    return {} if alone and rounds(found, WHOLE) else None
-
-
-@modern("QuantizeLinear", since=10, when=around_a_point)
-@example("around a computed number", MOVED, gives="QuantizeLinear", inputs=HALVES | {"z": -7}, imports=OLD)
-@example("a point of another type", MOVED.replace("int8 z", "uint8 z"), gives="Div Cast Add Add Clip Sub Cast", inputs={"z": 7}, imports=OLD)
-@example("points of channels", MOVED.replace("int8 z", "int8[3] z"), gives="Div Cast Add Add Clip Sub Cast", inputs={"z": [1, 2, 3]}, imports=OLD)
-def quantize_around_a_point(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
-    """x / scale + a number without fractions + the zero point, minus that number."""
-    moved = x / y_scale + op.number("whole") + op.cast(y_zero_point)
-    return rounded(op, moved, "whole")

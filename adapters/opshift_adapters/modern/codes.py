@@ -1,0 +1,72 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which codes a type has, and where scales and zero points must lie for one operator."""
+
+from typing import Any
+
+from opshift.adapter import Array, Found, T, Value, dtype_of, np
+
+LIMITS: dict[int, tuple[int, int]] = {
+    T.INT8: (-128, 127), T.UINT8: (0, 255), T.INT16: (-32768, 32767), T.UINT16: (0, 65535),
+}  # fmt: skip
+
+
+def is_scalar(found: Found, *names: str) -> bool:
+    """Whether these inputs are known to have one element and no axes."""
+    return all(found[name].shape_or_none == () for name in names)
+
+
+def whole_point(found: Found) -> dict[str, Any] | None:
+    """The zero point in the type of the data, if it has that type or is a constant that fits."""
+    x, zero = found["x"], found["x_zero_point"]
+    if zero.elem_type_or_none == x.elem_type_or_none:
+        return {}
+    point = as_codes(zero.const_or_none(), x.elem_type_or_none)
+    return None if point is None else {"x_zero_point": point}
+
+
+def as_codes(known: Array | None, kind: int | None) -> Array | None:
+    """Numbers as codes of a type, if all of them are such codes."""
+    low, high = LIMITS.get(kind or 0, (0, -1))
+    if known is None or not np.all((known == np.floor(known)) & (low <= known) & (known <= high)):
+        return None
+    return known.astype(dtype_of(kind or 0))
+
+
+def length_of(x: Value, axis: int) -> int | None:
+    """One dimension of a value if it is known, else None."""
+    dims = x.dims_or_none
+    size = dims[axis] if dims is not None and -len(dims) <= axis < len(dims) else None
+    return size if isinstance(size, int) else None
+
+
+def reshaped(found: Found, side: str, kind: int | None) -> dict[str, Any] | None:
+    """The axis, if the scale and zero point of a side are vectors reshaped to lie along it."""
+    told, parts = found.numbers, (found[f"{side}_scale"], found[f"{side}_zero_point"])
+    goal = told["goal"]
+    if goal != told["zero_goal"] or goal[:1] != [-1] or any(size != 1 for size in goal[1:]):
+        return None
+    length = length_of(found["x"], -len(goal))
+    if length is None or any(part.shape_or_none != (length,) for part in parts):
+        return None
+    return {"axis": -len(goal)} if parts[1].elem_type_or_none == kind else None
+
+
+def lying(found: Found, side: str, kind: int | None) -> dict[str, Any] | None:
+    """The axis of constants that lie along it already, or of vectors along the last axis."""
+    scale, zero = f"{side}_scale", f"{side}_zero_point"
+    shape = found[scale].shape_or_none
+    if not shape or found[zero].shape_or_none != shape or any(size != 1 for size in shape[1:]):
+        return None
+    if length_of(found["x"], -len(shape)) != shape[0] or kind not in LIMITS:
+        return None
+    told: dict[str, Any] = {"axis": -len(shape)}
+    for name, part in ((scale, found[scale]), (zero, found[zero])):
+        known = part.const_or_none()
+        if known is None and len(shape) > 1:
+            return None
+        if known is not None:
+            told[name] = known.ravel()
+    if zero not in told:
+        return told if found[zero].elem_type_or_none == kind else None
+    point = as_codes(told[zero], kind)
+    return None if point is None else {**told, zero: point}

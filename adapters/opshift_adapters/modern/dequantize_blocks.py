@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DequantizeLinear of blocks, whose scales are repeated: what it becomes below opset 21."""
+
+from typing import Any
+
+from opshift.adapter import Formula, Found, T, Term, example, modern
+
+from opshift_adapters.modern.codes import whole_point
+
+SMALL = (T.INT8, T.UINT8, T.INT16, T.UINT16, T.INT32)
+BLOCKS = "(uint8[3,4] x, float[3,2] s, uint8[3,2] z) => (float[3,4] y) <int64[1] n = {2}, int64[3] r = {1, 1, 2}, int64[2] g = {3, 4}> { us = Unsqueeze(s, n) es = Expand(us, r) fs = Reshape(es, g) zf = Cast<to=1>(z) uz = Unsqueeze(zf, n) ez = Expand(uz, r) fz = Reshape(ez, g) a = Cast<to=1>(x) d = Sub(a, fz) y = Mul(d, fs) }"
+
+CUT = "(uint8[3,3] x, float[3,2] s, uint8[3,2] z) => (float[3,3] y) <int64[1] n = {2}, int64[3] r = {1, 1, 2}, int64[2] g = {3, 4}, int64[1] l = {0}, int64[1] h = {3}, int64[1] o = {1}> { us = Unsqueeze(s, n) es = Expand(us, r) ws = Reshape(es, g) fs = Slice(ws, l, h, o) zf = Cast<to=1>(z) uz = Unsqueeze(zf, n) ez = Expand(uz, r) wz = Reshape(ez, g) fz = Slice(wz, l, h, o) a = Cast<to=1>(x) d = Sub(a, fz) y = Mul(d, fs) }"
+
+
+def spread(op: Formula, part: Term) -> Term:
+    """Each element repeated along its block; the last block may be cut."""
+    apart = op.Unsqueeze(part, axes=op.attribute("behind"))
+    repeated = op.Expand(apart, shape=op.attribute("repeats"))
+    whole = op.Reshape(repeated, shape=op.attribute("goal"), allowzero=op.attribute("allowzero"))
+    cut = op.Slice(whole, starts=[0], ends=op.attribute("ends"), axes=op.attribute("cut"))
+    return op.either(whole, cut)
+
+
+def blocks(found: Found) -> dict[str, Any] | None:
+    """The axis and the size of the blocks, if all sizes are known to fit, else None."""
+    told, x, parts = found.numbers, found["x"], [found["x_scale"]]
+    parts += [found["x_zero_point"]] if "x_zero_point" in found else []
+    shape, own = x.shape_or_none, parts[0].shape_or_none
+    if x.elem_type_or_none not in SMALL or told["kind"] != T.FLOAT or shape is None or own is None:
+        return None
+    axis, size = block_of(told, len(shape))
+    if axis is None or size < 2 or any(part.shape_or_none != own for part in parts):
+        return None
+    wide = [n * size if i == axis else n for i, n in enumerate(own)]
+    cut = [*wide[:axis], shape[axis], *wide[axis + 1 :]]
+    fits = wide == told["goal"] and cut == list(shape) and 0 <= wide[axis] - shape[axis] < size
+    if told.get("ends", [wide[axis]]) != [shape[axis]] or told.get("cut", [axis]) != [axis]:
+        return None
+    point = whole_point(found) if len(parts) > 1 else {}
+    return {"axis": axis, "block_size": size, **point} if fits and point is not None else None
+
+
+def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
+    """The axis along which a tensor is repeated, and how often; None if it is not one axis."""
+    behind, repeats = told["behind"], told["repeats"]
+    if not behind or len(behind) != 1 or not repeats or len(repeats) != rank + 1:
+        return None, 0
+    place = behind[0] % (rank + 1)
+    rest = [n for i, n in enumerate(repeats) if i != place]
+    return (place - 1, repeats[place]) if place and all(n == 1 for n in rest) else (None, 0)
+
+
+@modern("DequantizeLinear", since=21, when=blocks)
+@example("blocks", BLOCKS, gives="DequantizeLinear")
+@example("blocks that do not fit", BLOCKS.replace("{3, 4}>", "{2, 6}>").replace("[3,4] x", "[2,6] x").replace("[3,4] y", "[2,6] y"), gives="Unsqueeze Expand Reshape Cast Unsqueeze Expand Reshape Cast Sub Mul")
+@example("two axes are repeated", BLOCKS.replace("{1, 1, 2}", "{3, 1, 2}").replace("float[3,2] s, uint8[3,2] z", "float[1,2] s, uint8[1,2] z"), gives="Unsqueeze Expand Reshape Cast Unsqueeze Expand Reshape Cast Sub Mul")
+@example("computed repeats", BLOCKS.replace("uint8[3,2] z)", "uint8[3,2] z, int64[3] r)").replace(" int64[3] r = {1, 1, 2},", ""), gives="Unsqueeze Expand Reshape Cast Unsqueeze Expand Reshape Cast Sub Mul", inputs={"r": [1, 1, 2]})
+@example("the last block is cut", CUT, gives="DequantizeLinear")
+@example("another axis is cut", CUT.replace("o = {1}", "o = {0}").replace("h = {3}", "h = {2}").replace("[3,3] x", "[2,4] x").replace("[3,3] y", "[2,4] y"), gives="Unsqueeze Expand Reshape Slice Cast Unsqueeze Expand Reshape Slice Cast Sub Mul")
+
+
+def dequantize_blocks(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
+    """(x - zero point) * scale, with a zero point and a scale for each block."""
+    shifted = op.cast(x, "kind") - spread(op, op.cast(x_zero_point))
+    return op.cast(shifted * op.cast(spread(op, x_scale), "kind"))

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QuantizeLinear around a computed zero point: a sum with a large float, below opset 10."""
+
+from typing import Any
+
+from opshift.adapter import Formula, Found, Term, example, modern
+
+from opshift_adapters.modern.codes import is_scalar
+from opshift_adapters.modern.quantize_around_number import HALVES, OLD, WHOLE, rounded, rounds
+
+MOVED = "(float[2,3] x, float s, int8 z) => (int8[2,3] y) <float w = {12582912}> { q = Div(x, s) f = Cast<to=1>(z) r = Add(q, w) a = Add(r, f) c = Clip<min=12582784.0, max=12583039.0>(a) d = Sub(c, w) y = Cast<to=3>(d) }"
+
+
+def around_a_point(found: Found) -> dict[str, Any] | None:
+    """An empty dict if the zero point is a scalar of the type of the result, else None."""
+    if found["y_zero_point"].elem_type_or_none != found.numbers["to"]:
+        return None
+    alone = is_scalar(found, "y_zero_point")
+    return {} if alone and rounds(found, WHOLE) else None
+
+
+@modern("QuantizeLinear", since=10, when=around_a_point)
+@example("around a computed number", MOVED, gives="QuantizeLinear", inputs=HALVES | {"z": -7}, imports=OLD)
+@example("a point of another type", MOVED.replace("int8 z", "uint8 z"), gives="Div Cast Add Add Clip Sub Cast", inputs={"z": 7}, imports=OLD)
+@example("points of channels", MOVED.replace("int8 z", "int8[3] z"), gives="Div Cast Add Add Clip Sub Cast", inputs={"z": [1, 2, 3]}, imports=OLD)
+
+
+def quantize_around_a_point(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
+    """x / scale + a number without fractions + the zero point, minus that number."""
+    moved = x / y_scale + op.number("whole") + op.cast(y_zero_point)
+    return rounded(op, moved, "whole")

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QuantizeLinear without zero points, which gives unsigned bytes: what it becomes below opset 13."""
+
+from typing import Any
+
+from opshift.adapter import Formula, Found, T, Term, example, modern
+
+from opshift_adapters.modern.codes import LIMITS, length_of
+from opshift_adapters.modern.quantize_last_axes import ALONG_LAST, STRETCHED
+
+AROUND_ZERO = ALONG_LAST.replace(", uint8[3] z", "").replace(" f = Cast<to=1>(z) a = Add(r, f)", "").replace("Clip(a", "Clip(r")
+
+
+def around_zero(found: Found) -> dict[str, Any] | None:
+    """The axis and the constants, if scales lie along an axis and bytes around 0 result."""
+    told, shape = found.numbers, found["y_scale"].shape_or_none
+    if (told["to"], told["low"], told["high"]) != (T.UINT8, *LIMITS[T.UINT8]) or shape is None:
+        return None
+    if shape == ():
+        return {}
+    known = found["y_scale"].const_or_none()
+    if any(size != 1 for size in shape[1:]) or (known is None and len(shape) > 1):
+        return None
+    if length_of(found["x"], -len(shape)) != shape[0]:
+        return None
+    return {"axis": -len(shape), **({} if known is None else {"y_scale": known.ravel()})}
+
+
+@modern("QuantizeLinear", since=13, when=around_zero)
+@example("of the last axis, no zero points", AROUND_ZERO, gives="QuantizeLinear")
+@example("of a tensor, no zero point", AROUND_ZERO.replace("float[3] s", "float s"), gives="QuantizeLinear")
+@example("of constant channels, no zero points", STRETCHED.replace("a = Add(r, z) c = Clip(a", "c = Clip(r").replace("int8", "uint8").replace("to=3", "to=2").replace("{-128}", "{0}").replace("{127}>", "{255}>"), gives="QuantizeLinear")
+@example("signed", AROUND_ZERO.replace("uint8", "int8").replace("to=2", "to=3").replace("{0}", "{-128}").replace("{255}", "{127}"), gives="Div Round Clip Cast")
+@example("computed scales in another shape", AROUND_ZERO.replace("float[3] s", "float[2,1] s"), gives="Div Round Clip Cast")
+@example("a table of scales", STRETCHED.replace("a = Add(r, z) c = Clip(a", "c = Clip(r").replace("int8", "uint8").replace("to=3", "to=2").replace("{-128}", "{0}").replace("{127}>", "{255}>").replace("float[3,1] s = {0.5, 1.5, 2.5}", "float[3,2] s = {1, 2, 3, 4, 5, 6}"), gives="Div Round Clip Cast")
+@example("channels that are stretched", AROUND_ZERO.replace("float[2,3] x", "float[2,1] x"), gives="Div Round Clip Cast")
+
+
+def quantize_around_zero(op: Formula, x: Term, y_scale: Term) -> Term:
+    """Round(x / scale) within the limits of unsigned bytes."""
+    cut = op.Clip(op.Round(x / y_scale), op.number("low"), op.number("high"))
+    return op.Cast(cut, to=op.attribute("to"))

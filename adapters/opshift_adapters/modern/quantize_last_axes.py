@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""QuantizeLinear along an axis with scales that lie along it already, as constants do below opset 13."""
+
+from typing import Any
+
+from opshift.adapter import Formula, Found, Term, example, modern
+
+from opshift_adapters.modern.codes import LIMITS, lying
+
+STRETCHED = "(float[2,3,2] x) => (int8[2,3,2] y) <float[3,1] s = {0.5, 1.5, 2.5}, float[3,1] z = {0, -128, 127}, float l = {-128}, float h = {127}> { q = Div(x, s) r = Round(q) a = Add(r, z) c = Clip(a, l, h) y = Cast<to=3>(c) }"
+ALONG_LAST = "(float[2,3] x, float[3] s, uint8[3] z) => (uint8[2,3] y) <float l = {0}, float h = {255}> { q = Div(x, s) r = Round(q) f = Cast<to=1>(z) a = Add(r, f) c = Clip(a, l, h) y = Cast<to=2>(c) }"
+
+
+def quantizes_lying(found: Found) -> dict[str, Any] | None:
+    """The axis and the constants, if the limits are those of the type of the result, else None."""
+    told = found.numbers
+    if LIMITS.get(told["to"]) != (told["low"], told["high"]):
+        return None
+    return lying(found, "y", told["to"])
+
+
+@modern("QuantizeLinear", since=13, when=quantizes_lying)
+@example("of channels with constants", STRETCHED, gives="QuantizeLinear")
+@example("of the last axis", ALONG_LAST, gives="QuantizeLinear")
+@example("other limits", STRETCHED.replace("{127}>", "{126}>"), gives="Div Round Add Clip Cast")
+@example("a zero point between two numbers", STRETCHED.replace("{0, -128,", "{0, -12.5,"), gives="Div Round Add Clip Cast")
+@example("a channel that is stretched", STRETCHED.replace("float[2,3,2] x", "float[2,1,2] x"), gives="Div Round Add Clip Cast")
+@example("zero points of another type", ALONG_LAST.replace("uint8[3] z", "int16[3] z"), gives="Div Round Cast Add Clip Cast", inputs={"z": [0, 3, 5]})
+
+
+def quantize_by_the_last_axes(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
+    """Round(x / scale) + zero point within limits, whose shapes already broadcast."""
+    shifted = op.Round(x / y_scale) + op.cast(y_zero_point)
+    return op.Cast(op.Clip(shifted, op.number("low"), op.number("high")), to=op.attribute("to"))
