@@ -6,6 +6,7 @@ from collections.abc import Callable
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import size_of
+from opshift_adapters._lib.no_schema import needed
 
 FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
 LIMITS = {
@@ -159,11 +160,53 @@ def _ratio(op: Builder, node: Node, place: Place) -> Value:
     return to(op, x / place(scale), T.FLOAT)
 
 
+# Operators whose output holds only numbers of their first input.
+MOVES = frozenset([
+    "DepthToSpace", "Expand", "Flatten", "Gather", "Identity", "Reshape", "Slice", "SpaceToDepth",
+    "Squeeze", "Tile", "Transpose", "Unsqueeze",
+])  # fmt: skip
+
+
+def repeated(node: Node) -> Value | None:
+    """The result of DequantizeLinear, if an equal pair of operators gave these numbers before.
+
+    Between the two pairs, numbers may move. A code times its scale, divided by the scale, rounds to
+    that code again, so the second pair changes no number.
+    """
+    second = _maker(node["x"], "QuantizeLinear")
+    if second is None:
+        return None
+    source = second["x"]
+    while (mover := source.producer) is not None and mover.op in MOVES and mover.schema is not None:
+        source = needed(mover, 0)
+    first = _maker(source, "DequantizeLinear")
+    told = None if first is None else _steps(first, "x", first["x"].elem_type_or_none)
+    ends = _steps(second, "y", T.UINT8), _steps(node, "x", node["x"].elem_type_or_none)
+    return second["x"] if told is not None and ends == (told, told) else None
+
+
+def _maker(x: Value, op: str) -> Node | None:
+    """The node that computes a value, if it is this operator of ONNX."""
+    found = x.producer
+    return found if found is not None and found.op == op and found.schema is not None else None
+
+
+def _steps(node: Node, side: str, kind: int | None) -> tuple[float, int | None, int] | None:
+    """The constant scale, the type of the codes and the zero point, if a code has one number."""
+    scale, zero = node[f"{side}_scale"].const_or_none(), node.input(f"{side}_zero_point")
+    if zero is not None:
+        kind = zero.elem_type_or_none
+    point = np.array(0) if zero is None else zero.const_or_none()
+    if scale is None or point is None or scale.size != 1 or point.size != 1:
+        return None
+    size = float(scale.item())
+    return (size, kind, int(point.item())) if np.finfo(np.float32).tiny <= size < np.inf else None
+
+
 def requantized(op: Builder, x: Value, zero: Value | None) -> Value | None:
     """The input of QuantizeLinear as codes in float, minus a zero point (below opset 11)."""
-    source = x.producer
-    own_name = source is not None and source.op == "QuantizeLinear" and source.schema is not None
-    if op.version >= 11 or source is None or not own_name:  # onnxruntime has another QuantizeLinear
+    source = _maker(x, "QuantizeLinear")  # onnxruntime has another one
+    if op.version >= 11 or source is None:
         return None
     own = source.input("y_zero_point")
     data = source["x"]

@@ -66,7 +66,8 @@ OPTIMIZED = (
         (0, 1, 2), "float", "float", (0, 1, 2), rank=(0,),
     ),
     output_types(
-        "com.microsoft.nchwc", "Conv MaxPool AveragePool ReorderInput ReorderOutput Upsample",
+        "com.microsoft.nchwc",
+        "Conv MaxPool AveragePool GlobalMaxPool GlobalAveragePool ReorderInput ReorderOutput Upsample",
         "float",
     ),
 )

@@ -28,6 +28,7 @@ from opshift_adapters._lib.scales import (
     multiplied,
     per_tensor,
     raised,
+    repeated,
     rounded,
     single,
     to,
@@ -398,6 +399,10 @@ def quantize_linear_13_12(node: Node, op: Builder) -> Result:
     return rounded(op, node, lambda p: along(op, p, node["x"], node.int("axis")), kind)
 
 
+PAIRS = "(uint8[16,16] x) => (float[16,16] y) <float s = {0.1}, float u = {0.1}, uint8 z = {131}, int64[2] r = {16, 16}> { d = DequantizeLinear(x, s, z) MOVE q = QuantizeLinear(m, u, z) y = DequantizeLinear(q, u, z) }"
+ALL_CODES = {"x": lambda: np.arange(256).reshape(16, 16)}
+
+
 @adapter("DequantizeLinear", 10, 9)
 @example("uint8", "(uint8[2,3] x, float s, uint8 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast Cast Sub Mul")
 @example("constant zero point", "(int8[2,3] x, float s) => (float[2,3] y) <int8 z = {-128}> { y = DequantizeLinear(x, s, z) }", gives="Cast Sub Mul", inputs={"x": [[-128, 127, 0], [1, -1, 5]]})
@@ -409,9 +414,14 @@ def quantize_linear_13_12(node: Node, op: Builder) -> Result:
 @example("of codes around a computed point", "(float[2,4] x, uint8 z) => (float[2,4] y) <float s = {1.0}> { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]], "z": 200})
 @example("of codes that are an output", "(float[2,4] x) => (uint8[2,4] q, float[2,4] y) <float s = {1.0}, uint8 z = {7}> { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }", inputs={"x": [[1e30, -1e30, 54.5, -0.5], [-200.5, 255.5, -199.5, 55.5]]})
 @example("lists of one, of a scalar", "(int8 x, float[1] s) => (float y) <int8[1] z = {3}> { y = DequantizeLinear(x, s, z) }", gives="Reshape Cast Sub Mul")
+@example("a pair behind an equal pair", PAIRS.replace("MOVE", "t = Transpose(d) m = Reshape(t, r)"), gives="Cast Sub Mul Transpose Reshape Identity", inputs=ALL_CODES)
+@example("a pair behind a pair with another scale", PAIRS.replace("MOVE", "m = Reshape(d, r)").replace("u = {0.1}", "u = {0.2}"), gives="Cast Sub Mul Reshape Div Add Clip Sub Mul", inputs=ALL_CODES)
+@example("a pair behind a pair, and a sum", PAIRS.replace("MOVE", "m = Neg(d)"), gives="Cast Sub Mul Neg Div Add Clip Sub Mul", inputs=ALL_CODES)
+@example("a pair with a tiny scale behind an equal pair", PAIRS.replace("MOVE", "m = Reshape(d, r)").replace("{0.1}", "{1e-40}"), inputs=ALL_CODES)
 def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added DequantizeLinear; below it, Sub and Mul are written."""
-    return multiplied(op, node, lambda p: single(op, p, node["x"]))
+    known = repeated(node)
+    return multiplied(op, node, lambda p: single(op, p, node["x"])) if known is None else known
 
 
 @adapter("QuantizeLinear", 10, 9)
