@@ -15,10 +15,12 @@ import onnx
 import pytest
 from laws import one_result
 from onnx import ModelProto, TensorProto
+from onnx.inliner import inline_local_functions
 from opshift import convert_version
 from opshift.opsets import schemas
 from text_models import model
 
+from tools.conformance.node_tests import function
 from tools.corpus.runtimes.install import NotHere, install
 from tools.corpus.runtimes.runner import Runner
 from tools.lib import written_forms
@@ -83,6 +85,15 @@ def test_no_casts_meet_and_those_of_the_model_stay(kind, seed):
     assert written_forms.objections(before, after) == []
     kept = {node.output[0] for node in after.graph.node if node.op_type == "Cast"}
     assert {pair for pair in pairs(before) if kept.issuperset(pair)} <= set(pairs(after))
+    one_result(before, to)
+
+
+@pytest.mark.parametrize(("kind", "seed"), CASES[::5])
+def test_no_casts_meet_in_a_function(kind, seed):
+    chain, to = random_chain(kind, seed)
+    before = function(chain)
+    flat = [inline_local_functions(one) for one in (before, convert_version(before, to))]
+    assert written_forms.objections(*flat) == []
     one_result(before, to)
 
 

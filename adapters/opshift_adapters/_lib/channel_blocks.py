@@ -116,7 +116,7 @@ def _has_blocks(node: Node) -> bool:
 
 
 @dataclass(frozen=True)
-class Filter:
+class ConvFilter:
     """The sizes of the filter of a Conv whose output lies in blocks."""
 
     outputs: int
@@ -140,12 +140,12 @@ class Filter:
         return self.reads_blocks and not self.is_by_channel
 
 
-def filter_of(node: Node, width: int) -> Filter:
+def filter_of(node: Node, width: int) -> ConvFilter:
     """The filter of a Conv, which must consist of whole blocks."""
     shape = needed(node, 1).shape_or_none
     if shape is None or len(shape) != 4:
         raise Misfit("the shape of its filter is unknown")
-    found = Filter(shape[0], shape[1], int(attribute(node, "group", 1)), width)
+    found = ConvFilter(shape[0], shape[1], int(attribute(node, "group", 1)), width)
     sizes = [found.outputs, *([found.inputs] if found.has_inner_blocks else ())]
     sizes += [found.outputs // found.groups] if found.has_inner_blocks else []
     if any(size % width for size in sizes):

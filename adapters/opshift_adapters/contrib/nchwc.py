@@ -11,7 +11,7 @@ from opshift.adapter import Array, Builder, Node, Result, T, Value, Why, example
 
 from opshift_adapters._lib.channel_blocks import (
     NCHWC,
-    Filter,
+    ConvFilter,
     filter_of,
     plain_channels,
     round_up,
@@ -38,7 +38,7 @@ def kept(node: Node, *names: str) -> dict[str, Any]:
     return {name: attribute(node, name, None) for name in names if node.attr(name) is not None}
 
 
-def plain_filter(filter: Array, sizes: Filter) -> Array:
+def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
     """A filter in the order of ONNX: each block of outputs, and of inputs, is the innermost."""
     width, rest = sizes.width, filter.shape[2:]
     if sizes.has_inner_blocks:

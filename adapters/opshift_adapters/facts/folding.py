@@ -258,8 +258,11 @@ def non_zero(node: Node) -> Array | None:
 @example("above", "() => (int64[2,2] y) <int64[2,2] a = {1, 2, 3, 4}> { y = Trilu(a) }")
 @example("below, without the diagonal", "() => (float[2,2] y) <float[2,2] a = {1, 2, 3, 4}, int64 k = {-1}> { y = Trilu<upper=0>(a, k) }")
 @example("of several matrices", "() => (bool[2,1,2] y) <bool[2,1,2] a = {1, 1, 1, 1}, int64 k = {1}> { y = Trilu(a, k) }")
+@example("of a vector", "() => (int64[n] y) <int64[2] a = {1, 2}> { y = Trilu(a) }", refuses=Why.NEEDS_CONSTANT)
 def trilu(node: Node) -> Array | None:
     data = numbers(node, 0)
+    if data.ndim < 2:
+        return None
     k = int(known(node, 1).item()) if len(node.inputs) == 2 and node.inputs[1] is not None else 0
     chosen = np.triu(data, k) if setting(node, "upper", 1) else np.tril(data, k)
     return chosen.astype(data.dtype)

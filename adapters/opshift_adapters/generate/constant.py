@@ -89,15 +89,6 @@ def constant_as_tensor(node: Node, op: Builder) -> Result:
     return constant_12_11(node, op)
 
 
-@alternative("Identity", runtime="opencv==4.5.5")
-@example("of a constant", "(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { d = Identity(w) y = Add(x, d) }", imports={"": 11}, gives="Constant Add")
-@example("of what is computed", "(float[2] x) => (float[2] y) { d = Identity(x) y = Add(x, d) }", imports={"": 11}, gives="Identity Add")
-def constant_in_a_node(node: Node, op: Builder) -> Result:
-    """OpenCV 4.1 and 4.5 do not read Identity of a constant; Constant is written."""
-    known = node["input"].const_or_none()
-    return KEEP if known is None else op.Constant(value=known)
-
-
 CONSTANT_13 = boundary(13, "Constant:04a9fc")
 CONSTANT_19 = boundary(19, "Constant:b35179")
 CONSTANT_21 = boundary(21, "Constant:e1958b ConstantOfShape:cf0622")

@@ -162,6 +162,17 @@ IDENTITY_14 = boundary(
         example("sequence made here", "(float[2] a, float[3] b) => (seq(float[n]) y) { s = SequenceConstruct(a, b) y = Identity(s) }", gives="SequenceConstruct"),
     ),
 )
+
+
+@alternative("Identity", runtime="opencv==4.5.5")
+@example("of a constant", "(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { d = Identity(w) y = Add(x, d) }", imports={"": 11}, gives="Constant Add")
+@example("of what is computed", "(float[2] x) => (float[2] y) { d = Identity(x) y = Add(x, d) }", imports={"": 11}, gives="Identity Add")
+def constant_for_identity(node: Node, op: Builder) -> Result:
+    """OpenCV 4.1 and 4.5 do not read Identity of a constant; Constant is written."""
+    known = node["input"].const_or_none()
+    return KEEP if known is None else op.Constant(value=known)
+
+
 RESHAPE_14_UP = boundary(14, "Reshape:b32ca2", directions="up")
 
 ALLOW = "{ y = Reshape<allowzero=1>(x, s) }"

@@ -52,6 +52,11 @@ class Scope:
         return self._inputs
 
     @property
+    def outputs(self) -> frozenset[str]:
+        """The names of the outputs of the graph or function."""
+        return frozenset(o if isinstance(o, str) else o.name for o in self.proto.output)
+
+    @property
     def initializers(self) -> dict[str, TensorProto]:
         """Dense initializers by name."""
         if self._initializers is None:

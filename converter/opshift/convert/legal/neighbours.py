@@ -100,7 +100,7 @@ def _is_read_deeper(scope: Scope, name: str, read_by: Readers) -> bool:
 
 def _ends(scope: Scope, node: NodeProto, form: Form) -> bool:
     """Whether a node gives an output of its graph, and the operators before it have the form."""
-    if all(info.name != node.output[0] for info in getattr(scope.proto, "output", ())):
+    if node.output[0] not in scope.outputs:
         return False
     for op in form.ends_after:
         made = (scope.producers.get(name) for name in node.input)
@@ -133,7 +133,7 @@ def is_narrowed(scope: Scope, node: NodeProto, facts: Facts, read_by: Readers) -
 def _has_other_readers(scope: Scope, name: str, read_by: Readers) -> bool:
     """Whether a value is an output of its graph, or other nodes than Casts beside it read it."""
     return (
-        any(info.name == name for info in getattr(scope.proto, "output", ()))
+        name in scope.outputs
         or any(one.op_type != "Cast" for one in read_by(scope)[name])
         or _is_read_deeper(scope, name, read_by)
     )
