@@ -6,7 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
-from opshift import convert_version
+from opshift import convert, convert_version, testing
 from opshift.adapter import Builder, Node, Result, adapter, boundary
 from opshift.author import emitted, registry
 from opshift.author.verdicts import CastNarrowed
@@ -58,9 +58,13 @@ def test_what_no_verdict_was_known_to_write_is_converted_further(with_adapters, 
 
 
 def test_without_any_table_each_example_converts_alike(monkeypatch):
-    """The tables look ahead: no name that they forget changes a result."""
+    """The tables look ahead: no name that they forget changes a result.
+
+    A detour over a version beyond the goal or the model is found by the names that it writes.
+    """
     fit = [case for case in examples.cases() if not (examples.too_new(case) or _ends(case))]
-    cases = random.Random(SEED).sample(fit, SAMPLE)
+    cases = [one for one in random.Random(SEED).sample(fit, SAMPLE) if not _turns(one)]
+    assert len(cases) > SAMPLE * 0.9
     expected = [converted(case) for case in cases]
     blank = registry.default().branch()  # one that has solved nothing so far
     monkeypatch.setattr(registry, "default", lambda: blank)
@@ -68,6 +72,13 @@ def test_without_any_table_each_example_converts_alike(monkeypatch):
     monkeypatch.setattr(plan_table, "_table", dict)
     with node_by_node():
         assert [converted(case) for case in cases] == expected
+
+
+def _turns(case: examples.Case) -> bool:
+    """Whether the steps of a conversion lead up and down."""
+    target = testing.example_target(case.adapter, case.example)
+    steps = convert(examples.model_of(case), target, **case.example.wishes).report.steps
+    return len({step.start < step.to for step in steps if step.start != step.to}) > 1
 
 
 def _ends(case: examples.Case) -> bool:

@@ -23,6 +23,7 @@ from opshift.convert.quotient import idle
 from opshift.convert.quotient.class_journal import ClassJournal, input_name, output_name
 from opshift.convert.quotient.compile import Compilation, content_of
 from opshift.convert.quotient.idle import Idle
+from opshift.convert.quotient.later_types import LaterTypes
 from opshift.convert.quotient.template import Answer, Beyond, Reader
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError, Refused
@@ -59,6 +60,7 @@ class ClassPlan:
         self.touched: dict[int, bool] = {}  # by signature
         self.idle: dict[int, Idle | None] = {}  # by signature
         self.answers: dict[Key, Answer | str] = {}
+        self.later_types = LaterTypes(self)
         # The engine may write these, so a plan must lead there even if no node changes.
         self.crosses = {op: self._crosses(op) for op in planner.ENGINE_WRITES}
 

@@ -27,13 +27,13 @@ from opshift.convert.classes.facets import (
     without_symbols,
 )
 from opshift.convert.classes.memo import Memo
-from opshift.convert.classes.proof import Proof, Room, prove
+from opshift.convert.classes.proof import Proof, Room, prove, proves
 from opshift.convert.classes.rows import GraphField, Unordered, Unproven, names_in
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE, TYPES
 from opshift.convert.ir.lift import lift
 from opshift.convert.legal import checker, rules
-from opshift.convert.quotient import ClassAnswer, meeting, new_constants
+from opshift.convert.quotient import ClassAnswer, later_types, meeting, new_constants
 from opshift.convert.quotient.class_journal import VAGUE
 from opshift.convert.quotient.class_plan import ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
@@ -136,6 +136,7 @@ class _Work:
             raise Beyond("versions")
         self.after = {**self.imports, "": to}
         self.ir = needs.aim(self.memo.ir_version, self.after, "auto", moved=True)
+        self._asked: Mapping[int, Key] = {}  # the classes of the rows that a step looks at
 
     def done(self) -> tuple[bytes, Report]:
         """The converted model and the report."""
@@ -161,6 +162,7 @@ class _Work:
         pieces = instance.graph()
         made = b"".join(self._model(pieces))
         notes = self._notes(made, answers)
+        written = False
         lifts, ranks = self.memo.ir_version < BARE.ir, self._may_lose_ranks(answers)
         if lifts or ranks:
             model = ModelProto.FromString(made)
@@ -170,7 +172,8 @@ class _Work:
                 notes = [*lift(model, self.ir), *notes]
                 model.ir_version = self.ir
             made = model.SerializeToString() if lifts or written else made
-        self._look_at_new_ranks(made)
+        if self._lacks_ranks() and (written or not self._follows(classes, answers)):
+            self._look_at_new_ranks(made)
         return made, self._report(answers, instance.nodes, notes)
 
     def _may_lose_ranks(self, answers: Mapping[int, Answer]) -> bool:
@@ -182,14 +185,19 @@ class _Work:
 
         return declare.ranks(model.graph, self.to, self.proof.adapters, confirmed)
 
-    def _look_at_new_ranks(self, made: bytes) -> None:
-        """Goes on only if onnx has nothing against ranks that it knows in the result alone.
-
-        A class of unknown ranks was checked without them, and a later opset may infer them.
-        """
+    def _lacks_ranks(self) -> bool:
+        """Whether some class was checked without ranks, which onnx may infer in the result."""
         numbers = {number for name, number in self.proof.values.items() if name}
         kinds = {self.memo.facets[number].kind for number in numbers}
-        if all(kind is not None and has_rank(kind) for kind in kinds):
+        return not all(kind is not None and has_rank(kind) for kind in kinds)
+
+    def _follows(self, classes: Sequence[tuple[int, ...]], answers: Mapping[int, Answer]) -> bool:
+        known = self._plan().later_types
+        return later_types.follow(self.proof, classes, self._asked, answers, known)
+
+    def _look_at_new_ranks(self, made: bytes) -> None:
+        """Goes on only if onnx has nothing against ranks that it knows in the result alone."""
+        if proves(made, self.proof.adapters):
             return
         view = weights.checkable(ModelProto.FromString(made), made)
         if checker.lenient(view, self.proof.adapters, full=True) is not None:
@@ -217,6 +225,7 @@ class _Work:
         new = {key: None for key in keys.values() if key not in plan.answers}
         if new:
             plan.learn(new, self.ir)
+        self._asked = keys
         answers = {}
         repeated: frozenset[bytes] | None = None
         for row, key in keys.items():
