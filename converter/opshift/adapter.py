@@ -24,6 +24,7 @@ from opshift.author.traits import (
     OutputShapes,
     OutputTypes,
     ToldDims,
+    Undefaulted,
     by_value,
     carries,
     differs,
@@ -35,6 +36,7 @@ from opshift.author.traits import (
     output_ranks,
     output_shapes,
     output_types,
+    undefaulted,
 )
 from opshift.author.verdicts import (
     KEEP,
@@ -97,6 +99,7 @@ __all__ = [
     "T",
     "Term",
     "ToldDims",
+    "Undefaulted",
     "Value",
     "ValueInfoProto",
     "Why",
@@ -127,4 +130,5 @@ __all__ = [
     "output_types",
     "retired",
     "shown",
+    "undefaulted",
 ]

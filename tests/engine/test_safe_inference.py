@@ -8,9 +8,11 @@ import subprocess
 import sys
 
 import onnx.parser
+import opshift
 import pytest
 from opshift.author import registry, safe_inference
 from opshift.author.traits import Fragile
+from opshift.verify import verify
 
 HEADER = '<ir_version: 8, opset_import: ["" : 20, "ai.onnx.ml" : 4, "acme" : 1]> g '
 BEHIND_A_STRANGER = {
@@ -93,3 +95,24 @@ if __name__ == "__main__":
         print(one.graph.node[0].op_type, flush=True)
         with contextlib.suppress(*safe_inference.COMPLAINTS):
             safe_inference.infer(one, registry.default(), data_prop=True)
+
+
+@pytest.mark.parametrize("opset", [6, 1])
+def test_a_default_that_inference_overlooks_is_no_contradiction(opset):
+    """onnx's inference reads the body of MeanVarianceNormalization without the default of axes."""
+    body = (
+        '<domain: "own", opset_import: ["" : 13]> f (x) => (y) { y = MeanVarianceNormalization(x) }'
+    )
+    text = '<ir_version: 8, opset_import: ["" : 13, "own" : 1]> g (float[3,3,3,1] x) => (float[3,3,3,1] y)'
+    proto = onnx.parser.parse_model(f"{text} {{ y = own.f(x) }} {body}")
+    after = opshift.convert_version(proto, opset)
+    assert "MeanVarianceNormalization" not in str(after)
+    assert verify(proto, after).equal
+
+
+def test_inference_leaves_the_attributes_of_a_node_as_they_are():
+    text = "(float[3,3,3,1] x) => (float[3,3,3,1] y) { y = MeanVarianceNormalization(x) }"
+    proto = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["" : 13]> g {text}')
+    found = safe_inference.infer(proto, registry.default(), strict=True)
+    assert not found.graph.node[0].attribute
+    assert [entry.domain for entry in found.opset_import] == [""]

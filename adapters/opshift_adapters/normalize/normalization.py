@@ -17,6 +17,7 @@ from opshift.adapter import (
     np,
     retired,
     shown,
+    undefaulted,
 )
 from opshift.combinators import cast_around, drop_attribute
 
@@ -255,6 +256,10 @@ MEAN_VARIANCE_13 = boundary(
         example("axes", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axes=[1]>(x) }", gives="{op}"),
     ),
 )  # fmt: skip
+
+
+# The body of the function reads `axes`, and inference binds no defaults.
+MEAN_VARIANCE = undefaulted("MeanVarianceNormalization")
 
 
 @adapter("MeanVarianceNormalization", 9, 8)

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Type inference without crashes: for some operators onnx ends the process on unknown types."""
+"""Type inference without crashes: for some operators onnx ends the process on unknown types.
+
+Of others it rejects nodes that leave an attribute at its default.
+"""
 
 from __future__ import annotations
 
@@ -7,8 +10,10 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
+from opshift.author.attributes import make_attribute
 from opshift.author.scope_types import by_graph, by_name
-from opshift.author.traits import Fragile
+from opshift.author.traits import Fragile, Undefaulted
+from opshift.model import imports
 from opshift.model.walk import graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.protos import ModelProto, onnx_checker, shape_inference
@@ -60,22 +65,29 @@ def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
     for node, own in zip(nodes(found), nodes(original), strict=True):
         if node.domain == NOBODY:
             node.domain = own.domain
-    for imports in (found.opset_import, *(one.opset_import for one in found.functions)):
-        imports.remove(next(one for one in imports if one.domain == NOBODY))
+        if len(node.attribute) > len(own.attribute):
+            del node.attribute[len(own.attribute) :]
+    for held in (found.opset_import, *(one.opset_import for one in found.functions)):
+        held.remove(next(one for one in held if one.domain == NOBODY))
 
 
 def is_at_risk(model: bytes | ModelProto, adapters: Registry) -> bool:
-    """Whether the bytes of the model contain the name of an operator that may end the process."""
+    """Whether the model may have an operator that ends the process, or is rejected by fault."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
-    return any(op.encode() in data for _, op in adapters.traits(Fragile))
+    kinds = (Fragile, Undefaulted)
+    return any(op.encode() in data for kind in kinds for _, op in adapters.traits(kind))
 
 
 def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelProto:
-    """The model, or a copy in which such nodes without typed inputs have an unknown domain."""
+    """The model, or a copy of it without what inference ends the process for, or rejects by fault.
+
+    Fragile nodes without typed inputs have an unknown domain there.
+    """
     if not is_at_risk(model, adapters):
         return model
     copy = ModelProto()
     copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
+    _write_defaults(copy, adapters)
     fragile = adapters.traits(Fragile)
     made: dict[str, int] = {}  # the position of the node that makes a value
     held = []
@@ -97,6 +109,20 @@ def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelP
         ):
             node.domain = domain
     return copy
+
+
+def _write_defaults(model: ModelProto, adapters: Registry) -> None:
+    """Writes the attributes that onnx's inference demands although they have defaults."""
+    known = adapters.traits(Undefaulted)
+    for node, versions in imports.operators(model):
+        key = schemas.normal(node.domain), node.op_type
+        described = schemas.schema(*key, versions.get(key[0], 0)) if key in known else None
+        if described is None:
+            continue
+        given = {one.name for one in node.attribute}
+        for name, one in described.attributes.items():
+            if name not in given and one.default is not None:
+                node.attribute.append(make_attribute(described, name, one.default))
 
 
 def _typed(model: ModelProto) -> set[str]:

@@ -180,6 +180,13 @@ class Fragile(Trait):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Undefaulted(Trait):
+    """An operator that onnx's inference rejects if the node leaves an attribute at its default."""
+
+    table = "undefaulted"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Differs(Trait):
     """A rule that tells where onnxruntime differs from the specification."""
 
@@ -278,6 +285,11 @@ def illegal(op: str, *, domain: str = "") -> Callable[[Objection], Illegal]:
 def fragile(ops: str, *, domain: str = "") -> Fragile:
     """Declares operators that onnx's inference must not see behind an unknown type."""
     return Fragile(ops=listed(ops), domain=domain)
+
+
+def undefaulted(ops: str, *, domain: str = "") -> Undefaulted:
+    """Declares operators to which onnx's inference must see the defaults of attributes written."""
+    return Undefaulted(ops=listed(ops), domain=domain)
 
 
 def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
