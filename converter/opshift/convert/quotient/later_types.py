@@ -11,7 +11,7 @@ from opshift.convert.classes.facets import without_symbols
 from opshift.convert.classes.frames import framed
 from opshift.convert.classes.memo import MOST_CLASSES
 from opshift.convert.classes.nested import holds_graphs
-from opshift.convert.classes.rows import GraphField, Unproven, names_of
+from opshift.convert.classes.rows import GraphField, names_of
 from opshift.convert.classes.shown_bytes import described, graph_input
 from opshift.convert.classes.strict_inference import StrictInference
 from opshift.convert.ir.features import BARE
@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 Kinds: TypeAlias = tuple[bytes | None, ...]
 """Serialized types of some values; None where nothing more is known than before."""
 
+Told: TypeAlias = tuple[tuple[int, bytes], ...]
+"""The outputs of which more is known, and their types."""
+
 _NODE, _TENSOR_NAME = 1 << 3 | 2, 8 << 3 | 2
 
 
@@ -38,21 +41,21 @@ class LaterTypes:
         self.plan = plan
         imports = [(domain, version if domain else plan.to) for domain, version in plan.imports]
         self.inference = StrictInference(tuple(imports), BARE.ir)
-        self._known: dict[tuple[Key, Kinds], Kinds | None] = {}
+        self._known: dict[tuple[Key, Kinds], Told | None] = {}
 
-    def of(self, key: Key, given: Kinds, template: Template | None) -> Kinds | None:
+    def of(self, key: Key, given: Kinds, template: Template | None) -> Told | None:
         """The types of the outputs of a class whose inputs have these; None if it is not sure."""
-        asked = key, given
-        if asked not in self._known:
-            if len(self._known) >= MOST_CLASSES:
-                self._known.clear()
-            try:
-                self._known[asked] = self._found(key[0], given, template)
-            except Unproven:
-                self._known[asked] = None
-        return self._known[asked]
+        asked, known = (key, given), self._known
+        try:
+            return known[asked]
+        except KeyError:
+            found = self._found(key[0], given, template)
+        if len(known) >= MOST_CLASSES:
+            known.clear()
+        known[asked] = found
+        return found
 
-    def _found(self, row: Sequence[int], given: Kinds, template: Template | None) -> Kinds | None:
+    def _found(self, row: Sequence[int], given: Kinds, template: Template | None) -> Told | None:
         plan = self.plan
         operation, facets = plan.operations[row[0]], [plan.facets[number] for number in row[1:]]
         inputs, outputs = operation.inputs, names_of(operation.signature[2], "o")
@@ -73,16 +76,19 @@ class LaterTypes:
                 graph.append(wire.framed(GraphField.VALUE_INFO, described(name, kind)))
         graph += [operation.written] if template is None else _written(template, inputs, outputs)
         types = self._inferred(b"".join(graph))
+        if types is None:
+            return None
         found = (types.get(name.decode()) for name in outputs)
-        return tuple(map(_more, found, kinds))
+        more = enumerate(map(_more, found, kinds))
+        return tuple((place, kind) for place, kind in more if kind is not None)
 
-    def _inferred(self, graph: bytes) -> Mapping[str, TypeProto]:
-        """The types that strict inference finds; inference must not object."""
+    def _inferred(self, graph: bytes) -> Mapping[str, TypeProto] | None:
+        """The types that strict inference finds; None if it objects."""
         model = self.inference.model(graph)
         try:
             found = safe_inference.infer(model, self.plan.adapters, strict=True)
         except safe_inference.COMPLAINTS:
-            raise Unproven("an objection of inference to a class") from None
+            return None
         return {info.name: info.type for info in found.graph.value_info}
 
 
@@ -98,19 +104,20 @@ def follow(
     A node that no step looked at has the meaning that it had, so only its inputs can tell more.
     """
     later: dict[bytes, bytes] = {}
-    rows = proof.rows
-    for row, one in enumerate(classes):
-        inputs = rows.inputs_of(row)
-        if row not in keys and later.keys().isdisjoint(inputs):
-            continue
-        template = answers[row].template if row in keys else None
-        key = keys.get(row, (one, 0, False))
-        found = known.of(key, tuple([later.get(name) for name in inputs]), template)
-        if found is None:
-            return False
-        for name, kind in zip(rows.outputs_of(row), found, strict=True):
-            if name and kind is not None:
-                later[name] = kind
+    inputs, outputs, told = proof.rows.inputs, proof.rows.outputs, later.get
+    at = out_at = 0
+    ends = zip(classes, proof.rows.input_ends, proof.rows.output_ends, strict=True)
+    for row, (one, end, out_end) in enumerate(ends):  # for every node: most tell nothing
+        given = tuple(map(told, inputs[at:end]))
+        key = keys.get(row)
+        if key is not None or any(given):
+            template = answers[row].template if key is not None else None
+            found = known.of(key or (one, 0, False), given, template)
+            if found is None:
+                return False
+            for place, kind in found:
+                later[outputs[out_at + place]] = kind
+        at, out_at = end, out_end
     return True
 
 
