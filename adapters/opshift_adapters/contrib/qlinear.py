@@ -6,7 +6,7 @@ If onnxruntime does not dequantize, its own arithmetic is written, so that no re
 
 from typing import Any
 
-from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
+from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.no_schema import attribute, needed
@@ -90,20 +90,22 @@ def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
     return codes(node, op, y, 3)
 
 
-@leaving("QLinearSoftmax", domain=MICROSOFT, since=13, approximate=True)
-@example("last axis", ONE + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", approximate=True, gives="DequantizeLinear Softmax QuantizeLinear")
-@example("as before 13", "(uint8[2,3,4] x) => (uint8[2,3,4] y) <float s = {0.1}, uint8 z = {128}, float t = {0.01}, uint8 u = {3}> { y = com.microsoft.QLinearSoftmax<axis=1, opset=12>(x, s, z, t, u) }", approximate=True, gives="DequantizeLinear Shape Flatten Softmax Reshape QuantizeLinear")
-@example("not allowed", ONE + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", refuses=Why.APPROXIMATE_ONLY)
+@leaving("QLinearSoftmax", domain=MICROSOFT, since=13)
+@example("last axis", ONE + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", gives="DequantizeLinear Softmax Mul QuantizeLinear")
+@example("a scale that divides 1 with a rest", ONE.replace("{0.05}", "{0.0035}") + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", gives="DequantizeLinear Softmax Mul QuantizeLinear")
+@example("computed scales", "(int8[2,30] x, float s, int8 z, float t, int8 u) => (int8[2,30] y) { y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", inputs={"s": 0.1, "z": -7, "t": 0.0035, "u": -128})
+@example("as before 13", "(uint8[2,3,4] x) => (uint8[2,3,4] y) <float s = {0.1}, uint8 z = {128}, float t = {0.01}, uint8 u = {3}> { y = com.microsoft.QLinearSoftmax<axis=1, opset=12>(x, s, z, t, u) }", gives="DequantizeLinear Flatten Softmax Shape Reshape Mul QuantizeLinear")
 def qlinear_softmax(node: Node, op: Builder) -> Result:
-    """QLinearSoftmax becomes DequantizeLinear, Softmax (below 13 after Flatten), QuantizeLinear."""
-    op.approximate(f"{node.op}: onnxruntime adds up a table of integers, so a code may be the next")
-    x, axis = real(node, op, 0), attribute(node, "axis", -1)
+    """onnxruntime multiplies Softmax by the whole part of 1 / scale before it rounds.
+
+    DequantizeLinear, Softmax (below 13 after Flatten), Mul and QuantizeLinear are written.
+    """
+    x, axis, one = real(node, op, 0), attribute(node, "axis", -1), op.const(1, T.FLOAT)
     if attribute(node, "opset", 13) >= 13:
         y = op.Softmax(x, axis=axis)
     else:
-        shape = op.Shape(x)
-        y = op.Reshape(op.Softmax(op.Flatten(x, axis=axis), axis=-1), shape)
-    return codes(node, op, y, 3)
+        y = op.Reshape(op.Softmax(op.Flatten(x, axis=axis), axis=-1), op.Shape(x))
+    return op.QuantizeLinear(y * op.Floor(one / needed(node, 3)), one, needed(node, 4))
 
 
 @leaving("QLinearConcat", domain=MICROSOFT, since=10)
