@@ -235,14 +235,15 @@ def _well_said(answer: Exception) -> None:
 
 
 def locations(case: Case) -> set[str]:
-    """Where the model's external data is said to be."""
-    from opshift.model.bytes.external import location_of
+    """Where the model's external data is said to be, also where tensors contradict themselves."""
     from opshift.model.walk import tensors
 
     if not is_readable(case.model):
         return set()
     found = tensors(ModelProto.FromString(case.model))
-    return {location_of(one) for one in found if one.data_location == TensorProto.EXTERNAL}
+    external = (one for one in found if one.data_location == TensorProto.EXTERNAL)
+    entries = (entry for one in external for entry in one.external_data)
+    return {entry.value for entry in entries if entry.key == "location"}
 
 
 def read_by(case: Case, operators: set[str]) -> set[str]:
