@@ -226,9 +226,19 @@ def test_an_output_that_a_package_does_not_hand_out_is_told():
     assert accepts(model(8, graph), "onnxruntime==1.0").accepted
     inside = graph.replace(
         "(float16[2] y) { y = Cast<to = 10>(x)",
-        "(float[2] y) { h = Cast<to = 10>(x) y = Cast<to = 1>(h)",
+        "(float[2] y) { h = Cast<to = 10>(x) n = Neg(h) y = Cast<to = 1>(n)",
     )
     assert accepts(model(8, inside), "onnxruntime==0.4").accepted
+
+
+@pytest.mark.parametrize("version", ["0.4", "0.5", "1.0", "1.2", "1.5", "1.16"])
+def test_a_cast_to_halves_and_back_is_parted(version):
+    graph = "(float[2] x) => (float[2] y) { h = Cast<to = 10>(x) y = Cast<to = 1>(h) }"
+    (reason,) = accepts(model(8, graph), f"onnxruntime=={version}").reasons
+    assert "Cast" in reason
+    made = convert_version(model(8, graph), f"onnxruntime=={version}")
+    assert [node.op_type for node in made.graph.node] == ["Cast", "Reshape", "Cast"]
+    assert accepts(model(8, graph), "onnxruntime==1.17").accepted
 
 
 def test_a_normalization_before_another_node_is_not_the_end_of_a_graph():
