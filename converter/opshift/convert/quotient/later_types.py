@@ -55,32 +55,42 @@ class LaterTypes:
         known[asked] = found
         return found
 
-    def _found(self, row: Sequence[int], given: Kinds, template: Template | None) -> Told | None:
+    def _found(self, row: tuple[int, ...], given: Kinds, template: Template | None) -> Told | None:
         plan = self.plan
-        operation, facets = plan.operations[row[0]], [plan.facets[number] for number in row[1:]]
-        inputs, outputs = operation.inputs, names_of(operation.signature[2], "o")
-        if holds_graphs(operation.signature) or (template is not None and template.inside):
+        operation = plan.operations[row[0]]
+        outputs = names_of(operation.signature[2], "o")
+        kinds = [plan.facets[number].kind for number in plan.classes[row]]
+        read = self._read(row, given)
+        if read is None or holds_graphs(operation.signature) or (template and template.inside):
             return None
-        graph = []
-        for name, facet, later in zip(inputs, facets, given, strict=False):
+        declared = [
+            wire.framed(GraphField.VALUE_INFO, described(name, kind))
+            for name, kind in zip(outputs, kinds, strict=True)
+            if name and kind is not None
+        ]
+        nodes = [operation.written]
+        if template is not None:
+            nodes = [*_written(template, operation.inputs, outputs)]
+        types = self._inferred(b"".join([*read, *declared, *nodes]))
+        if types is None:
+            return None
+        more = enumerate(map(_more, (types.get(name.decode()) for name in outputs), kinds))
+        return tuple((place, kind) for place, kind in more if kind is not None)
+
+    def _read(self, row: tuple[int, ...], given: Kinds) -> list[bytes] | None:
+        """What a node of a class reads, as fields of a graph; None if a type is unknown."""
+        found = []
+        names = self.plan.operations[row[0]].inputs
+        for name, number, later in zip(names, row[1:], given, strict=False):
+            facet = self.plan.facets[number]
             kind = later or facet.kind
             if name and kind is None and facet.value is None:
                 return None
             if name and kind is not None and (facet.value is None or facet.listed):
-                graph.append(graph_input(name, kind))
+                found.append(graph_input(name, kind))
             if name and facet.value is not None:
-                graph.append(_tensor(facet.value, name))
-        kinds = [plan.facets[number].kind for number in plan.classes[tuple(row)]]
-        for name, kind in zip(outputs, kinds, strict=True):
-            if name and kind is not None:
-                graph.append(wire.framed(GraphField.VALUE_INFO, described(name, kind)))
-        graph += [operation.written] if template is None else _written(template, inputs, outputs)
-        types = self._inferred(b"".join(graph))
-        if types is None:
-            return None
-        found = (types.get(name.decode()) for name in outputs)
-        more = enumerate(map(_more, found, kinds))
-        return tuple((place, kind) for place, kind in more if kind is not None)
+                found.append(_tensor(facet.value, name))
+        return found
 
     def _inferred(self, graph: bytes) -> Mapping[str, TypeProto] | None:
         """The types that strict inference finds; None if it objects."""
