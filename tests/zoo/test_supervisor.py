@@ -214,3 +214,17 @@ def eventually(true) -> bool:
             return True
         time.sleep(0.05)
     return False
+
+
+def test_an_item_that_finds_its_child_dead_does_not_change_the_cause_of_death():
+    worker = Worker(obey, ModelLimits(60, 1024))
+    try:
+        worker.give(Job(Order("first")))
+        worker.hear()
+        os.kill(worker.process.pid, signal.SIGKILL)
+        worker.process.join()
+        worker.give(Job(Order("bad", deed="segfault")))
+        ended = worker.autopsy("first")
+        assert (ended.fate, ended.why) == (Fate.CRASHED, "SIGKILL")
+    finally:
+        worker.close()

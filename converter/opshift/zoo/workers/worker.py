@@ -112,6 +112,8 @@ class Worker:
     def autopsy(self, name: str) -> Outcome:
         """The reason why a child died, after its end of the pipe was closed."""
         self.process.join(1.0)
+        if self.sentence is Fate.LOST and self.process.exitcode is not None:
+            self.sentence = None  # the item found a child that had ended by itself
         self.process.kill()
         self.process.join()
         code = self.process.exitcode or 0
