@@ -68,6 +68,7 @@ def five() -> Array:
 @example("steps", STEPS, gives="Gather Gather")
 @example("one step", STEPS.replace("{-2,3}", "{1,3}").replace("{-5,5}", "{99,5}"), gives="Slice Gather")
 @example("reversed", "(string[N] x) => (string[N] y) <int64[1] s = {-1}, int64[1] e = {-9223372036854775808}, int64[1] axes = {0}, int64[1] t = {-1}> { y = Slice(x, s, e, axes, t) }")
+@example("reversed along a very long axis", "(int8[1048579] x) => (int8[n] y) <int64[1] s = {-2}, int64[1] e = {-9223372036854775808}, int64[1] axes = {0}, int64[1] t = {-1}> { y = Slice(x, s, e, axes, t) }", gives="ConstantOfShape NonZero Reshape Mul Add Gather")
 @example("start below the first", "(float[3] x) => (float[n] y) <int64[1] s = {-9}, int64[1] e = {-99}, int64[1] axes = {0}, int64[1] t = {-1}> { y = Slice(x, s, e, axes, t) }", gives="Gather")
 @example("steps from the first", "(float[5,6] x) => (float[a,b] y) <int64[1] s = {0}, int64[1] e = {5}, int64[1] axes = {0}, int64[1] t = {2}> { y = Slice(x, s, e, axes, t) }", gives="Gather")
 @example("unknown rank, computed start", "(float[24] v, int64[n] t, int64[1] s) => (float[a,b,c] y) <int64[1] e = {9}, int64[1] axes = {1}> { x = Reshape(v, t) y = Slice(x, s, e, axes) }", inputs={"t": [2, 3, 4], "s": [1]})
@@ -128,7 +129,7 @@ def slice_10_9(node: Node, op: Builder) -> Result:
             else:
                 x = _gathered(op, x, axis, (first, last, stride), ahead)
         else:
-            x = op.Gather(x, op.const(_indices(start, end, step, size)), axis=axis)
+            x = op.Gather(x, _indices(op, start, end, step, size), axis=axis)
     return x
 
 
@@ -154,12 +155,15 @@ def _listed(value: Value | None, length: int) -> list[int] | None:
     return None if found is None else [int(v) for v in found.ravel()]
 
 
-def _indices(start: int, end: int, step: int, size: int) -> Array:
+def _indices(op: Builder, start: int, end: int, step: int, size: int) -> Value:
     """The indices that Slice picks along an axis of the given size."""
     back = int(step < 0)
     start = min(max(start + size if start < 0 else start, 0), size - back)
     end = min(max(end + size if end < 0 else end, -back), size - back)
-    return np.array(range(start, end, step), dtype=np.int64)
+    picked = range(start, end, step)
+    if len(picked) <= LONGEST_CONSTANT:
+        return op.const(np.array(picked, dtype=np.int64))
+    return op.const([start]) + arange(op, op.const([len(picked)])) * op.const([step])
 
 
 def _one(op: Builder, values: Value | None, known: Sequence[int] | None, i: int) -> Value:
@@ -180,6 +184,7 @@ def _never_negative(places: Value, i: int) -> bool:
 
 
 LONGEST_LISTED = 4096  # a longer axis has no constant that lists its indices
+LONGEST_CONSTANT = 1 << 20  # more indices are computed, although that takes more nodes
 
 
 def _compressed(
