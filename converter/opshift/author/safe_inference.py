@@ -14,7 +14,7 @@ from opshift.author.attributes import make_attribute
 from opshift.author.scope_types import by_graph, by_name
 from opshift.author.traits import Fragile, Undefaulted
 from opshift.model import imports
-from opshift.model.walk import graphs_in, nodes, nodes_in
+from opshift.model.walk import graphs_in, nodes, nodes_in, tensors
 from opshift.opsets import schemas
 from opshift.protos import ModelProto, onnx_checker, shape_inference
 
@@ -44,7 +44,7 @@ def infer(
 ) -> ModelProto:
     """The result of onnx's inference, with the nodes hidden that would end the process."""
     known = _survivable(model, adapters)
-    data_prop = data_prop and not (isinstance(known, ModelProto) and _has_a_huge_input(known))
+    data_prop = data_prop and not _has_a_huge_size(known)
     found = shape_inference.infer_shapes(
         known, check_type=strict, strict_mode=strict, data_prop=data_prop
     )
@@ -53,10 +53,14 @@ def infer(
     return found
 
 
-def _has_a_huge_input(model: ModelProto) -> bool:
-    """Whether data propagation would make a list as long as a huge input dimension."""
-    dims = (dim for value in model.graph.input for dim in value.type.tensor_type.shape.dim)
-    return any(dim.dim_value > MOST_PROPAGATED for dim in dims)
+def _has_a_huge_size(known: bytes | ModelProto) -> bool:
+    """Whether data propagation would make a list as long as a huge dimension."""
+    model = known if isinstance(known, ModelProto) else ModelProto.FromString(known)
+    for graph in graphs_in(model.graph):
+        for value in (*graph.input, *graph.output, *graph.value_info):
+            if any(d.dim_value > MOST_PROPAGATED for d in value.type.tensor_type.shape.dim):
+                return True
+    return any(max(one.dims, default=0) > MOST_PROPAGATED for one in tensors(model))
 
 
 def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
@@ -132,6 +136,6 @@ def _typed(model: ModelProto) -> set[str]:
     except COMPLAINTS:
         return set()
     types = by_name(by_graph(model))
-    tensors = (tensor for graph in graphs_in(model.graph) for tensor in graph.initializer)
+    held = (tensor for graph in graphs_in(model.graph) for tensor in graph.initializer)
     known = {name for name, kind in types.items() if kind is not None and kind.WhichOneof("value")}
-    return known.union(tensor.name for tensor in tensors if tensor.name not in types)
+    return known.union(tensor.name for tensor in held if tensor.name not in types)

@@ -198,20 +198,20 @@ class Conversion(State):
         self.prefixes += level.prefixes
 
     def inferable(self) -> bytes | ModelProto:
-        """The unconverted model for inference, raised first if its opset has little inference.
+        """The model before the steps for inference, raised first if its opset has little inference.
 
         Names mean the same on both sides.
         """
         if self.for_types or not 0 < self.came_at < inference.LOWEST:
-            return self.view
-        copy, store = weights.carve_model(_as_model(self.view))
+            return self.base
+        copy, store = weights.carve_model(_as_model(self.base))
         raised = Conversion(
             copy, store, Request(inference.LOWEST, check=False), self.adapters, for_types=True
         )
         try:
             raised.run()
         except (StepRefused, Refused):
-            return self.view
+            return self.base
         return copy
 
     # -- the end -------------------------------------------------------------------------------

@@ -45,6 +45,7 @@ def open_content(state: State) -> None:
         opening.sparse_indices(state.skeleton)
         _repair(state)
         error = checker.lenient(state.view, state.adapters, full=False)
+    state.base = state.view
     state.document = Document(state.skeleton, prefix)
     state.document.has_written = inlined
     state.came_at = state.document.imports.get("") or 0

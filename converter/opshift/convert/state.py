@@ -48,7 +48,8 @@ class State(ABC):
     facts: Facts = field(init=False)
     plan: planner.CrossingPlan = field(init=False)
     lowerings: FeaturePlan = field(default_factory=dict)  # what becomes of features of the IR
-    view: bytes | ModelProto = b""
+    view: bytes | ModelProto = b""  # the model as it came, for what is told about it
+    base: bytes | ModelProto = b""  # the model that was indexed last, for inference
     runtime: Ceiling | None = None
     lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, as the model came
     dips: dict[str, int] = field(default_factory=dict)  # the versions to visit before the goal
@@ -90,7 +91,7 @@ class State(ABC):
         self.notes += self.facts.believed()
         added = self.document.added_initializers
         prefix = self.new_prefix(self.skeleton.SerializeToString())
-        self.view = weights.checkable(self.skeleton)
+        self.base = weights.checkable(self.skeleton)
         self.document = Document(self.skeleton, prefix)
         self.document.added_initializers = added
         self.came_at = self.document.imports.get("") or 0
@@ -131,7 +132,7 @@ class State(ABC):
 
     def meeting_casts(self) -> dict[Root, list[Place]]:
         """The Casts that the steps brought together, so that a runtime may merge them."""
-        return cast_chains.meeting(self.document, self.steps, self.view)
+        return cast_chains.meeting(self.document, self.steps, self.base)
 
     def crossed(self) -> tuple[StepReport, ...]:
         """The reports of the steps."""

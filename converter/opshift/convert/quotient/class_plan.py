@@ -250,7 +250,7 @@ class Quotient:
             told = work.run().notes
         except (StepRefused, Refused) as refused:
             raise _Refused(_numbers(one.node for one in refused.refusals)) from None
-        except OpshiftError:
+        except (OpshiftError, MemoryError):  # node by node, the model is looked at for the cause
             raise _Refused(set()) from None
         self.prefix = work.document.prefix
         self._require_types(model)
