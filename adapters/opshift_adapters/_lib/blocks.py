@@ -144,8 +144,9 @@ def element(op: Builder, vector: Value, at: int) -> Value:
 
 
 def column(op: Builder, vector: Value, rank: int, axis: int) -> Value:
-    """A vector that lies along one axis of a tensor; writes Reshape."""
-    return op.Reshape(vector, op.const([-1] + [1] * (rank - axis - 1)))
+    """A vector that lies along one axis of a tensor; writes Unsqueeze."""
+    behind = list(range(1, rank - axis))
+    return op.Unsqueeze(vector, op.const(behind)) if behind else vector
 
 
 def squared(op: Builder, x: Value, kind: int) -> Value:

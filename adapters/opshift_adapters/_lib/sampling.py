@@ -96,7 +96,10 @@ def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how:
         return x
     kind = x.elem_type
     if kind not in FLOATS:
-        raise Refusal(Why.AMBIGUOUS, "no specification defines how an integer between two positions is rounded")
+        raise Refusal(
+            Why.AMBIGUOUS,
+            "no specification defines how an integer between two positions is rounded",
+        )
     if not lines or kind in (T.FLOAT, T.DOUBLE):
         for one in lines:
             x = _blended(op, x, rank, one, how)
@@ -137,8 +140,11 @@ def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) 
     base = op.Floor(place)
     off = place - base
     weights = tap_weights(off, how.mode, how.cubic)
-    first = 1 - len(weights) // 2
-    taps = [base + (first + i) for i in range(len(weights))]
+    if one.scale.const_or_none() is None and not how.exclude_outside:
+        taps, weights = _around_elements(op, off, base, weights, how)
+    else:
+        first = 1 - len(weights) // 2
+        taps = [base + (first + i) for i in range(len(weights))]
     if how.exclude_outside:
         weights = _inside_only(op, taps, weights, one, kind)
     parts = [
@@ -148,11 +154,29 @@ def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) 
     total = parts[0]
     for part in parts[1:]:
         total = total + part
-    if one.scale.const_or_none() is None and not how.exclude_outside:
-        # The axis may stay unchanged; then an infinite neighbour with weight 0 must not count.
-        between = column(op, off > 0, rank, one.axis)
-        total = op.Where(between, total, _picked(op, x, base, one, kind))
     return _extrapolated(op, total, rank, place, one, how)
+
+
+def _around_elements(
+    op: Builder, off: Value, base: Value, weights: list[Value], how: Filter
+) -> tuple[list[Value], list[Value]]:
+    """Taps and weights of an axis that may stay unchanged, on which positions may be elements.
+
+    There, an infinite neighbour with weight 0 must not count. Therefore all taps of such a position
+    read its element, and they have equal weights.
+    """
+    step = op.Ceil(off)  # 0 on an element, else 1
+    still = 1 - step
+    taps = [base - step, base, base + step, base + step * 2]
+    share = 1 / len(weights)
+    more = still * share
+    if len(weights) == 2:
+        return taps[1:3], [weights[0] - more, weights[1] + more]
+    on_an_element = tap_weights(op.const(0, like=off), how.mode, how.cubic)
+    if [one.const().item() for one in on_an_element] != [0, 1, 0, 0]:  # it was rounded
+        return taps, [one * step + more for one in weights]
+    own = weights[1] - still * (1 - share)
+    return taps, [weights[0] + more, own, weights[2] + more, weights[3] + more]
 
 
 def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:

@@ -18,6 +18,7 @@ from opshift.lazy import deferred
 from opshift.model.arrays import Array, as_tensor, from_array, in_typed_field, is_array, to_array
 from opshift.model.rename import rename
 from opshift.opsets import schemas
+from opshift.opsets.types import without_symbols
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 from opshift.text import qualified
 
@@ -362,6 +363,7 @@ class Builder:
             info = graph.input.add(name=self.crossing.fresh("in"))
             declared = param.type if isinstance(param, Value) else _tensor_type(*param)
             if declared is not None:
+                declared = without_symbols(declared)  # what a loop carries may change its length
                 info.type.CopyFrom(declared)
             inner.env.types[info.name] = declared
             values.append(Value(info.name, inner.env))
@@ -375,7 +377,7 @@ class Builder:
             info = graph.output.add(name=result.name)
             known = inner.env.type(result.name)
             if known is not None:  # a Loop without iterations uses it
-                info.type.CopyFrom(known)
+                info.type.CopyFrom(without_symbols(known))
         inner.made.drop_idle(seen)
         graph.node.extend(inner.made.nodes)
         return graph

@@ -19,7 +19,16 @@ from opshift.model import walk
 from opshift.model.arrays import Array, dense
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
-from opshift.opsets.types import Dims, better, claims_more, dims_of, is_small, is_vague, rank_of
+from opshift.opsets.types import (
+    LENGTH,
+    Dims,
+    better,
+    claims_more,
+    dims_of,
+    is_small,
+    is_vague,
+    rank_of,
+)
 from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto, helper
 from opshift.text import shortened
 
@@ -86,6 +95,12 @@ class Facts:
         self._census: frozenset[str] | None = None
         self._paths: dict[Scope, Path] = {}
         self._surveys: dict[tuple[Root, Survey[Any]], Any] = {}
+        self._lengths: dict[tuple[Scope, str, int], str] = {}
+
+    def length_symbol(self, scope: Scope, name: str, axis: int) -> str:
+        """The symbol of a length of a value of which inference knows no number."""
+        known = self._lengths
+        return known.setdefault((scope, name, axis), f"{LENGTH}{len(known)}")
 
     # -- constants ---------------------------------------------------------------------------
 

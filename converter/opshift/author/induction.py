@@ -10,7 +10,7 @@ from opshift.author.scope_types import GraphTypes, by_graph
 from opshift.author.traits import Carries
 from opshift.model.walk import graphs_in, graphs_of
 from opshift.opsets import schemas
-from opshift.opsets.types import rank_of
+from opshift.opsets.types import rank_of, tensors_in
 from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 Rules: TypeAlias = Mapping[tuple[str, str], Carries]
@@ -37,7 +37,7 @@ def confirm(model: ModelProto, infer: Infer, rules: Rules) -> Found:
     type back, the hypothesis loses the dimensions that differ.
     """
     carried = list(_carried(model, rules))
-    symbols = _symbols(model)
+    symbols = symbols_of(model)
     held: dict[int, TypeProto] = {}
     given_up: set[int] = set()
     for _ in range(ROUNDS if carried else 0):
@@ -99,7 +99,7 @@ def _weaker(
 ) -> TypeProto | None:
     """The part of a hypothesis that the types found under it confirm; None if there is none."""
     if held is None:
-        return None if given is None or rank_of(given) is None else _without_marks(given, symbols)
+        return None if given is None or rank_of(given) is None else without_marks(given, symbols)
     if result is None or given is None or not rank_of(given) == rank_of(result) == rank_of(held):
         return None
     left = TypeProto()
@@ -111,17 +111,19 @@ def _weaker(
     return left
 
 
-def _without_marks(given: TypeProto, symbols: frozenset[str]) -> TypeProto:
+def without_marks(given: TypeProto, symbols: frozenset[str]) -> TypeProto:
     """Removes symbols that inference made up, because the next inference names them differently."""
     kept = TypeProto()
     kept.CopyFrom(given)
-    for dim in kept.tensor_type.shape.dim:
-        if dim.dim_param and dim.dim_param not in symbols:
-            dim.Clear()
+    for tensor in tensors_in(kept):
+        for dim in tensor.shape.dim:
+            if dim.dim_param and dim.dim_param not in symbols:
+                dim.Clear()
     return kept
 
 
-def _symbols(model: ModelProto) -> frozenset[str]:
+def symbols_of(model: ModelProto) -> frozenset[str]:
+    """The symbols of the lengths of the inputs."""
     shapes = (value.type.tensor_type.shape.dim for value in model.graph.input)
     return frozenset(dim.dim_param for dims in shapes for dim in dims if dim.dim_param)
 

@@ -116,7 +116,25 @@ def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -
 
 
 def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[str, TypeProto]:
-    """One node's output types from its input types, by the schema's own inference first."""
+    """One node's output types from its input types; each unknown length has its own symbol.
+
+    Two values of one unknown length have one symbol, so that no adapter repeats one of them.
+    """
+    found = _types_of(node, env, version)
+    for name, kind in found.items():
+        if kind.HasField("tensor_type") and kind.tensor_type.HasField("shape"):
+            _name_lengths(kind.tensor_type.shape, env, name)
+    return found
+
+
+def _name_lengths(shape: TensorShapeProto, env: Env, name: str) -> None:
+    for axis, dim in enumerate(shape.dim):
+        if not dim.WhichOneof("value"):
+            dim.dim_param = env.facts.length_symbol(env.scope, name, axis)
+
+
+def _types_of(node: NodeProto, env: Env, version: int | None) -> dict[str, TypeProto]:
+    """The output types of a node, by the schema's own inference first."""
     root = env.scope.root
     schema = root.schema_of(node, version)
     if schema is None:
@@ -292,7 +310,8 @@ def infer_alone(node: NodeProto, env: Env, imports: Mapping[str, int]) -> dict[s
     if key not in known:  # each output of the node is asked for, and each step asks again
         types = infer_all(model, env.facts.adapters).graphs.get((), {})
         known[key] = {name: kind for name in node.output if (kind := types.get(name)) is not None}
-    return dict(known[key])
+    given = induction.symbols_of(model)
+    return {name: induction.without_marks(kind, given) for name, kind in known[key].items()}
 
 
 def _element_types(

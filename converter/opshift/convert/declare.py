@@ -12,7 +12,7 @@ from opshift.author.traits import OutputRanks
 from opshift.model.document import Document
 from opshift.model.scope import Scope
 from opshift.opsets import schemas
-from opshift.opsets.types import rank_of, without_lengths
+from opshift.opsets.types import rank_of, without_lengths, without_symbols
 from opshift.protos import GraphProto, NodeProto, TypeProto
 
 AXES_MAY_BE_NEGATIVE = 11
@@ -46,8 +46,7 @@ def _known(scope: Scope, facts: Facts) -> Iterator[tuple[str, TypeProto]]:
         for name in node.output:
             kind = facts.type(scope, name) if name and name not in declared else None
             if kind is not None and schemas.type_name(kind) is not None:
-                known = TypeProto()
-                known.CopyFrom(kind)
+                known = without_symbols(kind)
                 if facts.is_assumed(scope, name):
                     known.tensor_type.ClearField("shape")
                 yield name, known

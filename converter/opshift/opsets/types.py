@@ -68,6 +68,21 @@ def without_lengths(found: TypeProto) -> TypeProto:
     return kept
 
 
+LENGTH = "opshift.length."
+"""With this begins a symbol that no model has: it names a length that inference does not know."""
+
+
+def without_symbols(found: TypeProto) -> TypeProto:
+    """A copy of a type for a model: lengths that only inference names are unknown in it."""
+    kept = TypeProto()
+    kept.CopyFrom(found)
+    for tensor in tensors_in(kept):
+        for dim in tensor.shape.dim:
+            if dim.dim_param.startswith(LENGTH):
+                dim.Clear()
+    return kept
+
+
 def shown_type(found: TypeProto) -> str:
     """`tensor(float)`, or `tensor(float)[2,?]` for a tensor whose rank is known."""
     name = schemas.type_name(found) or "a value of unknown type"
