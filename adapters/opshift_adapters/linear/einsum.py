@@ -76,6 +76,8 @@ class Operand:
 @example("a term too many", '(float[2,3] a) => (float[2] y) { y = Einsum<equation="ij,jk->i">(a) }', invalid="has 2 terms for 1 inputs")
 @example("stray dots", '(float[2,3] a) => (float[n] y) { y = Einsum<equation="i.j->i">(a) }', invalid="dots that are no ellipsis")
 @example("an ellipsis over too much", f'(float[{",".join("1" * 30)}] a) => (float y) {{ y = Einsum<equation="...->">(a) }}', refuses=Why.NOT_EXPRESSIBLE)
+@example("a letter of no term, unknown rank", "(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation=\"jh->ij\">(x) }", invalid="'i', which no term has")
+@example("a letter twice, unknown rank", "(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation=\"ij->ii\">(x) }", invalid="a letter twice")
 def einsum_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added Einsum; below it, terms are multiplied in turn, and summed over letters."""
     values = [x for x in node.inputs if x is not None]
@@ -115,7 +117,12 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
         every = "".join(names)
         letters = sorted(x for x in set(every) if x not in HIDDEN and every.count(x) == 1)
         return names, hidden + "".join(letters)
-    return names, wanted.replace(ELLIPSIS, hidden)
+    wanted = wanted.replace(ELLIPSIS, hidden)
+    unknown = [letter for letter in wanted if letter not in "".join(names)]
+    if unknown or len(set(wanted)) < len(wanted):
+        fault = f"the letter {unknown[0]!r}, which no term has" if unknown else "a letter twice"
+        raise InvalidModel(f"equation {equation!r} has {fault}, in its result")
+    return names, wanted
 
 
 def _distinct(op: Builder, term: Operand) -> Operand:

@@ -18,6 +18,7 @@ from opshift.convert.look.plan import Path, Plan
 from opshift.convert.request import Request
 from opshift.errors import InvalidModel, Refused, RefusedNode
 from opshift.model.bytes.source import Opened
+from opshift.model.weights.copy import copy_of
 from opshift.opsets import schemas
 from opshift.records import dataclass
 from opshift.report import Report
@@ -180,13 +181,11 @@ def furthest(
         return Limit(end if start is None else start)
     step, first = 1 if end > start else -1, True
     refusals: tuple[RefusedNode, ...] = ()
-    if told and told.report and told.report.result.get(domain) == end:
+    if told and _goes_on(told, options, domain, start, end):
         return Limit(end)
     while end != start:
         known = told if first and told and _settles(told.refused, start, wanted, end) else None
-        there = dataclasses.replace(
-            options, target={domain: end}, ir_version="auto", minimal=False, node_budget=NODE_BUDGET
-        )
+        there = _towards(options, domain, end)
         try:
             last, first = known or rehearse(carve, there), False
         except Outgrown as outgrown:
@@ -202,6 +201,31 @@ def furthest(
             return Limit(near, refusals)
         end = near if (end - near) * step > 0 else end - step
     return Limit(end, refusals)
+
+
+def _towards(options: Request, domain: str, end: int) -> Request:
+    """The same request for one version of one domain, with a limit for what it may write."""
+    return dataclasses.replace(
+        options, target={domain: end}, ir_version="auto", minimal=False, node_budget=NODE_BUDGET
+    )
+
+
+def _goes_on(told: Rehearsed, options: Request, domain: str, start: int, end: int) -> bool:
+    """Whether the result of a conversion is at the end, or can be converted further to it.
+
+    What two conversions reach, one reaches as well. Therefore the way is not gone a second time.
+    """
+    at = told.report.result.get(domain) if told.report else None
+    if at == end:
+        return True
+    if at is None or told.result is None or not (start < at < end or start > at > end):
+        return False
+    skeleton, store = told.result
+    try:
+        further = rehearse(lambda: (copy_of(skeleton), store), _towards(options, domain, end))
+    except (Outgrown, InvalidModel):
+        return False
+    return further.refused is None
 
 
 def _settles(
