@@ -107,6 +107,7 @@ def fc(node: Node, op: Builder) -> Result:
 @example("border", IMAGE + "{ y = Crop<border=[1,2,1,0]>(x) }", gives="Slice", imports=FIRST)
 @example("border and size", IMAGE + "{ y = Crop<border=[1,2,0,0],scale=[2,3]>(x) }", gives="Slice", imports=FIRST)
 @example("opset 10", IMAGE + "{ y = Crop<border=[1,2,1,0]>(x) }", gives="Slice", imports={"": 10})
+@example("a type that the call tells", "(bfloat16[2,3,4,5] x) => (bfloat16[2,3,a,b] y) { y = own.cut(x) }", functions='<opset_import: ["" : 10], domain: "own"> cut (x) => (y) { y = Crop<border=[1,2,1,0]>(x) }', imports={"": 10, "own": 1}, refuses=Why.TYPE_NOT_AVAILABLE)
 @example("a border of one number", IMAGE + "{ y = Crop<border=1>(x) }", invalid="attribute 'border' cannot be 1", imports=FIRST)
 @example("a border too few", IMAGE + "{ y = Crop<border=[1,2,1]>(x) }", invalid="border takes four numbers", imports=FIRST)
 def crop(node: Node, op: Builder) -> Result:

@@ -3,7 +3,7 @@
 
 from opshift.adapter import Builder, Node, T, Value, np
 
-from opshift_adapters._lib.blocks import arange, extent
+from opshift_adapters._lib.blocks import LONGEST, arange, extent
 
 
 def is_packed(node: Node) -> bool:
@@ -35,7 +35,7 @@ def grid(op: Builder, queries: Value, keys: Value, offset: Value | None) -> tupl
 
 def counted(op: Builder, size: Value, shape: list[int]) -> Value:
     known = size.const_or_none()
-    if known is not None:
+    if known is not None and known.item() <= LONGEST:
         return op.const(np.arange(known.item()).reshape(shape))
     return op.Reshape(arange(op, op.Squeeze(size)), op.const(shape))
 

@@ -17,6 +17,7 @@ from opshift.adapter import (
 
 from opshift_adapters._lib.blocks import (
     INTS,
+    LONGEST,
     arange,
     as_type,
     count_elements,
@@ -279,6 +280,7 @@ WAVES = {
 @example("half", "() => (float16[10] y) <int64 n = {10}> { y = {op}<output_datatype=10>(n) }", atol=1e-3)
 @example("whole numbers", "() => (int32[10] y) <int64 n = {10}> { y = {op}<output_datatype=6>(n) }")
 @example("nothing", "() => (float[0] y) <int64 n = {0}> { y = {op}(n) }")
+@example("very long", "() => (float z) <int64 n = {1048577}, int64 place = {700000}> { y = {op}(n) z = Gather(y, place) }", atol=2e-7)
 @example("computed", "(int32 n) => (float[N] y) { y = {op}(n) }", inputs={"n": 10}, atol=2e-7)
 @example("computed, whole numbers", "(int64 n) => (uint8[N] y) { y = {op}<output_datatype=2>(n) }", inputs={"n": 10})
 @example("computed, symmetric", "(int64 n) => (float16[N] y) { y = {op}<periodic=0,output_datatype=10>(n) }", inputs={"n": 9}, atol=1e-3)
@@ -286,7 +288,7 @@ def window_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added this window; below it, a constant or a sum of cosines is written."""
     kind, size = node.int("output_datatype"), node["size"].const_or_none()
     up = 2**-25 if kind in INTS else 0.0  # integers are truncated, and the peak must be 1
-    if size is not None:
+    if size is not None and size.item() <= LONGEST:
         return op.const(_known_window(node, int(size.item())) + up, kind)
     wave = _computed_window(node, op)
     return op.Cast(wave + op.const(up, T.DOUBLE) if up else wave, to=kind)
@@ -324,6 +326,7 @@ SPEECH = "<int64 bins = {8}, int64 n = {64}, int64 rate = {16000}, float low = {
 @example("beyond the spectrum", "() => (float[9,8] y) <int64 bins = {8}, int64 n = {16}, int64 rate = {8000}, float low = {0.0}, float high = {8000.0}> " + MEL, refuses=Why.AMBIGUOUS)
 @example("a peak beyond the spectrum", "() => (float[9,1] y) <int64 bins = {1}, int64 n = {16}, int64 rate = {8000}, float low = {4200.0}, float high = {4700.0}> " + MEL, refuses=Why.AMBIGUOUS)
 @example("bfloat16, unknown rank", "(int64[1] v, int64[n] t, bfloat16 low, bfloat16 high) => (float[a,b] y) <int64 n0 = {64}, int64 rate = {16000}> { bins = Reshape(v, t) y = MelWeightMatrix(bins, n0, rate, low, high) }", refuses=Why.NEEDS_CONSTANT, inputs={"v": [8], "t": []})
+@example("a length of no tensor", "() => (float[a,b] y) <int64 bins = {8}, int64 n = {4611686018427387904}, int64 rate = {16000}, float low = {0.0}, float high = {8000.0}> " + MEL, refuses=Why.NOT_EXPRESSIBLE)
 @example("rounding decides", "() => (float[8,2] y) <int64 bins = {2}, int64 n = {15}, int64 rate = {16}, float low = {4.0}, float high = {7.0}> " + MEL, refuses=Why.APPROXIMATE_ONLY)
 @example("bands that end before they begin", "() => (float[9,8] y) <int64 bins = {8}, int64 n = {16}, int64 rate = {8000}, float low = {0}, float high = {-1}> " + MEL, invalid="its bands lie between 0.0 and -1.0")
 def mel_17_16(node: Node, op: Builder) -> Result:

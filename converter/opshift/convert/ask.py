@@ -71,12 +71,12 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         raise
     except MissingExtra:
         raise
-    except MemoryError as error:
-        if not _is_beyond_any_tensor(error):
-            raise  # more memory helps
-        told = f"its sizes are too large to be written: {error}"
-        raise Refusal(Why.NOT_EXPRESSIBLE, told) from None
     except Exception as error:  # any other exception is a bug of the adapter
+        if _is_beyond_any_tensor(error):
+            told = f"its sizes are too large to be written: {error}"
+            raise Refusal(Why.NOT_EXPRESSIBLE, told) from None
+        if isinstance(error, MemoryError):  # more memory helps
+            raise
         raise AdapterBug(f"{adapter.source} raised {error!r}") from error
     values = answer if isinstance(answer, tuple) else (answer,)
     if not isinstance(answer, Keep) and not all(isinstance(v, Value) for v in values):
@@ -88,8 +88,10 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
     return answer
 
 
-def _is_beyond_any_tensor(error: MemoryError) -> bool:
+def _is_beyond_any_tensor(error: Exception) -> bool:
     """Whether numpy was asked for more bytes than a message may have, and so a tensor in it."""
+    if isinstance(error, ValueError):  # numpy's, for more bytes than an address has
+        return str(error).startswith(("array is too big", "Maximum allowed "))
     shape, dtype = getattr(error, "shape", ()), getattr(error, "dtype", None)
     return dtype is not None and math.prod(shape) * dtype.itemsize > wire.LIMIT
 
@@ -176,7 +178,7 @@ def require_declared(adapter: Adapter) -> None:
         )
 
 
-def check_types(op: Builder, census: frozenset[str]) -> None:
+def check_types(node: Node, op: Builder, census: frozenset[str]) -> None:
     """Refuses the node if an operator that was written does not accept the types of its inputs."""
     if census <= COMMON_TYPES:
         return
@@ -197,6 +199,23 @@ def check_types(op: Builder, census: frozenset[str]) -> None:
                     f"{proto.op_type} of {domain or 'ai.onnx'} {version} does not accept {text},"
                     f" the type of {name!r}",
                 )
+            lost = _possible(node, name, rare) - param.types if text is None else frozenset()
+            if lost:
+                op.ask_caller(
+                    Why.NEEDS_TYPE,
+                    f"the element type of {name!r} is unknown, and {proto.op_type} of"
+                    f" {domain or 'ai.onnx'} {version} does not accept {' or '.join(sorted(lost))}",
+                )
+
+
+def _possible(node: Node, name: str, rare: frozenset[str]) -> frozenset[str]:
+    """The rare types that a node's own input may have; none of a value that was written."""
+    found = frozenset(f"tensor({one})" for one in rare)
+    for i, own in enumerate(node.proto.input):
+        param = node.schema.input_at(i) if node.schema else None
+        if own == name:
+            return found & param.types if param else found
+    return frozenset()
 
 
 def _takes_all(types: frozenset[str], rare: frozenset[str]) -> bool:

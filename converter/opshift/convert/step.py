@@ -298,7 +298,7 @@ class Stepper:
                     self.step.touched[place] = adapter.source
                 return None
             settle(node, answer, op, adapter)
-            check_types(op, self.facts.census)
+            check_types(node, op, self.facts.census)
         except Refusal as refusal:
             if self.boundary not in EQUAL_FORMS:
                 self.blockers.add(scope, proto, refusal)

@@ -6,17 +6,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from google.protobuf.message import DecodeError
-
 from opshift import versions
 from opshift.convert.ir.features import FEATURES, TYPES, Feature, Held
-from opshift.protos import ModelProto
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.facts import Facts
     from opshift.model.bytes.outline import Content
     from opshift.model.document import Document
+    from opshift.protos import ModelProto
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,12 +53,14 @@ def held(document: Document, facts: Facts, above: int) -> list[Feature]:
 
 def _content(model: ModelProto) -> Content:
     """What a model holds; its unknown fields may have the numbers of others in an outline."""
+    from google.protobuf.message import DecodeError
+
     from opshift.model.bytes.outline import Content
 
     try:
         return Content(model.SerializeToString())
     except DecodeError:
-        known = ModelProto()
+        known = type(model)()
         known.CopyFrom(model)
         known.DiscardUnknownFields()
         return Content(known.SerializeToString())

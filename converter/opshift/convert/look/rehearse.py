@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from opshift.author import registry
+from opshift.author import inference, registry
 from opshift.convert.api import Carve, carve_of, convert
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 Carved: TypeAlias = "tuple[ModelProto, Weights]"
 Source: TypeAlias = "ModelProto | str | os.PathLike[str] | Opened"
-NODE_BUDGET = 50_000  # nodes that are written to learn how far a model can go: some seconds
+NODE_BUDGET = 20_000  # nodes that are written to learn how far a model can go: some seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,7 +181,13 @@ def furthest(
         return Limit(end if start is None else start)
     step, first = 1 if end > start else -1, True
     refusals: tuple[RefusedNode, ...] = ()
-    if told and _goes_on(told, options, domain, start, end):
+    at = told.report.result.get(domain, start) if told and told.report else start
+    beyond = start < at < end or start > at > end
+    if at == end:
+        return Limit(end)
+    if beyond and told and told.report and _growth(told.report) > NODE_BUDGET:
+        return Limit(at, outgrown=True)
+    if beyond and told and at >= inference.LOWEST and _goes_on(told, options, domain, end):
         return Limit(end)
     while end != start:
         known = told if first and told and _settles(told.refused, start, wanted, end) else None
@@ -189,7 +195,8 @@ def furthest(
         try:
             last, first = known or rehearse(carve, there), False
         except Outgrown as outgrown:
-            return Limit(outgrown.reached.get(domain, start), refusals, outgrown=True)
+            reached = outgrown.reached.get(domain, start)
+            return Limit(at if beyond and (at - reached) * step > 0 else reached, refusals, True)
         except InvalidModel:  # a fault in a node that is in the way only so far from the source
             first, end = False, end - step
             continue
@@ -210,15 +217,16 @@ def _towards(options: Request, domain: str, end: int) -> Request:
     )
 
 
-def _goes_on(told: Rehearsed, options: Request, domain: str, start: int, end: int) -> bool:
-    """Whether the result of a conversion is at the end, or can be converted further to it.
+def _growth(report: Report) -> int:
+    return (report.nodes_after or 0) - (report.nodes_before or 0)
+
+
+def _goes_on(told: Rehearsed, options: Request, domain: str, end: int) -> bool:
+    """Whether the result of a conversion can be converted further to the end.
 
     What two conversions reach, one reaches as well. Therefore the way is not gone a second time.
     """
-    at = told.report.result.get(domain) if told.report else None
-    if at == end:
-        return True
-    if at is None or told.result is None or not (start < at < end or start > at > end):
+    if told.result is None:
         return False
     skeleton, store = told.result
     try:
