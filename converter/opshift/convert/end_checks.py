@@ -9,9 +9,11 @@ from opshift.convert.change import Step
 from opshift.convert.legal import checker, diagnose, rules
 from opshift.convert.state import State
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel
-from opshift.model import repair, weights
+from opshift.model import imports, repair, weights
+from opshift.model.functions import functions_of, inline_function
 from opshift.model.scope import FunctionId
 from opshift.opsets import schemas
+from opshift.protos import ModelProto
 
 
 def done(state: State, step: Step) -> None:
@@ -81,7 +83,22 @@ def check_whole(state: State) -> list[str]:
 
 
 def _objected_before(state: State) -> bool:
-    return bool(checker.lenient(state.view, state.adapters, full=True))
+    """Whether onnx rejects the model as it came, or what its functions of operators' names hold."""
+    if checker.lenient(state.view, state.adapters, full=True):
+        return True
+    model = ModelProto()
+    model.MergeFromString(
+        state.view if isinstance(state.view, bytes) else state.view.SerializeToString()
+    )
+    versions = imports.versions(model)
+    hidden = [
+        key
+        for key, function in functions_of(model).items()
+        if schemas.history(*key[:2]) and imports.versions(function).items() <= versions.items()
+    ]
+    for key in hidden:  # inference takes their calls for operators
+        inline_function(model, key, state.document.fresh)
+    return bool(hidden and checker.lenient(model, state.adapters, full=True))
 
 
 def _namesakes(state: State) -> frozenset[FunctionId]:
