@@ -6,6 +6,7 @@ from typing import Any
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 
 from opshift_adapters._lib.blocks import UNSIGNED, broadcast, shape_of
+from opshift_adapters._lib.repeats import covers, repeated_to
 
 SYMMETRIC = ("Add", "Mul", "And", "Or", "Xor", "Equal")
 MIRRORED = {"Less": "Greater", "Greater": "Less", **{op: op for op in SYMMETRIC}}
@@ -56,14 +57,21 @@ def to_legacy_broadcast(node: Node, op: Builder) -> Result:
         return _stretched(op, MIRRORED[name], b, a, block)
     if block is not None and name == "Sub" and a.elem_type not in UNSIGNED:
         return _stretched(op, "Add", -b, a, block)
-    if _covers(a.dims, b.dims):
-        return _binary(op, name, a, op.Expand(b, shape_of(op, a)))
-    if _covers(b.dims, a.dims):
-        return _binary(op, name, op.Expand(a, shape_of(op, b)), b)
+    if covers(a.dims, b.dims):
+        return _binary(op, name, a, _expanded(op, b, a))
+    if covers(b.dims, a.dims):
+        return _binary(op, name, _expanded(op, a, b), b)
     if a.shape_or_none is not None and b.shape_or_none is not None:
         broadcast(a.shape_or_none, b.shape_or_none)  # raises for shapes that do not fit
-    left, right = shape_of(op, a), shape_of(op, b)
-    return _binary(op, name, op.Expand(a, right), op.Expand(b, left))
+    return _binary(op, name, _expanded(op, a, b), _expanded(op, b, a))
+
+
+def _expanded(op: Builder, x: Value, other: Value) -> Value:
+    """`x` repeated to the shape of another input; an axis may need another length to be repeated."""
+    shape, dims, missing = shape_of(op, other), other.dims, other.rank - x.rank
+    wide = op.Unsqueeze(x, axes=list(range(missing))) if missing > 0 else x
+    repeated = repeated_to(op, wide, shape, dims)
+    return op.Expand(x, shape) if repeated is None else repeated
 
 
 def _equal(a: Dims | None, b: Dims | None) -> bool:
@@ -96,13 +104,5 @@ def _stretched(op: Builder, name: str, a: Value, b: Value, block: tuple[int, int
     if stop == b.rank:
         return _binary(op, name, a, small, broadcast=1)
     return _binary(op, name, a, small, broadcast=1, axis=a.rank - b.rank + start)
-
-
-def _covers(large: Dims, small: Dims) -> bool:
-    """Whether the common shape is known to be that of `large`."""
-    if len(small) > len(large):
-        return False
-    pairs = zip(large[len(large) - len(small) :], small, strict=True)
-    return all(s == 1 or (s == d and s is not None) for d, s in pairs)
 
 

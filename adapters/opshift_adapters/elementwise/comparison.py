@@ -38,6 +38,7 @@ from opshift_adapters._lib.legacy_broadcast import (
     drop_legacy_broadcast,
     to_legacy_broadcast,
 )
+from opshift_adapters._lib.repeats import covers
 
 
 def _compare(node: Node, op: Builder) -> Result:
@@ -216,6 +217,11 @@ EQUAL_19 = boundary(
 @example("unknown rank, no elements", "(bool[6] v, int64[n] s, string[0,1] a, string b) => (string[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"s": [1, 6]})
 @example("unknown rank, bools", "(bool[6] v, int64[n] s, bool[3] a, bool b) => (bool[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"s": [2, 3]})
 @example("unknown rank, int64", "(bool[6] v, int64[n] s, int64[3] a, int64 b) => (int64[k,l] y) { c = Reshape(v, s) y = Where(c, a, b) }", inputs={"s": [2, 3]})
+@example("all or nothing", "(bool c, float[N,3] a, float b) => (float[N,3] y) { y = Where(c, a, b) }", inputs={"c": False, "b": NAN})
+@example("nothing or all", "(bool c, float[3] a, float[N,3] b) => (float[N,3] y) { y = Where(c, a, b) }", inputs={"c": True, "a": [NAN, INF, -INF]})
+@example("one of two tensors", "(bool c, string[N,3] a, string[N,3] b) => (string[N,3] y) { y = Where(c, a, b) }", gives="Unsqueeze Unsqueeze Concat Cast Gather", inputs={"c": True})
+@example("one of two, computed sizes", "(bool c, float[N,1] a, float[M] b) => (float[N,M] y) { y = Where(c, a, b) }", inputs={"c": True})
+@example("one of two, unknown rank", "(bool c, float[6] v, int64[n] s, float b) => (float[k,l] y) { a = Reshape(v, s) y = Where(c, a, b) }", inputs={"c": True, "s": [2, 3]})
 @example("one value", "(bool c, double a, double b) => (double y) { y = Where(c, a, b) }")
 @example("shapes that do not fit", "(bool[2] c, float[2] a, float[3] b) => (float[n] y) { y = Where(c, a, b) }", invalid="do not broadcast")
 def where_9_8(node: Node, op: Builder) -> Result:
@@ -271,9 +277,23 @@ def _select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     if x.rank_or_none == y.rank_or_none == 0:
         pair = op.Concat(op.Unsqueeze(y, axes=[0]), op.Unsqueeze(x, axes=[0]), axis=0)
         return op.Gather(pair, op.Cast(condition, to=T.INT32), axis=0)
+    if condition.rank_or_none == 0 and (both := _as_large(op, x, y)) is not None:
+        pair = op.Concat(*(op.Unsqueeze(v, axes=[0]) for v in both), axis=0)
+        return op.Gather(pair, op.Cast(condition, to=T.INT64), axis=0)
     if op.version == 8 and None in (v.rank_or_none for v in (condition, x, y)):
         return _gathered_flat(op, condition, x, y)
     return _gathered(op, condition, x, y)
+
+
+def _as_large(op: Builder, x: Value, y: Value) -> tuple[Value, Value] | None:
+    """`y` and `x`, the smaller one with the shape of the other; None if that shape is computed."""
+    if x.dims_or_none is None or y.dims_or_none is None:
+        return None
+    if x.dims == y.dims and None not in x.dims:
+        return y, x
+    if covers(x.dims, y.dims):
+        return op.Expand(y, shape_of(op, x)), x
+    return (y, op.Expand(x, shape_of(op, y))) if covers(y.dims, x.dims) else None
 
 
 def _gathered_flat(op: Builder, condition: Value, x: Value, y: Value) -> Value:
@@ -312,6 +332,9 @@ def _common_of_three(op: Builder, a: Value, b: Value, c: Value) -> Value:
     if None not in shapes:
         return op.const(broadcast(*(s for s in shapes if s is not None)))
     rank = max(v.rank for v in (a, b, c))
+    for one in (a, b, c):
+        if all(covers(one.dims, other.dims) for other in (a, b, c) if other is not one):
+            return op.Shape(one)
     first, second, third = (padded_shape(op, shape_of(op, v), rank) for v in (a, b, c))
     return longer_sizes(op, longer_sizes(op, first, second), third)
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, np
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import arange, as_type, element, part, size_of
+from opshift_adapters._lib.blocks import arange, as_type, column, element, part, size_of
 
 ROI_ALIGN_22 = boundary(22, "RoiAlign:b0256a", cast=cast_around("float"))
 REGIONS = "(float[2,2,8,8] x, float[2,4] r, int64[2] b) => (float[2,2,2,2] y) "
@@ -151,10 +151,10 @@ def _samples(op: Builder, picture: Value, rows: SampledAxis, columns: SampledAxi
     shares = []
     for row, height in ((rows.low, rows.near), (rows.high, rows.far)):
         line = op.Gather(picture, row, axis=1)
-        for column, width in ((columns.low, columns.near), (columns.high, columns.far)):
-            weight = op.Reshape(height, op.const([-1, 1])) * width
-            shares.append(weight * op.Gather(line, column, axis=2))
-    inside = op.Reshape(rows.inside, op.const([-1, 1])) & columns.inside
+        for place, width in ((columns.low, columns.near), (columns.high, columns.far)):
+            weight = column(op, height, 2, 0) * width
+            shares.append(weight * op.Gather(line, place, axis=2))
+    inside = column(op, rows.inside, 2, 0) & columns.inside
     a, b, c, d = shares
     value = a + b + c + d if mode == "avg" else op.Max(a, b, c, d)
     return op.Where(inside, value, op.const(0, kind))

@@ -31,6 +31,7 @@ from opshift_adapters._lib.blocks import (
     part,
 )
 from opshift_adapters._lib.moved import moved
+from opshift_adapters._lib.repeats import repeated_to
 
 TYPES_25 = boundary(25, "Flatten:a6476d Identity:5e5318 Reshape:e34f79 Shape:d95a96 Size:e2adf1 Transpose:58d6a0")
 TYPES_24 = boundary(24, "Flatten:555226 Identity:fa20ed Reshape:a2ebe7 Shape:7e83f1 Size:3a86e2 Transpose:8978f3")
@@ -318,6 +319,9 @@ OPEN = "(float[6] v, int64[n] t"
 @example("as long as another of unknown rank", "(int64[6] v, int64[n] t, double[3] w) => (double[a,b] y) { x = Reshape(v, t) s = Shape(x) y = Expand(w, s) }", inputs={"t": [2, 3], "w": [1, NAN, INF]})
 @example("like an empty tensor", "(bool[0,2] x, int64[n] t, string w) => (string[a,b] y) { z = Reshape(x, t) s = Shape(z) y = Expand(w, s) }", inputs={"t": [0, 2], "w": "a"})
 @example("all unknown", OPEN + ", int64[n] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", refuses=Why.NEEDS_SHAPE, inputs={"t": [2, 3, 1], "s": [2, 1, 4]})
+@example("like another of the same sizes", "(float[N,3] x, double[N,3] w) => (float[N,3] y) { s = Shape(w) y = Expand(x, s) }", gives="Identity")
+@example("along a known axis", "(float[N,1] x) => (float[N,4] y) <int64[2] s = {1,4}> { y = Expand(x, s) }", gives="Tile")
+@example("along some axes", "(float[1,N,1] x, double[2,N,M] w) => (float[2,N,M] y) { s = Shape(w) y = Expand(x, s) }", gives="Shape Slice Slice Concat Tile")
 @example("no axes", "(float x, int64[0] s) => (float y) { y = Expand(x, s) }", gives="Identity")
 def expand_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 added Expand; below it, Tile or an operator that broadcasts is written."""
@@ -341,14 +345,25 @@ def _tiled(op: Builder, x: Value, shape: Value) -> Value:
     own, goal = x.shape_or_none, shape.const_or_none()
     if own is not None and goal is not None:
         wide = [1] * (rank - length) + goal.tolist()
-        each = [want if have == 1 else 1 for have, want in zip(own, wide, strict=True)]
-        return x if set(each) == {1} else op.Tile(x, op.const(each))
+        known = [want if have == 1 else 1 for have, want in zip(own, wide, strict=True)]
+        return x if set(known) == {1} else op.Tile(x, op.const(known))
+    repeated = repeated_to(op, x, shape, _goal(shape))
+    if repeated is not None:
+        return repeated
     times = padded_shape(op, shape, rank)
-    if own is not None and set(own) == {1}:
-        return op.Tile(x, times)
     one = op.Equal(op.Shape(x), op.const([1] * rank))
-    repeated = op.Cast(one, to=T.INT64) * times
-    return op.Tile(x, repeated + op.Cast(~one, to=T.INT64))
+    each = op.Cast(one, to=T.INT64) * times
+    return op.Tile(x, each + op.Cast(~one, to=T.INT64))
+
+
+def _goal(shape: Value) -> list[int | str | None]:
+    """The elements of a shape as far as they are known: numbers, and symbols of lengths."""
+    goal, measured = shape.const_or_none(), shape.producer
+    if goal is not None:
+        return list(goal.tolist())
+    x = measured.inputs[0] if measured is not None and measured.op == "Shape" else None
+    dims = x.dims_or_none if x is not None else None
+    return [None] * shape.shape[0] if dims is None else list(dims)
 
 
 def _nowhere(op: Builder, shape: Value) -> Value:

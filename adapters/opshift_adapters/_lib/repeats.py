@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tensors repeated along the axes that a broadcast is known to repeat."""
+
+import itertools
+from collections.abc import Sequence
+
+from opshift.adapter import Builder, Value
+
+from opshift_adapters._lib.blocks import part
+
+
+def covers(large: Sequence[int | str | None], small: Sequence[int | str | None]) -> bool:
+    """Whether the common shape is known to be that of `large`."""
+    if len(small) > len(large):
+        return False
+    pairs = zip(large[len(large) - len(small) :], small, strict=True)
+    return all(s == 1 or (s == d and s is not None) for d, s in pairs)
+
+
+def repeated_to(
+    op: Builder, x: Value, shape: Value, goal: Sequence[int | str | None]
+) -> Value | None:
+    """`x` broadcast with a shape of at most its rank by Tile; None if an axis may be repeated or not.
+
+    `goal` is what is known of the elements of the shape: numbers, and symbols of lengths.
+    """
+    ahead = x.rank - len(goal)
+    pairs = zip(x.dims, [1] * ahead + list(goal), strict=True)
+    told = [_is_repeated(have, want) for have, want in pairs]
+    if None in told:
+        return None
+    if not any(told):
+        return x
+    times: list[Value] = []
+    end = -ahead
+    for again, group in itertools.groupby(told):
+        start, end = end, end + len(list(group))
+        whole = (start, end) == (0, len(goal))
+        if not again:
+            times.append(op.const([1] * (end - start)))
+        else:
+            times.append(shape if whole else part(op, shape, start, end))
+    return op.Tile(x, op.Concat(*times, axis=0) if len(times) > 1 else times[0])
+
+
+def _is_repeated(have: int | str | None, want: int | str | None) -> bool | None:
+    """Whether an axis of some length is repeated to another; None if that is unknown."""
+    if have == 1:
+        return want != 1
+    if isinstance(have, int) or want == 1 or (have is not None and have == want):
+        return False
+    return None
