@@ -90,6 +90,7 @@ def five() -> Array:
 @example("from a size beyond", "(float[5,2] x, float[N] z) => (float[5,b] y) <int64[1] e = {9}, int64[1] axes = {1}> { s = Shape(z) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2, 3]})
 @example("between places of which some are sizes", "(float[5,6] x, int64[2] i, float[N,M] z) => (float[a,b] y) { s = Shape(z) k = ArgMax<axis=0, keepdims=0>(i) o = Constant<value = int64[1] {0}>() u = Unsqueeze<axes=[0]>(k) e = Concat<axis=0>(u, u) t = Gather(e, o) b = Concat<axis=0>(t, u) y = Slice(x, b, s) }", inputs={"z": [[1, 2, 3], [4, 5, 6]]})
 @example("one bound computed", "(float[5,6] x, int64[1] e) => (float[5,b] y) <int64[1] s = {1}, int64[1] axes = {1}> { y = Slice(x, s, e, axes) }", inputs={"e": [-2]})
+@example("from the end, one bound computed", "(float[5,6] x, int64[1] e) => (float[5,b] y) <int64[1] s = {-4}, int64[1] axes = {1}> { y = Slice(x, s, e, axes) }", inputs={"e": [-2]})
 @example("computed axes", "(float[5,6] x, int64[1] s, int64[1] e, int64[1] axes) => (float[a,b] y) { y = Slice(x, s, e, axes) }", inputs={"s": [1], "e": [-2], "axes": [1]})
 @example("computed axes and steps", "(float[5,6] x, int32[2] s, int32[2] e, int32[2] axes, int32[2] t) => (float[a,b] y) { y = Slice(x, s, e, axes, t) }", inputs={"s": [1, -1], "e": [9, -9], "axes": [1, 0], "t": [2, -3]})
 @example("computed axes of unknown rank", "(float[24] v, int64[n] r, int64[1] s, int64[1] e, int64[1] axes) => (float[a,b] y) { x = Reshape(v, r) y = Slice(x, s, e, axes) }", refuses=Why.NEEDS_RANK, inputs={"r": [4, 6], "s": [1], "e": [3], "axes": [1]})
@@ -114,6 +115,7 @@ def slice_10_9(node: Node, op: Builder) -> Result:
     if starts is not None and ends is not None and steps == [1] * len(axes):
         inputs = dict.fromkeys(("starts", "ends", "axes", "steps"))
         return op.same(node, inputs=inputs, starts=starts, ends=ends, axes=axes)
+    wide: list[Value | None] = []  # the computed bounds as doubles, once for all axes
     for i, at in enumerate(axes):
         axis = at % x.rank if at < 0 else at
         start, end, step = (None if one is None else one[i] for one in known)
@@ -121,13 +123,14 @@ def slice_10_9(node: Node, op: Builder) -> Result:
         if start is not None and end is not None and step == 1:
             x = op.Slice(x, starts=[start], ends=[end], axes=[axis])
         elif start is None or end is None or step is None or not isinstance(size, int):
-            first, last, stride = (_one(op, v, k, i) for v, k in zip(bounds, known, strict=True))
             listed = places is not None or named is None
             ahead = [listed and _never_negative(node[name], i) for name in ("starts", "ends")]
             if step == 1:
-                x = _compressed(op, x, axis, (first, last), ahead)
-            else:
-                x = _gathered(op, x, axis, (first, last, stride), ahead)
+                ends_of = zip(bounds[:2], known[:2], strict=True)
+                x = _compressed(op, x, axis, [_one(op, v, k, i, T.INT64) for v, k in ends_of], ahead)
+                continue
+            wide = wide or [v and op.Cast(v, to=T.DOUBLE) for v in bounds]
+            x = _gathered(op, x, axis, [_one(op, v, k, i, T.DOUBLE) for v, k in zip(wide, known, strict=True)], ahead)
         else:
             x = op.Gather(x, _indices(op, start, end, step, size), axis=axis)
     return x
@@ -166,13 +169,13 @@ def _indices(op: Builder, start: int, end: int, step: int, size: int) -> Value:
     return op.const([start]) + arange(op, op.const([len(picked)])) * op.const([step])
 
 
-def _one(op: Builder, values: Value | None, known: Sequence[int] | None, i: int) -> Value:
-    """One of the bounds as an int64 vector of one element."""
+def _one(op: Builder, values: Value | None, known: Sequence[int] | None, i: int, kind: int) -> Value:
+    """One of the bounds as a vector of one element of a type."""
     if known is not None:
-        return op.const([known[i]])
+        return op.const([known[i]], kind)
     assert values is not None
     found = values if values.shape_or_none == (1,) else part(op, values, i, i + 1)
-    return found if values.elem_type_or_none == T.INT64 else op.Cast(found, to=T.INT64)
+    return found if values.elem_type_or_none == kind else op.Cast(found, to=kind)
 
 
 def _never_negative(places: Value, i: int) -> bool:
@@ -184,6 +187,7 @@ def _never_negative(places: Value, i: int) -> bool:
 
 
 LONGEST_LISTED = 4096  # a longer axis has no constant that lists its indices
+BEYOND = 1 << 41  # a step over each element, as no dimension is longer than 2**40
 LONGEST_CONSTANT = 1 << 20  # more indices are computed, although that takes more nodes
 
 
@@ -227,47 +231,51 @@ def _places(op: Builder, size: Value) -> Value:
 def _gathered(
     op: Builder, x: Value, axis: int, bounds: Sequence[Value], ahead: Sequence[bool]
 ) -> Value:
-    """A Gather of the indices of `_indices`, computed by nodes.
+    """A Gather of the indices of `_indices`, computed by nodes, in double.
 
-    Steps are limited so that none overflows. `ahead` states which of start and end are known to be
-    non-negative.
+    Steps are limited so that none leaves the integers that a double holds. `ahead` states which of
+    start and end are known to be non-negative.
     """
+    size = _double(op, part(op, shape_of(op, x), axis, axis + 1))
     start, end, step = bounds
-    zero, one = op.const([0]), op.const([1])
-    size = part(op, shape_of(op, x), axis, axis + 1)
     start, end = (
-        place if known else _wrapped(op, place, size)
+        place if known else _wrapped_double(op, place, size)
         for place, known in zip((start, end), ahead, strict=True)
     )
-    back = op.Cast(step < zero, to=T.INT64)
-    high, low = size - back, zero - back
-    start, end = _clamped(op, start, zero, high), _clamped(op, end, low, high)
-    beyond = size + one
-    step = _clamped(op, step, zero - beyond, beyond)
-    last = end - start + (back + (back - one))
-    count = _at_least(op, (last + step) / step, zero)
-    return op.Gather(x, start + arange(op, count) * step, axis=axis)
+    zero, one = op.const([0], T.DOUBLE), op.const([1], T.DOUBLE)
+    back = op.Cast(step < zero, to=T.DOUBLE)
+    high = size - back
+    start, end = _clamped(op, start, zero, high), _clamped(op, end, -back, high)
+    step = _clamped(op, step, op.const([-BEYOND], T.DOUBLE), op.const([BEYOND], T.DOUBLE))
+    last = end - start + (back + back - one)
+    count = op.Cast(op.Max((last + step) / step, zero), to=T.INT64)
+    places = start + _double(op, arange(op, count)) * step
+    return op.Gather(x, op.Cast(places, to=T.INT64), axis=axis)
+
+
+def _double(op: Builder, value: Value) -> Value:
+    """An int64 as a double, which is exact for each place in a tensor and keeps the order of all."""
+    known = value.const_or_none()
+    return op.Cast(value, to=T.DOUBLE) if known is None else op.const(known, T.DOUBLE)
+
+
+def _wrapped_double(op: Builder, place: Value, size: Value) -> Value:
+    known = place.const_or_none()
+    if known is not None and known < 0:
+        return place + size
+    return place + size * op.Cast(place < op.const([0], T.DOUBLE), to=T.DOUBLE)
 
 
 def _wrapped(op: Builder, place: Value, size: Value) -> Value:
     known = place.const_or_none()
-    if known is not None:
-        return place if known >= 0 else place + size
+    if known is not None and known < 0:
+        return place + size
     return op.Where(place < op.const([0]), place + size, place)
-
-
-def _at_least(op: Builder, value: Value, low: Value) -> Value:
-    """The larger one of two values, of which `low` is never above zero."""
-    known = value.const_or_none()
-    if known is not None and known >= 0:
-        return value
-    return op.Where(value < low, low, value)
 
 
 def _clamped(op: Builder, value: Value, low: Value, high: Value) -> Value:
     """The value limited to `low` and `high`; `high` wins if `low` is larger."""
-    raised = _at_least(op, value, low)
-    return op.Where(high < raised, high, raised)
+    return op.Min(op.Max(value, low), high)
 
 
 @adapter("Slice", 9, 10)
