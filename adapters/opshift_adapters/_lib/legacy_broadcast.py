@@ -6,12 +6,10 @@ from typing import Any
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 
 from opshift_adapters._lib.blocks import UNSIGNED, broadcast, shape_of
-from opshift_adapters._lib.repeats import covers, repeated_to
+from opshift_adapters._lib.repeats import Dims, covers, equal, repeated_to
 
 SYMMETRIC = ("Add", "Mul", "And", "Or", "Xor", "Equal")
 MIRRORED = {"Less": "Greater", "Greater": "Less", **{op: op for op in SYMMETRIC}}
-
-Dims = tuple[int | str | None, ...]
 
 
 def drop_legacy_broadcast(node: Node, op: Builder) -> Result:
@@ -47,7 +45,7 @@ def to_legacy_broadcast(node: Node, op: Builder) -> Result:
     name, (a, b) = node.op, node.inputs
     assert a is not None
     assert b is not None
-    if a.is_same(b) or _equal(a.dims_or_none, b.dims_or_none):
+    if a.is_same(b) or equal(a.dims_or_none, b.dims_or_none):
         return KEEP
     block = _block(a.dims_or_none, b.dims_or_none)
     if block is not None:
@@ -67,16 +65,11 @@ def to_legacy_broadcast(node: Node, op: Builder) -> Result:
 
 
 def _expanded(op: Builder, x: Value, other: Value) -> Value:
-    """`x` repeated to the shape of another input; an axis may need another length to be repeated."""
+    """`x` broadcast with the shape of another input; Expand is written where an axis is unknown."""
     shape, dims, missing = shape_of(op, other), other.dims, other.rank - x.rank
     wide = op.Unsqueeze(x, axes=list(range(missing))) if missing > 0 else x
     repeated = repeated_to(op, wide, shape, dims)
     return op.Expand(x, shape) if repeated is None else repeated
-
-
-def _equal(a: Dims | None, b: Dims | None) -> bool:
-    """Whether two shapes are equal, whatever number each symbol means."""
-    return a is not None and a == b and None not in a
 
 
 def _block(large: Dims | None, small: Dims | None) -> tuple[int, int] | None:
@@ -88,11 +81,11 @@ def _block(large: Dims | None, small: Dims | None) -> tuple[int, int] | None:
     if set(small) == {1}:
         return 0, len(small)
     whole = large[len(large) - len(small) :]
-    if _equal(whole, small):
+    if equal(whole, small):
         return 0, len(small)
     long = [i for i, d in enumerate(small) if d != 1]
     start, stop = long[0], long[-1] + 1
-    return (start, stop) if _equal(whole[start:stop], small[start:stop]) else None
+    return (start, stop) if equal(whole[start:stop], small[start:stop]) else None
 
 
 def _stretched(op: Builder, name: str, a: Value, b: Value, block: tuple[int, int]) -> Value:
@@ -104,5 +97,3 @@ def _stretched(op: Builder, name: str, a: Value, b: Value, block: tuple[int, int
     if stop == b.rank:
         return _binary(op, name, a, small, broadcast=1)
     return _binary(op, name, a, small, broadcast=1, axis=a.rank - b.rank + start)
-
-

@@ -2,14 +2,20 @@
 """Tensors repeated along the axes that a broadcast is known to repeat."""
 
 import itertools
-from collections.abc import Sequence
 
 from opshift.adapter import Builder, Value
 
 from opshift_adapters._lib.blocks import part
 
+Dims = tuple[int | str | None, ...]
 
-def covers(large: Sequence[int | str | None], small: Sequence[int | str | None]) -> bool:
+
+def equal(a: Dims | None, b: Dims | None) -> bool:
+    """Whether two shapes are equal, whatever number each symbol means."""
+    return a is not None and a == b and None not in a
+
+
+def covers(large: Dims, small: Dims) -> bool:
     """Whether the common shape is known to be that of `large`."""
     if len(small) > len(large):
         return False
@@ -17,15 +23,13 @@ def covers(large: Sequence[int | str | None], small: Sequence[int | str | None])
     return all(s == 1 or (s == d and s is not None) for d, s in pairs)
 
 
-def repeated_to(
-    op: Builder, x: Value, shape: Value, goal: Sequence[int | str | None]
-) -> Value | None:
+def repeated_to(op: Builder, x: Value, shape: Value, goal: Dims) -> Value | None:
     """`x` broadcast with a shape of at most its rank by Tile; None if an axis may be repeated or not.
 
     `goal` is what is known of the elements of the shape: numbers, and symbols of lengths.
     """
     ahead = x.rank - len(goal)
-    pairs = zip(x.dims, [1] * ahead + list(goal), strict=True)
+    pairs = zip(x.dims, (*[1] * ahead, *goal), strict=True)
     told = [_is_repeated(have, want) for have, want in pairs]
     if None in told:
         return None

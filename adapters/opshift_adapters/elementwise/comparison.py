@@ -38,7 +38,7 @@ from opshift_adapters._lib.legacy_broadcast import (
     drop_legacy_broadcast,
     to_legacy_broadcast,
 )
-from opshift_adapters._lib.repeats import covers
+from opshift_adapters._lib.repeats import covers, equal
 
 
 def _compare(node: Node, op: Builder) -> Result:
@@ -289,7 +289,7 @@ def _as_large(op: Builder, x: Value, y: Value) -> tuple[Value, Value] | None:
     """`y` and `x`, the smaller one with the shape of the other; None if that shape is computed."""
     if x.dims_or_none is None or y.dims_or_none is None:
         return None
-    if x.dims == y.dims and None not in x.dims:
+    if equal(x.dims, y.dims):
         return y, x
     if covers(x.dims, y.dims):
         return op.Expand(y, shape_of(op, x)), x

@@ -31,7 +31,7 @@ from opshift_adapters._lib.blocks import (
     part,
 )
 from opshift_adapters._lib.moved import moved
-from opshift_adapters._lib.repeats import repeated_to
+from opshift_adapters._lib.repeats import Dims, repeated_to
 
 TYPES_25 = boundary(25, "Flatten:a6476d Identity:5e5318 Reshape:e34f79 Shape:d95a96 Size:e2adf1 Transpose:58d6a0")
 TYPES_24 = boundary(24, "Flatten:555226 Identity:fa20ed Reshape:a2ebe7 Shape:7e83f1 Size:3a86e2 Transpose:8978f3")
@@ -356,14 +356,14 @@ def _tiled(op: Builder, x: Value, shape: Value) -> Value:
     return op.Tile(x, each + op.Cast(~one, to=T.INT64))
 
 
-def _goal(shape: Value) -> list[int | str | None]:
+def _goal(shape: Value) -> Dims:
     """The elements of a shape as far as they are known: numbers, and symbols of lengths."""
     goal, measured = shape.const_or_none(), shape.producer
     if goal is not None:
-        return list(goal.tolist())
+        return tuple(goal.tolist())
     x = measured.inputs[0] if measured is not None and measured.op == "Shape" else None
     dims = x.dims_or_none if x is not None else None
-    return [None] * shape.shape[0] if dims is None else list(dims)
+    return (None,) * shape.shape[0] if dims is None else dims
 
 
 def _nowhere(op: Builder, shape: Value) -> Value:

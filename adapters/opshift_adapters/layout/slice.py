@@ -20,7 +20,7 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import END, arange, part, shape_of
+from opshift_adapters._lib.blocks import END, arange, as_type, part, shape_of
 
 TYPES_13 = boundary(13, "Slice:2a2b15")
 SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
@@ -128,9 +128,10 @@ def slice_10_9(node: Node, op: Builder) -> Result:
             if step == 1:
                 ends_of = zip(bounds[:2], known[:2], strict=True)
                 x = _compressed(op, x, axis, [_one(op, v, k, i, T.INT64) for v, k in ends_of], ahead)
-                continue
-            wide = wide or [v and op.Cast(v, to=T.DOUBLE) for v in bounds]
-            x = _gathered(op, x, axis, [_one(op, v, k, i, T.DOUBLE) for v, k in zip(wide, known, strict=True)], ahead)
+            else:
+                wide = wide or [v and op.Cast(v, to=T.DOUBLE) for v in bounds]
+                all_of = zip(wide, known, strict=True)
+                x = _gathered(op, x, axis, [_one(op, v, k, i, T.DOUBLE) for v, k in all_of], ahead)
         else:
             x = op.Gather(x, _indices(op, start, end, step, size), axis=axis)
     return x
@@ -174,8 +175,7 @@ def _one(op: Builder, values: Value | None, known: Sequence[int] | None, i: int,
     if known is not None:
         return op.const([known[i]], kind)
     assert values is not None
-    found = values if values.shape_or_none == (1,) else part(op, values, i, i + 1)
-    return found if values.elem_type_or_none == kind else op.Cast(found, to=kind)
+    return as_type(op, values if values.shape_or_none == (1,) else part(op, values, i, i + 1), kind)
 
 
 def _never_negative(places: Value, i: int) -> bool:
@@ -233,10 +233,11 @@ def _gathered(
 ) -> Value:
     """A Gather of the indices of `_indices`, computed by nodes, in double.
 
-    Steps are limited so that none leaves the integers that a double holds. `ahead` states which of
+    A double holds each place in a tensor and keeps the order of all integers, and steps are limited
+    so that none leaves the integers that it holds. `ahead` states which of
     start and end are known to be non-negative.
     """
-    size = _double(op, part(op, shape_of(op, x), axis, axis + 1))
+    size = as_type(op, part(op, shape_of(op, x), axis, axis + 1), T.DOUBLE)
     start, end, step = bounds
     start, end = (
         place if known else _wrapped_double(op, place, size)
@@ -249,14 +250,8 @@ def _gathered(
     step = _clamped(op, step, op.const([-BEYOND], T.DOUBLE), op.const([BEYOND], T.DOUBLE))
     last = end - start + (back + back - one)
     count = op.Cast(op.Max((last + step) / step, zero), to=T.INT64)
-    places = start + _double(op, arange(op, count)) * step
+    places = start + as_type(op, arange(op, count), T.DOUBLE) * step
     return op.Gather(x, op.Cast(places, to=T.INT64), axis=axis)
-
-
-def _double(op: Builder, value: Value) -> Value:
-    """An int64 as a double, which is exact for each place in a tensor and keeps the order of all."""
-    known = value.const_or_none()
-    return op.Cast(value, to=T.DOUBLE) if known is None else op.const(known, T.DOUBLE)
 
 
 def _wrapped_double(op: Builder, place: Value, size: Value) -> Value:

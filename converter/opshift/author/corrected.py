@@ -14,6 +14,7 @@ from opshift.model.walk import graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto
+from opshift.protos.copies import copied
 
 if TYPE_CHECKING:
     from opshift.author.node import Node
@@ -134,8 +135,7 @@ def _without(
     model: bytes | ModelProto, misjudged: Mapping[Output, TypeProto], adapters: Registry
 ) -> ModelProto:
     """The result of inference with the types of these outputs given, not inferred."""
-    copy = ModelProto()
-    copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
+    copy = copied(model)
     numbered = list(_numbered(copy))
     names: dict[Output, str] = {}
     for (i, j), kind in misjudged.items():

@@ -11,6 +11,7 @@ from opshift.model.walk import graphs_in
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of, tensors_in, without_lengths
 from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
+from opshift.protos.copies import copied
 
 
 def completed(known: TypeProto | None, declared: TypeProto | None) -> TypeProto | None:
@@ -40,8 +41,7 @@ def _adds(known: TypeProto, declared: TypeProto) -> bool:
 
 def without(model: bytes | ModelProto) -> ModelProto:
     """A copy that declares only its inputs, without the initializers that callers may replace."""
-    copy = ModelProto()
-    copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
+    copy = copied(model)
     for i, graph in enumerate(graphs_in(copy.graph)):
         for value in (*graph.output, *(graph.input if i else ())):
             for tensor in tensors_in(value.type):  # the element types are needed by inference

@@ -17,6 +17,7 @@ from opshift.model import imports
 from opshift.model.walk import graphs_in, nodes, nodes_in, tensors
 from opshift.opsets import schemas
 from opshift.protos import ModelProto, onnx_checker, shape_inference
+from opshift.protos.copies import copied
 
 if TYPE_CHECKING:
     from opshift.author.registry import Registry
@@ -89,8 +90,7 @@ def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelP
     """
     if not is_at_risk(model, adapters):
         return model
-    copy = ModelProto()
-    copy.MergeFromString(model if isinstance(model, bytes) else model.SerializeToString())
+    copy = copied(model)
     _write_defaults(copy, adapters)
     fragile = adapters.traits(Fragile)
     made: dict[str, int] = {}  # the position of the node that makes a value

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from opshift.convert import classes
 from opshift.convert.blockers import StepRefused
 from opshift.convert.change import Step
@@ -13,7 +15,7 @@ from opshift.model import imports, repair, weights
 from opshift.model.functions import functions_of, inline_function
 from opshift.model.scope import FunctionId
 from opshift.opsets import schemas
-from opshift.protos import ModelProto
+from opshift.protos.copies import copied
 
 
 def done(state: State, step: Step) -> None:
@@ -86,15 +88,12 @@ def _objected_before(state: State) -> bool:
     """Whether onnx rejects the model as it came, or what its functions of operators' names hold."""
     if checker.lenient(state.view, state.adapters, full=True):
         return True
-    model = ModelProto()
-    model.MergeFromString(
-        state.view if isinstance(state.view, bytes) else state.view.SerializeToString()
-    )
-    versions = imports.versions(model)
+    model = copied(state.view)
+    versions, functions = imports.versions(model), functions_of(model)
     hidden = [
         key
-        for key, function in functions_of(model).items()
-        if schemas.history(*key[:2]) and imports.versions(function).items() <= versions.items()
+        for key in _named_like_operators(functions)
+        if imports.versions(functions[key]).items() <= versions.items()
     ]
     for key in hidden:  # inference takes their calls for operators
         inline_function(model, key, state.document.fresh)
@@ -103,4 +102,8 @@ def _objected_before(state: State) -> bool:
 
 def _namesakes(state: State) -> frozenset[FunctionId]:
     """The functions with the name of an operator, which inference confuses; they are inlined."""
-    return frozenset(key for key in state.document.functions if schemas.history(*key[:2]))
+    return frozenset(_named_like_operators(state.document.functions))
+
+
+def _named_like_operators(functions: Iterable[FunctionId]) -> list[FunctionId]:
+    return [key for key in functions if schemas.history(*key[:2])]

@@ -23,6 +23,7 @@ from opshift.protos import (
     TensorProto,
     onnx_checker,
 )
+from opshift.protos.copies import copied
 from opshift.protos.shape_inference import InferenceError
 
 _DEALT_WITH = (
@@ -152,8 +153,7 @@ def lenient(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str 
 
 def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:
     """The model with a shape for each input and output, and functions of other versions alone."""
-    model = ModelProto()
-    model.MergeFromString(view if isinstance(view, bytes) else view.SerializeToString())
+    model = copied(view)
     typed = [value for value in model.graph.input if value.HasField("type")]
     for value in (*typed, *model.graph.output):
         if repair.is_vague(value.type):

@@ -181,14 +181,14 @@ def furthest(
         return Limit(end if start is None else start)
     step, first = 1 if end > start else -1, True
     refusals: tuple[RefusedNode, ...] = ()
-    at = told.report.result.get(domain, start) if told and told.report else start
-    beyond = start < at < end or start > at > end
+    at = _on_the_way(told, domain, start, end)
     if at == end:
         return Limit(end)
-    if beyond and told and told.report and _growth(told.report) > NODE_BUDGET:
-        return Limit(at, outgrown=True)
-    if beyond and told and at >= inference.LOWEST and _goes_on(told, options, domain, end):
-        return Limit(end)
+    if told and told.report and at != start:
+        if _growth(told.report) > NODE_BUDGET:
+            return Limit(at, outgrown=True)
+        if at >= inference.LOWEST and _goes_on(told, options, domain, end):
+            return Limit(end)
     while end != start:
         known = told if first and told and _settles(told.refused, start, wanted, end) else None
         there = _towards(options, domain, end)
@@ -196,7 +196,7 @@ def furthest(
             last, first = known or rehearse(carve, there), False
         except Outgrown as outgrown:
             reached = outgrown.reached.get(domain, start)
-            return Limit(at if beyond and (at - reached) * step > 0 else reached, refusals, True)
+            return Limit(at if (at - reached) * step > 0 else reached, refusals, outgrown=True)
         except InvalidModel:  # a fault in a node that is in the way only so far from the source
             first, end = False, end - step
             continue
@@ -217,7 +217,14 @@ def _towards(options: Request, domain: str, end: int) -> Request:
     )
 
 
+def _on_the_way(told: Rehearsed | None, domain: str, start: int, end: int) -> int:
+    """Where the result of a conversion is on the way to the end; the start if it is elsewhere."""
+    at = told.report.result.get(domain, start) if told and told.report else start
+    return at if min(start, end) <= at <= max(start, end) else start
+
+
 def _growth(report: Report) -> int:
+    """How many nodes a conversion added."""
     return (report.nodes_after or 0) - (report.nodes_before or 0)
 
 
