@@ -7,7 +7,7 @@ import onnx.checker
 import onnx.parser
 import oracle
 import pytest
-from onnx import helper
+from onnx import TensorProto, helper
 from opshift import InvalidModel, Refused, Why, convert_version
 from opshift.adapter import Builder, Node, Result, adapter, retired
 from text_models import model, ops
@@ -259,6 +259,48 @@ def _deep(levels):
         node = helper.make_node("Loop", ["", ""], [f"v{level}"], body=graph)
         graph = helper.make_graph([node], f"g{level}", [], [])
     return graph
+
+
+def _scans(levels):
+    """Sums of sums: each Scan has one more in its body, and scans a batch of two."""
+    x = helper.make_tensor_value_info("x", TensorProto.FLOAT, [2, 3])
+    last = helper.make_node("Neg", ["e0"], ["s0"])
+    nodes = [last]
+    for level in range(1, levels + 1):
+        total = helper.make_tensor_value_info(f"s{level - 1}", TensorProto.FLOAT, [])
+        item = helper.make_tensor_value_info(f"e{level - 1}", TensorProto.FLOAT, [])
+        body = helper.make_graph(nodes, f"b{level}", [item], [total])
+        nodes = [
+            helper.make_node("Scan", ["", "x"], [f"v{level}"], body=body, num_scan_inputs=1),
+            helper.make_node("ReduceSum", [f"v{level}"], [f"s{level}"], keepdims=0),
+        ]
+    y = helper.make_tensor_value_info(f"s{levels}", TensorProto.FLOAT, [])
+    graph = helper.make_graph(nodes, "g", [x], [y])
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 8)], ir_version=4)
+
+
+def test_forms_that_nest_graphs_too_deep_together_are_refused():
+    assert convert_version(_scans(3), 9)
+    with pytest.raises(Refused, match=r"Scan .*nests graphs more than 30 deep"):
+        convert_version(_scans(20), 9)
+
+
+def test_a_form_for_the_deepest_graph_that_needs_another_graph_is_refused():
+    leaf = onnx.parser.parse_graph("leaf () => (int64[1,K] o) { o = NonZero(x) }")
+    for level in range(30):
+        out = [helper.make_tensor_value_info(f"v{level}", TensorProto.INT64, [1, "K"])]
+        other = helper.make_node("Identity", ["n"], [f"w{level}"])
+        here = [helper.make_tensor_value_info(f"w{level}", TensorProto.INT64, [1, "K"])]
+        branches = {"then_branch": leaf, "else_branch": helper.make_graph([other], "e", [], here)}
+        leaf = helper.make_graph(
+            [helper.make_node("If", ["c"], [f"v{level}"], **branches)], "g", [], out
+        )
+    before = model("(float[N] x, bool c, int64[1,K] n) => (int64[1,K] y) { y = Identity(n) }", 9, 4)
+    before.graph.node.append(leaf.node[0])
+    with pytest.raises(
+        Refused, match="NonZero 'o' 9->8: what replaces it nests graphs more than 30"
+    ):
+        convert_version(before, 8)
 
 
 def test_a_body_that_is_taken_apart_is_in_order():

@@ -282,12 +282,26 @@ def larger_second_input(node: Node) -> str | None:
     """Before opset 7 the second input repeats along the first one, whose shape the output has."""
     a, b = (None if value is None else value.dims_or_none for value in node.inputs)
     old = node.schema is not None and "broadcast" in node.schema.attributes
-    if a is None or b is None or not old or node.attr("axis") not in (None, -1):
+    if a is None or b is None or not old:
         return None
     pairs = zip(a[::-1], b[::-1], strict=False)
-    longer = any(of_a == 1 != of_b and isinstance(of_b, int) for of_a, of_b in pairs)
+    at_end = not node.int("broadcast") or node.attr("axis") in (None, -1)
+    longer = at_end and any(of_a == 1 != of_b and isinstance(of_b, int) for of_a, of_b in pairs)
     told = "before opset 7 the second input repeats along the first, and it is larger here"
     return told if longer or len(b) > len(a) else None
+
+
+@flaw("AffineGrid")
+def matrix_of_another_size(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """The matrix has a row for each axis of the picture, and one column more."""
+    matrix, sizes = node["theta"].dims_or_none, node["size"].dims_or_none
+    if matrix is None or len(matrix) != 3 or not sizes or not isinstance(sizes[0], int):
+        return None
+    axes = sizes[0] - 2
+    found, wanted = matrix[1:], (axes, axes + 1)
+    wrong = any(isinstance(one, int) and one != size for one, size in zip(found, wanted, strict=True))
+    told = " by ".join("?" if one is None else str(one) for one in found)
+    return f"theta is {told}, and {axes} by {axes + 1} numbers are needed" if wrong else None
 
 
 @flaw("Scan Loop If")

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from opshift.convert.change import NodeChange
 from opshift.errors import Refusal, RefusedNode, Why
 from opshift.model import walk
-from opshift.model.document import Document
+from opshift.model.document import MAX_NESTING, Document
 from opshift.model.names import Owned
 from opshift.model.scope import FunctionId, Scope
 from opshift.opsets import schemas
@@ -115,3 +115,12 @@ def refuse_what_is_read(
         if any(reads[scope, name] > 0 for name in proto.output if name):
             refusal = Refusal(Why.NOT_EXPRESSIBLE, change.made.unread or "")
             blockers.add(scope, proto, refusal, known_at_call=True)
+
+
+def refuse_what_lies_too_deep(changes: Sequence[NodeChange], blockers: Blockers) -> None:
+    """Refuses to write graphs deeper inside each other than a model may hold them."""
+    for change in changes:
+        scope, proto = change.place[0], change.node.proto
+        if scope.depth + walk.levels(change.made.nodes) > MAX_NESTING:
+            told = f"what replaces it nests graphs more than {MAX_NESTING} deep"
+            blockers.add(scope, proto, Refusal(Why.NOT_EXPRESSIBLE, told))

@@ -26,7 +26,12 @@ from opshift.author.written import Made
 from opshift.convert import guard, planner
 from opshift.convert.apply import Applier
 from opshift.convert.ask import ask, check_types, require_declared, settle
-from opshift.convert.blockers import Blockers, Outgrown, refuse_what_is_read
+from opshift.convert.blockers import (
+    Blockers,
+    Outgrown,
+    refuse_what_is_read,
+    refuse_what_lies_too_deep,
+)
 from opshift.convert.change import NodeChange, Step, Task
 from opshift.convert.guard import Guard
 from opshift.convert.legal import rules
@@ -174,8 +179,12 @@ class Stepper:
                 raise AdapterBug(
                     f"{adapter.source} gave two different answers about one {change.node.op} node"
                 )
-            if again is not None:  # else the changes inside left nothing to change
-                applier.apply([again])
+            if again is None:  # the changes inside left nothing to change
+                continue
+            refuse_what_lies_too_deep([again], self.blockers)
+            if self.blockers:
+                raise self.blockers.refused
+            applier.apply([again])
 
     def applier(self) -> Applier:
         """Who writes the changes."""
@@ -185,6 +194,7 @@ class Stepper:
         changes = [c for root in roots for c in self._changes(root)]
         if not self.blockers:
             refuse_what_is_read(self.document, changes, self.blockers)
+            refuse_what_lies_too_deep(changes, self.blockers)
         return changes
 
     def _changes(self, root: Root) -> Iterator[NodeChange]:

@@ -79,6 +79,12 @@ def may_hold_graphs(key: tuple[str, str]) -> bool:
     return not known or any(a.is_graph for s in known for a in s.attributes.values())
 
 
+def levels(nodes: Iterable[NodeProto]) -> int:
+    """How deep the graphs lie in each other that some nodes hold."""
+    holders = [n for n in nodes if may_hold_graphs((schemas.normal(n.domain), n.op_type))]
+    return max((1 + levels(graph.node) for n in holders for _, graph in graphs_of(n)), default=0)
+
+
 def tops(model: ModelProto) -> Iterator[Container]:
     """The graphs and functions of a model that lie inside no other."""
     yield model.graph
