@@ -75,6 +75,7 @@ class Operand:
 @example("letters of unknown rank", '(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation="ji->ij">(x) }', gives="Reshape Transpose", inputs={"s": [2, 3]})
 @example("a term too many", '(float[2,3] a) => (float[2] y) { y = Einsum<equation="ij,jk->i">(a) }', invalid="has 2 terms for 1 inputs")
 @example("stray dots", '(float[2,3] a) => (float[n] y) { y = Einsum<equation="i.j->i">(a) }', invalid="dots that are no ellipsis")
+@example("a stray digit", '(float[2,3] a) => (float[n] y) { y = Einsum<equation="i1->i">(a) }', invalid="has the sign '1', and a term has letters alone")
 @example("an ellipsis over too much", f'(float[{",".join("1" * 30)}] a) => (float y) {{ y = Einsum<equation="...->">(a) }}', refuses=Why.NOT_EXPRESSIBLE)
 @example("a letter of no term, unknown rank", "(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation=\"jh->ij\">(x) }", invalid="'i', which no term has")
 @example("a letter twice, unknown rank", "(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation=\"ij->ii\">(x) }", invalid="a letter twice")
@@ -230,11 +231,14 @@ EINSUM_28 = boundary(
 
 
 @illegal("Einsum")
-def stray_dots(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
-    """A term has at most one ellipsis and no other dots: else onnx's inference never returns."""
+def stray_signs(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+    """A term has letters and at most one ellipsis: else onnx's inference never returns."""
     equation = given.get("equation", b"")
     text = equation.decode(errors="replace") if isinstance(equation, bytes) else ""
     terms = text.replace(" ", "").replace("->", ",").split(",")
-    if any("." in term.replace("...", "", 1) for term in terms):
+    stray = "".join(term.replace(ELLIPSIS, "", 1) for term in terms)
+    if "." in stray:
         return f"equation {text!r} has dots that are no ellipsis"
+    if other := [sign for sign in stray if not (sign.isascii() and sign.isalpha())]:
+        return f"equation {text!r} has the sign {other[0]!r}, and a term has letters alone"
     return None
