@@ -127,14 +127,19 @@ def installed(mutant: Mutant) -> Iterator[None]:
 
 
 def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, CodeType]]:
-    """The functions that run a code, with the new one; some were made by it during an import."""
-    for one in gc.get_referrers(old):
-        same = isinstance(one, FunctionType) and one.__code__ is old
-        if same and one.__code__.co_freevars == new.co_freevars:
-            yield one, new
+    """The functions that run a code, with the new one."""
+    if old.co_freevars == new.co_freevars:
+        yield from ((one, new) for one in _runners(old, old.co_filename))
     inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]
     for pair in zip(*inner, strict=False):
         yield from _functions(*pair)
+
+
+@cache  # a look at all objects of the process, for each example of each mutant otherwise
+def _runners(code: CodeType, _file: str) -> tuple[FunctionType, ...]:
+    """The functions that run a code; some were made by it during an import."""
+    found = (one for one in gc.get_referrers(code) if isinstance(one, FunctionType))
+    return tuple(one for one in found if one.__code__ is code)
 
 
 def killer(mutant: Mutant, cases: Sequence[ExampleRun]) -> str:

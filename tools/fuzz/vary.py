@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models with one thing changed: each attribute, constant and input of each node in turn."""
+"""Models with one thing changed: each attribute, constant, input and declared type in turn."""
 
 from __future__ import annotations
 
@@ -8,7 +8,15 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
-from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, numpy_helper
+from onnx import (
+    AttributeProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TensorShapeProto,
+    ValueInfoProto,
+    numpy_helper,
+)
 from opshift.model.walk import nodes
 
 HUGE = 1 << 40
@@ -36,6 +44,16 @@ def variants(model: ModelProto) -> Iterator[tuple[str, ModelProto]]:
             changed = _copy(model)
             changed.graph.initializer[at].CopyFrom(other)
             yield f"{tensor.name} {words}", changed
+    for at, value in enumerate(model.graph.input):
+        for words, shape in _shapes(value):
+            changed = _copy(model)
+            kind = changed.graph.input[at].type.tensor_type
+            kind.ClearField("shape")
+            if shape is not None:
+                kind.shape.CopyFrom(shape)
+            for out in changed.graph.output:  # what it was is no longer sure
+                out.type.tensor_type.ClearField("shape")
+            yield f"{value.name} declared {words}", changed
 
 
 def _copy(model: ModelProto) -> ModelProto:
@@ -82,6 +100,9 @@ def _attributes(attribute: AttributeProto) -> Iterator[tuple[str, AttributeProto
         for value in values:
             setattr(other, field, value)
             yield str(value), other
+        if attribute.type == AttributeProto.STRING:
+            other.s = attribute.s + b"1"
+            yield str(other.s), other
     elif attribute.type in LISTS:
         field, values = LISTS[attribute.type]
         for listed in _lists(list(getattr(attribute, field)), values):
@@ -92,6 +113,24 @@ def _attributes(attribute: AttributeProto) -> Iterator[tuple[str, AttributeProto
         for words, tensor in _tensors(attribute.t):
             other.t.CopyFrom(tensor)
             yield words, other
+
+
+def _shapes(value: ValueInfoProto) -> Iterator[tuple[str, TensorShapeProto | None]]:
+    """Other shapes of an input: unknown, with an axis more or less, or with another size."""
+    if not value.type.HasField("tensor_type") or not value.type.tensor_type.HasField("shape"):
+        return
+    old = list(value.type.tensor_type.shape.dim)
+    free, one = TensorShapeProto.Dimension(), TensorShapeProto.Dimension(dim_value=1)
+    others = [[], old[:-1], old[1:], [free, *old], [*old, one], [free] * len(old), old[::-1]]
+    for at, dim in enumerate(old):
+        for size in (0, 1, dim.dim_value + 1):
+            other = TensorShapeProto.Dimension(dim_value=size)
+            others.append([*old[:at], other, *old[at + 1 :]])
+    yield "without a shape", None
+    for dims in others:
+        if dims != old:
+            words = ",".join(str(d.dim_value) if d.HasField("dim_value") else "?" for d in dims)
+            yield f"[{words}]", TensorShapeProto(dim=dims)
 
 
 def _lists(old: list[Any], values: Sequence[Any]) -> Iterator[list[Any]]:

@@ -237,6 +237,15 @@ def windows_of_other_ranks(node: Node) -> str | None:
     return None
 
 
+@flaw("BatchNormalization")
+def parameters_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """From opset 9 on there is one number for each channel."""
+    new = node.schema is not None and node.schema.since >= 9
+    ranks = [value.rank_or_none if value else None for value in node.inputs[1:5]]
+    other = [rank for rank in ranks if rank not in (None, 1)] if new else []
+    return f"a parameter has {other[0]} dimensions, but must have 1" if other else None
+
+
 @flaw("GridSample")
 def more_axes_than_known(node: Node) -> str | None:
     """Before opset 20 only pictures are sampled."""

@@ -48,10 +48,12 @@ def known_versions(domain: str, present: list[int]) -> None:
 
 
 def external_data(model: ModelProto) -> None:
-    """Raises InvalidModel for data files outside of the folder of the model."""
+    """Raises InvalidModel for data without an element type, or outside of the model's folder."""
     for tensor in tensors(model):
         if tensor.data_location == TensorProto.EXTERNAL:
             require_inside(location_of(tensor), tensor.name)
+            if not tensor.data_type:
+                raise InvalidModel(f"tensor {tensor.name!r} has no element type")
 
 
 def sparse_indices(model: ModelProto) -> None:
