@@ -129,6 +129,7 @@ def crop(node: Node, op: Builder) -> Result:
 @example("computed later", "(float[2,3,4] x, int64[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", gives="Slice", imports={"": 10}, inputs={"s": [1, 0], "e": [2, 2]})
 @example("floats as bounds", "(float[2,3,4] x, float[2] s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", invalid="has bounds that are not integers", imports={"": 10})
 @example("a single bound", "(float[2,3,4] x, int64 s, int64[2] e) => (float[a,b,4] y) { y = DynamicSlice(x, s, e) }", invalid="has bounds that are not lists", imports={"": 10})
+@example("more bounds than axes", "(float[4] x, int64[2] s, int64[2] e) => (float[a] y) { y = DynamicSlice(x, s, e) }", invalid="for more axes than there are", imports={"": 10})
 @example("nothing at all", "() => (float[a,b,c] y) { y = DynamicSlice() }", invalid="lacks its data or its bounds", imports=FIRST)
 def dynamic_slice(node: Node, op: Builder) -> Result:
     """DynamicSlice has its bounds as inputs, as Slice from opset 10 on; Slice is written."""
@@ -140,6 +141,10 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"DynamicSlice {node.name!r} has bounds that are not integers")
     if not {value.rank_or_none for value in bounds if value is not None} <= {1, None}:
         raise InvalidModel(f"DynamicSlice {node.name!r} has bounds that are not lists")
+    dims = [value.dims for value in bounds if value is not None and value.dims_or_none]
+    counts = [one[0] for one in dims if isinstance(one[0], int)]
+    if x.rank_or_none is not None and max(counts, default=0) > x.rank:
+        raise InvalidModel(f"DynamicSlice {node.name!r} has bounds for more axes than there are")
     if op.version < 10:  # an early opset tells too little of what would compute other indices
         bounds = [value and op.const(value.const()) for value in bounds]
     return op.Slice(x, *bounds)
@@ -154,6 +159,7 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
 @example("of a computed shape", "(int64[2] x) => (float[a,b] y) { y = ConstantFill<value=2.0,input_as_shape=1>(x) }", gives="ConstantOfShape", imports={"": 9}, inputs={"x": [2, 3]})
 @example("no type", "() => (float[2] y) { y = ConstantFill<shape=[2],dtype=99>() }", invalid="its dtype is 99", imports=FIRST)
 @example("a shape of a million lengths", "(int64[1000000] x) => (float y) { y = ConstantFill<input_as_shape=1>(x) }", invalid="lists 1000000 lengths", imports={"": 9})
+@example("a shape that is no list", "(int64[2,1] x) => (float[a,b] y) { y = ConstantFill<input_as_shape=1>(x) }", invalid="its shape is no list", imports={"": 9})
 @example("no shape", "() => (float[2] y) { y = ConstantFill<shape=[-2]>() }", invalid="its shape is [-2]", imports=FIRST)
 @example("a size of 0", "() => (float[0,2] y) { y = ConstantFill<shape=[0,2]>() }", imports=FIRST)
 def constant_fill(node: Node, op: Builder) -> Result:
@@ -163,6 +169,8 @@ def constant_fill(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"ConstantFill {node.name!r} makes no numbers: its dtype is {kind}")
     value = op.const(np.array(number(node, "value", 0)), kind)
     shape = _fill_shape(node, op)
+    if shape.rank_or_none not in (1, None):
+        raise InvalidModel(f"ConstantFill {node.name!r} makes no tensor: its shape is no list")
     if (lengths := shape.dims_or_none) and isinstance(lengths[0], int) and lengths[0] > LARGEST_RANK:
         raise InvalidModel(f"ConstantFill {node.name!r} makes no tensor: its shape lists {lengths[0]} lengths")
     known = shape.const_or_none()

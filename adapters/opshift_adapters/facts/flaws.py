@@ -48,6 +48,7 @@ POSITIVE = (
 )
 SINGLES = (
     singles("BlackmanWindow HammingWindow HannWindow", "size"),
+    singles("Clip", "min max"),
     singles("CumProd CumSum", "axis"),
     singles("MelWeightMatrix", "num_mel_bins dft_length sample_rate lower_edge_hertz upper_edge_hertz"),
     singles("DFT", "dft_length axis"),
@@ -71,7 +72,7 @@ LEAST = (
 )
 
 AXES = (
-    axes("Concat ConcatFromSequence DFT GatherElements Hardmax LayerNormalization LogSoftmax RMSNormalization ScatterElements Scatter Softmax"),
+    axes("ArgMax ArgMin Concat ConcatFromSequence DFT GatherElements Hardmax LayerNormalization LogSoftmax RMSNormalization ScatterElements Scatter Softmax"),
     axes("CumProd CumSum Tile"),
     axes("Flatten OneHot", extra=1),
     axes(f"Pad Slice Squeeze {REDUCING}", "axes"),
@@ -92,14 +93,15 @@ def gaps(node: Node) -> str | None:
 def places_of_other_shapes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Data, indices and updates have the same rank, and there is an update for each index."""
     ranks = [value.rank_or_none if value else None for value in node.inputs]
-    if None not in ranks and len(set(ranks)) > 1:
-        return f"data, indices and updates have {', '.join(map(str, ranks))} dimensions"
+    if len(set(ranks) - {None}) > 1:
+        told = ("any number of" if rank is None else str(rank) for rank in ranks)
+        return f"data, indices and updates have {', '.join(told)} dimensions"
     indices, updates = (node[name].shape_or_none for name in ("indices", "updates"))
     wrong = indices is not None and updates is not None and indices != updates
     return f"its indices have the shape {indices} and its updates {updates}" if wrong else None
 
 
-@flaw("ScatterND")
+@flaw("GatherND ScatterND")
 def places_beyond_the_data(node: Node) -> str | None:
     """Each row of the indices names some of the first dimensions of the data."""
     rank, dims = node["data"].rank_or_none, node["indices"].dims_or_none
@@ -116,10 +118,18 @@ def updates_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: fails
     data, indices = node["data"].rank_or_none, node["indices"].rank_or_none
     updates = node["updates"].rank_or_none
     named = (node["indices"].dims_or_none or (None,))[-1]
+    if indices and updates is not None and updates < indices - 1:
+        return f"its updates have {updates} axes, and its indices {indices}"
     if not isinstance(named, int) or data is None or not indices or updates is None:
         return None
     wanted = indices - 1 + data - named
-    return f"its updates have {updates} axes, and {wanted} are needed" if updates != wanted else None
+    if updates != wanted:
+        return f"its updates have {updates} axes, and {wanted} are needed"
+    found, sizes = node["updates"].dims, (*node["indices"].dims[:-1], *node["data"].dims[named:])
+    for one, size in zip(found, sizes, strict=True):
+        if isinstance(one, int) and isinstance(size, int) and one != size:
+            return f"its updates have {one} places where {size} are needed"
+    return None
 
 
 @flaw("ConstantOfShape")
@@ -160,22 +170,29 @@ def scales_along_no_axis(node: Node) -> str | None:  # pragma: no cover: asked o
 
 
 @flaw("DequantizeLinear QuantizeLinear")
-def blocks_of_other_ranks(node: Node) -> str | None:
+def blocks_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Scales of blocks have as many axes as the data; a single scale has no blocks."""
     data, scales = (value.rank_or_none if value else None for value in node.inputs[:2])
+    zeros = node.inputs[2].rank_or_none if len(node.inputs) > 2 and node.inputs[2] else None
     blocked = "block_size" in node.attributes and node.int("block_size")
-    wrong = blocked and scales and data not in (None, scales)
-    return f"it has blocks of a tensor with {data} axes, and its scales have {scales}" if wrong else None
+    for given, name in ((scales, "scales"), (zeros, "zero points")):
+        if blocked and given and data not in (None, given):
+            return f"it has blocks of a tensor with {data} axes, and its {name} have {given}"
+    return None
 
 
 @flaw("Slice")
-def bounds_of_other_counts(node: Node) -> str | None:
+def bounds_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is a start, an end and a step for each axis that is named."""
     lists = zip(("starts", "ends", "axes", "steps"), node.inputs[1:], strict=False)
     dims = {name: value.dims_or_none for name, value in lists if value is not None}
     counts = {name: one[0] for name, one in dims.items() if one and isinstance(one[0], int)}
     told = " and ".join(f"{count} {name}" for name, count in counts.items())
-    return f"it has {told}" if len(set(counts.values())) > 1 else None
+    if len(set(counts.values())) > 1:
+        return f"it has {told}"
+    rank = node.inputs[0].rank_or_none if node.inputs and node.inputs[0] else None
+    wrong = rank is not None and max(counts.values(), default=0) > rank
+    return f"it has {told}, but the input has {rank} dimensions" if wrong else None
 
 
 
@@ -199,8 +216,81 @@ def no_size(node: Node) -> str | None:
     return "it has neither scales nor sizes" if len(node.inputs) > 2 and not given else None
 
 
+@flaw("Reshape")
+def elements_lost(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """A shape has as many elements as the input."""
+    dims = node.inputs[0].dims_or_none if node.inputs and node.inputs[0] else None
+    listed = node.inputs[1] if len(node.inputs) > 1 else None
+    sizes = listed.const_or_none() if listed is not None else None
+    if sizes is None and listed is not None and listed.shape_or_none == (0,):
+        sizes = np.zeros(0, np.int64)
+    if dims is None or sizes is None or sizes.ndim != 1 or any(size < 0 for size in sizes):
+        return None
+    copied = "allowzero" not in node.attributes or not node.int("allowzero")
+    at_zero = enumerate(sizes.tolist())
+    found = [dims[at] if copied and not size and at < len(dims) else size for at, size in at_zero]
+    if not all(isinstance(one, int) for one in (*dims, *found)):
+        return None
+    counts = prod(dims), prod(found)  # type: ignore[arg-type]
+    return f"it makes {counts[1]} elements of {counts[0]}" if len(set(counts)) > 1 else None
+
+
+@flaw("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss")
+def labels_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """The scores have an axis of classes, and the labels have all axes but this one."""
+    scores, labels = (None if one is None else one.rank_or_none for one in node.inputs[:2])
+    if scores is not None and scores < 2:
+        return f"its scores have {scores} dimensions, but must have 2 or more"
+    wrong = None not in (scores, labels) and scores != (labels or 0) + 1
+    return f"its scores have {scores} dimensions, and its labels {labels}" if wrong else None
+
+
+@flaw("Resize Upsample")
+def scales_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """There is a scale or a size for each axis that is named, or for every axis."""
+    rank = node.inputs[0].rank_or_none if node.inputs and node.inputs[0] else None
+    axes = node.ints("axes") if "axes" in node.attributes else None
+    wanted = rank if axes is None else len(axes)
+    for value in node.inputs[1:2] if len(node.inputs) == 2 else node.inputs[2:]:
+        dims = value.dims_or_none if value is not None else None
+        count = dims[0] if dims and len(dims) == 1 else None
+        if isinstance(count, int) and wanted is not None and count not in (wanted, 0):
+            return f"it has {count} scales or sizes for {wanted} axes"
+        if count == 0 and len(node.inputs) == 2:
+            return "it has no scales"
+    return None
+
+
+@flaw("TensorScatter")
+def caches_without_axes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """A cache and what is written into it have a batch and an axis to go along."""
+    for name in ("past_cache", "update"):
+        rank = node[name].rank_or_none
+        if rank is not None and rank < 2:
+            return f"{name} has {rank} dimensions, but must have 2 or more"
+    return None
+
+
+@flaw("Scan")
+def lengths_that_are_no_list(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """At opset 8 the lengths of the items of a batch are a list."""
+    old = node.schema is not None and node.schema.since < 9
+    lengths = node.inputs[0] if old and node.inputs else None
+    rank = lengths.rank_or_none if lengths is not None else None
+    return f"its lengths have {rank} dimensions, but must have 1" if rank not in (None, 1) else None
+
+
+@flaw("Scan")
+def scalars_to_scan(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """A value that is scanned has an axis to go along."""
+    count = node.int("num_scan_inputs")
+    scanned = node.inputs[-count:] if 0 < count <= len(node.inputs) else ()
+    scalars = [value.name for value in scanned if value is not None and value.rank_or_none == 0]
+    return f"{scalars[0]!r} is scanned, and is a scalar" if scalars else None
+
+
 @flaw("SplitToSequence")
-def no_parts(node: Node) -> str | None:
+def no_parts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """A list of lengths has at least one part; onnx's inference takes an empty name for a list."""
     split = node.input("split")
     if split is None and len(node.inputs) > 1:
@@ -363,6 +453,40 @@ def _of_other_ranks(node: Node, *names: str) -> str | None:
 
 
 @flaw("DeformConv")
+def offsets_of_other_pictures(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """There is an offset for each picture."""
+    dims = (None if one is None else one.dims_or_none for one in (node["X"], node["offset"]))
+    counts = [one[0] for one in dims if one and isinstance(one[0], int)]
+    return f"it has {counts[0]} pictures and {counts[1]} offsets" if len(set(counts)) > 1 else None
+
+
+@flaw("CumProd CumSum")
+def sums_along_no_axis(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """A scalar has no axis to go along."""
+    return "its input is a scalar, which has no axis" if node["x"].rank_or_none == 0 else None
+
+
+@flaw("If")
+def branches_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """Before opset 11 both branches give one shape."""
+    old = node.schema is not None and node.schema.since < 11
+    pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=False)
+    for one, other in pairs if old else ():
+        found = one.rank_or_none, other.rank_or_none
+        if None not in found and len(set(found)) > 1:
+            return f"its branches give {found[0]} and {found[1]} dimensions, which opset 11 allows"
+    return None
+
+
+@flaw("ConstantFill")
+def shape_that_is_no_list(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """An input that is read as a shape is a list."""
+    given = node.inputs[0] if node.inputs and node.attr("input_as_shape") else None
+    rank = given.rank_or_none if given is not None else None
+    return f"its shape has {rank} dimensions, but must have 1" if rank not in (None, 1) else None
+
+
+@flaw("DeformConv")
 def offsets_of_other_groups(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """The offset has two channels for each place of the kernel in each of its groups."""
     offset, kernel = node["offset"].dims_or_none, node["W"].dims_or_none
@@ -383,6 +507,8 @@ def blocks_beyond_the_image(node: Node) -> str | None:  # pragma: no cover: aske
     count = len(image)
     pads = node.ints_or_none("pads") or [0] * (2 * count)
     dilations = node.ints_or_none("dilations") or [1] * count
+    if (len(block), len(pads), len(dilations)) != (count, 2 * count, count):
+        return f"it has {count} dimensions, {len(block)} sizes of blocks and {len(pads)} pads"
     for axis, (size, span, gap) in enumerate(zip(image, block, dilations, strict=False)):
         room, reach = int(size) + pads[axis] + pads[axis + count], (int(span) - 1) * gap + 1
         if reach > room:

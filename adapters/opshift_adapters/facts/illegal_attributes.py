@@ -58,5 +58,6 @@ SWITCHES = (
 )
 LIMITS = (
     within("Hardmax LayerNormalization LogSoftmax Softmax", -LARGEST_RANK, LARGEST_RANK, "axis"),
+    within("DequantizeLinear QuantizeLinear", -LARGEST_RANK, LARGEST_RANK, "axis"),
     within("GatherND", 0, LARGEST_RANK, "batch_dims"),
 )

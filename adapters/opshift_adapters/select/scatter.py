@@ -44,7 +44,7 @@ COMPUTED = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = S
 @example("unknown rank", "(float[6] v, int64[n] s, int64[1,1] i, float[1,1] u) => (float[a,b] y) { x = Reshape(v, s) y = Scatter(x, i, u) }", inputs={"s": [2, 3], "i": [[1]]})
 @example("indices without an axis", "(float[3] x, int64 i, float u) => (float[3] y) { y = Scatter(x, i, u) }", invalid="indices without an axis")
 @example("outside", "(float[3] x, float[1] u) => (float[3] y) <int64[1] i = {3}> { y = Scatter<axis=0>(x, i, u) }", invalid="writes outside of 'x'")
-@example("indices of another rank", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[3] i = {1,0,0}> { y = Scatter(x, i, u) }", invalid="data, indices and updates have 2, 1, 2 dimensions")
+@example("indices of another rank", "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[3] i = {1,0,0}> { y = Scatter(x, i, u) }", invalid="has 2 axes, and its indices 1")
 def scatter_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Scatter; below it, each element is gathered from the old and the new ones."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")
@@ -55,10 +55,14 @@ def scatter_9_8(node: Node, op: Builder) -> Result:
     places, shape = indices.const_or_none(), data.shape_or_none
     flat = op.const([-1])
     old, new = op.Reshape(data, flat), op.Reshape(updates, flat)
+    if places is not None and shape is not None and places.ndim != len(shape):
+        raise InvalidModel(f"Scatter {node.name!r} has {len(shape)} axes, and its indices {places.ndim}")
     if places is None or shape is None:
         written = scattered(op, old, _flat_places(op, data, indices, axis), new)
         return op.Reshape(written, shape_of(op, data), allowzero=1)
-    if places.size and not -shape[axis] <= places.min() <= places.max() < shape[axis]:
+    beside = [one <= size for at, (one, size) in enumerate(zip(places.shape, shape, strict=True)) if at != axis]
+    inside = not places.size or -shape[axis] <= places.min() <= places.max() < shape[axis]
+    if not inside or not all(beside):
         raise InvalidModel(f"Scatter {node.name!r} writes outside of {data.name!r}")
     return op.Gather(op.Concat(old, new, axis=0), op.const(_chosen(places, shape, axis)), axis=0)
 

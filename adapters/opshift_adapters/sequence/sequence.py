@@ -84,13 +84,15 @@ def pieces(node: Node) -> list[Element]:
     known = np.array(1) if split is None else split.const()
     if known.ndim:
         ends = np.cumsum(known).tolist()
+        if not ends:
+            raise InvalidModel(f"SplitToSequence {node.name!r}: split names no part")
     else:
         size = whole.dims[axis]
         if not isinstance(size, int):
             raise Refusal(Why.NEEDS_SHAPE, f"{GONE}, and the size of {whole.name!r} is not known")
         ends = [min(end, size) for end in range(int(known), size + int(known), int(known))]
     squeezed = split is None and node.int("keepdims") == 0
-    starts = [0, *ends[:-1]]
+    starts = [0, *ends][: len(ends)]
     return [
         Piece(whole, axis, start, end, squeezed) for start, end in zip(starts, ends, strict=True)
     ]
@@ -222,6 +224,7 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
 @example("beyond the axes", "(float[N,3] x) => (float[a,b] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=2>(s) }", invalid="there are 2 axes")
 @example("of an input", "(seq(float[n]) s) => (float[a] y) { y = ConcatFromSequence<axis=0>(s) }", refuses=Why.NEEDS_CONSTANT)
 @example("nothing", "() => (float[n] y) { s = SequenceEmpty() y = ConcatFromSequence<axis=0>(s) }", refuses=Why.AMBIGUOUS)
+@example("of other ranks", "(float[2,3] a, float[3] b) => (float[a,b] y) { s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=0>(s) }", invalid="joins tensors of different ranks")
 @example("one, from the end", "(float[2,3] a) => (float[2,3] y) { s = SequenceConstruct(a) y = ConcatFromSequence<axis=-1>(s) }", gives="Concat")
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, Concat joins the known elements."""
@@ -232,6 +235,8 @@ def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
     values = [taken(op, item) for item in elements(sequence)]
     if not values:
         raise Refusal(Why.AMBIGUOUS, "no specification defines the result of joining no tensors")
+    if len({value.rank_or_none for value in values} - {None}) > 1:
+        raise InvalidModel(f"{node.op} {node.name!r} joins tensors of different ranks")
     if axis < 0:
         axis += values[0].rank + new
     if new:

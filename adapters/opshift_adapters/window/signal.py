@@ -243,11 +243,14 @@ def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Val
 @example("length", "(double[1,N,1] x, int32 step, int32 n) => (double[1,a,b,2] y) { y = STFT<onesided=0>(x, step, , n) }", inputs={"x": lambda: np.sin(np.arange(12)).reshape(1, 12, 1), "step": 2, "n": 5}, atol=1e-12)
 @example("both", "(float[2,20,1] x, float[N] w, int64 n) => (float[2,a,b,2] y) <int64 step = {4}> { y = STFT(x, step, w, n) }", inputs={"w": lambda: np.ones(8) / 2, "n": 8}, atol=1e-5)
 @example("complex", "(float[2,20,2] x, float[8] w) => (float[2,a,b,2] y) <int64 step = {5}> { y = STFT<onesided=0>(x, step, w) }", atol=1e-5)
+@example("two axes", "(float[2,20] x, float[8] w) => (float[2,a,b,2] y) <int64 step = {3}> { y = STFT(x, step, w) }", refuses=Why.AMBIGUOUS)
 @example("real or complex", "(float[1,20,c] x, float[8] w) => (float[1,a,b,2] y) <int64 step = {3}> { y = STFT(x, step, w) }", inputs={"x": lambda: np.sin(np.arange(20)).reshape(1, 20, 1)}, atol=1e-6)
 @example("one frame", "(float16[2,8,1] x) => (float16[2,a,b,2] y) <int64 step = {1}> { y = STFT(x, step) }", gives="Gather Shape Slice Concat Reshape Slice Cast Gather MatMul MatMul Neg Unsqueeze Unsqueeze Concat Cast Shape Slice Concat Reshape", atol=1e-2)
 def stft_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added STFT; below it, frames are gathered, multiplied and transformed."""
     x, step = node["signal"], whole(op, node["frame_step"])
+    if x.rank_or_none == 2:
+        raise Refusal(Why.AMBIGUOUS, "no specification says what a signal of two axes is")
     window, given = node.input("window"), node.input("frame_length")
     if given is not None:
         length = whole(op, given)

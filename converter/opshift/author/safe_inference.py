@@ -6,6 +6,7 @@ Of others it rejects nodes that leave an attribute at its default.
 
 from __future__ import annotations
 
+import struct
 from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
@@ -16,6 +17,8 @@ from opshift.author.traits import Fragile, Undefaulted
 from opshift.model import imports
 from opshift.model.walk import graphs_in, nodes, nodes_in, tensors
 from opshift.opsets import schemas
+from opshift.opsets.elements import T
+from opshift.opsets.types import LARGEST_RANK
 from opshift.protos import ModelProto, onnx_checker, shape_inference
 from opshift.protos.copies import copied
 
@@ -33,6 +36,7 @@ COMPLAINTS = (
     DecodeError,
 )
 MOST_PROPAGATED = 2**24  # elements of a dimension
+_SIZES: dict[int, tuple[str, int]] = {T.INT32: ("<i", 2**31 - 1), T.INT64: ("<q", 2**63 - 1)}
 NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 
 
@@ -46,6 +50,8 @@ def infer(
     """The result of onnx's inference, with the nodes hidden that would end the process."""
     known = _survivable(model, adapters)
     data_prop = data_prop and not _has_a_huge_size(known)
+    if data_prop and _names_a_huge_size(known):
+        data_prop = not _has_a_huge_size(shape_inference.infer_shapes(known))
     found = shape_inference.infer_shapes(
         known, check_type=strict, strict_mode=strict, data_prop=data_prop
     )
@@ -62,6 +68,21 @@ def _has_a_huge_size(known: bytes | ModelProto) -> bool:
             if any(d.dim_value > MOST_PROPAGATED for d in value.type.tensor_type.shape.dim):
                 return True
     return any(max(one.dims, default=0) > MOST_PROPAGATED for one in tensors(model))
+
+
+def _names_a_huge_size(known: bytes | ModelProto) -> bool:
+    """Whether a constant may be such a size; Slice calls its end by the last integer."""
+    model = known if isinstance(known, ModelProto) else ModelProto.FromString(known)
+    for one in tensors(model):
+        if one.data_type not in _SIZES or len(one.raw_data) > 8 * LARGEST_RANK:
+            continue
+        layout, last = _SIZES[one.data_type]
+        whole = len(one.raw_data) - len(one.raw_data) % struct.calcsize(layout)
+        numbers = [number for (number,) in struct.iter_unpack(layout, one.raw_data[:whole])]
+        numbers += [*one.int64_data[:LARGEST_RANK], *one.int32_data[:LARGEST_RANK]]
+        if any(MOST_PROPAGATED < number < last for number in numbers):
+            return True
+    return False
 
 
 def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
