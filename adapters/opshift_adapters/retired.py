@@ -2,6 +2,7 @@
 """Operators of the first releases that no schema describes any more."""
 
 from collections.abc import Callable
+from math import prod
 from typing import TypeVar
 
 from opshift.adapter import (
@@ -24,6 +25,7 @@ from opshift_adapters._lib.no_schema import needed, number
 
 V = TypeVar("V")
 FIRST = {"": 5}
+MOST_FILLED = 2**24  # equal numbers in a constant
 IMAGE = "(float[2,3,4,5] x) => (float[2,3,a,b] y) "
 
 
@@ -159,6 +161,8 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
 @example("of a computed shape", "(int64[2] x) => (float[a,b] y) { y = ConstantFill<value=2.0,input_as_shape=1>(x) }", gives="ConstantOfShape", imports={"": 9}, inputs={"x": [2, 3]})
 @example("no type", "() => (float[2] y) { y = ConstantFill<shape=[2],dtype=99>() }", invalid="its dtype is 99", imports=FIRST)
 @example("a shape of a million lengths", "(int64[1000000] x) => (float y) { y = ConstantFill<input_as_shape=1>(x) }", invalid="lists 1000000 lengths", imports={"": 9})
+@example("a text as shape", "() => (float[a] y) { y = ConstantFill<shape=\"text\">() }", invalid="attribute 'shape' cannot be b'text'", imports=FIRST)
+@example("more than a constant holds", "() => (float[5000,5000] y) { y = ConstantFill<shape=[5000,5000]>() }", refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
 @example("a shape that is no list", "(int64[2,1] x) => (float[a,b] y) { y = ConstantFill<input_as_shape=1>(x) }", invalid="its shape is no list", imports={"": 9})
 @example("no shape", "() => (float[2] y) { y = ConstantFill<shape=[-2]>() }", invalid="its shape is [-2]", imports=FIRST)
 @example("a size of 0", "() => (float[0,2] y) { y = ConstantFill<shape=[0,2]>() }", imports=FIRST)
@@ -175,6 +179,8 @@ def constant_fill(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"ConstantFill {node.name!r} makes no tensor: its shape lists {lengths[0]} lengths")
     known = shape.const_or_none()
     if known is not None and op.version < 9:
+        if prod(known.tolist()) > MOST_FILLED:
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"no operator makes {prod(known.tolist())} equal numbers before opset 9")
         return op.const(np.full(known, value.const()), kind)
     if known is None and op.version < 8:
         raise Refusal(Why.NEEDS_SHAPE, "no operator fills a computed shape before opset 8")

@@ -138,7 +138,8 @@ def _examples() -> Iterator[tuple[Any, ...]]:
         text = hashlib.sha256(model.SerializeToString(deterministic=True)).hexdigest()[:12]
         op = "/".join(sorted(node.op_type for node in model.graph.node))
         approximate = bool(example.approximate)
-        yield f"example {op} to {target} {text}", model, target, approximate
+        about = " approximately" if approximate else ""
+        yield f"example {op} to {target} {text}{about}", model, target, approximate
 
 
 def _convert(model: Any, target: Any, approximate: bool) -> Result:

@@ -30,11 +30,17 @@ _Answer = TypeVar("_Answer")
 
 
 def _ints(values: Iterable[Any]) -> list[int]:
-    return [int(v) for v in values]
+    return [int(v) for v in _listed(values)]
 
 
 def _floats(values: Iterable[Any]) -> list[float]:
-    return [float(v) for v in values]
+    return [float(v) for v in _listed(values)]
+
+
+def _listed(values: Iterable[Any]) -> Iterable[Any]:
+    if isinstance(values, bytes):  # a text, whose letters are numbers to Python
+        raise TypeError
+    return values
 
 
 class TypePart(enum.Enum):

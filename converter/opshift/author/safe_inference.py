@@ -49,9 +49,7 @@ def infer(
 ) -> ModelProto:
     """The result of onnx's inference, with the nodes hidden that would end the process."""
     known = _survivable(model, adapters)
-    data_prop = data_prop and not _has_a_huge_size(known)
-    if data_prop and _names_a_huge_size(known):
-        data_prop = not _has_a_huge_size(shape_inference.infer_shapes(known))
+    data_prop = data_prop and may_propagate(known)
     found = shape_inference.infer_shapes(
         known, check_type=strict, strict_mode=strict, data_prop=data_prop
     )
@@ -60,8 +58,15 @@ def infer(
     return found
 
 
+def may_propagate(known: bytes | ModelProto) -> bool:
+    """Whether data propagation makes no list that is as long as a huge dimension."""
+    if _has_a_huge_size(known):
+        return False
+    return not (_names_a_huge_size(known) and _has_a_huge_size(shape_inference.infer_shapes(known)))
+
+
 def _has_a_huge_size(known: bytes | ModelProto) -> bool:
-    """Whether data propagation would make a list as long as a huge dimension."""
+    """Whether a value that is declared, or a tensor, is so long."""
     model = known if isinstance(known, ModelProto) else ModelProto.FromString(known)
     for graph in graphs_in(model.graph):
         for value in (*graph.input, *graph.output, *graph.value_info):

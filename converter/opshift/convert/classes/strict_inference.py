@@ -30,6 +30,7 @@ class StrictInference:
     def infer(self, graph: bytes, *, data_prop: bool = False, foreign: bool = False) -> ModelProto:
         """The graph with the types of its values; inference must not object."""
         data = self.model(graph, foreign=foreign)
+        data_prop = data_prop and safe_inference.may_propagate(data)
         try:
             return infer_shapes(data, check_type=True, strict_mode=True, data_prop=data_prop)
         except safe_inference.COMPLAINTS:
