@@ -116,3 +116,27 @@ def test_inference_leaves_the_attributes_of_a_node_as_they_are():
     found = safe_inference.infer(proto, registry.default(), strict=True)
     assert not found.graph.node[0].attribute
     assert [entry.domain for entry in found.opset_import] == [""]
+
+
+@pytest.mark.parametrize(
+    ("text", "answer"),
+    [
+        ("<int64[1] n = {1099511627776}> { y = ConstantOfShape(n) }", False),
+        (
+            "<int64 o = {0}, int64 n = {1099511627776}, int64 s = {1}> { z = Range(o, n, s) y = Cast<to=1>(z) }",
+            False,
+        ),
+        ("<int64[1] n = {1048576}> { y = ConstantOfShape(n) }", True),
+        (
+            "<int64[1] o = {0}, int64[1] n = {9223372036854775807}> { y = Slice(x, o, n) }",
+            True,
+        ),
+    ],
+)
+def test_a_huge_size_is_not_listed(text, answer):
+    made = onnx.parser.parse_model(f"{HEADER}(float[N] x) => (float[M] y) {text}")
+    assert safe_inference.may_propagate(made) is answer
+    declared = onnx.parser.parse_model(
+        f"{HEADER}(float[1099511627776] x) => (float[M] y) {{ y = Neg(x) }}"
+    )
+    assert not safe_inference.may_propagate(declared)

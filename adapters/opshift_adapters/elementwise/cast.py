@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Cast and CastLike: new element types, and the attributes `saturate` and `round_mode`."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -14,6 +17,7 @@ from opshift.adapter import (
     boundary,
     by_value,
     example,
+    illegal,
     np,
     shown,
 )
@@ -56,6 +60,7 @@ def cast_5_6(node: Node, op: Builder) -> Result:
 @adapter("Cast", 6, 5)
 @example("float", "(int32[2,3] x) => (float[2,3] y) { y = Cast<to=1>(x) }", gives="Cast")
 @example("bool", "(float[2,3] x) => (bool[2,3] y) { y = Cast<to=9>(x) }", gives="Cast")
+@example("no type", "(float[2,3] x) => (float[2,3] y) { z = Cast<to=99>(x) y = Cast<to=1>(z) }", invalid="to is 99, which is no element type")
 def cast_6_5(node: Node, op: Builder) -> Result:
     """Opset 6 made `to` of Cast a number; below it, the name of the type is written."""
     return op.same(node, to=T(node.int("to")).name)
@@ -218,3 +223,11 @@ CAST_24 = boundary(
 CAST_25 = boundary(25, "Cast:65e127", cast=cast_while_converting)
 CAST_LIKE_25 = boundary(25, "CastLike:5bef5d")
 CAST_28 = boundary(28, "Cast:a43dff", cast=cast_while_converting)
+
+
+@illegal("Cast")
+def no_such_type(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
+    """A Cast gives an element type that exists."""
+    to = given.get("to")
+    unknown = isinstance(to, int) and to not in set(T)
+    return f"to is {to}, which is no element type" if unknown else None
