@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import random
 import subprocess
 import sys
 from pathlib import Path
@@ -166,8 +167,22 @@ def test_each_thing_is_changed_in_turn():
     assert made["CumSum without input 1"].graph.node[0].input == ["x", ""]
     assert made["CumSum without its last input"].graph.node[0].input == ["x"]
     assert list(made["a of shape (2,)"].graph.initializer[0].dims) == [2]
+    declared = made["x declared [3,2]"].graph
+    assert [d.dim_value for d in declared.input[0].type.tensor_type.shape.dim] == [3, 2]
+    assert not declared.output[0].type.tensor_type.HasField("shape")
+    assert not made["x declared without a shape"].graph.input[0].type.tensor_type.HasField("shape")
     assert made["a beginning with 3"].graph.initializer[0].raw_data[0] == 3
     assert not [words for words, model in made.items() if fuzz_each.ending(model, "", 9)]
+
+
+def test_a_sample_of_changed_examples_ends_as_it_may(pool: list[bytes], tmp_path: Path) -> None:
+    """Shapes, numbers and attributes that fit no node are the model's mistake, or refused."""
+    seeds.keep(pool, tmp_path / "pool")
+    chosen = random.Random(1).sample(range(len(pool)), 200)
+    made = [fuzz_each.Seed(str(at), str(tmp_path / "pool"), 10, 1) for at in chosen]
+    outcomes = [fuzz_each.each(one) for one in made]
+    assert sum(int(one.why) for one in outcomes) > 1500
+    assert [told for one in outcomes for told in json.loads(one.detail)] == []
 
 
 def test_what_is_neither_a_model_nor_a_sentence_is_found(monkeypatch):
