@@ -403,7 +403,7 @@ def matrix_of_another_size(node: Node) -> str | None:  # pragma: no cover: asked
     return f"theta is {told}, and {axes} by {axes + 1} numbers are needed" if wrong else None
 
 
-@flaw("Scan Loop If")
+@flaw("If Loop Scan SequenceMap")
 def results_of_nobody(node: Node) -> str | None:
     """A body computes every output of its node."""
     silent = 1 if node.op == "Loop" else 0  # the condition is no output of the node
