@@ -179,8 +179,8 @@ def constant_fill(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"ConstantFill {node.name!r} makes no tensor: its shape lists {lengths[0]} lengths")
     known = shape.const_or_none()
     if known is not None and op.version < 9:
-        if prod(known.tolist()) > MOST_FILLED:
-            raise Refusal(Why.NOT_EXPRESSIBLE, f"no operator makes {prod(known.tolist())} equal numbers before opset 9")
+        if (count := prod(known.tolist())) > MOST_FILLED:
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"no operator makes {count} equal numbers before opset 9")
         return op.const(np.full(known, value.const()), kind)
     if known is None and op.version < 8:
         raise Refusal(Why.NEEDS_SHAPE, "no operator fills a computed shape before opset 8")

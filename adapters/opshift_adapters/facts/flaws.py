@@ -15,6 +15,7 @@ RANKS = (
     ranks("NegativeLogLikelihoodLoss", weight="1"),
     ranks("SoftmaxCrossEntropyLoss", weights="1"),
     ranks("GRU LSTM RNN", X="3", W="3", R="3", B="2", P="2"),
+    ranks("Scan", sequence_lens="1"),  # at opset 8
     ranks("GRU LSTM RNN", sequence_lens="1", initial_h="3", initial_c="3"),
     ranks("Resize", roi="1", scales="1", sizes="1"),
     ranks("Upsample", scales="1"),
@@ -272,15 +273,6 @@ def caches_without_axes(node: Node) -> str | None:  # pragma: no cover: asked of
 
 
 @flaw("Scan")
-def lengths_that_are_no_list(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
-    """At opset 8 the lengths of the items of a batch are a list."""
-    old = node.schema is not None and node.schema.since < 9
-    lengths = node.inputs[0] if old and node.inputs else None
-    rank = lengths.rank_or_none if lengths is not None else None
-    return f"its lengths have {rank} dimensions, but must have 1" if rank not in (None, 1) else None
-
-
-@flaw("Scan")
 def scalars_to_scan(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """A value that is scanned has an axis to go along."""
     count = node.int("num_scan_inputs")
@@ -476,14 +468,6 @@ def branches_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: aske
         if None not in found and len(set(found)) > 1:
             return f"its branches give {found[0]} and {found[1]} dimensions, which opset 11 allows"
     return None
-
-
-@flaw("ConstantFill")
-def shape_that_is_no_list(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
-    """An input that is read as a shape is a list."""
-    given = node.inputs[0] if node.inputs and node.attr("input_as_shape") else None
-    rank = given.rank_or_none if given is not None else None
-    return f"its shape has {rank} dimensions, but must have 1" if rank not in (None, 1) else None
 
 
 @flaw("DeformConv")

@@ -60,14 +60,14 @@ def infer(
 
 def may_propagate(known: bytes | ModelProto) -> bool:
     """Whether data propagation makes no list that is as long as a huge dimension."""
-    if _has_a_huge_size(known):
-        return False
-    return not (_names_a_huge_size(known) and _has_a_huge_size(shape_inference.infer_shapes(known)))
-
-
-def _has_a_huge_size(known: bytes | ModelProto) -> bool:
-    """Whether a value that is declared, or a tensor, is so long."""
     model = known if isinstance(known, ModelProto) else ModelProto.FromString(known)
+    if _has_a_huge_size(model):
+        return False
+    return not (_names_a_huge_size(model) and _has_a_huge_size(shape_inference.infer_shapes(known)))
+
+
+def _has_a_huge_size(model: ModelProto) -> bool:
+    """Whether a value that is declared, or a tensor, has a dimension above the limit."""
     for graph in graphs_in(model.graph):
         for value in (*graph.input, *graph.output, *graph.value_info):
             if any(d.dim_value > MOST_PROPAGATED for d in value.type.tensor_type.shape.dim):
@@ -75,9 +75,8 @@ def _has_a_huge_size(known: bytes | ModelProto) -> bool:
     return any(max(one.dims, default=0) > MOST_PROPAGATED for one in tensors(model))
 
 
-def _names_a_huge_size(known: bytes | ModelProto) -> bool:
-    """Whether a constant may be such a size; Slice calls its end by the last integer."""
-    model = known if isinstance(known, ModelProto) else ModelProto.FromString(known)
+def _names_a_huge_size(model: ModelProto) -> bool:
+    """Whether a constant may be such a size; the last integer is how a Slice names its end."""
     for one in tensors(model):
         if one.data_type not in _SIZES or len(one.raw_data) > 8 * LARGEST_RANK:
             continue
