@@ -226,6 +226,26 @@ def test_a_cluster_that_cannot_be_used_is_no_bug_of_opshift(tmp_path, monkeypatc
     assert "run the same command again" in bad.stderr
 
 
+@pytest.mark.parametrize(("deaths", "starts"), [(2, True), (3, False)])
+def test_a_cluster_whose_worker_dies_at_once_is_started_again(deaths, starts, monkeypatch):
+    distributed = pytest.importorskip("distributed", reason="opshift[dask] is not installed")
+    from opshift.zoo.workers import dask
+
+    def client(**words):
+        if left:
+            raise left.pop()
+        return "a client"
+
+    left = [RuntimeError("Nanny failed to start.")] * deaths
+    monkeypatch.setattr(distributed, "Client", client)
+    if starts:
+        assert dask.connect(None).client == "a client"
+    else:
+        with pytest.raises(RuntimeError, match="Nanny"):
+            dask.connect(None)
+    assert not left
+
+
 def clusters():
     for extra, name in (("distributed", "dask"), ("ray", "ray")):
         missing = importlib.util.find_spec(extra) is None

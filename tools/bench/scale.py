@@ -150,7 +150,8 @@ def line(one: WayResult) -> str:
     """A way in one row."""
     fates = ", ".join(f"{count:,} {fate}" for fate, count in sorted(one.fates.items()))
     return (
-        f"| {one.way} | {one.models:,} | {one.drivers_killed} | {one.workers_killed} |"
+        f"| {one.way} | {one.models:,} | {one.drivers_killed} | {one.drivers_lost} |"
+        f" {one.workers_killed} |"
         f" {one.seconds:.0f} | {one.rate:.1f} | {one.most:.0f} | {one.growth:+.1f} |"
         f" {fates} | {len(one.wrong)} |"
     )
@@ -177,9 +178,9 @@ def text(
         "",
         f"Other work shared the machine: its load was {load[0]:.1f} before, {load[1]:.1f} after.",
         "",
-        "| way | models | drivers killed | workers killed | s | models/s | driver MiB |"
-        " growth MiB | outcomes | wrong |",
-        f"|{' --- |' * 10}",
+        "| way | models | drivers killed | clusters lost | workers killed | s | models/s |"
+        " driver MiB | growth MiB | outcomes | wrong |",
+        f"|{' --- |' * 11}",
         *map(line, found),
         "",
         f"A bare loop in one process reads, converts and writes {bare:.1f} models/s of this zoo"

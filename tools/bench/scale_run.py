@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from onnx import ModelProto
+from opshift.cli.terminal import BAD_INPUT
 
 from tools.bench.scale_places import Place
 from tools.bench.scale_zoo import DOMAIN, TARGET, deed, name_of
@@ -35,6 +36,7 @@ class WayResult:
     models: int
     seconds: float = 0.0
     drivers_killed: int = 0
+    drivers_lost: int = 0  # that ended because their cluster did
     workers_killed: int = 0
     fates: Counter[str] = field(default_factory=Counter)
     memory: list[tuple[float, int]] = field(default_factory=list)  # s and KiB, of the longest run
@@ -129,9 +131,11 @@ def _until(
                 driver.kill()
                 found.drivers_killed += 1
             break
+    lost = (BAD_INPUT,) if worker_kills else ()  # a kill may have met what holds a cluster together
     for driver in drivers:
         code = driver.wait()
-        if code not in (0, 1, -signal.SIGKILL):
+        found.drivers_lost += code in lost
+        if code not in (0, 1, -signal.SIGKILL, *lost):
             found.wrong.append(f"a driver ended with {code}: {shlex.join(batch.commands()[0])}")
     found.memory = max(found.memory, [(at, size) for at, size in memory if size], key=len)
 

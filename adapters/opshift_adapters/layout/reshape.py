@@ -218,7 +218,9 @@ def _reshaped(op: Builder, x: Value, shape: Value) -> Value:
 
     An empty input first gets a 0 on each axis where the shape has one, so that the copy is right.
     """
-    ones = op.Cast(op.Cast(shape, to=T.BOOL), to=T.INT64)  # and zeros, if the shape has some
+    # Ones, and zeros where the shape has some. Inference of runtimes takes a Cast to bool and back for the sizes
+    # themselves, and rejects the Expand.
+    ones = op.Cast(~op.Equal(shape, op.const(0)), to=T.INT64)
     flat = x if x.rank_or_none == 1 else op.Reshape(x, op.const([-1]))
     return op.Reshape(op.Expand(flat, ones), shape)
 

@@ -83,6 +83,7 @@ def softmax_of_floats(node: Node, op: Builder) -> Result:
 @example("negative axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=-2>(x) }", gives="Flatten {op} Shape Reshape")
 @example("unknown rank", RANKLESS + "y = {op}<axis=1>(x) }", inputs=SHAPE)
 @example("unknown rank, empty", RANKLESS + "y = {op}<axis=1>(x) }", inputs=EMPTY)
+@example("a rank that only the call of a function tells", "(float[2,2] x) => (float[2,2] y) { y = own.soft(x) }", functions='<opset_import: ["" : 12], domain: "own"> soft (x) => (y) { y = Softmax(x) }', imports={"own": 1})
 @example("empty batch", "(float[N,M,4] x) => (float[N,M,4] y) { y = {op}(x) }", gives="Flatten {op} Shape Reshape", inputs={"x": lambda: np.zeros((0, 3, 4))})
 @example("perhaps empty", "(float[N,3,M] x) => (float[N,3,M] y) { y = {op}(x) }", inputs={"x": lambda: np.zeros((0, 3, 4))})
 @example("empty", "(float[2,3,0] x) => (float[2,3,0] y) { y = {op}<axis=0>(x) }")

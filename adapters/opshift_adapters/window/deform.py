@@ -31,6 +31,7 @@ TAIL = ") => (float[2,3,3,4] y) { y = DeformConv"
 @example("strides, pads, dilations", "(float[2,2,4,5] x, float[3,2,2,2] w, float[2,8,2,5] o) => (float[2,3,2,5] y) { y = DeformConv<strides=[2,1], pads=[1,1,0,1], dilations=[1,2]>(x, w, o) }", rtol=1e-5, atol=1e-5)
 @example("groups", "(float[2,4,3,3] x, float[4,2,2,2] w, float[2,16,2,2] o) => (float[2,4,2,2] y) { y = DeformConv<group=2, offset_group=2>(x, w, o) }", rtol=1e-5, atol=1e-5)
 @example("unknown sizes", "(float[N,2,H,W] x, float[3,2,2,2] w, float[N,8,P,Q] o) => (float[N,3,P,Q] y) { y = DeformConv(x, w, o) }", inputs={"x": lambda: np.arange(40).reshape(1, 2, 4, 5) % 7, "o": lambda: np.arange(96).reshape(1, 8, 3, 4) % 11 / 4}, rtol=1e-5, atol=1e-5)
+@example("no pictures", "(float[0,2,H,W] x, float[3,2,2,2] w, float[N,8,3,4] o) => (float[N,3,3,4] y) { y = DeformConv(x, w, o) }", gives="Shape Slice Concat Expand", inputs={"x": lambda: np.zeros((0, 2, 4, 5)), "o": lambda: np.zeros((0, 8, 3, 4))})
 @example("double", "(double[2,2,4,5] x, double[3,2,2,2] w, double[2,8,3,4] o) => (double[2,3,3,4] y) { y = DeformConv(x, w, o) }", rtol=1e-5, atol=1e-5)
 @example("float16", "(float16[2,2,4,5] x, float16[3,2,2,2] w, float16[2,8,3,4] o, float16[3] b) => (float16[2,3,3,4] y) { y = DeformConv(x, w, o, b) }", rtol=2e-2, atol=2e-2)
 @example("three axes", "(float[1,1,2,2,2] x, float[1,1,1,1,1] w, float[1,3,2,2,2] o) => (float[1,1,2,2,2] y) { y = DeformConv(x, w, o) }", refuses=Why.NOT_EXPRESSIBLE)
@@ -40,10 +41,13 @@ def deform_conv_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added DeformConv; below it, samples are interpolated and multiplied by weights."""
     kind = node["X"].elem_type
     wide = T.FLOAT if kind == T.FLOAT16 else kind
-    x, w, offset = (as_type(op, node[name], wide) for name in ("X", "W", "offset"))
     outputs, inner, *kernel = node["W"].shape
     if len(kernel) != 2:
         raise Refusal(Why.NOT_EXPRESSIBLE, "DeformConv over other than two axes needs opset 19")
+    sizes = op.Concat(op.const([0, outputs]), part(op, op.Shape(node["offset"]), 2), axis=0)
+    if (node["X"].dims_or_none or ())[:1] == (0,):  # no pictures, in which no Reshape infers a size
+        return op.Expand(op.const([0], kind), sizes)
+    x, w, offset = (as_type(op, node[name], wide) for name in ("X", "W", "offset"))
     group, shifted = node.int("group"), node.int("offset_group")
     each = inner * group // shifted
     data = op.Reshape(x, op.const([0, shifted, each, -1]))
@@ -52,7 +56,6 @@ def deform_conv_19_18(node: Node, op: Builder) -> Result:
         samples = samples * op.Reshape(as_type(op, mask, wide), op.const([0, shifted, 1, -1]))
     taps = op.Reshape(samples, op.const([0, group, inner * kernel[0] * kernel[1], -1]))
     product = op.MatMul(op.Reshape(w, op.const([group, outputs // group, -1])), taps)
-    sizes = op.Concat(op.const([0, outputs]), part(op, op.Shape(offset), 2), axis=0)
     y = op.Reshape(product, sizes)
     if (bias := node.input("B")) is not None:
         y = y + op.Reshape(as_type(op, bias, wide), op.const([1, -1, 1, 1]))

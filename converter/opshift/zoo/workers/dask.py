@@ -3,11 +3,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import signal
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from opshift.records import dataclass
+
+STARTS = 3  # how often a cluster on this machine is started
 
 
 @dataclass(slots=True)
@@ -45,6 +48,9 @@ def connect(address: str | None) -> Dask:
         return Dask(Client(address))
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # its workers inherit this
     try:
+        for _ in range(STARTS - 1):
+            with contextlib.suppress(RuntimeError):  # a process of the cluster ended too early
+                return Dask(Client(threads_per_worker=1, dashboard_address=None))
         return Dask(Client(threads_per_worker=1, dashboard_address=None))
     finally:
         signal.signal(signal.SIGINT, before)
