@@ -19,18 +19,24 @@ else:
 
 
 def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:
-    """Declares the ranks that inputs may have, as text (`X="3 4"`)."""
+    """Declares the ranks that inputs may have, as text: `X="3 4"`, or `X="2+"` for 2 and more."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
         for name, value in _given(node, allowed):
             rank, known = value.rank_or_none, allowed[name]
-            if rank is not None and str(rank) not in known.split():
-                wanted = known.replace(" ", " or ")
+            if rank is not None and not _allows(known, rank):
+                wanted = known.replace(" ", " or ").replace("+", " or more")
                 return f"{name} {value.name!r} has {rank} dimensions, but must have {wanted}"
         return None
 
     return look
+
+
+def _allows(ranks: str, rank: int) -> bool:
+    """Whether a text of `ranks` has this rank."""
+    least = int(ranks[:-1]) if ranks.endswith("+") else None
+    return str(rank) in ranks.split() if least is None else rank >= least
 
 
 def _given(node: Node, names: Iterable[str]) -> Iterator[tuple[str, Value]]:

@@ -99,6 +99,15 @@ def test_examples_of_a_package():
         testing.assert_example(adapter, example)
 
 
+def test_an_input_has_the_shape_that_its_example_declares():
+    adapter = testing.examples("opshift_adapters.normalize.softmax")[0][0]
+    wrong = Example(
+        "", "(float[2,3] x) => (float[2,3] y) { y = Softmax(x) }", given={"x": [[1, 2]]}
+    )
+    with pytest.raises(AssertionError, match=r"'x' has the shape \(1, 2\), and the graph declares"):
+        testing.assert_example(adapter, wrong)
+
+
 def test_a_fold_is_what_the_model_computes():
     (add,) = (one for one in registry.default().rules(Fold).values() if one.ops == ("Add",))
     plain = "() => (int64[1] y) <int64[1] a = {2}> { y = Add(a, a) }"

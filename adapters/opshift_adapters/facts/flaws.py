@@ -30,6 +30,7 @@ RANKS = (
     ranks("DepthToSpace SpaceToDepth", input="4"),
     ranks("MaxRoiPool RoiAlign", X="4", rois="2", batch_indices="1"),
     ranks("NonMaxSuppression", boxes="3", scores="3"),
+    ranks("GroupNormalization", X="2+"),
     ranks("GroupNormalization InstanceNormalization", scale="1", bias="1", B="1"),
     ranks("Slice", starts="1", ends="1", axes="1", steps="1"),
     ranks("Pad", pads="1", axes="1"),
@@ -40,6 +41,7 @@ RANKS = (
     ranks("RotaryEmbedding", X="3 4", cos_cache="2 3", sin_cache="2 3", position_ids="2"),
     ranks("SplitToSequence", split="0 1"),
     ranks("STFT", window="1"),
+    ranks("TensorScatter", past_cache="2+", update="2+"),
 )
 
 POSITIVE = (
@@ -70,6 +72,7 @@ LEAST = (
     at_least("DeformConv", offset_group=1),
     at_least("DequantizeLinear QuantizeLinear", block_size=0, output_dtype=0, precision=0),
     at_least("GlobalLpPool LpPool", p=1),
+    at_least("GroupNormalization", num_groups=1),
 )
 
 AXES = (
@@ -259,16 +262,6 @@ def scales_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked
             return f"it has {count} scales or sizes for {wanted} axes"
         if count == 0 and len(node.inputs) == 2:
             return "it has no scales"
-    return None
-
-
-@flaw("TensorScatter")
-def caches_without_axes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
-    """A cache and what is written into it have a batch and an axis to go along."""
-    for name in ("past_cache", "update"):
-        rank = node[name].rank_or_none
-        if rank is not None and rank < 2:
-            return f"{name} has {rank} dimensions, but must have 2 or more"
     return None
 
 

@@ -431,6 +431,7 @@ def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
 @example("no zero point", "(int32[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }")
 @example("halves and beyond the limits", "(float[2,4] x, float s) => (uint8[2,4] y) { y = QuantizeLinear(x, s) }", inputs={"x": lambda: [[1e30, -1e30, 3.0, -np.inf], [2.5, 3.5, np.inf, 0.49999997]], "s": 1.0})
 @example("lists of one, of a scalar", "(float x, uint8[1] z) => (uint8 y) <float[1] s = {0.5}> { y = QuantizeLinear(x, s, z) }")
+@example("lists of one, of a scalar in a function", "(float x, float[1] s, uint8[1] z) => (uint8 y) { y = own.code(x, s, z) }", functions='<opset_import: ["" : 10], domain: "own"> code (x, s, z) => (y) { y = QuantizeLinear(x, s, z) }', imports={"own": 1})
 def quantize_linear_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added QuantizeLinear; below it, Div, rounding, Add and limits are written."""
     zero = node.input("y_zero_point")

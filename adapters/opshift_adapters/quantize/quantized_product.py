@@ -118,7 +118,7 @@ MANY = "(uint8[2,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[2,2,a
 @example("padded, zero points", "(uint8[2,2,4,5] x, int8[2,2,3,3] w, uint8 p, int8 q) => (int32[a,b,c,d] y) { y = ConvInteger<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], dilations=[1,2]>(x, w, p, q) }", gives="Cast Cast Cast Sub Cast Sub Conv Cast")
 @example("of codes that nothing else reads", "(float[2,1,4,4] x, uint8[2,1,3,3] w, uint8 p, uint8 q) => (int32[2,2,2,2] y) <float s = {0.5}> { c = QuantizeLinear(x, s, p) y = ConvInteger(c, w, p, q) }", gives="Div Cast Add Add Clip Sub Sub Cast Cast Sub Conv Cast")
 @example("per output channel", '(int8[2,4,6] x, int8[2,2,3] w, int8 p, int8[2] q) => (int32[a,b,c] y) { y = ConvInteger<group=2, auto_pad="SAME_UPPER">(x, w, p, q) }', gives="Cast Cast Cast Sub Cast Reshape Sub Conv Cast")
-@example("many products", MANY, inputs={"x": lambda: np.full((1, 33, 4, 4), 255), "w": lambda: np.full((2, 33, 3, 3), 253), "p": 0, "q": 0})
+@example("many products", MANY, inputs={"x": lambda: np.full((2, 33, 4, 4), 255), "w": lambda: np.full((2, 33, 3, 3), 253), "p": 0, "q": 0})
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added ConvInteger; below it, Conv of differences in float or double is written."""
     zeros = node.input("x_zero_point"), node.input("w_zero_point")

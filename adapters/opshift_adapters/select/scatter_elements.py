@@ -56,6 +56,7 @@ OPEN_INPUTS = {"x": [[1, 2, 3]], "i": [[0, -1, 0]] * 2, "u": [[1, 2, 3], [0.1, 0
 @example("unknown dimensions", OPEN + '<reduction="add">(x, i, u) }', inputs=OPEN_INPUTS)
 @example("no updates", '(float[3,4] x, int64[0,4] i, float[0,4] u) => (float[3,4] y) { y = ScatterElements<reduction="add">(x, i, u) }')
 @example("bools", '(bool[3] x, int64[2] i, bool[2] u) => (bool[3] y) { y = ScatterElements<reduction="add">(x, i, u) }', inputs={"i": [0, 0]}, refuses=Why.NOT_EXPRESSIBLE)
+@example("bools, as the call of a function tells", '(bool[3] x, int64[2] i, bool[2] u) => (bool[3] y) { y = own.more(x, i, u) }', functions='<opset_import: ["" : 16], domain: "own"> more (x, i, u) => (y) { y = ScatterElements<reduction="add">(x, i, u) }', imports={"own": 1}, refuses=Why.NOT_EXPRESSIBLE)
 @example("unknown rank", '(float[12] v, int64[n] s, int64[m] t, int64[4] w, float[4] z) => (float[a,b] y) { x = Reshape(v, s) i = Reshape(w, t) u = Reshape(z, t) y = ScatterElements<reduction="add">(x, i, u) }', inputs={"s": [3, 4], "t": [1, 4], "w": [0, 1, 2, 0]})
 @example("from the end of an unknown rank", '(float[12] v, int64[n] s, int64[m] t, int64[4] w, float[4] z) => (float[a,b] y) { x = Reshape(v, s) i = Reshape(w, t) u = Reshape(z, t) y = ScatterElements<reduction="mul", axis=-1>(x, i, u) }', inputs={"s": [3, 4], "t": [1, 4], "w": [0, 3, -1, 0]})
 @example("places from the end of an unknown size", '(float[N] x, float[2] u) => (float[N] y) <int64[2] i = {-1, 0}> { y = ScatterElements<reduction="add">(x, i, u) }', inputs={"x": [1, 2, 3]})
@@ -196,6 +197,8 @@ def _reduced_rows(node: Node, op: Builder) -> Value:
 def _combined(op: Builder, name: str, old: Value, new: Value) -> Value:
     if old.elem_type_or_none in UNORDERED:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"no operator computes {name!r} of this element type")
+    if old.elem_type_or_none is None and any(map(old.may_be, UNORDERED)):
+        op.ask_caller(Why.NEEDS_TYPE, f"the element type of {old.name!r} is unknown")
     combined: Value = op.emit(REDUCTIONS[name], old, new)
     return combined
 

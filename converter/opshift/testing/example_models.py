@@ -11,6 +11,7 @@ from opshift.author.example import Example
 from opshift.author.verdicts import FORM, LEAVE, Adapter
 from opshift.convert.request import Request
 from opshift.opsets import schemas
+from opshift.opsets.types import dims_of, rank_of
 from opshift.protos import ModelProto
 from opshift.testing.compared import compared
 from opshift.testing.input_sets import SETS
@@ -96,10 +97,11 @@ def assert_example(
     if example.refuses is not None:
         assert_refused(model, target, why=example.refuses, **example.wishes)
         return None
+    inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
+    _assert_fit(model, inputs)
     after = assert_model_converts(
         model, target, gives=example.gives, evaluate=evaluate,
-        rtol=example.rtol, atol=example.atol,
-        inputs=oracle.make_inputs(model, overrides=dict(example.inputs)),
+        rtol=example.rtol, atol=example.atol, inputs=inputs,
         **example.wishes,
     )  # fmt: skip
     others = [name for name in sets if name != "given"]
@@ -108,6 +110,21 @@ def assert_example(
             if told:
                 raise AssertionError(f"the numbers differ on the inputs {name!r}: {told}")
     return after
+
+
+def _assert_fit(model: ModelProto, inputs: Mapping[str, oracle.Value]) -> None:
+    """Asserts that the inputs of an example have the shapes that its graph declares."""
+    for info in model.graph.input:
+        found = getattr(inputs.get(info.name), "shape", None)
+        if found is None or rank_of(info.type) is None:
+            continue
+        declared = dims_of(info.type)
+        pairs = zip(declared, found, strict=False)
+        other = len(declared) != len(found) or any(isinstance(a, int) and a != b for a, b in pairs)
+        if other:
+            raise AssertionError(
+                f"the input {info.name!r} has the shape {found}, and the graph declares {declared}"
+            )
 
 
 def differences(

@@ -62,11 +62,11 @@ def in_order(document: Document) -> ModelProto:
     return copy
 
 
-def training(document: Document) -> Iterator[tuple[NodeProto, str]]:
-    """The checker's objections to nodes of training graphs, which it does not visit itself."""
+def by_node(document: Document, kind: str | None = None) -> Iterator[tuple[NodeProto, str]]:
+    """The checker's objections to nodes, one after another: of all roots, or of one kind."""
     for root in document.roots:
         context = _context(document, root.imports)
-        for scope in root.scopes if root.kind == "training" else ():
+        for scope in root.scopes if kind in (None, root.kind) else ():
             for node in scope.proto.node:
                 if (error := check_node(document, context, node)) is not None:
                     yield node, error

@@ -98,7 +98,7 @@ def function_imports(checked: Checked) -> Iterator[str]:
 
 def training_nodes(checked: Checked) -> Iterator[str]:
     """Nodes of graphs for training, which onnx's checker of models leaves out."""
-    for node, error in checker.training(checked.document):
+    for node, error in checker.by_node(checked.document, "training"):
         if not checker.tolerates(checked.document, checked.adapters, error):
             yield f"{named(node)}: {error}"
 
