@@ -26,6 +26,7 @@ from opshift.author.node import Value
 from opshift.convert import api
 from opshift.convert.classes import memo as memos
 from opshift.convert.classes import proof
+from opshift.convert.look import rehearse
 from opshift.convert.quotient import class_plan, conversion
 from opshift.convert.quotient.template import Answer
 from opshift.convert.request import Request
@@ -561,3 +562,38 @@ def test_inference_sees_a_class_behind_values_of_unknown_rank():
     for _ in range(3):
         with pytest.raises(InvalidModel, match="shape input must be 1D"):
             convert_version(parsed("g " + text, 11), 22)
+
+
+@pytest.mark.parametrize(("op", "ways"), [("Gelu", 1), ("Add", 2)])
+def test_how_far_few_classes_go_is_known_from_them(op, ways, monkeypatch):
+    given = "({}, s)" if op == "Add" else "({})"  # which asks below 7 what a class does not tell
+    lines = [f"x{i + 1} = {op}{given.format(f'x{i}')}" for i in range(60)]
+    text = f"(float[2,3] x0, float[3] s) => (float[2,3] x60) {{ {' '.join(lines)} }}"
+    model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 20]> g {text}')
+    with api.node_by_node():
+        wanted = opshift.plan(model, 14)
+    asked = []
+    rehearsal = rehearse.rehearse
+    monkeypatch.setattr(rehearse, "rehearse", lambda *given: asked.append(1) or rehearsal(*given))
+    found = opshift.plan(model, 14)
+    assert (found.lowest, found.highest) == (wanted.lowest, wanted.highest)
+    assert len(asked) == ways  # the conversion itself, and the way down where it is not known
+
+
+def test_how_far_refused_classes_go_is_known_from_the_nodes():
+    model = layers(20, 400)
+    model.graph.node.add(op_type="IsInf", input=[model.graph.input[0].name], output=["odd"])
+    model.graph.node.add(op_type="StringSplit", input=["text"], output=["parts", "counts"])
+    model.graph.input.append(helper.make_tensor_value_info("text", TensorProto.STRING, [2]))
+    with api.node_by_node():
+        wanted = opshift.plan(model, 20)
+    found = opshift.plan(model, 20)
+    assert found.lowest == wanted.lowest == {"": 20}
+
+
+def test_what_is_exact_needs_no_permission():
+    model = transformer(13, 120)
+    asked = Request(18, allow_approximate=True, node_budget=1)
+    found = conversion.convert(model.SerializeToString(), asked, registry.default()).result
+    assert found is not None
+    assert plain(ModelProto.FromString(found[0])) == plain(by_nodes(model, 18)[0])

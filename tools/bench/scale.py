@@ -150,7 +150,7 @@ def line(one: WayResult) -> str:
     """A way in one row."""
     fates = ", ".join(f"{count:,} {fate}" for fate, count in sorted(one.fates.items()))
     return (
-        f"| {one.way} | {one.models:,} | {one.drivers_killed} | {one.drivers_lost} |"
+        f"| {one.way} | {one.models:,} | {one.drivers_killed} | {one.clusters_lost} |"
         f" {one.workers_killed} |"
         f" {one.seconds:.0f} | {one.rate:.1f} | {one.most:.0f} | {one.growth:+.1f} |"
         f" {fates} | {len(one.wrong)} |"

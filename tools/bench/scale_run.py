@@ -25,7 +25,9 @@ from tools.bench.scale_zoo import DOMAIN, TARGET, deed, name_of
 
 SECONDS = 3.0  # that one model may take
 LOOK = 0.2  # seconds between two looks at a driver
-WORKER = 40.0  # seconds between two kills of a worker, at most
+CLUSTERS = ("dask", "ray")
+MOST_RUNS = 3  # for each kill of a driver, as a cluster that is lost ends a run earlier
+WORKER = 10.0  # seconds between two kills of a worker, at most
 
 
 @dataclass
@@ -36,7 +38,7 @@ class WayResult:
     models: int
     seconds: float = 0.0
     drivers_killed: int = 0
-    drivers_lost: int = 0  # that ended because their cluster did
+    clusters_lost: int = 0
     workers_killed: int = 0
     fates: Counter[str] = field(default_factory=Counter)
     memory: list[tuple[float, int]] = field(default_factory=list)  # s and KiB, of the longest run
@@ -104,10 +106,12 @@ def killed(batch: Batch, way: str, kills: int, seed: int) -> WayResult:
     """Runs until every model is converted or named; so many drivers are killed on the way."""
     found, chance = WayResult(way, batch.count), random.Random(seed)
     begun = time.monotonic()
-    for number in range(kills):
+    for _ in range(MOST_RUNS * kills):
+        if (number := found.drivers_killed // batch.shards) == kills:
+            break
         _until(batch, found, chance, enough=batch.count * (number + 1) // (kills + 2))
-    _until(batch, found, chance, enough=None, worker_kills=False)
-    _until(batch, found, chance, enough=None, worker_kills=False, more=("--retry",))
+    _until(batch, found, chance, enough=None)
+    _until(batch, found, chance, enough=None, more=("--retry",))
     found.seconds = time.monotonic() - begun
     check(batch, found)
     return found
@@ -115,15 +119,15 @@ def killed(batch: Batch, way: str, kills: int, seed: int) -> WayResult:
 
 def _until(
     batch: Batch, found: WayResult, chance: random.Random, enough: int | None,
-    worker_kills: bool = True, more: Sequence[str] = (),
+    more: Sequence[str] = (),
 ) -> None:  # fmt: skip
-    """Runs to the end, or until there are enough results, where the drivers are killed."""
+    """Runs to the end, or with workers killed until there are enough results: drivers die then."""
     drivers, begun = batch.start(*more), time.monotonic()
     next_kill, memory = begun + chance.uniform(0.5, WORKER), list[tuple[float, int]]()
     while any(driver.poll() is None for driver in drivers):
         time.sleep(LOOK)
         memory.append((time.monotonic() - begun, max(map(_resident, drivers))))
-        if worker_kills and time.monotonic() > next_kill:
+        if enough is not None and time.monotonic() > next_kill:
             next_kill += chance.uniform(0.5, WORKER)
             found.workers_killed += _kill_one(chance.choice(drivers).pid, chance)
         if enough is not None and batch.to.count() >= enough:
@@ -131,11 +135,12 @@ def _until(
                 driver.kill()
                 found.drivers_killed += 1
             break
-    lost = (BAD_INPUT,) if worker_kills else ()  # a kill may have met what holds a cluster together
+    # A kill may have met what holds a cluster together: the driver says so, and the next goes on.
+    lost = enough is not None and found.way in CLUSTERS and batch.to.count() < enough
     for driver in drivers:
         code = driver.wait()
-        found.drivers_lost += code in lost
-        if code not in (0, 1, -signal.SIGKILL, *lost):
+        found.clusters_lost += lost
+        if code not in ((1, BAD_INPUT) if lost else (0, 1, -signal.SIGKILL)):
             found.wrong.append(f"a driver ended with {code}: {shlex.join(batch.commands()[0])}")
     found.memory = max(found.memory, [(at, size) for at, size in memory if size], key=len)
 

@@ -352,13 +352,21 @@ def half_a_past(node: Node) -> str | None:  # pragma: no cover: asked only when 
 def keys_without_values(node: Node) -> str | None:  # pragma: no cover: asked only when several boundaries are crossed
     """There is a value for each key; inference asks only one of the two for the length."""
     for one, other in (("K", "V"), ("past_key", "past_value")):
-        keys, values = (node.input(name) for name in (one, other))
-        if keys is None or values is None or min(keys.rank_or_none or 0, values.rank_or_none or 0) < 2:
-            continue
-        counts = keys.dims[-2], values.dims[-2]
-        if all(isinstance(count, int) for count in counts) and len(set(counts)) == 2:
+        if counts := _other_sizes(node, one, other, -2):
             return f"{one} has {counts[0]} positions, but {other} has {counts[1]}"
     return None
+
+
+def _other_sizes(
+    node: Node, one: str, other: str, axis: int
+) -> tuple[int, int] | None:  # pragma: no cover: of flaws that are asked of illegal nodes alone
+    """The sizes of two inputs along an axis, if both are known and differ."""
+    first, second = (node.input(name) for name in (one, other))
+    if first is None or second is None or min(first.rank_or_none or 0, second.rank_or_none or 0) < 2:
+        return None
+    counts = first.dims[axis], second.dims[axis]
+    known = isinstance(counts[0], int) and isinstance(counts[1], int)
+    return counts if known and counts[0] != counts[1] else None  # type: ignore[return-value]
 
 
 @flaw("Add And Div Equal Greater Less Mul Or Pow Sub Xor")
@@ -422,6 +430,15 @@ def channels_of_other_groups(node: Node) -> str | None:  # pragma: no cover: ask
 def queries_and_keys_of_other_ranks(node: Node) -> str | None:
     """The queries, the keys and the values have one rank."""
     return _of_other_ranks(node, "Q", "K", "V")
+
+
+@flaw("Attention")
+def keys_of_other_batches(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """The queries, the keys and the values are of one batch, and so is what is past."""
+    for other in ("K", "V", "past_key", "past_value"):
+        if counts := _other_sizes(node, "Q", other, 0):
+            return f"Q has a batch of {counts[0]}, but {other} one of {counts[1]}"
+    return None
 
 
 @flaw("DeformConv")

@@ -447,6 +447,16 @@ def by_classes(
     return conversion.convert(data or skeleton.SerializeToString(), options, adapters)
 
 
+def reached_by_classes(carve: Carve, options: Request) -> bool:
+    """Whether the classes of the nodes prove that a request can be met; nothing is written."""
+    skeleton = carve()[0]
+    if _alone.get() or len(skeleton.graph.node) < FEWEST_NODES:
+        return False
+    from opshift.convert.quotient import conversion
+
+    return conversion.reaches(skeleton.SerializeToString(), options, registry.default())
+
+
 def _is_one_of_many(model: ModelProto) -> bool:
     """Whether the process has converted small models with these versions before."""
     kind = (model.ir_version, *((one.domain, one.version) for one in model.opset_import))

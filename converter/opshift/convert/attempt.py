@@ -145,8 +145,10 @@ class Conversion(State):
         descent = descent_for(refusals, self.adapters)
         prefix = self.document.prefix
         stops = not self.way.stops and stops_help(refusals, self.came_at, prefix)
-        if stops and self.view and (told := diagnose.contradiction(self.view, self.adapters)):
-            raise InvalidModel(told)  # a fact is missing because the model contradicts itself
+        if stops and self.view:
+            told = diagnose.contradiction(self.view, self.adapters, retired=False)
+            if told:  # a fact is missing because the model contradicts itself
+                raise InvalidModel(told)
         return alternatives(
             self.way, inside, features, climb, descent,
             stops=stops, leaves=self.left_late, unsure=unsure,

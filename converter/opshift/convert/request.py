@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Target: TypeAlias = "int | Mapping[str, int]"
 Check: TypeAlias = 'bool | Literal["default", "full", "none"]'
 NOTHING: Mapping[str, int] = {}
+NODE_BUDGET = 20_000  # nodes that are written to learn how far a model can go: some seconds
 
 
 class Wishes(TypedDict, total=False):

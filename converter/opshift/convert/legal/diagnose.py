@@ -60,8 +60,13 @@ def on_the_model(attempt: OpenConversion) -> Iterator[None]:
         raise InvalidModel(told) from error
 
 
-def contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None:
-    """The objection of inference or of a rule to the unconverted model."""
+def contradiction(
+    before: bytes | ModelProto, adapters: Registry, *, retired: bool = True
+) -> str | None:
+    """The objection of inference or of a rule to the unconverted model.
+
+    Without `retired`, an operator that a conversion replaces is none.
+    """
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
     skeleton, store = weights.carve_model(model)
     _write_out_functions(skeleton)  # a rule of adapters sees types at the calls alone
@@ -75,20 +80,23 @@ def contradiction(before: bytes | ModelProto, adapters: Registry) -> str | None:
     }
     error = (
         rule_broken.get(ERROR)
-        or _objection(before, document, adapters)
+        or _objection(before, document, adapters, retired=retired)
         or checker.types(model, adapters, data_prop=True)
         or _in_training(model, adapters)
     )
     return f"the model contradicts itself: {error}" if error else rule_broken.get(WARNING)
 
 
-def _objection(before: bytes | ModelProto, document: Document, adapters: Registry) -> str | None:
-    """The checker's objection; behind one to a deprecated operator, it sees none at other nodes."""
+def _objection(
+    before: bytes | ModelProto, document: Document, adapters: Registry, *, retired: bool
+) -> str | None:
+    """The checker's objection; behind one to a retired operator, it does not look further."""
     error = checker.lenient(before, adapters, full=True)
     if error is None or not checker.tolerates(document, adapters, error):
         return error
-    found = (error for _, error in checker.by_node(document))
-    return next((one for one in found if not checker.tolerates(document, adapters, one)), None)
+    found = (one for _, one in checker.by_node(document))
+    other = next((one for one in found if not checker.tolerates(document, adapters, one)), None)
+    return other or (error if retired else None)
 
 
 def _write_out_functions(model: ModelProto) -> None:

@@ -16,8 +16,8 @@ from opshift.convert import aim
 from opshift.convert.api import Carve, carve_of
 from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose, opening, runtime
-from opshift.convert.look.rehearse import NODE_BUDGET, rehearse
-from opshift.convert.request import Request
+from opshift.convert.look.rehearse import rehearse
+from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import OpshiftError
 from opshift.model import imports, weights
 from opshift.model.bytes.source import Opened

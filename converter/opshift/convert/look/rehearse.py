@@ -9,13 +9,13 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import inference, registry
-from opshift.convert.api import Carve, carve_of, convert
+from opshift.convert.api import Carve, carve_of, convert, reached_by_classes
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose
 from opshift.convert.look import header, paths
 from opshift.convert.look.plan import Path, Plan
-from opshift.convert.request import Request
+from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import InvalidModel, Refused, RefusedNode
 from opshift.model.bytes.source import Opened
 from opshift.model.weights.copy import copy_of
@@ -29,7 +29,6 @@ if TYPE_CHECKING:
 
 Carved: TypeAlias = "tuple[ModelProto, Weights]"
 Source: TypeAlias = "ModelProto | str | os.PathLike[str] | Opened"
-NODE_BUDGET = 20_000  # nodes that are written to learn how far a model can go: some seconds
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,7 +181,7 @@ def furthest(
     step, first = 1 if end > start else -1, True
     refusals: tuple[RefusedNode, ...] = ()
     at = _on_the_way(told, domain, start, end)
-    if at == end:
+    if at == end or reached_by_classes(carve, _towards(options, domain, end)):
         return Limit(end)
     if told and told.report and at != start:
         if _growth(told.report) > NODE_BUDGET:

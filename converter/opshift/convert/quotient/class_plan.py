@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
+from opshift import versions
 from opshift.author.verdicts import FORM
 from opshift.convert import planner
 from opshift.convert.blockers import StepRefused
@@ -25,7 +26,7 @@ from opshift.convert.quotient.compile import Compilation, content_of
 from opshift.convert.quotient.idle import Idle
 from opshift.convert.quotient.later_types import LaterTypes
 from opshift.convert.quotient.template import Answer, Beyond, Reader
-from opshift.convert.request import Request
+from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import OpshiftError, Refused
 from opshift.model import weights
 from opshift.model.document import Document
@@ -63,6 +64,16 @@ class ClassPlan:
         self.later_types = LaterTypes(self)
         # The engine may write these, so a plan must lead there even if no node changes.
         self.crosses = {op: self._crosses(op) for op in planner.ENGINE_WRITES}
+
+    @property
+    def request(self) -> Request:
+        """What the engine is asked for; below opset 9, only whether the version is reached.
+
+        There, too, initializers need not be inputs.
+        """
+        if versions.ir_for({"": self.to}) >= BARE.ir:
+            return Request(self.to)
+        return Request(self.to, ir_version=BARE.ir, node_budget=NODE_BUDGET)
 
     def touches(self, signature: int) -> bool:
         """Whether a step may look at the nodes of a signature."""
@@ -245,7 +256,7 @@ class Quotient:
         """The converted quotient."""
         model = ModelProto()
         model.CopyFrom(self.model)
-        work = Compilation(model, Request(self.plan.to), self.plan, self.journal)
+        work = Compilation(model, self.plan.request, self.plan, self.journal)
         try:
             told = work.run().notes
         except (StepRefused, Refused) as refused:

@@ -13,6 +13,7 @@ from typing import TypeVar
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import declare
+from opshift.convert.blockers import Outgrown
 from opshift.convert.change import Rewritten
 from opshift.convert.classes.facets import (
     COMPUTED,
@@ -55,11 +56,16 @@ _PARTS = frozenset(GraphField) - {GraphField.NODE, GraphField.SPARSE}
 LOWEST = 7  # below, models are raised to find the types of their values
 INFERRED = PROVED | EXACT
 MOST_FOLDED = 512  # elements of a value that folding of the whole model finds
+ALIKE = 20  # nodes of one class, from which on a class costs less than they do
 LOWEST_GOAL = 9  # below, the IR version wants initializers as inputs
 
 TO_CONVERT = Room(200, 4)
 
-_WISHES = operator.attrgetter(*(f.name for f in dataclasses.fields(Request) if f.name != "target"))
+# What is converted exactly needs no permission, and classes need no limit for what they write.
+_NEEDLESS = frozenset(("target", "allow_approximate", "node_budget"))
+_WISHES = operator.attrgetter(
+    *(f.name for f in dataclasses.fields(Request) if f.name not in _NEEDLESS)
+)
 _NO_WISHES = _WISHES(Request(LOWEST_GOAL))
 
 
@@ -104,6 +110,12 @@ def _convert(data: bytes, to: int, adapters: Registry) -> ClassAnswer:
 
 
 def goal_of(options: Request) -> int | None:
+    """The version of the default domain that classes convert to, if nothing else is asked for."""
+    to = _version_of(options)
+    return to if to is not None and to >= LOWEST_GOAL else None
+
+
+def _version_of(options: Request) -> int | None:
     """The version of the default domain, where a request asks for nothing else."""
     to = options.target
     if isinstance(to, Mapping) and to.keys() == {""}:
@@ -112,7 +124,24 @@ def goal_of(options: Request) -> int | None:
         return None
     if _WISHES(options) != _NO_WISHES:
         return None
-    return to if LOWEST_GOAL <= to <= (schemas.latest("") or 0) else None
+    return to if 0 < to <= (schemas.latest("") or 0) else None
+
+
+def reaches(data: bytes, options: Request, adapters: Registry) -> bool:
+    """Whether the few classes of a model prove that it can be converted, which nobody does here."""
+    to = _version_of(options)
+    if to is None:
+        return False
+    try:
+        proof = prove(data, adapters, room=TO_CONVERT, to_convert=True)
+        if len(set(proof.classes)) * ALIKE > len(proof.classes):
+            return False
+        work = _Work(proof, to)
+        work.ir = max(work.ir, BARE.ir)
+        work.answered()
+    except (Unproven, Beyond, Outgrown):
+        return False
+    return True
 
 
 class _NoPayloads(weights.Weights):
@@ -140,22 +169,7 @@ class _Work:
 
     def done(self) -> tuple[bytes, Report]:
         """The converted model and the report."""
-        fields = {number for number, *_ in self.proof.head}
-        if not _HEAD.issuperset(fields) or not _PARTS.issuperset(self.proof.others):
-            raise Beyond("a part of the model or of its graph that is not understood")
-        if self.ir < BARE.ir:
-            raise Beyond("the IR version")
-        head = Document(self.proof.shown)
-        if rules.at_end(head, self.proof.adapters, visit_all=False).found:
-            raise Beyond("a rule that the model breaks")
-        classes: Sequence[tuple[int, ...]] = self.proof.classes
-        try:
-            answers = self._answers(classes)
-        except Vague:
-            classes = self._told()
-            answers = self._answers(classes)
-        self._look_at_declarations(answers)
-        meeting.look(self.proof, answers)
+        classes, answers = self.answered()
         new_constants.look(self.proof, classes, answers)
         prefix = unused_prefix(self.proof.data).encode()
         instance = Instance(self.proof, answers, prefix)
@@ -175,6 +189,26 @@ class _Work:
         if self._lacks_ranks() and (written or not self._follows(classes, answers)):
             self._look_at_new_ranks(made)
         return made, self._report(answers, instance.nodes, notes)
+
+    def answered(self) -> tuple[Sequence[tuple[int, ...]], dict[int, Answer]]:
+        """The class of each row, and the answer for each row that a step looks at."""
+        fields = {number for number, *_ in self.proof.head}
+        if not _HEAD.issuperset(fields) or not _PARTS.issuperset(self.proof.others):
+            raise Beyond("a part of the model or of its graph that is not understood")
+        if self.ir < BARE.ir:
+            raise Beyond("the IR version")
+        head = Document(self.proof.shown)
+        if rules.at_end(head, self.proof.adapters, visit_all=False).found:
+            raise Beyond("a rule that the model breaks")
+        classes: Sequence[tuple[int, ...]] = self.proof.classes
+        try:
+            answers = self._answers(classes)
+        except Vague:
+            classes = self._told()
+            answers = self._answers(classes)
+        self._look_at_declarations(answers)
+        meeting.look(self.proof, answers)
+        return classes, answers
 
     def _may_lose_ranks(self, answers: Mapping[int, Answer]) -> bool:
         return self.to < declare.AXES_MAY_BE_NEGATIVE and _rewrites(answers)
