@@ -20,7 +20,7 @@ from opshift.adapter import (
 )
 from opshift.objections import LARGEST_RANK
 
-from opshift_adapters._lib.blocks import END
+from opshift_adapters._lib.blocks import END, FLOATS
 from opshift_adapters._lib.no_schema import needed, number
 
 V = TypeVar("V")
@@ -37,10 +37,10 @@ def _needed(node: Node, name: str, read: Callable[[str], V]) -> V:
 
 
 def _numbers(node: Node) -> Value:
-    """The first input, which must hold numbers."""
+    """The first input, which must hold floating-point numbers, as these operators had it."""
     x = needed(node, 0)
-    if x.elem_type_or_none in (T.STRING, T.BOOL):
-        raise InvalidModel(f"{node.op} {node.name!r} computes with numbers, but its input has none")
+    if x.elem_type_or_none not in (None, *FLOATS):
+        raise InvalidModel(f"{node.op} {node.name!r} computes with floats, but its input has none")
     return x
 
 
@@ -57,7 +57,7 @@ def affine(node: Node, op: Builder) -> Result:
 @retired("Scale")
 @example("scale", "(float[2,3] x) => (float[2,3] y) { y = Scale<scale=2.5>(x) }", gives="Mul", imports=FIRST)
 @example("no scale", "(float[2,3] x) => (float[2,3] y) { y = Scale(x) }", gives="Mul", imports=FIRST)
-@example("text", "(string[2,3] x) => (string[2,3] y) { y = Scale(x) }", invalid="computes with numbers", imports=FIRST)
+@example("text", "(string[2,3] x) => (string[2,3] y) { y = Scale(x) }", invalid="computes with floats", imports=FIRST)
 def scale(node: Node, op: Builder) -> Result:
     """Scale is a product with one number; Mul is written."""
     return _numbers(node) * number(node, "scale", 1)
@@ -65,6 +65,7 @@ def scale(node: Node, op: Builder) -> Result:
 
 @retired("ImageScaler")
 @example("channels", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = ImageScaler<scale=0.5,bias=[1.0,2.0,3.0]>(x) }", gives="Mul Add", imports=FIRST)
+@example("integers", "(int64[2,3,4,5] x) => (int64[2,3,4,5] y) { y = ImageScaler<scale=0.5,bias=[1.0,2.0,3.0]>(x) }", invalid="computes with floats", imports=FIRST)
 @example("numpy broadcasting", "(float16[2,3,4,5] x) => (float16[2,3,4,5] y) { y = ImageScaler<bias=[1.0,2.0,3.0]>(x) }", gives="Mul Add", imports={"": 7})
 def image_scaler(node: Node, op: Builder) -> Result:
     """ImageScaler is scale * x + bias with a bias for each channel; Mul and Add are written."""
