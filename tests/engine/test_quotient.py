@@ -38,7 +38,7 @@ from tools.bench.workloads import layers, nested, transformer
 WORKLOADS = [
     pytest.param(build, nodes, start, to, id=f"{build.__name__} {start} to {to}")
     for build, nodes in ((transformer, 120), (layers, 40), (nested, 80))
-    for start, to in ((13, 18), (11, 21), (21, 13), (7, 28), (9, 10), (18, 9))
+    for start, to in ((13, 18), (11, 21), (21, 13), (7, 28), (9, 10), (18, 9), (13, 8), (18, 7))
 ]
 
 
@@ -46,6 +46,8 @@ WORKLOADS = [
 def _small_models_too(monkeypatch: pytest.MonkeyPatch) -> None:
     """The models of these tests are small."""
     monkeypatch.setattr(api, "FEWEST_NODES", 0)
+    monkeypatch.setattr(api, "MANY_NODES", 0)
+    monkeypatch.setattr(conversion, "ALIKE", 1)
 
 
 def by_classes(model: ModelProto, to: int) -> tuple[ModelProto, Report] | None:
@@ -80,7 +82,10 @@ def forget() -> None:
     memos.forget()
 
 
-TAKEN_NOT = {("transformer", 18, 9), ("transformer", 7, 28), ("nested", 7, 28)}
+TAKEN_NOT = {
+    ("transformer", 18, 9), ("transformer", 7, 28), ("nested", 7, 28),
+    ("transformer", 13, 8), ("transformer", 18, 7), ("nested", 18, 7),
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("build", "nodes", "start", "to"), WORKLOADS)

@@ -413,6 +413,9 @@ def convert(
 FEWEST_NODES = 24
 """In a smaller model the classes cost more than they save, if few of its kind are converted."""
 
+MANY_NODES = 400
+"""In a smaller model the classes cost more than they save where they often lack an answer."""
+
 FEWEST_MODELS = 1
 """So many small models with the same versions come before their classes are worth learning."""
 
@@ -442,15 +445,18 @@ def by_classes(
         return ClassAnswer(None, False, "few nodes")
     from opshift.convert.quotient import conversion
 
-    if conversion.goal_of(options) is None:
+    goal = conversion.goal_of(options)
+    if goal is None:
         return ClassAnswer(None, False, "the request")
+    if conversion.tells_little(goal) and len(skeleton.graph.node) < MANY_NODES:
+        return ClassAnswer(None, False, "few nodes")
     return conversion.convert(data or skeleton.SerializeToString(), options, adapters)
 
 
 def reached_by_classes(carve: Carve, options: Request) -> bool:
     """Whether the classes of the nodes prove that a request can be met; nothing is written."""
     skeleton = carve()[0]
-    if _alone.get() or len(skeleton.graph.node) < FEWEST_NODES:
+    if _alone.get() or len(skeleton.graph.node) < MANY_NODES:
         return False
     from opshift.convert.quotient import conversion
 

@@ -75,9 +75,7 @@ def settle_ir(state: State, *, moved: bool) -> None:
     ir = max([aim, *(feature.ir for feature in binding)])
     state.notes += lift(state.skeleton, ir) if moved else []
     state.skeleton.ir_version = ir
-    state.notes += [
-        f"the IR version stays at {feature.ir}, because of {feature.says}" for feature in binding
-    ]
+    state.notes += map(needs.stays, binding)
     state.notes += needs.skipped((f for f in found if f.ir > ir and f not in binding), ir)
 
 

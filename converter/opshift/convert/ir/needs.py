@@ -92,6 +92,11 @@ def sentence(model: ModelProto, feature: Feature) -> str:
     return f"{feature.says} needs IR {feature.ir}{place and f' ({place})'}; {feature.way_out}"
 
 
+def stays(feature: Feature) -> str:
+    """The note about content that holds up the IR version."""
+    return f"the IR version stays at {feature.ir}, because of {feature.says}"
+
+
 def skipped(features: Iterable[Feature], ir: int) -> list[str]:
     """One note about the fields that stay in the result and that readers of its IR skip."""
     names = [feature.says for feature in features]

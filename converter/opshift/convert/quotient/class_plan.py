@@ -38,6 +38,7 @@ from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto
 Key: TypeAlias = tuple[tuple[int, ...], int, bool]
 """A class of nodes, which of its outputs nothing reads, and whether the node has a name."""
 
+LOWEST = 7  # below, models are raised to find the types of their values
 NAMED = "k%d"
 NOBODY = "opshift.quotient"  # the domain of what gives and takes values without a known shape
 
@@ -67,13 +68,10 @@ class ClassPlan:
 
     @property
     def request(self) -> Request:
-        """What the engine is asked for; below opset 9, only whether the version is reached.
-
-        There, too, initializers need not be inputs.
-        """
-        if versions.ir_for({"": self.to}) >= BARE.ir:
-            return Request(self.to)
-        return Request(self.to, ir_version=BARE.ir, node_budget=NODE_BUDGET)
+        """What the engine is asked for; initializers need not be inputs, as IR 3 wants it."""
+        ir = "auto" if versions.ir_for({"": self.to}) >= BARE.ir else BARE.ir
+        known = self.to >= LOWEST  # below, classes only tell what is reached
+        return Request(self.to, ir_version=ir, node_budget=None if known else NODE_BUDGET)
 
     def touches(self, signature: int) -> bool:
         """Whether a step may look at the nodes of a signature."""

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
+from opshift import versions
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import declare
@@ -36,7 +37,7 @@ from opshift.convert.ir.lift import lift
 from opshift.convert.legal import checker, rules
 from opshift.convert.quotient import ClassAnswer, later_types, meeting, new_constants
 from opshift.convert.quotient.class_journal import VAGUE
-from opshift.convert.quotient.class_plan import ClassPlan, Key
+from opshift.convert.quotient.class_plan import LOWEST, ClassPlan, Key
 from opshift.convert.quotient.instantiate import Instance
 from opshift.convert.quotient.template import Answer, Beyond, Vague
 from opshift.convert.request import Request
@@ -53,11 +54,9 @@ from opshift.report import Report, StepReport, Work
 _IR, _GRAPH, _IMPORT = 1, 7, 8
 _HEAD = frozenset((_IR, 2, 3, 4, 5, 6, _GRAPH, _IMPORT, 14))
 _PARTS = frozenset(GraphField) - {GraphField.NODE, GraphField.SPARSE}
-LOWEST = 7  # below, models are raised to find the types of their values
 INFERRED = PROVED | EXACT
 MOST_FOLDED = 512  # elements of a value that folding of the whole model finds
 ALIKE = 20  # nodes of one class, from which on a class costs less than they do
-LOWEST_GOAL = 9  # below, the IR version wants initializers as inputs
 
 TO_CONVERT = Room(200, 4)
 
@@ -66,7 +65,7 @@ _NEEDLESS = frozenset(("target", "allow_approximate", "node_budget"))
 _WISHES = operator.attrgetter(
     *(f.name for f in dataclasses.fields(Request) if f.name not in _NEEDLESS)
 )
-_NO_WISHES = _WISHES(Request(LOWEST_GOAL))
+_NO_WISHES = _WISHES(Request(LOWEST))
 
 
 def convert(data: bytes, options: Request, adapters: Registry) -> ClassAnswer:
@@ -112,7 +111,12 @@ def _convert(data: bytes, to: int, adapters: Registry) -> ClassAnswer:
 def goal_of(options: Request) -> int | None:
     """The version of the default domain that classes convert to, if nothing else is asked for."""
     to = _version_of(options)
-    return to if to is not None and to >= LOWEST_GOAL else None
+    return to if to is not None and to >= LOWEST else None
+
+
+def tells_little(to: int) -> bool:
+    """Whether steps to a version ask what classes often do not tell."""
+    return versions.ir_for({"": to}) < BARE.ir
 
 
 def _version_of(options: Request) -> int | None:
@@ -128,20 +132,25 @@ def _version_of(options: Request) -> int | None:
 
 
 def reaches(data: bytes, options: Request, adapters: Registry) -> bool:
-    """Whether the few classes of a model prove that it can be converted, which nobody does here."""
+    """Whether the classes of a model prove that a request can be met; nothing is converted."""
     to = _version_of(options)
     if to is None:
         return False
     try:
         proof = prove(data, adapters, room=TO_CONVERT, to_convert=True)
-        if len(set(proof.classes)) * ALIKE > len(proof.classes):
-            return False
+        _require_repetition(proof)
         work = _Work(proof, to)
-        work.ir = max(work.ir, BARE.ir)
+        work.ir = work.aim = max(work.ir, BARE.ir)
         work.answered()
     except (Unproven, Beyond, Outgrown):
         return False
     return True
+
+
+def _require_repetition(proof: Proof) -> None:
+    """Goes on only where classes pay, although they often do not tell what is asked for."""
+    if len(set(proof.classes)) * ALIKE > len(proof.classes):
+        raise Beyond("few nodes of a class")
 
 
 class _NoPayloads(weights.Weights):
@@ -164,7 +173,11 @@ class _Work:
         if not LOWEST <= self.start <= known or self.start == to or self.memo.ir_version < 3:
             raise Beyond("versions")
         self.after = {**self.imports, "": to}
-        self.ir = needs.aim(self.memo.ir_version, self.after, "auto", moved=True)
+        self.aim = needs.aim(self.memo.ir_version, self.after, "auto", moved=True)
+        self.stays = self.aim < BARE.ir <= self.memo.ir_version
+        self.ir = BARE.ir if self.stays else self.aim
+        if tells_little(to):
+            _require_repetition(proof)
         self._asked: Mapping[int, Key] = {}  # the classes of the rows that a step looks at
 
     def done(self) -> tuple[bytes, Report]:
@@ -175,7 +188,7 @@ class _Work:
         instance = Instance(self.proof, answers, prefix)
         pieces = instance.graph()
         made = b"".join(self._model(pieces))
-        notes = self._notes(made, answers)
+        notes = [*self._held_up(made), *self._notes(made, answers)]
         written = False
         lifts, ranks = self.memo.ir_version < BARE.ir, self._may_lose_ranks(answers)
         if lifts or ranks:
@@ -237,12 +250,23 @@ class _Work:
         if checker.lenient(view, self.proof.adapters, full=True) is not None:
             raise Beyond("an objection to the result")
 
+    def _held_up(self, made: bytes) -> list[str]:
+        """The note that initializers, which are no inputs, hold up the IR version."""
+        if not self.stays:
+            return []
+        graph = ModelProto.FromString(made).graph
+        if {one.name for one in graph.initializer} <= {one.name for one in graph.input}:
+            raise Beyond("the IR version")
+        return [needs.stays(BARE)]
+
     def _notes(self, made: bytes, answers: Mapping[int, Answer]) -> list[str]:
         """What the report says of metadata that readers of the IR version skip."""
         noted = self.proof.noted or GraphField.METADATA in self.proof.others
         lowers = self.ir < self.memo.ir_version or any(one.placed for one in answers.values())
         if not noted or not lowers:
             return []
+        if self.stays:
+            raise Beyond("the IR version")
         from opshift.model.bytes.outline import Content
 
         found = needs.of_content(Content(made), (), bare=True, above=self.ir)
@@ -374,7 +398,7 @@ class _Work:
     def _look_at_declarations(self, answers: Mapping[int, Answer]) -> None:
         """Goes on only where the inputs contradict no declaration, and no type is younger."""
         kinds = (self.memo.tokens(number) for number in set(self.proof.values.values()))
-        if any(TYPES.get(one, 0) > self.ir for kind in kinds for one in kind):
+        if any(TYPES.get(one, 0) > self.aim for kind in kinds for one in kind):
             raise Beyond("a type that came with a later IR version")
         if not _rewrites(answers):
             return
