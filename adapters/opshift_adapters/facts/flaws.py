@@ -36,6 +36,7 @@ RANKS = (
     ranks("Pad", pads="1", axes="1"),
     ranks("AffineGrid", theta="3", size="1"),
     ranks("Conv ConvTranspose DeformConv QLinearConv", B="1"),
+    ranks("ConvInteger QLinearConv", x_zero_point="0 1", w_zero_point="0 1", x_scale="0 1", w_scale="0 1"),
     ranks("EyeLike", input="2"),
     ranks("LinearAttention", query="3", key="3", value="3", decay="3", beta="3"),
     ranks("RotaryEmbedding", X="3 4", cos_cache="2 3", sin_cache="2 3", position_ids="2"),
