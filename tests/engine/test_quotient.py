@@ -602,3 +602,15 @@ def test_what_is_exact_needs_no_permission():
     found = conversion.convert(model.SerializeToString(), asked, registry.default()).result
     assert found is not None
     assert plain(ModelProto.FromString(found[0])) == plain(by_nodes(model, 18)[0])
+
+
+@pytest.mark.parametrize("size", [-1, 2**60])
+def test_a_weight_of_no_possible_size_ends_no_process(size):
+    text = "(float[5] x) => (float[5] y) { y = CumSum(x, a) }"
+    model = onnx.parser.parse_model(f'<ir_version: 8, opset_import: ["": 11]> g {text}')
+    weight = TensorProto(name="a", data_type=TensorProto.INT64, dims=[size])
+    weight.data_location = TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="missing.bin")
+    model.graph.initializer.append(weight)
+    with pytest.raises(InvalidModel, match=r"missing\.bin"):
+        convert_version(model, 10)

@@ -407,6 +407,15 @@ def results_of_nobody(node: Node) -> str | None:
     return None
 
 
+@flaw("Loop")
+def conditions_that_are_no_tensors(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+    """The body takes and gives a condition, which is a tensor."""
+    body = node.attr("body") if "body" in node.attributes else None
+    given = (*body.input[1:2], *body.output[:1]) if body is not None else ()
+    wrong = [one.name for one in given if one.type.WhichOneof("value") not in (None, "tensor_type")]
+    return f"the condition {wrong[0]!r} of its body is no tensor" if wrong else None
+
+
 @flaw("DepthToSpace")
 def channels_left_over(node: Node) -> str | None:
     """The number of channels is a multiple of the number of elements in a block."""

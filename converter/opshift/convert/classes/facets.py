@@ -8,6 +8,8 @@ from typing import NamedTuple
 
 from opshift.author.node import TypePart
 from opshift.author.present_types import element_types
+from opshift.convert.classes.rows import Unproven
+from opshift.model.bytes import wire
 from opshift.opsets import schemas
 from opshift.opsets.elements import ELEMENTS
 from opshift.opsets.types import is_complete, rank_of
@@ -129,8 +131,10 @@ def zeros_like(facet: Facet) -> bytes | None:
     if not facet.long or len(kind.shape.dim) != 1 or element is None or not element.numpy:
         return None
     length = kind.shape.dim[0].dim_value
-    data = bytes(length * element.bits // 8)
-    zeros = TensorProto(dims=[length], data_type=kind.elem_type, raw_data=data)
+    size = length * element.bits // 8
+    if not 0 <= size <= wire.LIMIT:
+        raise Unproven("a constant of no possible size")
+    zeros = TensorProto(dims=[length], data_type=kind.elem_type, raw_data=bytes(size))
     return zeros.SerializeToString(deterministic=True)
 
 
