@@ -362,7 +362,11 @@ def test_what_stays_with_the_nodes_is_told():
     """Requests, functions and graphs in attributes that classes do not answer."""
     model = layers(11, 20)
     data = model.SerializeToString()
-    for request in (Request(21, check="full"), Request(21, check="none"), Request({"": 21}, 8)):
+    for request in (
+        Request(21, check="full"),
+        Request(21, check="none"),
+        Request({"ai.onnx.ml": 1}),
+    ):
         told = conversion.convert(data, request, registry.default())
         assert told == (None, False, "the request")
     assert conversion.convert(data, Request(5), registry.default()) == (None, False, "the request")

@@ -19,7 +19,7 @@ from opshift.model.walk import graphs_in, nodes, nodes_in, tensors
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.opsets.types import LARGEST_RANK
-from opshift.protos import ModelProto, onnx_checker, shape_inference
+from opshift.protos import ModelProto, TensorProto, onnx_checker, shape_inference
 from opshift.protos.copies import copied
 
 if TYPE_CHECKING:
@@ -61,32 +61,36 @@ def infer(
 def may_propagate(known: bytes | ModelProto) -> bool:
     """Whether data propagation makes no list that is as long as a huge dimension."""
     model = known if isinstance(known, ModelProto) else ModelProto.FromString(known)
-    if _has_a_huge_size(model):
+    if _declares_a_huge_size(model):
         return False
-    return not (_names_a_huge_size(model) and _has_a_huge_size(shape_inference.infer_shapes(known)))
-
-
-def _has_a_huge_size(model: ModelProto) -> bool:
-    """Whether a value that is declared, or a tensor, has a dimension above the limit."""
-    for graph in graphs_in(model.graph):
-        for value in (*graph.input, *graph.output, *graph.value_info):
-            if any(d.dim_value > MOST_PROPAGATED for d in value.type.tensor_type.shape.dim):
-                return True
-    return any(max(one.dims, default=0) > MOST_PROPAGATED for one in tensors(model))
-
-
-def _names_a_huge_size(model: ModelProto) -> bool:
-    """Whether a constant may be such a size; the last integer is how a Slice names its end."""
+    names_one = False
     for one in tensors(model):
-        if one.data_type not in _SIZES or len(one.raw_data) > 8 * LARGEST_RANK:
-            continue
-        layout, last = _SIZES[one.data_type]
-        whole = len(one.raw_data) - len(one.raw_data) % struct.calcsize(layout)
-        numbers = [number for (number,) in struct.iter_unpack(layout, one.raw_data[:whole])]
-        numbers += [*one.int64_data[:LARGEST_RANK], *one.int32_data[:LARGEST_RANK]]
-        if any(MOST_PROPAGATED < number < last for number in numbers):
-            return True
-    return False
+        if max(one.dims, default=0) > MOST_PROPAGATED:
+            return False
+        names_one = names_one or (one.data_type in _SIZES and _names_a_huge_size(one))
+    return not (names_one and _declares_a_huge_size(shape_inference.infer_shapes(known)))
+
+
+def _declares_a_huge_size(model: ModelProto) -> bool:
+    """Whether a value that is declared has a dimension above the limit."""
+    return any(
+        dim.dim_value > MOST_PROPAGATED
+        for graph in graphs_in(model.graph)
+        for values in (graph.input, graph.output, graph.value_info)
+        for value in values
+        for dim in value.type.tensor_type.shape.dim
+    )
+
+
+def _names_a_huge_size(one: TensorProto) -> bool:
+    """Whether a constant may be such a size; the last integer is how a Slice names its end."""
+    if len(one.raw_data) > 8 * LARGEST_RANK:
+        return False
+    layout, last = _SIZES[one.data_type]
+    whole = len(one.raw_data) - len(one.raw_data) % struct.calcsize(layout)
+    numbers = [number for (number,) in struct.iter_unpack(layout, one.raw_data[:whole])]
+    numbers += [*one.int64_data[:LARGEST_RANK], *one.int32_data[:LARGEST_RANK]]
+    return any(MOST_PROPAGATED < number < last for number in numbers)
 
 
 def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:

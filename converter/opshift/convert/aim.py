@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection
+from collections.abc import Collection, Iterator, Mapping
+from typing import TYPE_CHECKING
 
 from opshift import versions
 from opshift.convert import request
@@ -13,6 +14,9 @@ from opshift.convert.state import State
 from opshift.model.document import Document
 from opshift.model.scope import Key
 from opshift.opsets.wanted import Wanted
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Ceiling
 
 
 def set_goal(state: State) -> None:
@@ -54,13 +58,17 @@ def _aim_at(state: State, target: Wanted) -> None:
         return
     state.runtime = row
     state.lacked = runtime.kernels(state.document, row, state.facts)
-    state.notes += [row.remark] * bool(row.remark)
+    state.notes += remarks(row, present, state.goal)
+
+
+def remarks(row: Ceiling, present: Mapping[str, int], goal: Mapping[str, int]) -> Iterator[str]:
+    """The notes on how a runtime was found, and on the versions that it is raised to."""
+    if row.remark:
+        yield row.remark
     for domain, floor in row.floors.items():
-        if present.get(domain, floor) < floor == state.goal.get(domain):
+        if present.get(domain, floor) < floor == goal.get(domain):
             shown = domain or "ai.onnx"
-            state.notes.append(
-                f"raised to {shown} {floor}: {row.shown} has no kernels for a lower version"
-            )
+            yield f"raised to {shown} {floor}: {row.shown} has no kernels for a lower version"
 
 
 def _present(document: Document) -> dict[str, int]:

@@ -445,10 +445,7 @@ def by_classes(
         return ClassAnswer(None, False, "few nodes")
     from opshift.convert.quotient import conversion
 
-    goal = conversion.goal_of(options)
-    if goal is None:
-        return ClassAnswer(None, False, "the request")
-    if conversion.tells_little(goal) and len(skeleton.graph.node) < MANY_NODES:
+    if conversion.tells_little(options) and len(skeleton.graph.node) < MANY_NODES:
         return ClassAnswer(None, False, "few nodes")
     return conversion.convert(data or skeleton.SerializeToString(), options, adapters)
 

@@ -81,9 +81,12 @@ def _prune(container: ModelProto | FunctionProto, imports: Imports, used: set[st
     for domain, _ in gone:
         for entry in imports.remove(domain):
             container.opset_import.remove(entry)
-    return [
-        f"removed the unused import {domain or 'ai.onnx'} {version}" for domain, version in gone
-    ]
+    return [removed(domain, version) for domain, version in gone]
+
+
+def removed(domain: str, version: int) -> str:
+    """The note about an import that no node needs."""
+    return f"removed the unused import {domain or 'ai.onnx'} {version}"
 
 
 def unknown(document: Document) -> list[RefusedNode]:

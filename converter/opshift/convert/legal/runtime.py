@@ -90,7 +90,7 @@ def in_form(document: Document, row: Ceiling, facts: Facts) -> Iterator[tuple[Fo
                 (scope, at)
                 for root in document.roots
                 for scope, at in root.index.get(key, ())
-                if _has(scope.node(at), root, form, functools.partial(facts.type, scope))
+                if has_form(scope.node(at), root, form, functools.partial(facts.type, scope))
                 and (not form.holds or _holds(scope, scope.node(at), form, facts))
                 and (
                     not form.depends_on_neighbours
@@ -178,7 +178,7 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
         key = schemas.normal(node.domain), node.op_type
         since = _since(root, key)
         forms = (form for form in row.forms if form.names(key) and not form.depends_on_neighbours)
-        if any(_has(node, root, form, type_of) for form in forms):
+        if any(has_form(node, root, form, type_of) for form in forms):
             return False
         missing = row.no_kernels(key, since)
         if missing is None:
@@ -329,9 +329,10 @@ def _since(root: Root, key: Key) -> int:
     return schema.since if schema is not None else imported
 
 
-def _has(
+def has_form(
     node: NodeProto, root: Root, form: Form, type_of: Callable[[str], TypeProto | None]
 ) -> bool:
+    """Whether a node has a form, as far as its attributes and the types of its inputs tell."""
     if not form.since <= _since(root, ("", form.op)) < form.before:
         return False
     if (root.imports.get("") or 1) < form.imported:

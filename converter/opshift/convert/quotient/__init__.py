@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 if TYPE_CHECKING:
     from opshift.report import Report
@@ -15,3 +15,12 @@ class ClassAnswer(NamedTuple):
     result: tuple[bytes, Report] | None
     sound: bool  # whether onnx has certainly nothing against the model
     why: str = ""  # there is no result
+
+
+Key: TypeAlias = tuple[tuple[int, ...], int, bool]
+"""A class of nodes, which of its outputs nothing reads, and whether the node has a name."""
+
+
+def untouched(row: tuple[int, ...]) -> Key:
+    """The key of a class that no step looks at."""
+    return row, 0, False

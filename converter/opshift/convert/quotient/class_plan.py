@@ -6,9 +6,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TypeAlias
 
-from opshift import versions
 from opshift.author.verdicts import FORM
 from opshift.convert import planner
 from opshift.convert.blockers import StepRefused
@@ -20,13 +18,13 @@ from opshift.convert.classes.rows import names_of
 from opshift.convert.ir.features import BARE
 from opshift.convert.ir.lift import lift
 from opshift.convert.legal import checker, rules
-from opshift.convert.quotient import idle
+from opshift.convert.quotient import Key, idle
 from opshift.convert.quotient.class_journal import ClassJournal, input_name, output_name
 from opshift.convert.quotient.compile import Compilation, content_of
+from opshift.convert.quotient.goal import ClassGoal
 from opshift.convert.quotient.idle import Idle
 from opshift.convert.quotient.later_types import LaterTypes
 from opshift.convert.quotient.template import Answer, Beyond, Reader
-from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import OpshiftError, Refused
 from opshift.model import weights
 from opshift.model.document import Document
@@ -35,10 +33,6 @@ from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto
 
-Key: TypeAlias = tuple[tuple[int, ...], int, bool]
-"""A class of nodes, which of its outputs nothing reads, and whether the node has a name."""
-
-LOWEST = 7  # below, models are raised to find the types of their values
 NAMED = "k%d"
 NOBODY = "opshift.quotient"  # the domain of what gives and takes values without a known shape
 
@@ -49,9 +43,10 @@ class ClassPlan:
     A text in place of an answer is why the class alone does not tell: its model goes node by node.
     """
 
-    def __init__(self, known: Memo, start: int, to: int) -> None:
+    def __init__(self, known: Memo, start: int, goal: ClassGoal) -> None:
         self.start = start
-        self.to = to
+        self.to = goal.to
+        self.request = goal.request
         self.imports = known.imports
         self.adapters = known.adapters
         self.ir_version = known.ir_version
@@ -62,16 +57,10 @@ class ClassPlan:
         self.touched: dict[int, bool] = {}  # by signature
         self.idle: dict[int, Idle | None] = {}  # by signature
         self.answers: dict[Key, Answer | str] = {}
+        self.fit: set[Key] = set()  # those that the runtime of the goal certainly runs
         self.later_types = LaterTypes(self)
         # The engine may write these, so a plan must lead there even if no node changes.
         self.crosses = {op: self._crosses(op) for op in planner.ENGINE_WRITES}
-
-    @property
-    def request(self) -> Request:
-        """What the engine is asked for; initializers need not be inputs, as IR 3 wants it."""
-        ir = "auto" if versions.ir_for({"": self.to}) >= BARE.ir else BARE.ir
-        known = self.to >= LOWEST  # below, classes only tell what is reached
-        return Request(self.to, ir_version=ir, node_budget=None if known else NODE_BUDGET)
 
     def touches(self, signature: int) -> bool:
         """Whether a step may look at the nodes of a signature."""

@@ -35,20 +35,29 @@ from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE, TYPES
 from opshift.convert.ir.lift import lift
 from opshift.convert.legal import checker, rules
-from opshift.convert.quotient import ClassAnswer, later_types, meeting, new_constants
+from opshift.convert.quotient import (
+    ClassAnswer,
+    Key,
+    goal,
+    later_types,
+    meeting,
+    new_constants,
+    skeleton_facts,
+)
 from opshift.convert.quotient.class_journal import VAGUE
-from opshift.convert.quotient.class_plan import LOWEST, ClassPlan, Key
+from opshift.convert.quotient.class_plan import ClassPlan
+from opshift.convert.quotient.goal import LOWEST, ClassGoal
 from opshift.convert.quotient.instantiate import Instance
 from opshift.convert.quotient.template import Answer, Beyond, Vague
 from opshift.convert.request import Request
 from opshift.model import order, weights
-from opshift.model.arrays import Array, from_array
+from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
 from opshift.model.document import Document
 from opshift.model.names import unused_prefix
 from opshift.opsets import schemas
 from opshift.opsets.types import claims_more, is_complete, is_vague
-from opshift.protos import ModelProto, OperatorSetIdProto, TensorProto, TypeProto
+from opshift.protos import IR_VERSION, ModelProto, OperatorSetIdProto, TypeProto
 from opshift.report import Report, StepReport, Work
 
 _IR, _GRAPH, _IMPORT = 1, 7, 8
@@ -60,32 +69,24 @@ ALIKE = 20  # nodes of one class, from which on a class costs less than they do
 
 TO_CONVERT = Room(200, 4)
 
-# What is converted exactly needs no permission, and classes need no limit for what they write.
-_NEEDLESS = frozenset(("target", "allow_approximate", "node_budget"))
-_WISHES = operator.attrgetter(
-    *(f.name for f in dataclasses.fields(Request) if f.name not in _NEEDLESS)
-)
-_NO_WISHES = _WISHES(Request(LOWEST))
-
 
 def convert(data: bytes, options: Request, adapters: Registry) -> ClassAnswer:
     """The converted model with the report, if its classes tell it."""
-    to = goal_of(options)
-    if to is None:
+    if not goal.is_met(options):
         return ClassAnswer(None, False, "the request")
     try:
-        return _convert(data, to, adapters)
+        return _convert(data, options, adapters)
     except Unordered as why:
         model = ModelProto.FromString(data)
         if not order.repair(model):
             return ClassAnswer(None, False, str(why))
-    return _convert_sorted(model, to, adapters)
+    return _convert_sorted(model, options, adapters)
 
 
-def _convert_sorted(model: ModelProto, to: int, adapters: Registry) -> ClassAnswer:
+def _convert_sorted(model: ModelProto, options: Request, adapters: Registry) -> ClassAnswer:
     """The converted model whose nodes had to be sorted; onnx has that against it."""
     try:
-        found = _convert(model.SerializeToString(), to, adapters)
+        found = _convert(model.SerializeToString(), options, adapters)
     except Unordered as why:
         return ClassAnswer(None, False, str(why))
     if found.result is None:
@@ -95,7 +96,7 @@ def _convert_sorted(model: ModelProto, to: int, adapters: Registry) -> ClassAnsw
     return ClassAnswer((made, dataclasses.replace(report, notes=notes, repaired=True)), False)
 
 
-def _convert(data: bytes, to: int, adapters: Registry) -> ClassAnswer:
+def _convert(data: bytes, options: Request, adapters: Registry) -> ClassAnswer:
     try:
         proof = prove(data, adapters, room=TO_CONVERT, to_convert=True)
     except Unordered:
@@ -103,43 +104,25 @@ def _convert(data: bytes, to: int, adapters: Registry) -> ClassAnswer:
     except Unproven as why:
         return ClassAnswer(None, False, str(why))
     try:
-        return ClassAnswer(_Work(proof, to).done(), True)
+        return ClassAnswer(_Work(proof, goal.of_model(options, proof)).done(), True)
     except Beyond as why:
         return ClassAnswer(None, True, str(why))
 
 
-def goal_of(options: Request) -> int | None:
-    """The version of the default domain that classes convert to, if nothing else is asked for."""
-    to = _version_of(options)
-    return to if to is not None and to >= LOWEST else None
-
-
-def tells_little(to: int) -> bool:
-    """Whether steps to a version ask what classes often do not tell."""
-    return versions.ir_for({"": to}) < BARE.ir
-
-
-def _version_of(options: Request) -> int | None:
-    """The version of the default domain, where a request asks for nothing else."""
-    to = options.target
-    if isinstance(to, Mapping) and to.keys() == {""}:
-        to = to[""]
-    if not isinstance(to, int) or isinstance(to, bool):
-        return None
-    if _WISHES(options) != _NO_WISHES:
-        return None
-    return to if 0 < to <= (schemas.latest("") or 0) else None
+def tells_little(options: Request) -> bool:
+    """Whether steps to the wanted version ask what classes often do not tell."""
+    to = goal.version_of(options)
+    return to is not None and versions.ir_for({"": to}) < BARE.ir
 
 
 def reaches(data: bytes, options: Request, adapters: Registry) -> bool:
     """Whether the classes of a model prove that a request can be met; nothing is converted."""
-    to = _version_of(options)
-    if to is None:
+    if goal.version_of(options) is None or options.ir_version != "auto":
         return False
     try:
         proof = prove(data, adapters, room=TO_CONVERT, to_convert=True)
         _require_repetition(proof)
-        work = _Work(proof, to)
+        work = _Work(proof, goal.of_model(options, proof))
         work.ir = work.aim = max(work.ir, BARE.ir)
         work.answered()
     except (Unproven, Beyond, Outgrown):
@@ -153,44 +136,52 @@ def _require_repetition(proof: Proof) -> None:
         raise Beyond("few nodes of a class")
 
 
-class _NoPayloads(weights.Weights):
-    """The payloads of a model of which only the bytes of the skeleton are here."""
-
-    def load(self, tensor: TensorProto) -> Array:
-        if self.is_stub(tensor):
-            raise Beyond("a payload")
-        return super().load(tensor)
-
-
 class _Work:
-    def __init__(self, proof: Proof, to: int) -> None:
+    def __init__(self, proof: Proof, aim: ClassGoal) -> None:
         self.proof = proof
-        self.to = to
+        self.goal = aim
+        self.to = aim.to
         self.memo: Memo = proof.memo
         self.imports = dict(self.memo.imports)
         self.start = self.imports.get("", 0)
-        known = schemas.latest("") or 0
-        if not LOWEST <= self.start <= known or self.start == to or self.memo.ir_version < 3:
+        known, moved = schemas.latest("") or 0, self.start != self.to
+        if not LOWEST <= self.start <= known or self.memo.ir_version < 3:
             raise Beyond("versions")
-        self.after = {**self.imports, "": to}
-        self.aim = needs.aim(self.memo.ir_version, self.after, "auto", moved=True)
+        self.after = {d: v for d, v in self.imports.items() if d not in aim.unused} | {"": self.to}
+        self.aim = self._ir_version(moved=moved)
+        keeps = aim.ir is not None or self.aim == self.memo.ir_version
+        if not moved and (aim.row is None or not keeps):
+            raise Beyond("versions")
         self.stays = self.aim < BARE.ir <= self.memo.ir_version
         self.ir = BARE.ir if self.stays else self.aim
-        if tells_little(to):
+        if versions.ir_for({"": self.to}) < BARE.ir:
             _require_repetition(proof)
         self._asked: Mapping[int, Key] = {}  # the classes of the rows that a step looks at
+
+    def _ir_version(self, *, moved: bool) -> int:
+        """The wanted IR version."""
+        asked = "auto" if self.goal.ir is None else self.goal.ir
+        aim = needs.aim(self.memo.ir_version, self.after, asked, moved=moved)
+        if self.goal.ir is not None and not BARE.ir <= aim <= IR_VERSION:
+            raise Beyond("the IR version")
+        return aim
 
     def done(self) -> tuple[bytes, Report]:
         """The converted model and the report."""
         classes, answers = self.answered()
         new_constants.look(self.proof, classes, answers)
+        if self.goal.row is not None:
+            from opshift.convert.quotient import runtime_fit  # most conversions name no runtime
+
+            runtime_fit.look(self.proof, self._plan(), classes, self._asked, answers, self.goal.row)
         prefix = unused_prefix(self.proof.data).encode()
         instance = Instance(self.proof, answers, prefix)
         pieces = instance.graph()
         made = b"".join(self._model(pieces))
         notes = [*self._held_up(made), *self._notes(made, answers)]
         written = False
-        lifts, ranks = self.memo.ir_version < BARE.ir, self._may_lose_ranks(answers)
+        lifts = self.memo.ir_version < BARE.ir and self.start != self.to
+        ranks = self._may_lose_ranks(answers)
         if lifts or ranks:
             model = ModelProto.FromString(made)
             written = ranks and self._declares_ranks(model)
@@ -201,7 +192,7 @@ class _Work:
             made = model.SerializeToString() if lifts or written else made
         if self._lacks_ranks() and (written or not self._follows(classes, answers)):
             self._look_at_new_ranks(made)
-        return made, self._report(answers, instance.nodes, notes)
+        return made, self._report(answers, instance.nodes, [*self.goal.notes, *notes])
 
     def answered(self) -> tuple[Sequence[tuple[int, ...]], dict[int, Answer]]:
         """The class of each row, and the answer for each row that a step looks at."""
@@ -263,7 +254,7 @@ class _Work:
         """What the report says of metadata that readers of the IR version skip."""
         noted = self.proof.noted or GraphField.METADATA in self.proof.others
         lowers = self.ir < self.memo.ir_version or any(one.placed for one in answers.values())
-        if not noted or not lowers:
+        if not lowers or not (noted or self.goal.ir is not None):
             return []
         if self.stays:
             raise Beyond("the IR version")
@@ -353,9 +344,10 @@ class _Work:
 
     def _plan(self) -> ClassPlan:
         with self.memo.lock:
-            plan = self.memo.answers.get(self.to)
+            plan = self.memo.answers.get(self.goal.name)
             if not isinstance(plan, ClassPlan):
-                plan = self.memo.answers[self.to] = ClassPlan(self.memo, self.start, self.to)
+                plan = ClassPlan(self.memo, self.start, self.goal)
+                self.memo.answers[self.goal.name] = plan
         if plan.classes is not self.proof.generation:
             raise Beyond("the memo has begun anew")
         return plan
@@ -414,9 +406,7 @@ class _Work:
     def _facts(self) -> Facts:
         """The facts about the whole model as it came."""
         data = self.proof.data
-        model = ModelProto.FromString(data)
-        view = weights.checkable(model, data)
-        return Facts(Document(model), _NoPayloads(), self.proof.adapters, lambda: view)
+        return skeleton_facts.of_model(ModelProto.FromString(data), data, self.proof.adapters)
 
     # -- the result --------------------------------------------------------------------------
 
@@ -430,8 +420,9 @@ class _Work:
                 yield b"\x08" + wire.varint(self.ir)
             elif number == _IMPORT:
                 imported = OperatorSetIdProto.FromString(self.proof.data[body:end])
-                imported.version = self.after[imported.domain]
-                yield wire.framed(_IMPORT, imported.SerializeToString())
+                if imported.domain in self.after:
+                    imported.version = self.after[imported.domain]
+                    yield wire.framed(_IMPORT, imported.SerializeToString())
             else:
                 yield data[start:end]
 
@@ -449,7 +440,7 @@ class _Work:
         way = 1 if self.to > self.start else -1
         steps = [(self.start, self.start)] * ((self.start, self.start) in rewritten)
         steps += [(at, at + way) for at in range(self.start, self.to, way)]
-        steps += [(self.to, self.to)] * ((self.to, self.to) in rewritten)
+        steps += [(self.to, self.to)] * (self.to != self.start and (self.to, self.to) in rewritten)
         return Report(
             self.imports,
             self.after,

@@ -3,26 +3,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import safe_inference
 from opshift.convert.classes.facets import without_symbols
-from opshift.convert.classes.frames import framed
 from opshift.convert.classes.memo import MOST_CLASSES
 from opshift.convert.classes.nested import holds_graphs
 from opshift.convert.classes.rows import GraphField, names_of
 from opshift.convert.classes.shown_bytes import described, graph_input
 from opshift.convert.classes.strict_inference import StrictInference
 from opshift.convert.ir.features import BARE
-from opshift.convert.quotient.template import CONSTANT, FRESH, INPUT, NOTHING, OUTPUT, Template
+from opshift.convert.quotient import Key, untouched
+from opshift.convert.quotient.template import Template, initializer, written
 from opshift.model.bytes import wire
 from opshift.opsets.types import tells_more
 from opshift.protos import TypeProto
 
 if TYPE_CHECKING:
     from opshift.convert.classes.proof import Proof
-    from opshift.convert.quotient.class_plan import ClassPlan, Key
+    from opshift.convert.quotient.class_plan import ClassPlan
     from opshift.convert.quotient.template import Answer
 
 Kinds: TypeAlias = tuple[bytes | None, ...]
@@ -30,8 +30,6 @@ Kinds: TypeAlias = tuple[bytes | None, ...]
 
 Told: TypeAlias = tuple[tuple[int, bytes], ...]
 """The outputs of which more is known, and their types."""
-
-_NODE, _TENSOR_NAME = 1 << 3 | 2, 8 << 3 | 2
 
 
 class LaterTypes:
@@ -41,18 +39,14 @@ class LaterTypes:
         self.plan = plan
         imports = [(domain, version if domain else plan.to) for domain, version in plan.imports]
         self.inference = StrictInference(tuple(imports), BARE.ir)
-        self._known: dict[tuple[Key, Kinds], Told | None] = {}
+        self.known: dict[tuple[Key, Kinds], Told | None] = {}
 
-    def of(self, key: Key, given: Kinds, template: Template | None) -> Told | None:
+    def learn(self, key: Key, given: Kinds, template: Template | None) -> Told | None:
         """The types of the outputs of a class whose inputs have these; None if it is not sure."""
-        asked, known = (key, given), self._known
-        try:
-            return known[asked]
-        except KeyError:
-            found = self._found(key[0], given, template)
-        if len(known) >= MOST_CLASSES:
-            known.clear()
-        known[asked] = found
+        found = self._found(key[0], given, template)
+        if len(self.known) >= MOST_CLASSES:
+            self.known.clear()
+        self.known[key, given] = found
         return found
 
     def _found(self, row: tuple[int, ...], given: Kinds, template: Template | None) -> Told | None:
@@ -70,7 +64,7 @@ class LaterTypes:
         ]
         nodes = [operation.written]
         if template is not None:
-            nodes = [*_written(template, operation.inputs, outputs)]
+            nodes = [*written(template, operation.inputs, outputs)]
         types = self._inferred(b"".join([*read, *declared, *nodes]))
         if types is None:
             return None
@@ -89,7 +83,7 @@ class LaterTypes:
             if name and kind is not None and (facet.value is None or facet.listed):
                 found.append(graph_input(name, kind))
             if name and facet.value is not None:
-                found.append(_tensor(facet.value, name))
+                found.append(initializer(facet.value, name))
         return found
 
     def _inferred(self, graph: bytes) -> Mapping[str, TypeProto] | None:
@@ -114,40 +108,33 @@ def follow(
     A node that no step looked at has the meaning that it had, so only its inputs can tell more.
     """
     later: dict[bytes, bytes] = {}
-    inputs, outputs, told = proof.rows.inputs, proof.rows.outputs, later.get
+    inputs, outputs, told, asked, remembered = (
+        proof.rows.inputs, proof.rows.outputs, later.get, keys.get, known.known
+    )  # fmt: skip
     at = out_at = 0
     ends = zip(classes, proof.rows.input_ends, proof.rows.output_ends, strict=True)
-    for row, (one, end, out_end) in enumerate(ends):  # for every node: most tell nothing
-        given = tuple(map(told, inputs[at:end]))
-        key = keys.get(row)
+    for row, (one, end, out_end) in enumerate(ends):
+        given: Kinds
+        if end - at == 2:  # for every node: most have one or two inputs, and tell nothing
+            given = (told(inputs[at]), told(inputs[at + 1]))
+        elif end - at == 1:
+            given = (told(inputs[at]),)
+        else:
+            given = tuple(map(told, inputs[at:end]))
+        key = asked(row)
         if key is not None or any(given):
-            template = answers[row].template if key is not None else None
-            found = known.of(key or (one, 0, False), given, template)
+            whole = key or untouched(one)
+            try:
+                found = remembered[whole, given]
+            except KeyError:
+                template = answers[row].template if key is not None else None
+                found = known.learn(whole, given, template)
             if found is None:
                 return False
             for place, kind in found:
                 later[outputs[out_at + place]] = kind
         at, out_at = end, out_end
     return True
-
-
-def _written(
-    template: Template, inputs: Sequence[bytes], outputs: Sequence[bytes]
-) -> Iterator[bytes]:
-    """The nodes of a template and its constants as fields of a graph."""
-    constants = [b"c%d" % number for number in range(len(template.constants))]
-    fresh = [b"f%d" % number for number in range(len(template.hints))]
-    sides = {INPUT: inputs, OUTPUT: outputs, FRESH: fresh, CONSTANT: constants, NOTHING: [b""]}
-    for node in template.nodes:
-        places = [framed(tag, sides[side][number]) for tag, side, number in node.places]
-        yield framed(_NODE, b"".join([*places, node.rest]))
-    for content, name in zip(template.constants, constants, strict=True):
-        yield _tensor(content, name)
-
-
-def _tensor(content: bytes, name: bytes) -> bytes:
-    """A tensor without a name as a named initializer."""
-    return wire.framed(GraphField.INITIALIZER, content + framed(_TENSOR_NAME, name))
 
 
 def _more(found: TypeProto | None, kind: bytes | None) -> bytes | None:

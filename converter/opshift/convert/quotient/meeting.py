@@ -21,15 +21,18 @@ class End(NamedTuple):
     to: int
 
 
-def look(proof: Proof, answers: Mapping[int, Answer]) -> None:
-    """Goes on only if no Cast that a step wrote meets another one that it may be merged with."""
+def look(proof: Proof, answers: Mapping[int, Answer], *, came: bool = False) -> None:
+    """Goes on only if no Cast that a step wrote meets another one that it may be merged with.
+
+    With `came`, those that the model came with must not meet either.
+    """
     kinds = {id(answer): answer for answer in answers.values()}
     written = {
         which: list(_ends(answer.template))
         for which, answer in kinds.items()
         if answer.template is not None and writes_casts(one for _, one, _ in answer.rewritten)
     }
-    if not any(written.values()):
+    if not any(written.values()) and not came:
         return
     given: dict[bytes, tuple[int, bool]] = {}
     taken: list[tuple[bytes, int, bool]] = []
@@ -38,8 +41,8 @@ def look(proof: Proof, answers: Mapping[int, Answer]) -> None:
         given.update((outputs[one.at], (one.to, own)) for one in ends if one.side == OUTPUT)
         taken += [(inputs[one.at], one.to, own) for one in ends if one.side == INPUT]
     for name, to, own in taken:
-        first, came = given.get(name, (0, True))
-        if first and not (own and came) and may_lose(first, to):
+        first, was_own = given.get(name, (0, True))
+        if first and (came or not (own and was_own)) and may_lose(first, to):
             raise Beyond(MEETING_CASTS)
 
 

@@ -5,12 +5,14 @@ from __future__ import annotations
 
 import functools
 from collections import defaultdict
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from opshift.convert.change import Rewritten
-from opshift.convert.classes.frames import Frame, take_apart
+from opshift.convert.classes.frames import Frame, framed, take_apart
 from opshift.convert.classes.nested import rename
+from opshift.convert.classes.rows import GraphField
 from opshift.convert.quotient.class_journal import Boundary, Deeds, Order, external
+from opshift.model.bytes import wire
 from opshift.model.walk import graphs_in, graphs_of, holds_graphs, nodes_inside
 from opshift.model.weights.store import is_carved
 from opshift.opsets.types import is_complete
@@ -18,6 +20,7 @@ from opshift.protos import NodeProto, TypeProto
 from opshift.records import dataclass
 
 INPUT, OUTPUT, FRESH, CONSTANT, NOTHING = range(5)
+_NODE, _TENSOR_NAME = 1 << 3 | 2, 8 << 3 | 2
 Place = tuple[int, int, int]  # the tag, what a name stands for, and which one
 
 
@@ -169,3 +172,22 @@ class Reader:
         if not name.startswith(self.prefix):
             raise Beyond("a name that nobody made")
         return tag, FRESH, self.fresh.setdefault(name, len(self.fresh))
+
+
+def written(
+    template: Template, inputs: Sequence[bytes], outputs: Sequence[bytes], prefix: bytes = b""
+) -> Iterator[bytes]:
+    """The nodes of a template and its constants as fields of a graph."""
+    constants = [prefix + b"c%d" % number for number in range(len(template.constants))]
+    fresh = [prefix + b"f%d" % number for number in range(len(template.hints))]
+    sides = {INPUT: inputs, OUTPUT: outputs, FRESH: fresh, CONSTANT: constants, NOTHING: [b""]}
+    for node in template.nodes:
+        places = [framed(tag, sides[side][number]) for tag, side, number in node.places]
+        yield framed(_NODE, b"".join([*places, node.rest]))
+    for content, name in zip(template.constants, constants, strict=True):
+        yield initializer(content, name)
+
+
+def initializer(content: bytes, name: bytes) -> bytes:
+    """A tensor without a name as a named initializer of a graph."""
+    return wire.framed(GraphField.INITIALIZER, content + framed(_TENSOR_NAME, name))

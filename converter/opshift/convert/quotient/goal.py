@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What classes are converted to: a version of the default domain, perhaps for a runtime."""
+
+from __future__ import annotations
+
+import dataclasses
+import operator
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, NamedTuple
+
+from opshift import versions
+from opshift.convert.aim import remarks
+from opshift.convert.classes.operation import key_of
+from opshift.convert.ir.features import BARE
+from opshift.convert.quotient.template import Beyond
+from opshift.convert.request import NODE_BUDGET, Request
+from opshift.errors import BadTarget
+from opshift.model import imports
+from opshift.model.scope import Key
+from opshift.model.walk import nodes_inside
+from opshift.opsets import schemas
+from opshift.opsets.wanted import Wanted
+
+if TYPE_CHECKING:
+    from opshift.convert.classes.proof import Proof
+    from opshift.opsets.targets import Ceiling
+
+LOWEST = 7  # below, models are raised to find the types of their values
+
+# What is converted exactly needs no permission, and classes need no limit for what they write.
+_NEEDLESS = frozenset(("target", "ir_version", "allow_approximate", "node_budget"))
+_WISHES = operator.attrgetter(
+    *(f.name for f in dataclasses.fields(Request) if f.name not in _NEEDLESS)
+)
+_NO_WISHES = _WISHES(Request(LOWEST))
+
+
+class ClassGoal(NamedTuple):
+    """Where the classes of a model lead."""
+
+    to: int  # the version of the default domain
+    ir: int | None = None  # the IR version; None where it follows from the version
+    row: Ceiling | None = None  # the runtime that the result is for
+    unused: frozenset[str] = frozenset()  # the domains whose imports go, because no node needs them
+    notes: tuple[str, ...] = ()  # what the report says of the runtime and of these imports
+
+    @property
+    def name(self) -> tuple[int, int | None, str]:
+        """What tells this goal from others of models with the same imports."""
+        return self.to, self.ir, "" if self.row is None else self.row.shown
+
+    @property
+    def request(self) -> Request:
+        """What the engine is asked for; initializers need not be inputs, as IR 3 wants it."""
+        ir: str | int = "auto" if self.ir is None else self.ir
+        if self.ir is None and versions.ir_for({"": self.to}) < BARE.ir:
+            ir = BARE.ir
+        # For a runtime, equal forms of nodes are written although the opset stays.
+        to = self.to if self.row is None else Wanted(exact={"": self.to})
+        known = self.to >= LOWEST  # below, classes only tell what is reached
+        return Request(to, ir_version=ir, node_budget=None if known else NODE_BUDGET)
+
+
+def is_met(options: Request) -> bool:
+    """Whether classes may lead to what is asked for."""
+    if _WISHES(options) != _NO_WISHES:
+        return False
+    if isinstance(options.target, Wanted):
+        return options.target.ceiling is not None
+    return (version_of(options) or 0) >= LOWEST
+
+
+def version_of(options: Request) -> int | None:
+    """The version of the default domain, where a request asks for nothing else."""
+    to = options.target
+    if isinstance(to, Mapping) and to.keys() == {""}:
+        to = to[""]
+    if not isinstance(to, int) or isinstance(to, bool) or _WISHES(options) != _NO_WISHES:
+        return None
+    return to if 0 < to <= (schemas.latest("") or 0) else None
+
+
+def of_model(options: Request, proof: Proof) -> ClassGoal:
+    """The goal of a model; a runtime reads a version that depends on the operators."""
+    known, target = proof.memo, options.target
+    kept = {"auto": None, "keep": known.ir_version}
+    if not isinstance(target, Wanted):
+        version, ir = version_of(options), options.ir_version
+        assert version is not None, "the request was not looked at"
+        return ClassGoal(version, ir if isinstance(ir, int) else kept[ir])
+    assert target.ceiling is not None, "the request was not looked at"
+    present, operators = dict(known.imports), _operators(proof)
+    try:
+        goal = target.goal(present, operators)
+        raised = any(to > present.get(domain, to) for domain, to in goal.items())
+        raised |= bool(target.at_least or target.exact)
+        ir = target.ir(options.ir_version, known.ir_version, goal, raised=raised)
+    except BadTarget:
+        raise Beyond("the request") from None
+    _require_known(present, goal)
+    if target.dips(goal, operators):
+        raise Beyond("a version to visit on the way")
+    unused = frozenset(present).difference(domain for domain, _ in operators)
+    if "" in unused or "" not in goal:
+        raise Beyond("versions")
+    notes = [*remarks(target.ceiling, present, goal)]
+    notes += [imports.removed(one, present[one]) for one in present if one in unused]
+    row, version = target.ceiling, ir if isinstance(ir, int) else kept[ir]
+    return ClassGoal(goal[""], version, row, unused, tuple(notes))
+
+
+def _require_known(present: Mapping[str, int], goal: Mapping[str, int]) -> None:
+    """Goes on only if the version of the default domain is known, and no other domain moves."""
+    for domain, to in goal.items():
+        if (domain and to != present.get(domain)) or to > (schemas.latest(domain) or 0):
+            raise Beyond("versions")
+
+
+def _operators(proof: Proof) -> frozenset[Key]:
+    """The operators of a model, those inside of nodes included."""
+    operations = proof.memo.operations
+    nodes = [operations[signature].proto for signature in {one[0] for one in proof.classes}]
+    return frozenset(key_of(one) for node in nodes for one in (node, *nodes_inside(node)))

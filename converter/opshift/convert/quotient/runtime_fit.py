@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a runtime certainly runs a model and its result as the steps alone write it.
+
+Then a conversion for the runtime writes no other forms of nodes, and has nothing to say of them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from opshift.author.verdicts import FORM
+from opshift.convert import leave, planner
+from opshift.convert.classes.rows import GraphField, names_in, names_of
+from opshift.convert.legal import runtime
+from opshift.convert.quotient import Key, meeting, skeleton_facts, untouched
+from opshift.convert.quotient.class_journal import input_name, output_name
+from opshift.convert.quotient.class_plan import NOBODY, ClassPlan, Quotient
+from opshift.convert.quotient.template import Answer, Beyond, Template, written
+from opshift.convert.verdict_edges import edge_at
+from opshift.opsets.types import element_of
+from opshift.protos import GraphProto, ModelProto
+
+if TYPE_CHECKING:
+    from opshift.author.facts import Facts
+    from opshift.convert.classes.proof import Proof
+    from opshift.opsets.targets import Ceiling, Form
+
+UNFIT = "a node that the runtime may not run"
+
+
+def look(
+    proof: Proof,
+    plan: ClassPlan,
+    classes: Sequence[tuple[int, ...]],
+    keys: Mapping[int, Key],
+    answers: Mapping[int, Answer],
+    row: Ceiling,
+) -> None:
+    """Goes on only if the runtime has certainly nothing against a node, before and after."""
+    if proof.nested and any(form.read_within for form in row.forms):
+        raise Beyond("graphs inside of nodes, for a runtime")
+    outputs = names_in(proof.data, proof.others, GraphField.OUTPUT)
+    if row.outputs and any(plan.tokens(proof.values[name]) & {*row.outputs} for name in outputs):
+        raise Beyond("an output that the runtime does not hand out")
+    if any(form.narrowed for form in row.forms):
+        meeting.look(proof, answers, came=True)
+    templates = {key: answers[at].template for at, key in keys.items()}
+    apart = {one for at, one in enumerate(classes) if at not in keys}
+    known = {**{untouched(one): None for one in apart}, **templates}
+    new = {key: template for key, template in known.items() if key not in plan.fit}
+    if new:
+        _Fit(plan, row, new).require()
+        plan.fit.update(new)
+
+
+class _Fit:
+    """One node of each of some classes, and what becomes of it."""
+
+    def __init__(
+        self, plan: ClassPlan, row: Ceiling, classes: Mapping[Key, Template | None]
+    ) -> None:
+        self.plan = plan
+        self.row = row
+        self.classes = classes
+
+    def require(self) -> None:
+        """Goes on only if the runtime has nothing against one of the nodes."""
+        for key, template in self.classes.items():
+            self._require_types(key)
+            if template is not None and template.inside:
+                raise Beyond("a graph in what a step writes, for a runtime")
+        before, after = self._before(), self._after()
+        self._require_writes(before)
+        came, made = self._facts(before), self._facts(after)
+        for facts in (came, made):
+            self._require_typed(facts)
+            self._require_forms(facts)
+        adapters, document = self.plan.adapters, made.document
+        if (
+            leave.operators(came.document, adapters, None, self.row)
+            or runtime.kernels(came.document, self.row, came)
+            or runtime.lacking(document, self.row)
+            or runtime.forms(document, self.row, made)
+            or runtime.kernels(document, self.row, made)
+            or runtime.unknown(document, self.row)
+        ):
+            raise Beyond(UNFIT)
+
+    def _require_types(self, key: Key) -> None:
+        """Goes on only if the element type of each value is known, as the whole model knows it."""
+        row, *_ = key
+        signature = self.plan.operations[row[0]].signature
+        names = (*self.plan.operations[row[0]].inputs, *names_of(signature[2], "o"))
+        given = row[1 : 1 + len(self.plan.operations[row[0]].inputs)]
+        numbers = (*given, *self.plan.classes[row])
+        for name, number in zip(names, numbers, strict=True):
+            if name and not self.plan.tokens(number):
+                raise Beyond("a type that is not proved, for a runtime")
+
+    def _require_typed(self, facts: Facts) -> None:
+        """Goes on only if inference knows the element type of each value that a node gives."""
+        scopes = facts.document.main.root.scopes
+        if not all(
+            element_of(facts.type(scope, name)) for scope in scopes for name in scope.producers
+        ):
+            raise Beyond("a type that is not proved, for a runtime")
+
+    def _require_forms(self, facts: Facts) -> None:
+        """Goes on only if no node has a form that depends on more than a class tells."""
+        root = facts.document.main.root
+        for form in self.row.forms:
+            for scope, at in root.index.get(("", form.op), ()):
+                type_of = functools.partial(facts.type, scope)
+                if _asks_ranks(form) or (
+                    _asks_more(form) and runtime.has_form(scope.node(at), root, form, type_of)
+                ):
+                    raise Beyond("a form that a class does not tell")
+
+    def _require_writes(self, before: ModelProto) -> None:
+        """Goes on only if no form on the way is written in operators that the runtime lacks."""
+        plan = self.plan
+        way = {
+            op for node in before.graph.node if not node.domain for op in self._way(node.op_type)
+        }
+        for op in sorted(way) if self.row.without else ():
+            if plan.adapters.get("", op, *FORM) is None:
+                continue
+            written = {("", one) for one in edge_at(plan.adapters, "", op, *FORM).within("")}
+            if any(one.names(key) for one in self.row.without for key in written):
+                raise Beyond(UNFIT)
+
+    def _way(self, op: str) -> Collection[str]:
+        way = planner.way_of(self.plan.adapters, "", op, self.plan.start, self.plan.to)
+        return {op, *(name for edge in way.values() for name in edge.within(""))}
+
+    # -- the nodes ---------------------------------------------------------------------------
+
+    def _before(self) -> ModelProto:
+        """One node of each class as it came, whose inputs are those of the model."""
+        model = Quotient(self.plan, list(self.classes)).model
+        given = {one for node in model.graph.node if node.domain == NOBODY for one in node.output}
+        nodes = [node for node in model.graph.node if node.domain != NOBODY]
+        del model.graph.node[:]
+        model.graph.node.extend(nodes)
+        model.graph.input.extend(one for one in model.graph.value_info if one.name in given)
+        imported = [one for one in model.opset_import if one.domain != NOBODY]
+        del model.opset_import[:]
+        model.opset_import.extend(imported)
+        return model
+
+    def _after(self) -> ModelProto:
+        """The nodes that these classes become."""
+        model = self._before()
+        for imported in model.opset_import:
+            imported.version = self.plan.to if imported.domain == "" else imported.version
+        came = list(model.graph.node)
+        del model.graph.node[:]
+        for number, (node, template) in enumerate(zip(came, self.classes.values(), strict=True)):
+            if template is None:
+                model.graph.node.append(node)
+                continue
+            fields = b"".join(self._written(number, template))
+            model.graph.MergeFrom(GraphProto.FromString(fields))
+        return model
+
+    def _written(self, number: int, template: Template) -> Iterator[bytes]:
+        row, *_ = [*self.classes][number]
+        operation = self.plan.operations[row[0]]
+        inputs = [input_name(number, i).encode() for i in range(len(operation.inputs))]
+        outputs = names_of(operation.signature[2], "o")
+        given = [output_name(number, i).encode() for i in range(len(outputs))]
+        return written(template, inputs, given, b"k%d" % number)
+
+    def _facts(self, model: ModelProto) -> Facts:
+        return skeleton_facts.of_model(model, model.SerializeToString(), self.plan.adapters)
+
+
+def _asks_ranks(form: Form) -> bool:
+    """Whether a form depends on a rank, of which the whole model may know more."""
+    return form.rank is not None or form.single is not None
+
+
+def _asks_more(form: Form) -> bool:
+    """Whether a form depends on values or neighbours; those that `look` knows do not count."""
+    return bool(
+        form.holds or form.ends_after or form.leads_to or form.behind or form.holds_above
+        or form.constant is not None
+    )  # fmt: skip
