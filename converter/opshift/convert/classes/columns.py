@@ -4,6 +4,8 @@
 from __future__ import annotations
 
 import itertools
+from array import array
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -71,7 +73,7 @@ def read(data: bytes, parts: Parts) -> Rows:
     if (names := columns.get(NAME)) is not None:
         name_starts[names.row], name_ends[names.row] = names.start, names.end
     return Rows(
-        parts.tags, stop.tolist(), parts.ends, name_starts.tolist(), name_ends.tolist(),
+        parts.tags, _compact(stop), parts.ends, _compact(name_starts), _compact(name_ends),
         METADATA in columns,
         kinds, signatures, inputs, input_ends, outputs, output_ends,
     )  # fmt: skip
@@ -124,14 +126,14 @@ def _bodies(buffer: NDArray[np.uint8], pos: Positions) -> tuple[Positions, Posit
 
 def _names(
     data: bytes, column: Column | None, count: int
-) -> tuple[list[bytes], list[int], list[int]]:
+) -> tuple[list[bytes], Sequence[int], list[int]]:
     """The names in a field of all nodes, where those of each node end, and their shapes."""
     if column is None:
         return [], [0] * count, [0] * count
-    order = np.argsort(column.body)
+    order = np.argsort(column.body, kind="stable")  # quick where whole runs are in order
     bodies, stops = column.body[order], column.end[order]
     sizes = np.bincount(column.row, minlength=count)
-    ends, shapes = sizes.cumsum().tolist(), sizes.tolist()
+    ends, shapes = _compact(sizes.cumsum()), sizes.tolist()
     if len(column.row) and max(shapes) >= 1 << ABSENT:
         raise Unproven("many inputs of a node")
     for index in np.flatnonzero(bodies == stops).tolist():
@@ -139,6 +141,11 @@ def _names(
         first = ends[row - 1] if row else 0
         shapes[row] |= 1 << ABSENT + index - first
     return _slices(data, bodies, stops), ends, shapes
+
+
+def _compact(numbers: Positions) -> Sequence[int]:
+    """The numbers as Python reads them, in eight bytes each."""
+    return array("q", numbers.tobytes())
 
 
 def _slices(data: bytes, starts: Positions, ends: Positions) -> list[bytes]:

@@ -61,18 +61,18 @@ class Rows:
     the fields behind it end at `ends`. The field with its name ends at `name_ends`, 0 without one.
     """
 
-    starts: list[int]
-    stops: list[int]
-    ends: list[int]
-    name_starts: list[int]
-    name_ends: list[int]
+    starts: Sequence[int]
+    stops: Sequence[int]
+    ends: Sequence[int]
+    name_starts: Sequence[int]
+    name_ends: Sequence[int]
     noted: bool  # whether some node has metadata
     kinds: list[int]  # which of the signatures a node has
     signatures: list[Signature]
     inputs: list[bytes]
-    input_ends: list[int]
+    input_ends: Sequence[int]
     outputs: list[bytes]
-    output_ends: list[int]
+    output_ends: Sequence[int]
 
     def with_graphs(self, nested: Mapping[int, Nested]) -> Rows:
         """The rows with the signatures of nodes that hold graphs, which read what they capture."""

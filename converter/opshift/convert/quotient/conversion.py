@@ -356,9 +356,8 @@ class _Work:
         proof, rows = self.proof, self.proof.rows
         read = set(rows.inputs)
         read.update(names_in(proof.data, proof.others, GraphField.OUTPUT))
-        signatures = {row[0] for row in set(classes)}
-        touched = set(filter(plan.touches, signatures))
-        unread = set(rows.outputs) - read - {b""}
+        touched = set(filter(plan.touches, {row[0] for row in classes}))
+        unread = {name for name in rows.outputs if name and name not in read}
         found: dict[int, Key] = {}
         for index, row in enumerate(classes):
             if row[0] in touched:
