@@ -212,16 +212,16 @@ def deterministic(model: ModelProto, to: Target) -> None:
         assert bytes_of(first) == bytes_of(second), "two runs gave other bytes"
 
 
-def one_result(model: ModelProto, to: int) -> bool:
+def one_result(model: ModelProto, wanted: Request) -> bool:
     """What the classes of the nodes tell is what the conversion of each node gives, in every byte.
 
     The answer is whether the classes told anything.
     """
-    found = conversion.convert(model.SerializeToString(), Request(to), registry.default()).result
+    found = conversion.convert(model.SerializeToString(), wanted, registry.default()).result
     if found is None:
         return False
     with node_by_node():
-        other = convert(model, to)
+        other = convert(model, wanted)
     assert bytes_of(ModelProto.FromString(found[0])) == bytes_of(other.model)
     assert found[1].as_dict() == other.report.as_dict()
     return True

@@ -15,6 +15,7 @@ from graphs import NEWEST, NEWEST_ML, models
 from hypothesis import event, given
 from hypothesis import strategies as st
 from opshift import convert_version
+from opshift.convert.request import Request
 
 CORPUS = sorted((Path(__file__).parents[1] / "corpus").glob("*.onnx"))
 NEWEST_OF = {"": NEWEST, "ai.onnx.ml": NEWEST_ML}
@@ -98,11 +99,25 @@ def test_deterministic(task):
     laws.deterministic(*task)
 
 
-@given(st.lists(tasks(), min_size=1, max_size=3))
+RUNTIMES = (
+    "onnxruntime==1.4", "onnxruntime==1.10", "onnxruntime==1.16", "onnxruntime==1.23",
+    "openvino==2022.1", "openvino==2023.0", "tensorrt==8.6", "opencv==4.5.5", "onnx==1.9",
+)  # fmt: skip
+
+
+@st.composite
+def requests(draw: Any) -> Request:
+    """An opset, perhaps with an IR version, or a runtime."""
+    if draw(st.booleans()):
+        ir = draw(st.sampled_from(["auto", "auto", "keep", 4, 5, 6, 7, 8, 9, 10]))
+        return Request(draw(st.integers(1, NEWEST)), ir_version=ir)
+    return Request.of(draw(st.sampled_from(RUNTIMES)))
+
+
+@given(st.lists(st.tuples(models(), requests()), min_size=1, max_size=3))
 def test_the_classes_of_the_nodes_tell_what_each_node_gives(tasks):
-    for model, to in tasks:
-        if "" in to:
-            event(f"by classes: {laws.one_result(model, to[''])}")
+    for model, wanted in tasks:
+        event(f"by classes: {laws.one_result(model, wanted)}")
 
 
 @given(tasks())
