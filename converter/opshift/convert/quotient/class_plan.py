@@ -81,8 +81,8 @@ class ClassPlan:
 
     def _crosses(self, op: str) -> bool:
         """Whether the plan leads an operator over a boundary."""
-        way = planner.way_of(self.adapters, "", op, self.start, self.to)
-        return any(name == op for _, name, _, _ in way)
+        way = planner.own_way(self.adapters, "", op, self.start, self.to)
+        return next(way, None) is not None
 
     def learn(self, keys: Iterable[Key], ir_version: int) -> None:
         """Finds the answers for classes: converts one node of each, all in one model.

@@ -46,13 +46,13 @@ def find(
     if any(TYPES.get(one, 0) > ir_version for one in types_from(operation.proto, before)):
         return None
     kept, lost = [], set[str]()
-    for (*crossed, low, high), edge in planner.way_of(adapters, *key, start, to).items():
-        if tuple(crossed) == key:
-            adapter, derived = adapters.get(*key, low, high), guard.derive(*key, low, high)
-            if edge.dead or adapter is None or derived is None or not is_idle(adapter, derived):
-                return None
-            kept.append(((0, "", low, high), key[1], 1))
-            lost.update(*derived.lost.values())
+    for edge in planner.own_way(adapters, *key, start, to):
+        crossed = (edge.start, edge.to)
+        adapter, derived = adapters.get(*key, *crossed), guard.derive(*key, *crossed)
+        if edge.dead or adapter is None or derived is None or not is_idle(adapter, derived):
+            return None
+        kept.append(((0, "", *crossed), key[1], 1))
+        lost.update(*derived.lost.values())
     answer = Answer(None, tuple(kept), (), (), renamed=False, asked_readers=False)
     return Idle(answer, frozenset(lost))
 
