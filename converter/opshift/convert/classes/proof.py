@@ -19,14 +19,15 @@ from opshift.protos import ModelProto, onnx_checker
 
 
 class Room(NamedTuple):
-    """How many new classes a model may bring: some, and one for every so many nodes."""
+    """How many new operations a model may bring: some, and one for every so many nodes."""
 
-    classes: int
+    operations: int
     nodes: int
+    kinds: int = 1  # so many times as many classes, which tell the types of the inputs, too
 
     def of(self, count: int) -> int:
         """The room for a model of so many nodes."""
-        return self.classes + count // self.nodes
+        return self.operations + count // self.nodes
 
 
 TO_CHECK = Room(64, 32)
@@ -219,14 +220,13 @@ class Proof:
 
     def _nodes(self, known: Memo, found: Rows) -> None:
         """Order, single assignment and types of all nodes."""
-        room = len(known.classes) + self.room.of(len(found.kinds))
-        new = sum(key not in known.signatures for key in found.signatures)
-        if len(known.classes) + new > room:
+        room = self.room.of(len(found.kinds))
+        if sum(key not in known.signatures for key in found.signatures) > room:
             raise Unproven("many new classes")
         numbers = [known.signature(key) for key in found.signatures]
         if not self.to_convert and not known.retired.isdisjoint(numbers):
             raise Unproven("an operator that a conversion replaces")
-        self._walk(known, found, numbers, room)
+        self._walk(known, found, numbers, len(known.classes) + self.room.kinds * room)
 
     def _walk(self, known: Memo, found: Rows, numbers: list[int], room: int) -> None:
         values, declared, classes = self.values, self.declared, known.classes

@@ -67,7 +67,7 @@ INFERRED = PROVED | EXACT
 MOST_FOLDED = 512  # elements of a value that folding of the whole model finds
 ALIKE = 20  # nodes of one class, from which on a class costs less than they do
 
-TO_CONVERT = Room(200, 4)
+TO_CONVERT = Room(200, 4, kinds=2)
 
 
 def convert(data: bytes, options: Request, adapters: Registry) -> ClassAnswer:
