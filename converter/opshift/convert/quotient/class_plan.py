@@ -13,7 +13,6 @@ from opshift.convert.blockers import StepRefused
 from opshift.convert.classes.facets import MOST_TYPES, Facet
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.nested import holds_graphs, rename
-from opshift.convert.classes.operation import Operation
 from opshift.convert.classes.rows import names_of
 from opshift.convert.ir.features import BARE
 from opshift.convert.ir.lift import lift
@@ -113,12 +112,13 @@ class ClassPlan:
                 way = (self.start, self.to, ir_version)
                 self.idle[signature] = idle.find(self.adapters, operation, *way)
             known = self.idle[signature]
-            if known is not None and known.covers(self._types(operation, key[0])):
+            if known is not None and known.covers(self.types(key[0])):
                 found[key] = known.answer
         return found if found and Quotient(self, list(found)).stands(ir_version) else {}
 
-    def _types(self, operation: Operation, row: tuple[int, ...]) -> list[frozenset[str]]:
+    def types(self, row: tuple[int, ...]) -> list[frozenset[str]]:
         """The types of what a class reads and writes."""
+        operation = self.operations[row[0]]
         outputs = names_of(operation.signature[2], "o")
         named = zip(
             (*operation.inputs, *outputs),

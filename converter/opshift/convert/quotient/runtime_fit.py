@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling, Form
 
 UNFIT = "a node that the runtime may not run"
+UNTYPED = "a type that is not proved, for a runtime"
 
 
 def look(
@@ -67,16 +68,16 @@ class _Fit:
 
     def require(self) -> None:
         """Goes on only if the runtime has nothing against one of the nodes."""
-        for key, template in self.classes.items():
-            self._require_types(key)
+        for (row, *_), template in self.classes.items():
+            if not all(self.plan.types(row)):
+                raise Beyond(UNTYPED)
             if template is not None and template.inside:
                 raise Beyond("a graph in what a step writes, for a runtime")
-        before, after = self._before(), self._after()
-        self._require_writes(before)
-        came, made = self._facts(before), self._facts(after)
+        came, made = self._facts(self._before()), self._facts(self._after())
         for facts in (came, made):
             self._require_typed(facts)
             self._require_forms(facts)
+        self._require_writes(came)
         adapters, document = self.plan.adapters, made.document
         if (
             leave.operators(came.document, adapters, None, self.row)
@@ -88,24 +89,13 @@ class _Fit:
         ):
             raise Beyond(UNFIT)
 
-    def _require_types(self, key: Key) -> None:
-        """Goes on only if the element type of each value is known, as the whole model knows it."""
-        row, *_ = key
-        signature = self.plan.operations[row[0]].signature
-        names = (*self.plan.operations[row[0]].inputs, *names_of(signature[2], "o"))
-        given = row[1 : 1 + len(self.plan.operations[row[0]].inputs)]
-        numbers = (*given, *self.plan.classes[row])
-        for name, number in zip(names, numbers, strict=True):
-            if name and not self.plan.tokens(number):
-                raise Beyond("a type that is not proved, for a runtime")
-
     def _require_typed(self, facts: Facts) -> None:
         """Goes on only if inference knows the element type of each value that a node gives."""
         scopes = facts.document.main.root.scopes
         if not all(
             element_of(facts.type(scope, name)) for scope in scopes for name in scope.producers
         ):
-            raise Beyond("a type that is not proved, for a runtime")
+            raise Beyond(UNTYPED)
 
     def _require_forms(self, facts: Facts) -> None:
         """Goes on only if no node has a form that depends on more than a class tells."""
@@ -118,18 +108,15 @@ class _Fit:
                 ):
                     raise Beyond("a form that a class does not tell")
 
-    def _require_writes(self, before: ModelProto) -> None:
+    def _require_writes(self, came: Facts) -> None:
         """Goes on only if no form on the way is written in operators that the runtime lacks."""
-        plan = self.plan
-        way = {
-            op for node in before.graph.node if not node.domain for op in self._way(node.op_type)
-        }
+        adapters, present = self.plan.adapters, came.document.main.root.index
+        way = {op for domain, one in present if not domain for op in self._way(one)}
         for op in sorted(way) if self.row.without else ():
-            if plan.adapters.get("", op, *FORM) is None:
-                continue
-            written = {("", one) for one in edge_at(plan.adapters, "", op, *FORM).within("")}
-            if any(one.names(key) for one in self.row.without for key in written):
-                raise Beyond(UNFIT)
+            if adapters.get("", op, *FORM) is not None:
+                keys = [("", one) for one in edge_at(adapters, "", op, *FORM).within("")]
+                if any(one.names(key) for one in self.row.without for key in keys):
+                    raise Beyond(UNFIT)
 
     def _way(self, op: str) -> Collection[str]:
         way = planner.way_of(self.plan.adapters, "", op, self.plan.start, self.plan.to)
@@ -157,17 +144,16 @@ class _Fit:
             imported.version = self.plan.to if imported.domain == "" else imported.version
         came = list(model.graph.node)
         del model.graph.node[:]
-        for number, (node, template) in enumerate(zip(came, self.classes.values(), strict=True)):
+        for number, ((row, *_), template) in enumerate(self.classes.items()):
             if template is None:
-                model.graph.node.append(node)
-                continue
-            fields = b"".join(self._written(number, template))
-            model.graph.MergeFrom(GraphProto.FromString(fields))
+                model.graph.node.append(came[number])
+            else:
+                fields = b"".join(self._written(number, row[0], template))
+                model.graph.MergeFrom(GraphProto.FromString(fields))
         return model
 
-    def _written(self, number: int, template: Template) -> Iterator[bytes]:
-        row, *_ = [*self.classes][number]
-        operation = self.plan.operations[row[0]]
+    def _written(self, number: int, signature: int, template: Template) -> Iterator[bytes]:
+        operation = self.plan.operations[signature]
         inputs = [input_name(number, i).encode() for i in range(len(operation.inputs))]
         outputs = names_of(operation.signature[2], "o")
         given = [output_name(number, i).encode() for i in range(len(outputs))]
