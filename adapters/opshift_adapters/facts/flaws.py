@@ -200,8 +200,6 @@ def bounds_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked
     return f"it has {told}, but the input has {rank} dimensions" if wrong else None
 
 
-
-
 @flaw("Pad")
 def pads_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There are two pads for each axis that is padded."""
@@ -273,15 +271,6 @@ def scalars_to_scan(node: Node) -> str | None:  # pragma: no cover: asked of ill
     scanned = node.inputs[-count:] if 0 < count <= len(node.inputs) else ()
     scalars = [value.name for value in scanned if value is not None and value.rank_or_none == 0]
     return f"{scalars[0]!r} is scanned, and is a scalar" if scalars else None
-
-
-@flaw("SplitToSequence")
-def no_parts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
-    """A list of lengths has at least one part; onnx's inference takes an empty name for a list."""
-    split = node.input("split")
-    if split is None and len(node.inputs) > 1:
-        return "onnx's inference takes the empty name of split for an input; remove the empty name"
-    return "split names no part" if split is not None and split.shape_or_none == (0,) else None
 
 
 @flaw("Squeeze")

@@ -15,6 +15,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    flaw,
     np,
 )
 
@@ -78,14 +79,23 @@ def _position(node: Node, items: list[Element], last: int) -> int:
     return position
 
 
+@flaw("SplitToSequence")
+def no_parts(node: Node) -> str | None:
+    """A list of lengths has at least one part; onnx's inference takes an empty name for a list."""
+    split = node.input("split")
+    if split is None and len(node.inputs) > 1:
+        return "onnx's inference takes the empty name of split for an input; remove the empty name"
+    return "split names no part" if split is not None and split.shape_or_none == (0,) else None
+
+
 def pieces(node: Node) -> list[Element]:
     """The parts into which SplitToSequence divides its input."""
     whole, split, axis = node["input"], node.input("split"), split_axis(node)
     known = np.array(1) if split is None else split.const()
     if known.ndim:
+        if told := no_parts.look(node):
+            raise InvalidModel(f"SplitToSequence {node.name!r}: {told}")
         ends = np.cumsum(known).tolist()
-        if not ends:
-            raise InvalidModel(f"SplitToSequence {node.name!r}: split names no part")
     else:
         size = whole.dims[axis]
         if not isinstance(size, int):
