@@ -109,6 +109,11 @@ def as_type(op: Builder, x: Value, kind: int) -> Value:
     return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
 
 
+def in_double(op: Builder, x: Value) -> Value:
+    """`x` as numbers of double."""
+    return as_type(op, x, T.DOUBLE)
+
+
 def cast_over(op: Builder, x: Value, between: int, kind: int) -> Value:
     """`x` rounded to one element type and cast to another.
 

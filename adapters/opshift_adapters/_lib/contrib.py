@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import Builder, Refusal, T, Value, Why, np
 
-from opshift_adapters._lib.blocks import squared
+from opshift_adapters._lib.blocks import as_type, squared
 
 MICROSOFT = "com.microsoft"
 
@@ -25,13 +25,13 @@ def layer_normalized(
         )
         return y, mean, inverse
     kind = scale.elem_type
-    wide = x if kind != T.FLOAT16 else op.Cast(x, to=T.FLOAT)
+    wide = as_type(op, x, _stash(kind))
     mean = mean_of_last(op, wide)
     gap = wide - mean
     variance = mean_of_last(op, squared(op, gap, _stash(kind)))
     deviation = op.Sqrt(variance + number(op, epsilon, wide))
     normal = gap / deviation
-    y = (normal if kind != T.FLOAT16 else op.Cast(normal, to=kind)) * scale
+    y = as_type(op, normal, kind) * scale
     return y if bias is None else y + bias, mean, op.Reciprocal(deviation)
 
 
@@ -45,11 +45,11 @@ def root_mean_square_normalized(
 ) -> Value:
     """x / Sqrt(mean of x * x) * scale over the last axis (opset 11 and later)."""
     kind = scale.elem_type
-    wide = x if kind != T.FLOAT16 else op.Cast(x, to=T.FLOAT)
+    wide = as_type(op, x, _stash(kind))
     square = mean_of_last(op, squared(op, wide, _stash(kind)))
     root = op.Sqrt(square + number(op, epsilon, wide))
     normal = wide / root
-    return (normal if kind != T.FLOAT16 else op.Cast(normal, to=kind)) * scale
+    return as_type(op, normal, kind) * scale
 
 
 def number(op: Builder, value: float, like: Value) -> Value:

@@ -3,7 +3,7 @@
 
 from opshift.adapter import Builder, T, Value
 
-from opshift_adapters._lib.blocks import UNSIGNED, part
+from opshift_adapters._lib.blocks import UNSIGNED, as_type, part
 
 BITS: dict[int, int] = {
     T.INT8: 8, T.UINT8: 8, T.INT16: 16, T.UINT16: 16,
@@ -29,12 +29,12 @@ def multiply_matrices(op: Builder, a: Value, b: Value) -> Value:
     assert total is not None
     if not length or not isinstance(length, int):
         total = total * _one_unless_empty(op, a)
-    return total if kind == T.INT64 else op.Cast(total, to=kind)
+    return as_type(op, total, kind)
 
 
 def _digits(op: Builder, x: Value, bits: int, count: int) -> list[Value]:
     """Signed digits in double, the lowest first; sums of their products are exact."""
-    rest = x if x.elem_type == T.INT64 else op.Cast(x, to=T.INT64)
+    rest = as_type(op, x, T.INT64)
     base, digits = op.const(2**bits), []
     for _ in range(count - 1):
         above = rest / base
@@ -52,13 +52,13 @@ def _one_unless_empty(op: Builder, a: Value) -> Value:
 def sum_last_axis(op: Builder, x: Value) -> Value:
     """The sum of integers over their last axis (opset 9 and later)."""
     kind, length = x.elem_type, (x.dims_or_none or (None,))[-1]
-    wide = x if kind == T.INT64 else op.Cast(x, to=T.INT64)
+    wide = as_type(op, x, T.INT64)
     if isinstance(length, int):
         ones = op.const([1] * length)
     else:
         ones = op.Expand(op.const(1), part(op, op.Shape(x), -1))
     total = op.MatMul(wide, ones)
-    return total if kind == T.INT64 else op.Cast(total, to=kind)
+    return as_type(op, total, kind)
 
 
 def wrapped(op: Builder, x: Value, kind: int) -> Value:

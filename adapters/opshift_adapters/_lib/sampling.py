@@ -8,13 +8,7 @@ from dataclasses import dataclass
 
 from opshift.adapter import Array, Builder, Refusal, T, Value, Why, np
 
-from opshift_adapters._lib.blocks import (
-    FLOATS,
-    arange,
-    column,
-    element,
-    size_of,
-)
+from opshift_adapters._lib.blocks import FLOATS, arange, as_type, column, element, size_of
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +60,7 @@ def scaled_line(op: Builder, x: Value, axis: int, scales: Value, kind: int) -> R
     scale, old = element(op, scales, axis), size_of(op, x, axis)
     wide = op.Cast(old, to=T.FLOAT) * scale
     new = op.Cast(op.Floor(wide), to=T.INT64)
-    return ResampledAxis(axis, old, new, scale if kind == T.FLOAT else op.Cast(scale, to=kind))
+    return ResampledAxis(axis, old, new, as_type(op, scale, kind))
 
 
 def scale_is_one(scales: Value, axis: int) -> bool:

@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
-from opshift_adapters._lib.blocks import size_of
+from opshift_adapters._lib.blocks import as_type, size_of
 from opshift_adapters._lib.no_schema import needed
 
 FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
@@ -85,17 +85,13 @@ def raised(op: Builder, codes: Value) -> Value:
     return op.Cast(op.Cast(codes, to=T.INT32) + 128, to=T.UINT8)
 
 
-def to(op: Builder, x: Value, kind: int) -> Value:
-    return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
-
-
 IN_FLOAT = (T.INT8, T.UINT8, T.INT16, T.UINT16, *FLOAT8)  # float holds their differences
 
 
 def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) -> Value:
     """(x - zero point) * scale: the difference is exact, the product is in float."""
     x, zero = x or node["x"], widened(op, node.input("x_zero_point"))
-    shaped = to(op, place(node["x_scale"]), T.FLOAT)
+    shaped = as_type(op, place(node["x_scale"]), T.FLOAT)
     unseen = requantized(op, x, zero)
     if unseen is not None:
         return unseen * shaped
@@ -103,10 +99,10 @@ def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) ->
         whole = T.FLOAT if zero.elem_type in IN_FLOAT else T.INT32
         known = zero.const_or_none()
         if known is None:
-            x = to(op, x, whole) - place(to(op, zero, whole))
+            x = as_type(op, x, whole) - place(as_type(op, zero, whole))
         elif known.any():
-            x = to(op, x, whole) - place(op.const(known.astype(np.float32), whole))
-    return to(op, x, T.FLOAT) * shaped
+            x = as_type(op, x, whole) - place(op.const(known.astype(np.float32), whole))
+    return as_type(op, x, T.FLOAT) * shaped
 
 
 def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
@@ -117,7 +113,7 @@ def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
         return quantized(op, ratio, None if zero is None else place(zero), kind)
     steps = op.Round(ratio)
     if zero is not None:
-        steps = steps + place(to(op, zero, T.FLOAT))
+        steps = steps + place(as_type(op, zero, T.FLOAT))
     low, high = LIMITS[T(kind)]
     cut = op.Clip(steps, op.const(low, T.FLOAT), op.const(high, T.FLOAT))
     return op.Cast(cut, to=WIDER.get(kind, kind))
@@ -155,9 +151,10 @@ def _point(op: Builder, zero: Value | None) -> int | Value:
 
 def _ratio(op: Builder, node: Node, place: Place) -> Value:
     x, scale = (
-        to(op, v, T.FLOAT) if v.elem_type == T.INT32 else v for v in (node["x"], node["y_scale"])
+        as_type(op, v, T.FLOAT) if v.elem_type == T.INT32 else v
+        for v in (node["x"], node["y_scale"])
     )
-    return to(op, x / place(scale), T.FLOAT)
+    return as_type(op, x / place(scale), T.FLOAT)
 
 
 # Operators whose output holds only numbers of their first input.

@@ -10,7 +10,7 @@ from typing import Any
 
 from opshift.adapter import Builder, Node, T, Value, np
 
-from opshift_adapters._lib.blocks import WIDE_INTS, held_by_double
+from opshift_adapters._lib.blocks import WIDE_INTS, held_by_double, in_double
 
 UNDER_ONE = 1 - 2.0**-50  # this factor keeps a quotient that double rounds up below the exact one
 
@@ -19,7 +19,7 @@ def wide_arithmetic(node: Node, op: Builder) -> Value:
     """Add, Sub, Mul or Div of int64 or uint64, which wrap around (below opset 6)."""
     a, kind = node["A"], node["A"].elem_type
     if held_by_double(a) and held_by_double(node["B"]) and _result_is_held(node):
-        (result,) = op.same_but(node, [_double(op, a), _double(op, node["B"])])
+        (result,) = op.same_but(node, [in_double(op, a), in_double(op, node["B"])])
         return op.Cast(result, to=kind)
     b = _stretched(node, op, kind)
     if node.op == "Add":
@@ -111,11 +111,7 @@ def _zeros(op: Builder, like: Value) -> Value:
     shape = like.shape_or_none
     if shape is not None and np.prod(shape) <= MOST_ZEROS:
         return op.const(np.zeros(shape, np.int64))
-    return op.Cast(_scaled(op, _double(op, like), 0.0), to=T.INT64)
-
-
-def _double(op: Builder, x: Value) -> Value:
-    return op.Cast(x, to=T.DOUBLE)
+    return op.Cast(_scaled(op, in_double(op, like), 0.0), to=T.INT64)
 
 
 def _scaled(op: Builder, x: Value, factor: float) -> Value:
@@ -133,24 +129,24 @@ def _stretched(node: Node, op: Builder, kind: int) -> Value:
     legacy: dict[str, Any] = {"broadcast": 1}
     if node.has("axis"):
         legacy["axis"] = node.int("axis")
-    unit = op.Floor(_scaled(op, _double(op, b), UNDER_ONE * 2.0**-32))
+    unit = op.Floor(_scaled(op, in_double(op, b), UNDER_ONE * 2.0**-32))
     half = _scaled(op, unit, 2.0**31)
     high = op.Cast(half, to=kind)
-    low = _double(op, _difference(op, b, add_stacked(op, kind, high, high), kind))
-    room = _scaled(op, _double(op, a), 0.0)
+    low = in_double(op, _difference(op, b, add_stacked(op, kind, high, high), kind))
+    room = _scaled(op, in_double(op, a), 0.0)
     wide = [op.Cast(op.Add(room, one, **legacy), to=kind) for one in (half, low)]
     return add_stacked(op, kind, wide[0], *wide)
 
 
 def _quotient(op: Builder, a: Value, b: Value) -> Value:
     """a / b of int64 towards zero."""
-    real_a, real_b = _double(op, a), _double(op, b)
+    real_a, real_b = in_double(op, a), in_double(op, b)
     first, second, rest = _most_of_quotient(op, (a, real_a), (b, real_b), T.INT64)
     sign_a, sign_b = _sign(op, real_a), _sign(op, real_b)
     size_of_rest = multiply_stacked(op, T.INT64, rest, op.Cast(sign_a, to=T.INT64))
     size_of_b = multiply_stacked(op, T.INT64, b, op.Cast(sign_b, to=T.INT64))
     short = _difference(op, size_of_rest, size_of_b)
-    third = sign_a * sign_b * _double(op, _not_negative(op, _double(op, short)))
+    third = sign_a * sign_b * in_double(op, _not_negative(op, in_double(op, short)))
     return add_stacked(op, T.INT64, first, second, op.Cast(third, to=T.INT64))
 
 
@@ -160,10 +156,10 @@ def _unsigned_quotient(op: Builder, a: Value, b: Value) -> Value:
     What is left after two quotients is less than 2 * b. The difference of both as int64 is exact,
     but wraps around below -2**63; the difference in double is negative there, and only rounded.
     """
-    real_a, real_b = _double(op, a), _double(op, b)
+    real_a, real_b = in_double(op, a), in_double(op, b)
     first, second, rest = _most_of_quotient(op, (a, real_a), (b, real_b), T.UINT64)
-    exact = _double(op, op.Cast(_difference(op, rest, b, T.UINT64), to=T.INT64))
-    rounded = _double(op, rest) - real_b
+    exact = in_double(op, op.Cast(_difference(op, rest, b, T.UINT64), to=T.INT64))
+    rounded = in_double(op, rest) - real_b
     third = op.Cast(_not_negative(op, op.Min(exact, rounded)), to=T.UINT64)
     return add_stacked(op, T.UINT64, first, second, third)
 
@@ -178,7 +174,7 @@ def _most_of_quotient(
     (a, real_a), (b, real_b) = dividend, divisor
     first = _from_below(op, real_a, real_b, kind)
     rest = _difference(op, a, multiply_stacked(op, kind, first, b), kind)
-    second = _from_below(op, _double(op, rest), real_b, kind)
+    second = _from_below(op, in_double(op, rest), real_b, kind)
     return first, second, _difference(op, rest, multiply_stacked(op, kind, second, b), kind)
 
 
@@ -193,4 +189,4 @@ def _not_negative(op: Builder, x: Value) -> Value:
 def _sign(op: Builder, x: Value) -> Value:
     zero = op.const(0.0, T.DOUBLE)
     above, below = op.Greater(x, zero, broadcast=1), op.Less(x, zero, broadcast=1)
-    return _double(op, above) - _double(op, below)
+    return in_double(op, above) - in_double(op, below)

@@ -22,7 +22,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around, drop_attribute
 
-from opshift_adapters._lib.blocks import FLOATS
+from opshift_adapters._lib.blocks import FLOATS, as_type
 from opshift_adapters._lib.no_schema import needed, number
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
@@ -236,9 +236,7 @@ def thresholded_relu_10_9(node: Node, op: Builder) -> Result:
 
 def _wide(op: Builder, x: Value) -> Value:
     """x as float or double, the types in which kernels compare x with float attributes."""
-    if x.elem_type in (T.FLOAT, T.DOUBLE):
-        return x
-    return op.Cast(x, to=T.FLOAT if x.elem_type == T.FLOAT16 else T.DOUBLE)
+    return as_type(op, x, T.FLOAT if x.elem_type in (T.FLOAT, T.FLOAT16) else T.DOUBLE)
 
 
 @adapter("Shrink", 9, 8)
@@ -262,7 +260,7 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
         result = op.Where(low | high, moved, op.const(0, kind))
     else:
         result = moved * op.Cast(low | high, to=kind)
-    return result if kind == x.elem_type else op.Cast(result, to=x.elem_type)
+    return as_type(op, result, x.elem_type)
 
 
 @retired("ThresholdedRelu")

@@ -23,7 +23,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around, drop_attribute
 
-from opshift_adapters._lib.blocks import FLOATS, INTS, SMALL_INTS, UNSIGNED
+from opshift_adapters._lib.blocks import FLOATS, INTS, SMALL_INTS, UNSIGNED, as_type, in_double
 from opshift_adapters._lib.exact_integers import wrapped
 from opshift_adapters._lib.legacy_broadcast import (
     drop_legacy_broadcast,
@@ -40,11 +40,11 @@ def _through_double(node: Node, op: Builder) -> Result:
     kind = a.elem_type
     if kind not in (T.INT32, T.UINT32):
         return wide_arithmetic(node, op)
-    a, b = op.Cast(a, to=T.DOUBLE), op.Cast(b, to=T.DOUBLE)
+    a, b = in_double(op, a), in_double(op, b)
     if node.op == "Mul":
         high, low = _split(op, a, 2.0**16)
         (top,), (bottom,) = op.same_but(node, [high, b]), op.same_but(node, [low, b])
-        top = op.Mul(_split(op, top, 2.0**32)[1], _double(op, 2.0**16), broadcast=1)
+        top = op.Mul(_split(op, top, 2.0**32)[1], op.const(2.0**16, T.DOUBLE), broadcast=1)
         result = top + bottom
     else:
         (result,) = op.same_but(node, [a, b])
@@ -52,20 +52,16 @@ def _through_double(node: Node, op: Builder) -> Result:
         return op.Cast(result, to=kind)
     if kind == T.UINT32:
         return op.Cast(_split(op, result, 2.0**32)[1], to=kind)
-    half = _double(op, 2.0**31)
+    half = op.const(2.0**31, T.DOUBLE)
     shifted = _split(op, op.Add(result, half, broadcast=1), 2.0**32)[1]
     return op.Cast(op.Sub(shifted, half, broadcast=1), to=kind)
 
 
 def _split(op: Builder, x: Value, unit: float) -> tuple[Value, Value]:
     """The floor of x / unit and the remainder; both are exact for whole numbers in a double."""
-    size = _double(op, unit)
+    size = op.const(unit, T.DOUBLE)
     high = op.Floor(op.Div(x, size, broadcast=1))
     return high, x - op.Mul(high, size, broadcast=1)
-
-
-def _double(op: Builder, value: float) -> Value:
-    return op.const(value, T.DOUBLE)
 
 
 EXTREMES = {"a": [2147483647, -7, -2147483648], "b": [2147483647, 2, 5]}
@@ -256,12 +252,8 @@ def pow_12_11(node: Node, op: Builder) -> Result:
     known = y.const_or_none()
     if known is not None and via == base:
         return op.Pow(x, op.const(known, base))
-    result = op.Pow(_as(op, x, via), _as(op, y, via))
-    return _as(op, result, base)
-
-
-def _as(op: Builder, x: Value, kind: int) -> Value:
-    return x if x.elem_type == kind else op.Cast(x, to=kind)
+    result = op.Pow(as_type(op, x, via), as_type(op, y, via))
+    return as_type(op, result, base)
 
 
 def _power_type(base: int, y: Value) -> int:
@@ -287,7 +279,7 @@ def _integer_power(op: Builder, x: Value, y: Value) -> Value:
             return _repeated_product(op, x, int(exponent))
     if x.elem_type != T.INT32:
         raise Refusal(Why.NOT_EXPRESSIBLE, "64-bit integer powers have no exact older form")
-    result = op.Pow(_as(op, x, T.DOUBLE), _as(op, y, T.DOUBLE))
+    result = op.Pow(in_double(op, x), in_double(op, y))
     return op.Cast(result, to=x.elem_type)
 
 

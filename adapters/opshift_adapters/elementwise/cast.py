@@ -22,7 +22,7 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters._lib.blocks import parted
+from opshift_adapters._lib.blocks import as_type, parted
 from opshift_adapters._lib.wide_integers import combine_rows
 from opshift_adapters.facts.folding import DTYPES
 
@@ -54,7 +54,7 @@ def cast_5_6(node: Node, op: Builder) -> Result:
     combined = combine_rows(op, node["input"])
     if combined is None:
         return op.same(node, to=number)
-    return combined if number == node["input"].elem_type else op.Cast(combined, to=number)
+    return as_type(op, combined, number)
 
 
 @adapter("Cast", 6, 5)

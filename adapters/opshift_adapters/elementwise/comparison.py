@@ -29,6 +29,7 @@ from opshift_adapters._lib.blocks import (
     broadcast,
     element,
     held_by_double,
+    in_double,
     longer_sizes,
     neighbours,
     padded_shape,
@@ -361,7 +362,7 @@ def _less(op: Builder, a: Value, b: Value) -> Value:
     kind = a.elem_type
     if kind in (T.INT64, T.UINT64) and not any(map(held_by_double, (a, b))):
         (high_a, low_a), (high_b, low_b) = _halves(op, a), _halves(op, b)
-        return (_double(op, high_a) < _double(op, high_b)) | op.Equal(op.Cast(high_a, to=T.INT64), op.Cast(high_b, to=T.INT64)) & (_double(op, low_a) < _double(op, low_b))
+        return (in_double(op, high_a) < in_double(op, high_b)) | op.Equal(op.Cast(high_a, to=T.INT64), op.Cast(high_b, to=T.INT64)) & (in_double(op, low_a) < in_double(op, low_b))
     wide = T.FLOAT if kind in SMALL_INTS else T.DOUBLE
     return op.Cast(a, to=wide) < op.Cast(b, to=wide)
 
@@ -371,10 +372,6 @@ def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
     base = op.const(2**32, like=x)
     high = x / base
     return high, x - high * base
-
-
-def _double(op: Builder, x: Value) -> Value:
-    return op.Cast(x, to=T.DOUBLE)
 
 
 def _equal_before_11(op: Builder, a: Value, b: Value) -> Value:

@@ -15,6 +15,8 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
+from opshift_adapters._lib.blocks import as_type, in_double
+
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 
 TRIG_7 = impossible(
@@ -23,14 +25,6 @@ TRIG_7 = impossible(
 )  # fmt: skip
 
 # -- 9: hyperbolic functions, in double so that rounding to a smaller type hides the last digits --
-
-
-def _double(op: Builder, x: Value) -> Value:
-    return x if x.elem_type == T.DOUBLE else op.Cast(x, to=T.DOUBLE)
-
-
-def _back(op: Builder, result: Value, x: Value) -> Value:
-    return result if x.elem_type == T.DOUBLE else op.Cast(result, to=x.elem_type)
 
 
 def _number(op: Builder, value: float) -> Value:
@@ -52,7 +46,7 @@ def _cosh(op: Builder, x: Value) -> Value:
 def cosh_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Cosh; below it, (e^x + e^-x) / 2 is written."""
     x = node["input"]
-    return _back(op, _cosh(op, _double(op, x)), x)
+    return as_type(op, _cosh(op, in_double(op, x)), x.elem_type)
 
 
 @adapter("Sinh", 9, 8)
@@ -62,8 +56,8 @@ def cosh_9_8(node: Node, op: Builder) -> Result:
 def sinh_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Sinh; below it, Tanh(x) * Cosh(x) is written, which is accurate for small x."""
     x = node["input"]
-    wide = _double(op, x)
-    return _back(op, op.Tanh(wide) * _cosh(op, wide), x)
+    wide = in_double(op, x)
+    return as_type(op, op.Tanh(wide) * _cosh(op, wide), x.elem_type)
 
 
 def _log1p(op: Builder, y: Value) -> Value:
@@ -90,12 +84,12 @@ def _odd(op: Builder, x: Value, result: Value) -> Value:
 def asinh_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Asinh; below it, log(|x| + sqrt(x^2 + 1)) is written in a stable form."""
     x = node["input"]
-    wide = _double(op, x)
+    wide = in_double(op, x)
     one, size = _number(op, 1), op.Abs(wide)
     r = op.Reciprocal(size)
     root = op.Sqrt(r * r + one)
     rest = op.Reciprocal((root + r) * (r + one))
-    return _back(op, _odd(op, wide, _log1p(op, size) + _log1p(op, rest)), x)
+    return as_type(op, _odd(op, wide, _log1p(op, size) + _log1p(op, rest)), x.elem_type)
 
 
 @adapter("Acosh", 9, 8)
@@ -105,11 +99,11 @@ def asinh_9_8(node: Node, op: Builder) -> Result:
 def acosh_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Acosh; below it, log(x + sqrt(x^2 - 1)) is written in a stable form."""
     x = node["input"]
-    above = _double(op, x) - _number(op, 1)
+    above = in_double(op, x) - _number(op, 1)
     finite = op.Min(above, _number(op, 1e30))
     root = op.Sqrt(finite) * op.Sqrt(finite + _number(op, 2))
     rest = root / (finite + _number(op, 1))
-    return _back(op, _log1p(op, above) + _log1p(op, rest), x)
+    return as_type(op, _log1p(op, above) + _log1p(op, rest), x.elem_type)
 
 
 @adapter("Atanh", 9, 8)
@@ -119,10 +113,10 @@ def acosh_9_8(node: Node, op: Builder) -> Result:
 def atanh_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Atanh; below it, log(1 + 2x / (1 - x)) / 2 is written."""
     x = node["input"]
-    wide = _double(op, x)
+    wide = in_double(op, x)
     size = op.Abs(wide)
     ratio = (size + size) / (size * _number(op, -1) + _number(op, 1))
-    return _back(op, _odd(op, wide, _log1p(op, ratio) * _number(op, 0.5)), x)
+    return as_type(op, _odd(op, wide, _log1p(op, ratio) * _number(op, 0.5)), x.elem_type)
 
 
 TRIGONOMETRY_22 = boundary(

@@ -17,7 +17,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around, drop_attribute
 
-from opshift_adapters._lib.blocks import FLOATS, UNSIGNED, not_nan
+from opshift_adapters._lib.blocks import FLOATS, UNSIGNED, as_type, not_nan
 from opshift_adapters._lib.wide_integers import multiply_stacked
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
@@ -100,7 +100,7 @@ def sign_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Sign; below it, (x > 0) - (x < 0) is written, and NaN stays NaN."""
     x = node["input"]
     kind = x.elem_type if x.elem_type in FLOATS else T.FLOAT
-    real = x if kind == x.elem_type else op.Cast(x, to=kind)  # keeps every sign
+    real = as_type(op, x, kind)  # keeps every sign
     zero = op.const(0, kind)
     positive = real > zero
     sign = op.Cast(positive, to=kind) - op.Cast(real < zero, to=kind)

@@ -21,7 +21,7 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import arange, size_of
+from opshift_adapters._lib.blocks import arange, as_type, size_of
 
 FLOATS = (T.FLOAT, T.FLOAT16, T.DOUBLE)
 BFLOAT = "(float[2,3] x) => (bfloat16[2,3] y) { "
@@ -202,20 +202,16 @@ def range_11_10(node: Node, op: Builder) -> Result:
     if _is(ends[2], 1):
         counted = _counted_by_one(op, ends[0], ends[1], kind)
     else:
-        start, limit, delta = (_wide(op, v, kind) for v in ends)
+        start, limit, delta = (as_type(op, v, T.INT64) for v in ends)
         past = limit - start + delta - op.Sign(delta)
         steps = arange(op, _not_below_zero(op, past / delta))
         counted = steps * delta + start
-    return counted if kind == T.INT64 else op.Cast(counted, to=kind)
+    return as_type(op, counted, kind)
 
 
 def _is(value: Value, number: int) -> bool:
     known = value.const_or_none()
     return known is not None and bool((known == number).all())
-
-
-def _wide(op: Builder, value: Value, kind: int) -> Value:
-    return value if kind == T.INT64 else op.Cast(value, to=T.INT64)
 
 
 def _not_below_zero(op: Builder, count: Value) -> Value:
@@ -227,7 +223,7 @@ def _counted_by_one(op: Builder, start: Value, limit: Value, kind: int) -> Value
     """The integers from start to limit with step 1; none if the limit is below the start."""
     low, high = start.bounds_or_none, limit.bounds_or_none
     rises = low is not None and high is not None and high.lowest >= low.highest
-    begin, end = (_wide(op, v, kind) for v in (start, limit))
+    begin, end = (as_type(op, v, T.INT64) for v in (start, limit))
     if _is(start, 0):
         return arange(op, end if rises else _not_below_zero(op, end))
     count = end - begin

@@ -14,7 +14,7 @@ from opshift.adapter import (
     impossible,
 )
 
-from opshift_adapters._lib.blocks import arange, column, element, part
+from opshift_adapters._lib.blocks import arange, as_type, column, element, part
 
 IMAGE_DECODER_20 = impossible(
     "ImageDecoder", 20, 19, "image decoding has no older operator",
@@ -42,7 +42,7 @@ def affine_grid_20_19(node: Node, op: Builder) -> Result:
     work = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
     count = size.shape[0] - 2
     lines = [_line(node, op, element(op, size, 2 + i), work) for i in range(count)]
-    matrix = theta if kind == work else op.Cast(theta, to=work)
+    matrix = as_type(op, theta, work)
     sizes = part(op, size, 2)
     moved = op.MatMul(_places(op, lines, sizes, work), op.Transpose(matrix, perm=[0, 2, 1]))
     if sizes.const_or_none() is not None:
@@ -50,7 +50,7 @@ def affine_grid_20_19(node: Node, op: Builder) -> Result:
     else:
         shape = op.Concat(op.const([-1]), sizes, op.const([count]), axis=0)
     grid = op.Reshape(moved, shape)
-    return grid if kind == work else op.Cast(grid, to=kind)
+    return as_type(op, grid, kind)
 
 
 def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:

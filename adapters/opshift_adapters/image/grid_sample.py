@@ -22,6 +22,7 @@ from opshift.combinators import cast_around
 from opshift_adapters._lib.blocks import (
     FLOATS,
     arange,
+    as_type,
     column,
     count_elements,
     part,
@@ -117,7 +118,7 @@ def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
     widened = mode != "nearest" and kind != work
     data = op.Transpose(x, perm=[0, *range(2, rank), 1])
     data = op.Cast(data, to=work) if widened else data
-    places = grid if grid.elem_type_or_none == work else op.Cast(grid, to=work)
+    places = as_type(op, grid, work)
     sizes = _sizes(op, x, rank)
     at = _positions(node, op, places, op.Cast(sizes, to=work), work)
     read = _read_nearest if mode == "nearest" else _read_around

@@ -390,7 +390,7 @@ def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
         raise Refusal(Why.NEEDS_RANK, f"the rank of {x.name!r} is unknown")
     wide = T.INT32 if kind in SMALL_INTS else kind
     product = as_type(op, x, wide) * op.Cast(~nowhere, to=wide)
-    return product if wide == kind else op.Cast(product, to=kind)
+    return as_type(op, product, kind)
 
 
 @adapter("Reshape", 4, 5)

@@ -20,7 +20,7 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import END, arange, as_type, part, shape_of
+from opshift_adapters._lib.blocks import END, arange, as_type, in_double, part, shape_of
 
 TYPES_13 = boundary(13, "Slice:2a2b15")
 SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
@@ -237,7 +237,7 @@ def _gathered(
     so that none leaves the integers that it holds. `ahead` states which of
     start and end are known to be non-negative.
     """
-    size = as_type(op, part(op, shape_of(op, x), axis, axis + 1), T.DOUBLE)
+    size = in_double(op, part(op, shape_of(op, x), axis, axis + 1))
     start, end, step = bounds
     start, end = (
         place if known else _wrapped_double(op, place, size)
@@ -250,7 +250,7 @@ def _gathered(
     step = _clamped(op, step, op.const([-BEYOND], T.DOUBLE), op.const([BEYOND], T.DOUBLE))
     last = end - start + (back + back - one)
     count = op.Cast(op.Max((last + step) / step, zero), to=T.INT64)
-    places = start + as_type(op, arange(op, count), T.DOUBLE) * step
+    places = start + in_double(op, arange(op, count)) * step
     return op.Gather(x, op.Cast(places, to=T.INT64), axis=axis)
 
 

@@ -3,7 +3,7 @@
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example, np
 
-from opshift_adapters._lib.blocks import END, extent
+from opshift_adapters._lib.blocks import END, as_type, extent
 
 LINEAR = "(float[2,3,8] q, float[2,3,8] k, float[2,3,12] v"
 MADE = "(float[2,3,12] y, float[2,2,4,6] s)"
@@ -47,7 +47,7 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
     width = extent(op, k, 4)
     sizes = extent(op, query, 0), op.const([kv_heads]), width, extent(op, v, 4)
     zero = op.const(0, T.FLOAT)
-    first = op.Expand(zero, op.Concat(*sizes, axis=0)) if past is None else _as_float(op, past)
+    first = as_type(op, past, T.FLOAT) if past else op.Expand(zero, op.Concat(*sizes, axis=0))
     at_once = [(T.FLOAT, [x.dims[0], *x.dims[2:]]) for x in steps]
     last, read = op.Scan(
         first,
@@ -62,15 +62,7 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
     flat = op.Reshape(read, op.const([0, 0, heads * size if isinstance(size, int) else -1]))
     scaled = _scale(op, node.float("scale"), width) * flat
     kinds = query.elem_type, (past or query).elem_type
-    return tuple(_as(op, made, kind) for made, kind in zip((scaled, last), kinds, strict=True))
-
-
-def _as(op: Builder, x: Value, kind: int) -> Value:
-    return x if kind == T.FLOAT else op.Cast(x, to=kind)
-
-
-def _as_float(op: Builder, x: Value) -> Value:
-    return x if x.elem_type == T.FLOAT else op.Cast(x, to=T.FLOAT)
+    return tuple(as_type(op, made, kind) for made, kind in zip((scaled, last), kinds, strict=True))
 
 
 def _packed(op: Builder, x: Value, sizes: list[int]) -> Value:
@@ -79,7 +71,7 @@ def _packed(op: Builder, x: Value, sizes: list[int]) -> Value:
     if isinstance(width, int):
         rest = width // -int(np.prod(sizes))
         sizes = [rest if size == -1 else size for size in sizes]
-    return op.Reshape(_as_float(op, x), op.const([0, 0, *sizes]))
+    return op.Reshape(as_type(op, x, T.FLOAT), op.const([0, 0, *sizes]))
 
 
 def _scale(op: Builder, given: float, width: Value) -> Value:
@@ -110,8 +102,8 @@ def causal_conv_27_26(node: Node, op: Builder) -> Result:
     before = _in_front(op, x, weight) if past is None else op.Concat(past, x, axis=2)
     y = op.Conv(before, weight, node.input("bias"), group=_channels(x, weight))
     if node.str("activation") != "none":
-        wide = _as_float(op, y)
-        y = _as(op, wide * op.Sigmoid(wide), x.elem_type)
+        wide = as_type(op, y, T.FLOAT)
+        y = as_type(op, wide * op.Sigmoid(wide), x.elem_type)
     return y, op.Slice(before, extent(op, x, 2), op.const([END]), op.const([2]))
 
 

@@ -25,7 +25,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import as_type, part
+from opshift_adapters._lib.blocks import as_type, in_double, part
 from opshift_adapters._lib.exact_integers import multiply_matrices
 
 GEMM_6 = boundary(6, "Gemm:ddbc0c")
@@ -271,7 +271,7 @@ def det_11_10(node: Node, op: Builder) -> Result:
         op.approximate("a determinant is written as a sum of products, which rounds differently")
     if size == 1:
         return op.Squeeze(x, axes=[x.rank - 2, x.rank - 1])
-    return as_type(op, _sum_of_products(op, as_type(op, x, T.DOUBLE), size), kind)
+    return as_type(op, _sum_of_products(op, in_double(op, x), size), kind)
 
 
 def _sum_of_products(op: Builder, x: Value, size: int) -> Value:

@@ -20,6 +20,7 @@ from opshift.adapter import (
     shown,
 )
 
+from opshift_adapters._lib.blocks import as_type
 from opshift_adapters._lib.scales import (
     FLOAT8,
     LIMITS,
@@ -31,7 +32,6 @@ from opshift_adapters._lib.scales import (
     repeated,
     rounded,
     single,
-    to,
     widened,
 )
 
@@ -184,10 +184,10 @@ def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
     inputs = {
         "x": widened(op, node["x"]),
         "x_zero_point": widened(op, node.input("x_zero_point")),
-        "x_scale": scale if alike else to(op, scale, T.FLOAT),
+        "x_scale": scale if alike else as_type(op, scale, T.FLOAT),
     }
     result = op.same(node, inputs=inputs, output_dtype=None)
-    return result if alike else to(op, result, kind)
+    return result if alike else as_type(op, result, kind)
 
 
 @adapter("QuantizeLinear", 23, 22)
@@ -201,7 +201,7 @@ def quantize_linear_23_22(node: Node, op: Builder) -> Result:
     """Opset 23 added `precision`; below it, the input and the scale are cast to that type."""
     x, scale = node["x"], node["y_scale"]
     precision = node.int("precision") or scale.elem_type
-    inputs = {"x": to(op, x, precision), "y_scale": to(op, scale, precision)}
+    inputs = {"x": as_type(op, x, precision), "y_scale": as_type(op, scale, precision)}
     return op.same(node, inputs=inputs, precision=None)
 
 
@@ -236,7 +236,7 @@ def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
         zero = widened(op, node.input("x_zero_point"))
         return op.same(node, inputs={"x": data, "x_zero_point": zero}, block_size=None)
     result = multiplied(op, node, lambda p: along(op, p, x, axis, block), data)
-    return to(op, result, scale.elem_type)
+    return as_type(op, result, scale.elem_type)
 
 
 def _quantized_again(x: Value, op: Builder) -> Value | None:
@@ -312,10 +312,10 @@ def dequantize_in_float(node: Node, op: Builder) -> Result:
         if zero is not None:
             offset = op.const(zero.const().astype(np.float32), T.FLOAT)
             data = data - along(op, offset, x, axis)
-        scaled = data * along(op, to(op, scale, T.FLOAT), x, axis)
-        return to(op, scaled, scale.elem_type)
-    inputs = {"x_scale": to(op, scale, T.FLOAT)}
-    return to(op, op.same(node, inputs=inputs), scale.elem_type)
+        scaled = data * along(op, as_type(op, scale, T.FLOAT), x, axis)
+        return as_type(op, scaled, scale.elem_type)
+    inputs = {"x_scale": as_type(op, scale, T.FLOAT)}
+    return as_type(op, op.same(node, inputs=inputs), scale.elem_type)
 
 
 DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=shown(
@@ -335,7 +335,7 @@ DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=shown(
 @example("unknown type", "(float[2,3] x, float s) => (uint8[2,3] y) { f = own.keep(x) y = QuantizeLinear(f, s) }", functions='<opset_import: ["" : 18], domain: "own"> keep (x) => (y) { y = Identity(x) }', imports={"own": 1})
 def quantize_linear_18_19(node: Node, op: Builder) -> Result:
     """Opset 19 requires one type for input and scale; the input is cast to float."""
-    x = to(op, node["x"], T.FLOAT)
+    x = as_type(op, node["x"], T.FLOAT)
     return op.same(node, inputs={"x": x})
 
 
@@ -351,7 +351,7 @@ def quantize_linear_19_18(node: Node, op: Builder) -> Result:
     """Below opset 19 the scale is float; a division in another type is written before."""
     x, scale, zero = node["x"], node["y_scale"], node.input("y_zero_point")
     if scale.elem_type in (T.FLOAT, T.INT32):
-        return op.same(node, inputs={"y_scale": to(op, scale, T.FLOAT)}, saturate=None)
+        return op.same(node, inputs={"y_scale": as_type(op, scale, T.FLOAT)}, saturate=None)
     ratio = op.Cast(x / along(op, scale, x, node.int("axis")), to=T.FLOAT)
     one = op.const(1, T.FLOAT)
     if zero is not None and scale.shape_or_none is None:

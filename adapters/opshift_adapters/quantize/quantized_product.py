@@ -17,7 +17,8 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters._lib.scales import quantized, raised, requantized, to
+from opshift_adapters._lib.blocks import as_type
+from opshift_adapters._lib.scales import quantized, raised, requantized
 
 # -- DynamicQuantizeLinear -----------------------------------------------------------------------
 
@@ -58,10 +59,10 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
     a, zero = node["A"], node.input("a_zero_point")
     codes = requantized(op, a, zero) if zero is None or zero.rank_or_none == 0 else None
     kind = T.INT32 if codes is None or not _few_products(node["B"]) else T.FLOAT
-    rows = _shifted(op, a, zero, kind, rows=True) if codes is None else to(op, codes, kind)
+    rows = _shifted(op, a, zero, kind, rows=True) if codes is None else as_type(op, codes, kind)
     columns = _shifted(op, node["B"], node.input("b_zero_point"), kind, rows=False)
     product = op.MatMul(rows, columns)
-    return product if kind == T.INT32 else op.Cast(product, to=T.INT32)
+    return as_type(op, product, T.INT32)
 
 
 SIGNED = "(uint8[2,3] a, uint8 p) => (int32[2,4] y) <int8[3,4] b = {1,-2,3,-4,5,-6,7,-128,127,0,-1,2}, int8 q = {3}> { y = MatMulInteger(a, b, p, q) }"
@@ -133,7 +134,7 @@ def _convolved(
     few = kernel is not None and np.prod(kernel[1:]) * 255**2 < 2**24
     kind = T.FLOAT if few else T.DOUBLE
     codes, weights = requantized(op, x, x_zero), op.Cast(w, to=kind)
-    data = op.Cast(x, to=kind) if codes is None else to(op, codes, kind)
+    data = op.Cast(x, to=kind) if codes is None else as_type(op, codes, kind)
     if x_zero is not None and codes is None:
         data = data - op.Cast(x_zero, to=kind)
     if w_zero is not None:
@@ -155,12 +156,12 @@ ORDER = "the order in which the scales are multiplied is not specified, so a res
 
 
 def _scaled(op: Builder, sums: Value, factor: Value, zero: Value) -> Value:
-    return quantized(op, to(op, sums, T.FLOAT) * factor, zero, zero.elem_type)
+    return quantized(op, as_type(op, sums, T.FLOAT) * factor, zero, zero.elem_type)
 
 
 def scales_in_float(node: Node, op: Builder) -> Result:
     """Opset 21 added scales of other types; below it, they are cast to float."""
-    scales = {name: to(op, node[name], T.FLOAT) for name in ("a_scale", "b_scale", "y_scale")}
+    scales = {name: as_type(op, node[name], T.FLOAT) for name in ("a_scale", "b_scale", "y_scale")}
     return op.same(node, inputs=scales)
 
 

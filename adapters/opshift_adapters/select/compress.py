@@ -25,6 +25,7 @@ from opshift_adapters._lib.blocks import (
     UNSIGNED,
     add_where_negative,
     arange,
+    as_type,
     size_of,
 )
 
@@ -78,7 +79,7 @@ def non_zero_9_8(node: Node, op: Builder) -> Result:
     if x.rank == 0 or x.elem_type in (T.STRING, T.COMPLEX64, T.COMPLEX128):
         raise Refusal(Why.NOT_EXPRESSIBLE, "only a tensor of numbers or bools can be searched")
     flat = op.Reshape(x, op.const([-1]))
-    rest = true_positions(op, flat if x.elem_type == T.BOOL else op.Cast(flat, to=T.BOOL))
+    rest = true_positions(op, as_type(op, flat, T.BOOL))
     rows = []
     for axis in range(x.rank - 1, 0, -1):
         size = _at_least_one(op, size_of(op, x, axis))
@@ -147,12 +148,8 @@ def one_hot_9_8(node: Node, op: Builder) -> Result:
     slots = arange(op, _whole_scalar(op, node["depth"]))
     if axis < rank:
         slots = op.Unsqueeze(slots, axes=list(range(1, rank - axis + 1)))
-    places = op.Unsqueeze(_whole(op, indices), axes=[axis])
+    places = op.Unsqueeze(as_type(op, indices, T.INT64), axes=[axis])
     return op.Gather(node["values"], op.Cast(op.Equal(places, slots), to=T.INT32), axis=0)
-
-
-def _whole(op: Builder, x: Value) -> Value:
-    return x if x.elem_type_or_none == T.INT64 else op.Cast(x, to=T.INT64)
 
 
 def _cut_below_zero(op: Builder, x: Value) -> Value | None:
@@ -167,7 +164,7 @@ def _whole_scalar(op: Builder, x: Value) -> Value:
     known = x.const_or_none()
     if known is not None:
         return op.const(int(known.flat[0]))
-    return _whole(op, x if x.rank_or_none == 0 else op.Reshape(x, op.const([])))
+    return as_type(op, x if x.rank_or_none == 0 else op.Reshape(x, op.const([])), T.INT64)
 
 
 def _counts_from_the_front(indices: Value) -> bool:
@@ -211,7 +208,7 @@ def one_hot_10_11(node: Node, op: Builder) -> Result:
     """Opset 11 counts negative indices from the end; they become the depth, which is outside."""
     if _counts_from_the_front(node["indices"]):
         return KEEP
-    depth, indices = _whole_scalar(op, node["depth"]), _whole(op, node["indices"])
+    depth, indices = _whole_scalar(op, node["depth"]), as_type(op, node["indices"], T.INT64)
     below = _cut_below_zero(op, node["indices"])
     outside = add_where_negative(op, indices, depth - indices, below)
     return op.same(node, inputs={"indices": outside})
@@ -233,7 +230,7 @@ def one_hot_11_10(node: Node, op: Builder) -> Result:
     if _counts_from_the_front(indices):
         return op.same(node, axis=axis)
     below = _cut_below_zero(op, indices)
-    depth, indices = _whole_scalar(op, node["depth"]), _whole(op, indices)
+    depth, indices = _whole_scalar(op, node["depth"]), as_type(op, indices, T.INT64)
     counted = add_where_negative(op, indices, depth, below)
     outside = add_where_negative(op, counted, depth - counted)
     return op.same(node, inputs={"indices": outside}, axis=axis)

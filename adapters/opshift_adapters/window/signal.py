@@ -21,6 +21,7 @@ from opshift_adapters._lib.blocks import (
     arange,
     as_type,
     count_elements,
+    in_double,
     part,
     size_of,
 )
@@ -168,7 +169,7 @@ def _by_one_product(op: Builder, x: Value, axis: int, matrix: Array) -> Value:
     others = [at for at in range(x.rank - 1) if at != axis]
     order, kept = [*others, axis, x.rank - 1], [0] * len(others)
     turned = order != sorted(order)
-    wide = as_type(op, x, T.DOUBLE)
+    wide = in_double(op, x)
     rows = op.Transpose(wide, perm=order) if turned else wide
     rows = op.Reshape(rows, op.const([*kept, size * parts]))
     made = op.MatMul(rows, op.const(matrix.reshape(size * parts, places * ends)))
