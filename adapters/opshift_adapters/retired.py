@@ -170,7 +170,7 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
 def constant_fill(node: Node, op: Builder) -> Result:
     """ConstantFill repeats a number; ConstantOfShape, Expand or a constant is written."""
     kind = int(number(node, "dtype", T.FLOAT))
-    if kind not in set(T) - {T.STRING, T.UNDEFINED}:
+    if kind in (T.STRING, T.UNDEFINED) or not T.has(kind):
         raise InvalidModel(f"ConstantFill {node.name!r} makes no numbers: its dtype is {kind}")
     value = op.const(np.array(number(node, "value", 0)), kind)
     shape = _fill_shape(node, op)

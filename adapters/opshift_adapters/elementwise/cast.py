@@ -229,5 +229,5 @@ CAST_28 = boundary(28, "Cast:a43dff", cast=cast_while_converting)
 def no_such_type(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
     """A Cast gives an element type that exists."""
     to = given.get("to")
-    unknown = isinstance(to, int) and to not in set(T)
+    unknown = isinstance(to, int) and not T.has(to)
     return f"to is {to}, which is no element type" if unknown else None

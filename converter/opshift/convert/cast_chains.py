@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from opshift.model.scope import Key, Place, Root
 
 CAST: Key = ("", "Cast")
-KINDS = frozenset(T)
 LOWEST = 6  # below, Cast has its type as a text, and no runtime that merges Casts has kernels
 
 
@@ -35,7 +34,7 @@ def may_lose(first: int, last: int) -> bool:
 def target_of(cast: NodeProto) -> int:
     """The element type that a Cast gives, or 0 where no such type exists."""
     number = next((one.i for one in cast.attribute if one.name == "to"), 0)
-    return number if number in KINDS else 0
+    return number if T.has(number) else 0
 
 
 def meeting(

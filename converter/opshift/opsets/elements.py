@@ -40,6 +40,11 @@ class T(enum.IntEnum):
     FLOAT6E2M3 = 27
     FLOAT6E3M2 = 28
 
+    @classmethod
+    def has(cls, number: int) -> bool:
+        """Whether a number stands for an element type."""
+        return number in cls._value2member_map_
+
 
 OLDEST = 3  # the IR version of the first release, which has most of them
 
