@@ -6,8 +6,8 @@
 BEFORE and AFTER are commits; without AFTER, the working tree is compared. A refactoring changes
 no result and no report, so every digest is equal and the exit code is 0. Otherwise each difference
 is listed: other bytes, another number of nodes, another report, or another outcome. The numbers in
-new names are left out. A refusal is compared by its reasons and operators, not by its words. The
-environment that runs this tool serves both commits.
+new names and the lines of adapters are left out. A refusal is compared by its reasons and
+operators, not by its words. The environment that runs this tool serves both commits.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ WORKERS = 2
 
 Result = tuple[str, str, int, int, str]  # outcome, digest, nodes, idle nodes, digest of the report
 FRESH = re.compile(r"(opshift\d*_)\d+_")
+LINE = re.compile(r'("adapter": "[\w.]+):\d+"')
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -152,7 +153,7 @@ def _convert(model: Any, target: Any, approximate: bool) -> Result:
         return "refused", hashlib.sha256(repr(reasons).encode()).hexdigest(), 0, 0, ""
     except opshift.OpshiftError as error:
         return type(error).__name__, "", 0, 0, ""
-    result, told = found.model, FRESH.sub(r"\1", found.report.to_json())
+    result, told = found.model, LINE.sub(r'\1"', FRESH.sub(r"\1", found.report.to_json()))
     renumber(result.graph, {})
     content = result.SerializeToString(deterministic=True)
     digest = hashlib.sha256(content).hexdigest()
