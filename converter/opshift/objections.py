@@ -132,8 +132,8 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> 
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
-        data = node.inputs[0] if node.inputs else None
-        rank = data.rank_or_none if data else None
+        data = node.input_at(0)
+        rank = data and data.rank_or_none
         most = (LARGEST_RANK if rank is None else rank) + extra
         computed = dict(_given(node, names.split()))
         for name in names.split():

@@ -179,7 +179,7 @@ def smooth(node: Node, lists: Lists, x: Value) -> bool:
     """Whether an antialias filter may apply; it does so only to axes that shrink."""
     if not _antialias(node):
         return False
-    known = {name: value.const_or_none() if value else None for name, value in lists.items()}
+    known = {name: value and value.const_or_none() for name, value in lists.items()}
     scales, sizes = known["scales"], known["sizes"]
     if scales is not None:
         return bool((scales < 1).any())

@@ -43,7 +43,7 @@ class ResampledAxis:
 
 
 def _is(value: Value | None, number: float) -> bool:
-    known = value.const_or_none() if value else None
+    known = value and value.const_or_none()
     return known is not None and bool(known == number)
 
 
@@ -113,7 +113,7 @@ def rank_of(x: Value, *per_axis: Value | None) -> int:
     """The rank of `x`, or the length of a list that has one entry for each axis."""
     if x.rank_or_none is None:
         for value in per_axis:
-            shape = value.shape_or_none if value else None
+            shape = value and value.shape_or_none
             if shape:
                 return shape[0]
     return x.rank

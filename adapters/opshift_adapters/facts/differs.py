@@ -94,7 +94,7 @@ def bounds_that_are_nan(node: Node) -> str | None:
             bound = np.array(node.attr(name) if node.has(name) else 0.0)
         else:
             value = node.input(name)
-            found = value.const_or_none() if value is not None else None
+            found = value and value.const_or_none()
             bound = np.array(0.0) if found is None else found
         if bound.dtype.kind == "f" and np.isnan(bound).any():
             return f"{name} is NaN and bounds no value"
@@ -106,7 +106,7 @@ def axes_of_none(node: Node) -> str | None:
     """An empty list of axes of Squeeze."""
     known = node.schema.input_positions if node.schema is not None else {}
     axes = node.input("axes") if "axes" in known else None
-    found = axes.const_or_none() if axes is not None else None
+    found = axes and axes.const_or_none()
     if found is None or found.size:
         return None
     return "an empty list of axes removes every axis of size 1"

@@ -97,7 +97,7 @@ def gaps(node: Node) -> str | None:
 @flaw("Scatter ScatterElements")
 def places_of_other_shapes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Data, indices and updates have the same rank, and there is an update for each index."""
-    ranks = [value.rank_or_none if value else None for value in node.inputs]
+    ranks = [value and value.rank_or_none for value in node.inputs]
     if len(set(ranks) - {None}) > 1:
         told = ("any number of" if rank is None else str(rank) for rank in ranks)
         return f"data, indices and updates have {', '.join(told)} dimensions"
@@ -147,12 +147,12 @@ def fillings(node: Node) -> str | None:
 @flaw("DequantizeLinear QuantizeLinear")
 def zero_points_of_other_shapes(node: Node) -> str | None:
     """The zero points have the shape of the scales; a single one may be a scalar or a list."""
-    shapes = [value.shape_or_none if value else None for value in node.inputs[1:]]
+    shapes = [value and value.shape_or_none for value in node.inputs[1:]]
     known = [() if shape == (1,) else shape for shape in shapes if shape is not None]
     words = " and its zero points ".join(f"have the shape {list(shape)}" for shape in known)
     if len(set(known)) > 1:
         return f"its scales {words}"
-    ranks = [value.rank_or_none if value else None for value in node.inputs[1:]]
+    ranks = [value and value.rank_or_none for value in node.inputs[1:]]
     told = [rank for rank in ranks if rank is not None]
     other = len(set(told)) > 1 and max(told) > 1
     return f"its scales have {told[0]} axes, and its zero points {told[1]}" if other else None
@@ -161,7 +161,7 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
 @flaw("DequantizeLinear QuantizeLinear")
 def scales_along_no_axis(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Scales in a list lie along an axis of the input, one for each of its places."""
-    dims, scales = (None if one is None else one.dims_or_none for one in node.inputs[:2])
+    dims, scales = (one and one.dims_or_none for one in node.inputs[:2])
     if dims is None or scales is None or scales in ((), (1,)):
         return None
     if node.schema is None or "axis" not in node.schema.attributes:
@@ -177,8 +177,8 @@ def scales_along_no_axis(node: Node) -> str | None:  # pragma: no cover: asked o
 @flaw("DequantizeLinear QuantizeLinear")
 def blocks_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Scales of blocks have as many axes as the data; a single scale has no blocks."""
-    data, scales = (value.rank_or_none if value else None for value in node.inputs[:2])
-    zeros = node.inputs[2].rank_or_none if len(node.inputs) > 2 and node.inputs[2] else None
+    inputs = (node.input_at(at) for at in range(3))
+    data, scales, zeros = (value and value.rank_or_none for value in inputs)
     blocked = "block_size" in node.attributes and node.int("block_size")
     for given, name in ((scales, "scales"), (zeros, "zero points")):
         if blocked and given and data not in (None, given):
@@ -195,7 +195,7 @@ def bounds_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked
     told = " and ".join(f"{count} {name}" for name, count in counts.items())
     if len(set(counts.values())) > 1:
         return f"it has {told}"
-    rank = node.inputs[0].rank_or_none if node.inputs and node.inputs[0] else None
+    rank = node["data"].rank_or_none
     wrong = rank is not None and max(counts.values(), default=0) > rank
     return f"it has {told}, but the input has {rank} dimensions" if wrong else None
 
@@ -203,9 +203,9 @@ def bounds_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked
 @flaw("Pad")
 def pads_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There are two pads for each axis that is padded."""
-    pads, axes = (node.inputs[at] if at < len(node.inputs) else None for at in (1, 3))
-    dims = pads.dims_or_none if pads is not None else None
-    listed = axes.dims_or_none if axes is not None else (node.inputs[0] and node.inputs[0].rank_or_none,)
+    data, pads, axes = (node.input_at(at) for at in (0, 1, 3))
+    dims = pads and pads.dims_or_none
+    listed = axes.dims_or_none if axes else (data and data.rank_or_none,)
     if not dims or not listed or not isinstance(dims[0], int) or not isinstance(listed[0], int):
         return None
     told = f"it has {dims[0]} pads for {listed[0]} axes, but must have two for each"
@@ -222,9 +222,9 @@ def no_size(node: Node) -> str | None:
 @flaw("Reshape")
 def elements_lost(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """A shape has as many elements as the input."""
-    dims = node.inputs[0].dims_or_none if node.inputs and node.inputs[0] else None
-    listed = node.inputs[1] if len(node.inputs) > 1 else None
-    sizes = listed.const_or_none() if listed is not None else None
+    data, listed = node.input_at(0), node.input_at(1)
+    dims = data and data.dims_or_none
+    sizes = listed and listed.const_or_none()
     if sizes is None and listed is not None and listed.shape_or_none == (0,):
         sizes = np.zeros(0, np.int64)
     if dims is None or sizes is None or sizes.ndim != 1 or any(size < 0 for size in sizes):
@@ -241,7 +241,7 @@ def elements_lost(node: Node) -> str | None:  # pragma: no cover: asked of illeg
 @flaw("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss")
 def labels_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """The scores have an axis of classes, and the labels have all axes but this one."""
-    scores, labels = (None if one is None else one.rank_or_none for one in node.inputs[:2])
+    scores, labels = (one and one.rank_or_none for one in node.inputs[:2])
     if scores is not None and scores < 2:
         return f"its scores have {scores} dimensions, but must have 2 or more"
     wrong = None not in (scores, labels) and scores != (labels or 0) + 1
@@ -251,11 +251,11 @@ def labels_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked 
 @flaw("Resize Upsample")
 def scales_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is a scale or a size for each axis that is named, or for every axis."""
-    rank = node.inputs[0].rank_or_none if node.inputs and node.inputs[0] else None
+    rank = node["X"].rank_or_none
     axes = node.ints("axes") if "axes" in node.attributes else None
     wanted = rank if axes is None else len(axes)
     for value in node.inputs[1:2] if len(node.inputs) == 2 else node.inputs[2:]:
-        dims = value.dims_or_none if value is not None else None
+        dims = value and value.dims_or_none
         count = dims[0] if dims and len(dims) == 1 else None
         if isinstance(count, int) and wanted is not None and count not in (wanted, 0):
             return f"it has {count} scales or sizes for {wanted} axes"
@@ -276,7 +276,7 @@ def scalars_to_scan(node: Node) -> str | None:  # pragma: no cover: asked of ill
 @flaw("Squeeze")
 def more_axes_than_there_are(node: Node) -> str | None:  # pragma: no cover: asked of long constants
     """Squeeze names each axis of its input at most once."""
-    axes, rank = node.inputs[1] if len(node.inputs) > 1 else None, node["data"].rank_or_none
+    axes, rank = node.input_at(1), node["data"].rank_or_none
     named = (axes.dims_or_none or (1,))[0] if axes is not None else 0
     wrong = isinstance(named, int) and rank is not None and named > rank
     return f"it removes {named} axes of an input with {rank}" if wrong else None
@@ -306,7 +306,7 @@ def windows_of_other_ranks(node: Node) -> str | None:
 def parameters_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """From opset 9 on there is one number for each channel."""
     new = node.schema is not None and node.schema.since >= 9
-    ranks = [value.rank_or_none if value else None for value in node.inputs[1:5]]
+    ranks = [value and value.rank_or_none for value in node.inputs[1:5]]
     other = [rank for rank in ranks if rank not in (None, 1)] if new else []
     return f"a parameter has {other[0]} dimensions, but must have 1" if other else None
 
@@ -362,7 +362,7 @@ def _other_sizes(
 @flaw("Add And Div Equal Greater Less Mul Or Pow Sub Xor")
 def larger_second_input(node: Node) -> str | None:
     """Before opset 7 the second input repeats along the first one, whose shape the output has."""
-    a, b = (None if value is None else value.dims_or_none for value in node.inputs)
+    a, b = (value and value.dims_or_none for value in node.inputs)
     old = node.schema is not None and "broadcast" in node.schema.attributes
     if a is None or b is None or not old:
         return None
@@ -417,7 +417,7 @@ def channels_left_over(node: Node) -> str | None:
 @flaw("Conv ConvInteger DeformConv")
 def channels_of_other_groups(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Each group has as many channels of the input as the kernel."""
-    data, kernel = (None if one is None else one.dims_or_none for one in node.inputs[:2])
+    data, kernel = (one and one.dims_or_none for one in node.inputs[:2])
     if data is None or kernel is None or min(len(data), len(kernel)) < 2:
         return None
     pair, groups = (data[1], kernel[1]), node.int("group")
@@ -448,7 +448,7 @@ def inputs_of_other_ranks(node: Node) -> str | None:
 
 def _of_other_ranks(node: Node, *names: str) -> str | None:
     values = [node.input(name) for name in names]
-    dims = [None if value is None else value.dims_or_none for value in values]
+    dims = [value and value.dims_or_none for value in values]
     found = sorted({len(one) for one in dims if one is not None})
     return f"its inputs have the ranks {', '.join(map(str, found))}" if len(found) > 1 else None
 
@@ -456,7 +456,7 @@ def _of_other_ranks(node: Node, *names: str) -> str | None:
 @flaw("DeformConv")
 def offsets_of_other_pictures(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is an offset for each picture."""
-    dims = (None if one is None else one.dims_or_none for one in (node["X"], node["offset"]))
+    dims = (one and one.dims_or_none for one in (node["X"], node["offset"]))
     counts = [one[0] for one in dims if one and isinstance(one[0], int)]
     return f"it has {counts[0]} pictures and {counts[1]} offsets" if len(set(counts)) > 1 else None
 

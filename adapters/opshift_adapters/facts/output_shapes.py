@@ -53,7 +53,7 @@ def stft(node: Node) -> Sequence[ToldDims | None]:
         return [None]
     window, frame = node.input("window"), node.input("frame_length")
     size = window.dims[0] if window is not None and window.dims_or_none is not None else None
-    length = frame.const_or_none() if frame is not None else None
+    length = frame and frame.const_or_none()
     if length is not None:
         size = int(length.item())  # pragma: no cover: an example asks without constants
     return [(..., ..., size // 2 + 1 if isinstance(size, int) else None, ...)]

@@ -34,7 +34,7 @@ def mask_of(node: Node) -> Value | None:
 def trains(node: Node) -> bool | None:
     """Whether Dropout of opset 12 or later drops; None if that is computed."""
     training = node.input("training_mode")
-    known = None if training is None else training.const_or_none()
+    known = training and training.const_or_none()
     if training is None:
         return False
     return None if known is None else bool(known)
@@ -104,7 +104,7 @@ def dropout_12_11(node: Node, op: Builder) -> Result:
     """Below opset 12 Dropout only copies; in training, a random mask is drawn and multiplied."""
     x, ratio, training = node["data"], node.input("ratio"), trains(node)
     if training is False:
-        known = None if ratio is None else ratio.const_or_none()
+        known = ratio and ratio.const_or_none()
         moved = {"ratio": None, "training_mode": None}
         share = None if known is None else float(known)
         (y,) = op.same(node, inputs=moved, outputs=1, seed=None, ratio=share)

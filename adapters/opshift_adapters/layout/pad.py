@@ -396,7 +396,7 @@ def pad_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11 `pads` and `value` are attributes; other pads use Concat or Gather by axis."""
     data, pads, mode = node["data"], node["pads"].const_or_none(), node.str("mode")
     value = node.input("constant_value") if mode == "constant" else None
-    filler = None if value is None else value.const_or_none()
+    filler = value and value.const_or_none()
     number = 0.0 if value is None else None if filler is None else filler.item()
     wide = data.elem_type in (T.INT64, T.UINT64)
     if pads is None or number is None or wide or not _is_float(number):

@@ -364,7 +364,7 @@ def _goal(shape: Value) -> Dims:
     if goal is not None:
         return tuple(goal.tolist())
     x = measured.inputs[0] if measured is not None and measured.op == "Shape" else None
-    dims = x.dims_or_none if x is not None else None
+    dims = x and x.dims_or_none
     return (None,) * shape.shape[0] if dims is None else dims
 
 
@@ -372,7 +372,7 @@ def _nowhere(op: Builder, shape: Value) -> Value:
     """A tensor of bools that are all false, in a computed shape of any rank."""
     measured = shape.producer
     x = measured.inputs[0] if measured is not None and measured.op == "Shape" else None
-    kind = x.elem_type_or_none if x is not None else None
+    kind = x and x.elem_type_or_none
     if x is None or kind in (None, T.STRING, T.COMPLEX64, T.COMPLEX128):
         return op.Tile(op.const(np.zeros([1] * shape.shape[0]), T.BOOL), shape)
     if kind == T.BOOL:

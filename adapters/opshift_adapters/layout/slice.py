@@ -41,7 +41,7 @@ RANKLESS = "(float[24] v, int64[n] t) => (float[a,b,c] y) <int64[1] s = {1}, int
 def slice_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 allows negative `axes` of Slice; below it, the rank is added to them."""
     x, axes = node["data"], node.input("axes")
-    known = None if axes is None else axes.const_or_none()
+    known = axes and axes.const_or_none()
     if axes is None or (known is not None and (known >= 0).all()):
         return KEEP
     if known is not None and x.rank_or_none is not None:
@@ -102,7 +102,7 @@ def slice_10_9(node: Node, op: Builder) -> Result:
     """Below opset 10 bounds are attributes without steps; others become Compress or Gather."""
     x, named = node["data"], node.input("axes")
     bounds = [node["starts"], node["ends"], node.input("steps")]
-    places = None if named is None else named.const_or_none()
+    places = named and named.const_or_none()
     if named is None:
         axes = list(range(node["starts"].shape[0]))
     elif places is None:

@@ -206,7 +206,7 @@ def plain_gemm(node: Node, op: Builder) -> Result:
     plain = node.int("transB") and not node.int("transA") and alpha == beta == 1
     if node["A"].elem_type_or_none != T.FLOAT or (plain and not single):
         return KEEP
-    row, known = _zero_row(node, op), None if c is None else c.const_or_none()
+    row, known = _zero_row(node, op), c and c.const_or_none()
     if plain and row is not None and known is not None:
         return op.same(node, inputs={"C": op.const(row.const() + known.reshape(()))})
     if plain and row is not None and op.version >= 8:

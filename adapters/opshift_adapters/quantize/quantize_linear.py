@@ -51,7 +51,7 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
     if op.version > 12 or node["x"].elem_type_or_none != T.INT32:
         return KEEP
     zero = node.input("x_zero_point")
-    known = None if zero is None else zero.const_or_none()
+    known = zero and zero.const_or_none()
     if zero is not None and (known is None or known.any()):
         return KEEP
     return op.Cast(node["x"], to=T.FLOAT) * node["x_scale"]

@@ -28,7 +28,7 @@ TF_IDF_9 = impossible(
 
 def _texts(node: Node, reason: str) -> list[Array]:
     """All inputs as constants; refuses the node with this reason if one is not constant."""
-    found = [value.const_or_none() if value else None for value in node.inputs]
+    found = [value and value.const_or_none() for value in node.inputs]
     if any(one is None for one in found):
         raise Refusal(Why.NOT_EXPRESSIBLE, reason)
     return [one for one in found if one is not None]

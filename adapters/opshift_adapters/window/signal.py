@@ -135,7 +135,7 @@ def _whole_matrix(
 
     None if a size is unknown, if the length removes elements, or if the matrix is large.
     """
-    dims, told = x.dims_or_none, None if length is None else length.const_or_none()
+    dims, told = x.dims_or_none, length and length.const_or_none()
     if dims is None or not -len(dims) <= axis < len(dims) or (length is not None and told is None):
         return None
     size, parts = dims[axis], dims[-1]

@@ -6,7 +6,7 @@ from __future__ import annotations
 import builtins
 import enum
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from opshift.author.attributes import is_default
 from opshift.author.facts import Facts, Survey
@@ -190,6 +190,10 @@ class Value(Infix):
 
     def __repr__(self) -> str:
         return f"Value({self.name!r})"
+
+    def __bool__(self) -> Literal[True]:
+        """A value is true, so `value and value.rank_or_none` is None where an input is left out."""
+        return True
 
     def _told(self, use: TypePart) -> TypeProto | None:
         """The type, for a question about this part of it."""
