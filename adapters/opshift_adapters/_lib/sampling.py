@@ -229,9 +229,7 @@ def _filter_height(how: Filter, t: Array) -> Array:
 
 
 def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
-    if op.version >= 7:  # below, Mul has the same form and another meaning
-        return x * column(op, weight, rank, axis)
-    return op.Mul(x, weight, axis=axis, broadcast=1)
+    return op.Mul(x, column(op, weight, rank, axis), since=7)
 
 
 def _picked(op: Builder, x: Value, at: Value, one: ResampledAxis, kind: int) -> Value:
