@@ -158,12 +158,12 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
 @example("whole numbers", "(float x) => (int64[2,3] y, float z) { y = ConstantFill<shape=[2,3],value=7.0,dtype=7>() z = Identity(x) }", imports=FIRST)
 @example("like another tensor", "(float[2,3] x) => (float[2,3,4] y) { y = ConstantFill<value=2.0,extra_shape=[4]>(x) }", imports=FIRST)
 @example("like unknown sizes", "(float[N,3] x) => (int32[N,3] y) { y = ConstantFill<dtype=6>(x) }", imports={"": 8})
-@example("like unknown sizes, opset 5", "(float[N,3] x) => (float[N,3] y) { y = ConstantFill<value=2.0>(x) }", refuses=Why.NEEDS_SHAPE, imports=FIRST)
+@example("like unknown sizes, opset 5", "(float[N,3] x) => (float[N,3] y) { y = ConstantFill<value=2.0>(x) }", imports=FIRST)
 @example("of a computed shape", "(int64[2] x) => (float[a,b] y) { y = ConstantFill<value=2.0,input_as_shape=1>(x) }", gives="ConstantOfShape", imports={"": 9}, inputs={"x": [2, 3]})
 @example("no type", "() => (float[2] y) { y = ConstantFill<shape=[2],dtype=99>() }", invalid="its dtype is 99", imports=FIRST)
 @example("a shape of a million lengths", "(int64[1000000] x) => (float y) { y = ConstantFill<input_as_shape=1>(x) }", invalid="lists 1000000 lengths", imports={"": 9})
 @example("a text as shape", "() => (float[a] y) { y = ConstantFill<shape=\"text\">() }", invalid="attribute 'shape' cannot be b'text'", imports=FIRST)
-@example("more than a constant holds", "() => (float[5000,5000] y) { y = ConstantFill<shape=[5000,5000]>() }", refuses=Why.NOT_EXPRESSIBLE, imports=FIRST)
+@example("more than a constant holds", "() => (float[5000,5000] y) { y = ConstantFill<shape=[5000,5000]>() }", imports=FIRST)
 @example("a shape that is no list", "(int64[2,1] x) => (float[a,b] y) { y = ConstantFill<input_as_shape=1>(x) }", invalid="its shape is no list", imports={"": 9})
 @example("no shape", "() => (float[2] y) { y = ConstantFill<shape=[-2]>() }", invalid="its shape is [-2]", imports=FIRST)
 @example("a size of 0", "() => (float[0,2] y) { y = ConstantFill<shape=[0,2]>() }", imports=FIRST)
@@ -178,13 +178,9 @@ def constant_fill(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"ConstantFill {node.name!r} makes no tensor: its shape is no list")
     if (lengths := shape.dims_or_none) and isinstance(lengths[0], int) and lengths[0] > LARGEST_RANK:
         raise InvalidModel(f"ConstantFill {node.name!r} makes no tensor: its shape lists {lengths[0]} lengths")
-    known = shape.const_or_none()
-    if known is not None and op.version < 9:
-        if (count := prod(known.tolist())) > MOST_FILLED:
-            raise Refusal(Why.NOT_EXPRESSIBLE, f"no operator makes {count} equal numbers before opset 9")
+    known = shape.const_or_none() if op.version < 9 else None
+    if known is not None and prod(known.tolist()) <= MOST_FILLED:
         return op.const(np.full(known, value.const()), kind)
-    if known is None and op.version < 8:
-        raise Refusal(Why.NEEDS_SHAPE, "no operator fills a computed shape before opset 8")
     return op.ConstantOfShape(shape, value=value.const().reshape(1))
 
 
