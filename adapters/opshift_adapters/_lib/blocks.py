@@ -22,20 +22,20 @@ def shape_of(op: Builder, x: Value) -> Value:
     return op.Shape(x) if known is None else op.const(list(known))
 
 
-def counted_axis(op: Builder, x: Value, axis: int) -> int:
-    """An axis, from the front if the rank is known; below opset 11 the rank must be known."""
-    needs_rank = axis < 0 and (op.version < 11 or x.rank_or_none is not None)
-    return axis + x.rank if needs_rank else axis
+def counted_axis(x: Value, axis: int) -> int:
+    """An axis, from the front if the rank is known."""
+    rank = x.rank_or_none if axis < 0 else None
+    return axis if rank is None else axis + rank
 
 
 def size_of(op: Builder, x: Value, axis: int) -> Value:
     """One dimension as an int64 scalar."""
-    axis = counted_axis(op, x, axis)
+    axis = counted_axis(x, axis)
     dims = x.dims_or_none
     known = dims[axis] if dims is not None else None
     if isinstance(known, int):
         return op.const(known)
-    return op.Gather(op.Shape(x), op.const(axis), axis=0)
+    return op.Gather(op.Shape(x), op.const(axis), axis=0, since=11)
 
 
 def extent(op: Builder, x: Value, axis: int) -> Value:
