@@ -21,7 +21,7 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import arange, as_type, size_of
+from opshift_adapters._lib.blocks import arange, as_type, like_in_float, size_of
 
 FLOATS = (T.FLOAT, T.FLOAT16, T.DOUBLE)
 BFLOAT = "(float[2,3] x) => (bfloat16[2,3] y) { "
@@ -152,12 +152,7 @@ def eye_like_9_8(node: Node, op: Builder) -> Result:
 @example("bfloat16 input", "(bfloat16[2,3] x) => (float[2,3] y) { y = EyeLike<dtype=1>(x) }", gives="Cast EyeLike")
 def eye_like_22_21(node: Node, op: Builder) -> Result:
     """Opset 22 added bfloat16 to EyeLike; below it, a float tensor is made and cast."""
-    x = node["input"]
-    kind = node.attr("dtype") or x.elem_type
-    like = op.Cast(x, to=T.FLOAT) if x.elem_type == T.BFLOAT16 else x
-    if kind != T.BFLOAT16:
-        return op.same(node, inputs={"input": like})
-    return op.Cast(op.same(node, inputs={"input": like}, dtype=T.FLOAT), to=kind)
+    return like_in_float(node, op)
 
 
 EYE_22 = boundary(22, "EyeLike:899eeb", cast=eye_like_22_21)

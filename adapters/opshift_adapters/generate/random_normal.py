@@ -4,6 +4,8 @@
 from opshift.adapter import Builder, Node, Result, T, adapter, boundary, example, impossible, shown
 from opshift.combinators import cast_around
 
+from opshift_adapters._lib.blocks import like_in_float
+
 MULTINOMIAL_7 = impossible(
     "Multinomial",
     7,
@@ -41,12 +43,7 @@ def drawn_in_float(node: Node, op: Builder) -> Result:
 @example("input only", "(bfloat16[4] x) => (double[4] y) { y = {op}<dtype=11>(x) }", gives="Cast {op}")
 def drawn_like_in_float(node: Node, op: Builder) -> Result:
     """Opset 22 added bfloat16; below it, floats of the input's shape are drawn and cast."""
-    x = node["input"]
-    kind = node.attr("dtype") or x.elem_type
-    like = op.Cast(x, to=T.FLOAT) if x.elem_type == T.BFLOAT16 else x
-    if kind != T.BFLOAT16:
-        return op.same(node, inputs={"input": like})
-    return op.Cast(op.same(node, inputs={"input": like}, dtype=T.FLOAT), to=kind)
+    return like_in_float(node, op)
 
 
 @example("by default", "(bfloat16[20] x) => (bfloat16[20] y) { p = Sigmoid(x) y = Bernoulli(p) }", gives="Sigmoid Cast Bernoulli")
