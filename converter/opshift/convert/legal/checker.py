@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
@@ -117,19 +117,20 @@ def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | 
     """The checker's objection to a model, None when it has none."""
     if full and safe_inference.is_at_risk(view, adapters):
         return whole(view, adapters, full=False) or types(view, adapters)
-    try:
-        onnx_checker.check_model(view, full_check=full)
-    except InferenceError as error:
-        return _contradiction(error)
-    except safe_inference.COMPLAINTS as error:
-        return _first_line(error)
-    return None
+    return _objection(lambda: onnx_checker.check_model(view, full_check=full))
 
 
 def types(model: bytes | ModelProto, adapters: Registry, *, data_prop: bool = False) -> str | None:
     """The objection of strict inference to a model; None if there is none."""
+    return _objection(
+        lambda: safe_inference.infer(model, adapters, strict=True, data_prop=data_prop)
+    )
+
+
+def _objection(check: Callable[[], object]) -> str | None:
+    """What a check of onnx says against a model; None if it says nothing."""
     try:
-        safe_inference.infer(model, adapters, strict=True, data_prop=data_prop)
+        check()
     except InferenceError as error:
         return _contradiction(error)
     except safe_inference.COMPLAINTS as error:
