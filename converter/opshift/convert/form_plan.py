@@ -34,9 +34,9 @@ def plan_forms(state: State) -> None:
 
 def _others(state: State, key: Key) -> Iterator[Edge]:
     """The forms that more runtimes run, and the form for a runtime without a kernel."""
-    for place in (FORM, ALTERNATIVE):
+    for place in (FORM, ALTERNATIVE) if _may_lack(state, key) else (FORM,):
         adapter = state.adapters.get(*key, *place)
-        if adapter is not None and (place == FORM or _may_lack(state, key)):
+        if adapter is not None:
             edge = edge_at(state.adapters, *key, *place)
             writes = tuple(sorted({qualified(*key), *edge.writes}))
             yield replace(edge, verdict=adapter.kind, writes=writes)
