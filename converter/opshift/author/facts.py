@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.declared import completed, correct
 from opshift.author.inference import Known, infer_all, infer_node
-from opshift.author.present_types import take_census
+from opshift.author.present_types import collect_present_types
 from opshift.author.scope_types import Path, path_of
 from opshift.author.traits import Fold, OutputRanks, OutputTypes
 from opshift.lazy import deferred
@@ -530,28 +530,28 @@ class Facts:
             for position in scope.sorted_positions():
                 yield self._read(scope, scope.node(position), env)
 
-    # -- census ------------------------------------------------------------------------------
+    # -- present types -----------------------------------------------------------------------
 
     @property
-    def census(self) -> frozenset[str]:
+    def present_types(self) -> frozenset[str]:
         """Every element type that can occur in the model. Most type checks need no more.
 
         For operators without a schema, it is assumed that they add no other type.
         """
         if self._census is None:
-            self._census = frozenset(take_census(self.document))
+            self._census = frozenset(collect_present_types(self.document))
         return self._census
 
     def possible_types(self) -> frozenset[str]:
         """The element types that can occur. A subclass overrides it to record the question."""
-        return self.census
+        return self.present_types
 
     @property
     def counting(self) -> bool:
         """Whether the element types were collected, so that steps must add theirs."""
         return self._census is not None
 
-    def widen_census(self, types: Iterable[str]) -> None:
+    def add_present_types(self, types: Iterable[str]) -> None:
         """Adds the element types that a step has brought in."""
         if self._census is not None and not self._census.issuperset(types):
             self._census |= set(types)

@@ -227,8 +227,8 @@ class Value(Infix):
 
     def _only_choice(self) -> int | None:
         """The element type, if the node allows only one of the types that can occur."""
-        census = self.env.possible_types() if self.choices else frozenset()
-        possible = [text for text in self.choices if tokens(text) <= census]
+        present = self.env.possible_types() if self.choices else frozenset()
+        possible = [text for text in self.choices if tokens(text) <= present]
         if len(possible) != 1 or not possible[0].startswith("tensor("):
             return None
         return schemas.element_number(possible[0][len("tensor(") : -1])

@@ -41,7 +41,7 @@ def element_types(found: TypeProto) -> frozenset[str]:
     return tokens(text) if text else frozenset()
 
 
-def take_census(document: Document) -> set[str]:
+def collect_present_types(document: Document) -> set[str]:
     found: set[str] = set()
     for root in document.roots:
         for scope in root.scopes:

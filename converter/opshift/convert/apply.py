@@ -44,7 +44,7 @@ class Applier:
         if self.facts.counting:
             for place in written:
                 carried = change.made.carried if place == change.place else frozenset[str]()
-                self._widen_census(*place, carried)
+                self._add_present_types(*place, carried)
         self._remember_types(change)
 
     def _prepare(self, change: NodeChange) -> None:
@@ -57,7 +57,7 @@ class Applier:
             self._bequeath(change, used)
         for tensor in used:
             self.document.place_constant(scope.root, tensor)
-            self.facts.widen_census([schemas.element_name(tensor.data_type) or ""])
+            self.facts.add_present_types([schemas.element_name(tensor.data_type) or ""])
 
     def _bequeath(self, change: NodeChange, used: list[TensorProto]) -> None:
         """Records which new constant replaces which old constant of the node."""
@@ -99,7 +99,7 @@ class Applier:
                 return old
         return ""
 
-    def _widen_census(self, scope: Scope, position: int, carried: frozenset[str]) -> None:
+    def _add_present_types(self, scope: Scope, position: int, carried: frozenset[str]) -> None:
         """Adds the element types that this step brings in to the facts."""
         written = scope.node(position)
         new = [graph for name, graph in graphs_of(written) if name not in carried]
@@ -108,7 +108,7 @@ class Applier:
             version = self.crossing.version(scope.root, domain)
             schema = schemas.schema(domain, node.op_type, version)
             if schema is not None:
-                self.facts.widen_census(types_from(node, schema))
+                self.facts.add_present_types(types_from(node, schema))
 
     def _remember_types(self, change: NodeChange) -> None:
         known = {n: t for n, t in change.builder.env.types.items() if t is not None}

@@ -178,11 +178,11 @@ def require_declared(adapter: Adapter) -> None:
         )
 
 
-def check_types(node: Node, op: Builder, census: frozenset[str]) -> None:
+def check_types(node: Node, op: Builder, present: frozenset[str]) -> None:
     """Refuses the node if an operator that was written does not accept the types of its inputs."""
-    if census <= COMMON_TYPES:
+    if present <= COMMON_TYPES:
         return
-    rare = census - COMMON_TYPES
+    rare = present - COMMON_TYPES
     for proto in op.made.nodes:
         domain = schemas.normal(proto.domain)
         version = op.crossing.version(op.scope.root, domain)

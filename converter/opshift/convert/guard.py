@@ -24,10 +24,10 @@ class Guard:
     lost_inputs: frozenset[str]
     fewer_outputs: bool
 
-    def lost_in(self, census: frozenset[str]) -> frozenset[str]:
+    def lost_in(self, present: frozenset[str]) -> frozenset[str]:
         """The lost types that can occur in the model."""
         every = frozenset().union(*self.lost.values())
-        return frozenset(t for t in every if tokens(t) <= census)
+        return frozenset(t for t in every if tokens(t) <= present)
 
     @property
     def _entered(self) -> str:

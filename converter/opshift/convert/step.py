@@ -279,7 +279,9 @@ class Stepper:
 
     def _lost(self, derived: Guard | None) -> frozenset[str]:
         """The types that the new schema lacks and the model can hold; usually none."""
-        return derived.lost_in(self.facts.census) if derived and derived.lost else frozenset()
+        return (
+            derived.lost_in(self.facts.present_types) if derived and derived.lost else frozenset()
+        )
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
         """The answer about one node; a bug of its adapter names the boundary and the node."""
@@ -308,7 +310,7 @@ class Stepper:
                     self.step.touched[place] = adapter.source
                 return None
             settle(node, answer, op, adapter)
-            check_types(node, op, self.facts.census)
+            check_types(node, op, self.facts.present_types)
         except Refusal as refusal:
             if self.boundary not in EQUAL_FORMS:
                 self.blockers.add(scope, proto, refusal)

@@ -68,13 +68,13 @@ def _content(model: ModelProto) -> Content:
 
 def _types(document: Document, facts: Facts, above: int) -> frozenset[str]:
     """The element types of a model that came with a later IR version than `above`."""
-    from opshift.author.present_types import take_census
+    from opshift.author.present_types import collect_present_types
 
-    found = frozenset(facts.census & TYPES.keys())
+    found = frozenset(facts.present_types & TYPES.keys())
     if all(TYPES[name] <= above for name in found):
         return found
     now = type(document)(document.model, document.prefix)
-    return frozenset(take_census(now) & TYPES.keys())
+    return frozenset(collect_present_types(now) & TYPES.keys())
 
 
 def of_content(

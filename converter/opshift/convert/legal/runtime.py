@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
-from opshift.author.present_types import take_census
+from opshift.author.present_types import collect_present_types
 from opshift.convert.legal import neighbours
 from opshift.errors import RefusedNode, Why
 from opshift.model.document import Document
@@ -318,7 +318,7 @@ def _in_unknown_fields(
 
 
 def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
-    for name in sorted(take_census(document) & set(row.types)) if row.types else ():
+    for name in sorted(collect_present_types(document) & set(row.types)) if row.types else ():
         yield RuntimeLack("", "", "", 1, f"{row.shown} has no kernels for {name}")
 
 
