@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention: windows (25) and valid lengths (24) become a mask; below 23, it is decomposed."""
 
+from typing import Any
+
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why, adapter, example, np
 
 from opshift_adapters._lib.attention_parts import (
@@ -38,23 +40,26 @@ RANKLESS = "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (f
 @example("lengths", QKV + ", int64[2] n" + Y + "{ y = Attention(q, k, v, , , , n) }", gives="Attention", inputs={"n": [3, 5]})
 @example("lengths and scores", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,3,5] s) { y, , , s = Attention(q, k, v, , , , n) }", gives="Attention", inputs={"n": [3, 5]})
 @example("lengths and present", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,5,4] k2) { y, k2, v2 = Attention<is_causal=1," + HEADS + ">(q, k, v, , , , n) }", gives="Sub Unsqueeze Add LessOrEqual Attention", inputs={"n": [3, 5]})
+@example("lengths and one present", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,5,4] k2) { y, k2 = Attention(q, k, v, , , , n) }", gives="Unsqueeze Expand Less Attention", inputs={"n": [3, 5]})
 @example("mask and past", QKV + ", float[3,7] m" + PAST + PRESENT + "{ y, k2, v2 = Attention(q, k, v, m, pk, pv) }", gives="Attention")
 @example("one present of two", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s, float[2,2,5,4] k2) { y, , v1, s = Attention(q, k, v) y1, k2 = Attention(q, k, v) }", gives="Attention Attention")
 def attention_24_25(node: Node, op: Builder) -> Result:
     """Opset 25 forbids head counts on 4-D inputs; lengths with a present output become a mask."""
-    shown = node.output("present_key") or node.output("present_value")
-    heads = {} if is_packed(node) else {"q_num_heads": None, "kv_num_heads": None}
-    if shown and node.input("nonpad_kv_seqlen") is not None:
-        return lengths_as_mask(node, op, **heads)
-    if shown and not (node.output("present_key") and node.output("present_value")):
-        made = op.same(node, outputs=max(node.n_outputs, 3), **heads)  # opset 25 has both or none
+    presents = node.output("present_key"), node.output("present_value")
+    changed: dict[str, Any] = {}
+    if not is_packed(node):
+        changed |= {"q_num_heads": None, "kv_num_heads": None}
+    if any(presents) and node.input("nonpad_kv_seqlen") is not None:
+        changed |= {"inputs": lengths_as_mask(node, op), "is_causal": None}
+    if any(presents) and not all(presents):
+        made = op.same(node, outputs=max(node.n_outputs, 3), **changed)  # opset 25 has both or none
         # A value that is returned for an output without a name loses its own name.
         return tuple(value if old else made[0] for value, old in zip(made, node.outputs, strict=False))
-    return op.same(node, **heads) if heads else KEEP
+    return op.same(node, **changed) if changed else KEEP
 
 
-def lengths_as_mask(node: Node, op: Builder, **attributes: None) -> Result:
-    """Attention whose mask hides the keys beyond `nonpad_kv_seqlen`, which is removed."""
+def lengths_as_mask(node: Node, op: Builder) -> dict[str, Value | None]:
+    """The inputs with a mask that hides the keys beyond `nonpad_kv_seqlen`, which is removed."""
     queries, keys, before = lengths(node, op)
     if node.int("is_causal"):  # the last query is aligned with the last valid key
         query, key = grid(op, queries, keys, offset_of(node, op, queries, before))
@@ -69,8 +74,7 @@ def lengths_as_mask(node: Node, op: Builder, **attributes: None) -> Result:
             rows = op.Expand(valid, op.const([1, 1, int(count.item()), 1]))
         allowed = counted(op, keys, [-1]) < rows
     mask = hide(op, full_mask(node, op, keys), allowed)
-    changed = {"attn_mask": mask, "nonpad_kv_seqlen": None}
-    return op.same(node, inputs=changed, is_causal=None, **attributes)
+    return {"attn_mask": mask, "nonpad_kv_seqlen": None}
 
 
 @adapter("Attention", 25, 24)
@@ -155,7 +159,7 @@ def attention_24_23(node: Node, op: Builder) -> Result:
     """Opset 24 added `nonpad_kv_seqlen` and short masks; below it, a full mask is written."""
     mask = node.input("attn_mask")
     if node.input("nonpad_kv_seqlen") is not None:
-        return lengths_as_mask(node, op)
+        return op.same(node, inputs=lengths_as_mask(node, op), is_causal=None)
     if mask is None or reaches_all(node, mask):
         return op.same(node)
     _, keys, _ = lengths(node, op)

@@ -42,7 +42,7 @@ from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root
 from opshift.model.walk import named
 from opshift.opsets import schemas
-from opshift.protos import TensorProto
+from opshift.protos import TensorProto, TypeProto
 from opshift.text import qualified
 
 
@@ -166,6 +166,9 @@ class Stepper:
     def _apply(self, changes: list[NodeChange]) -> None:
         applier = self.applier()
         settled = [c for c in changes if not c.node.graphs_taken]
+        for change in changes:
+            if change.node.graphs_taken:
+                self._hold_types(change)
         applier.apply(settled)
         self.settled = True
         # Adapters that took a subgraph apart must see it as it is now; innermost first.
@@ -185,6 +188,16 @@ class Stepper:
             if self.blockers:
                 raise self.blockers.refused
             applier.apply([again])
+
+    def _hold_types(self, change: NodeChange) -> None:
+        """Keeps the element types that a node has because no other type occurs before the step."""
+        scope, node = change.place[0], change.node
+        for value in filter(None, (*node.inputs, *node.outputs)):
+            owner, kind = scope.owner(value.name), value.elem_type_or_none
+            if owner is not None and kind and self.facts.type(owner, value.name) is None:
+                found = TypeProto()
+                found.tensor_type.elem_type = kind
+                self.facts.learn(owner, value.name, found, assumed=False)
 
     def applier(self) -> Applier:
         """Who writes the changes."""
