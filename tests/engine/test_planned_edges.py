@@ -9,13 +9,14 @@ import sys
 from types import SimpleNamespace
 from typing import Any
 
+import opshift_adapters
 import pytest
 from onnx import ModelProto, SparseTensorProto, TensorProto, helper
 from opshift import AdapterBug, MissingExtra, Refused, convert, convert_file, convert_version
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
 from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED
-from opshift.convert import api, form_plan, plan_table, planner
+from opshift.convert import api, form_plan, plan_table, planner, verdict_edges
 from opshift.convert.ir import ir_plan
 from opshift.convert.ir.features import BARE, BROUGHT, FEATURES, FUNCTIONS, METADATA, TRAINING
 from opshift.convert.quotient import ClassAnswer
@@ -302,3 +303,15 @@ def test_each_feature_has_one_verdict(drop, inline, expected):
 def test_functions_are_written_out_first_for_a_runtime_that_has_none():
     plan = ir_plan.of_features(FEATURES, rewrite=False, drop=(), inline=True)
     assert ir_plan.due(plan, 11, rewrite=False, inline=True) == [FUNCTIONS]
+
+
+def test_a_row_is_believed_without_the_import_of_its_module():
+    """As long as the module is as the index found it; a verdict that was added is asked."""
+    known = registry.Registry()
+    known.load(opshift_adapters)
+    found = verdict_edges.edge_of(known, "", "Softmax", 11, down=False)
+    assert found == plan_table.shipped("", "Softmax", 11, False)
+    assert known.is_as_indexed(("", "Softmax", 12, 13))
+    assert known.get("", "Softmax", 12, 13) is not None
+    assert not known.is_as_indexed(("", "Softmax", 12, 13))
+    assert verdict_edges.edge_of(known.branch(), "", "Softmax", 11, down=False) == found

@@ -102,6 +102,10 @@ class Registry:
     def get(self, domain: str, op: str, start: int, to: int) -> Adapter | None:
         return self._found((domain, op, start, to))
 
+    def is_as_indexed(self, crossing: Crossing) -> bool:
+        """Whether a verdict is in a module that is as the index found it, and is not imported."""
+        return crossing in self._indexed
+
     def _found(self, crossing: Crossing) -> Adapter | None:
         found = self._verdicts.get(crossing)
         if found is None:

@@ -12,7 +12,8 @@ TABLE = "plans.txt"
 MISSING, UNREVIEWED = "missing", "unreviewed"
 IMPOSSIBLE = "impossible"
 LAST = "last"  # of an implementation that is not left in a direction
-DEAD = frozenset({IMPOSSIBLE, MISSING, UNREVIEWED})
+UNSETTLED = frozenset({MISSING, UNREVIEWED})  # another package may have a verdict
+DEAD = frozenset({IMPOSSIBLE, *UNSETTLED})
 
 
 @dataclass(frozen=True, slots=True)

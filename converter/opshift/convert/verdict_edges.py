@@ -14,7 +14,7 @@ from opshift import versions
 from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.author.verdicts import Adapter
-from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, Edge, shipped
+from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, UNSETTLED, Edge, shipped
 from opshift.convert.solving import library, solve
 from opshift.opsets import schemas
 from opshift.text import qualified
@@ -46,6 +46,8 @@ def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[
     """Whether the registry agrees with a row, as far as the verdict itself tells."""
     if (row.start, row.to) != boundary:
         return False
+    if row.verdict not in UNSETTLED and adapters.is_as_indexed((domain, op, *boundary)):
+        return True  # the table was solved from the module as it is, and need not import it
     adapter = adapters.get(domain, op, *boundary)
     own = _bare(adapter, domain, op, *boundary)
     if (row.verdict, row.approximate) != (own.verdict, own.approximate):
