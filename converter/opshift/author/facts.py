@@ -92,7 +92,7 @@ class Facts:
         self.assumptions: dict[str, str] = {}  # by value: what was believed of its declaration
         self.inferred_alone: dict[bytes, dict[str, TypeProto]] = {}  # by digest of a node's model
         self.believes = False  # whether any rank came from a declaration
-        self._census: frozenset[str] | None = None
+        self._present: frozenset[str] | None = None
         self._paths: dict[Scope, Path] = {}
         self._surveys: dict[tuple[Root, Survey[Any]], Any] = {}
         self._lengths: dict[tuple[Scope, str, int], str] = {}
@@ -538,9 +538,9 @@ class Facts:
 
         For operators without a schema, it is assumed that they add no other type.
         """
-        if self._census is None:
-            self._census = frozenset(collect_present_types(self.document))
-        return self._census
+        if self._present is None:
+            self._present = frozenset(collect_present_types(self.document))
+        return self._present
 
     def possible_types(self) -> frozenset[str]:
         """The element types that can occur. A subclass overrides it to record the question."""
@@ -549,12 +549,12 @@ class Facts:
     @property
     def counting(self) -> bool:
         """Whether the element types were collected, so that steps must add theirs."""
-        return self._census is not None
+        return self._present is not None
 
     def add_present_types(self, types: Iterable[str]) -> None:
         """Adds the element types that a step has brought in."""
-        if self._census is not None and not self._census.issuperset(types):
-            self._census |= set(types)
+        if self._present is not None and not self._present.issuperset(types):
+            self._present |= set(types)
 
 
 def _listed(names: list[str]) -> str:

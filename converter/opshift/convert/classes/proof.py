@@ -18,7 +18,7 @@ from opshift.model.bytes import wire
 from opshift.protos import ModelProto, onnx_checker
 
 
-class Room(NamedTuple):
+class ClassBudget(NamedTuple):
     """How many new operations a model may bring: some, and one for every so many nodes."""
 
     operations: int
@@ -26,12 +26,12 @@ class Room(NamedTuple):
     kinds: int = 1  # so many times as many classes, which tell the types of the inputs, too
 
     def of(self, count: int) -> int:
-        """The room for a model of so many nodes."""
+        """The budget of a model of so many nodes."""
         return self.operations + count // self.nodes
 
 
-TO_CHECK = Room(64, 32)
-ANY = Room(0, 1)
+TO_CHECK = ClassBudget(64, 32)
+ANY = ClassBudget(0, 1)
 
 # Fields of a model and of a graph, by number.
 _GRAPH, _TRAINING, _FUNCTION = 7, 20, 25
@@ -46,7 +46,7 @@ def proves(data: bytes, adapters: Registry, *, at_any_cost: bool = False) -> boo
     """
     try:
         if at_any_cost:
-            prove(data, adapters, room=ANY)
+            prove(data, adapters, budget=ANY)
         else:
             prove(data, adapters, fewest=FEWEST_NODES)
     except Unproven:
@@ -59,7 +59,7 @@ def prove(
     adapters: Registry,
     *,
     fewest: int = 0,
-    room: Room = TO_CHECK,
+    budget: ClassBudget = TO_CHECK,
     to_convert: bool = False,
 ) -> Proof:
     """The proof that onnx's full check would pass; where there is none, `Unproven` tells why.
@@ -67,7 +67,7 @@ def prove(
     Of a model `to_convert` the payloads of tensors may be elsewhere, and it may use operators that
     the checker rejects and a conversion replaces.
     """
-    made = Proof(data, adapters, room, to_convert=to_convert)
+    made = Proof(data, adapters, budget, to_convert=to_convert)
     try:
         made.look(fewest)
     except (wire.Malformed, DecodeError, IndexError, UnicodeDecodeError):
@@ -86,9 +86,11 @@ class Proof:
     graph: tuple[int, int]  # where it begins and ends
     shown: ModelProto  # without nodes, tensors and outputs
 
-    def __init__(self, data: bytes, adapters: Registry, room: Room, *, to_convert: bool) -> None:
+    def __init__(
+        self, data: bytes, adapters: Registry, budget: ClassBudget, *, to_convert: bool
+    ) -> None:
         self.adapters = adapters
-        self.room = room
+        self.budget = budget
         self.to_convert = to_convert
         self.noted = False  # whether something has metadata
         self.data = data
@@ -220,15 +222,15 @@ class Proof:
 
     def _nodes(self, known: Memo, found: Rows) -> None:
         """Order, single assignment and types of all nodes."""
-        room = self.room.of(len(found.kinds))
-        if sum(key not in known.signatures for key in found.signatures) > room:
+        budget = self.budget.of(len(found.kinds))
+        if sum(key not in known.signatures for key in found.signatures) > budget:
             raise Unproven("many new classes")
         numbers = [known.signature(key) for key in found.signatures]
         if not self.to_convert and not known.retired.isdisjoint(numbers):
             raise Unproven("an operator that a conversion replaces")
-        self._walk(known, found, numbers, len(known.classes) + self.room.kinds * room)
+        self._walk(known, found, numbers, len(known.classes) + self.budget.kinds * budget)
 
-    def _walk(self, known: Memo, found: Rows, numbers: list[int], room: int) -> None:
+    def _walk(self, known: Memo, found: Rows, numbers: list[int], most: int) -> None:
         values, declared, classes = self.values, self.declared, known.classes
         inputs, outputs, add = found.inputs, found.outputs, self.classes.append
         at = out_at = 0
@@ -253,7 +255,7 @@ class Proof:
                 name = outputs[out_at]
                 if name in declared:
                     row += (declared[name],)
-                facets = classes.get(row) or self._learn(known, row, room)
+                facets = classes.get(row) or self._learn(known, row, most)
                 if name in values:
                     raise Unproven("a value that is written twice")  # written twice, or left out
                 values[name] = facets[0]
@@ -261,7 +263,7 @@ class Proof:
                 names = outputs[out_at:out_end]
                 if not declared.keys().isdisjoint(names):
                     row += tuple([declared.get(name, UNKNOWN) for name in names])
-                facets = classes.get(row) or self._learn(known, row, room)
+                facets = classes.get(row) or self._learn(known, row, most)
                 for name, facet in zip(names, facets, strict=True):
                     if name and name in values:
                         raise Unproven("a value that is written twice")
@@ -284,7 +286,7 @@ class Proof:
         except UnicodeDecodeError:
             raise Unproven("a name that is not UTF-8") from None
 
-    def _learn(self, known: Memo, row: tuple[int, ...], room: int) -> tuple[int, ...]:
-        if len(known.classes) >= room:
+    def _learn(self, known: Memo, row: tuple[int, ...], most: int) -> tuple[int, ...]:
+        if len(known.classes) >= most:
             raise Unproven("many new classes")
         return known.outputs(row)

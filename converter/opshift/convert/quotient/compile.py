@@ -297,7 +297,7 @@ class AskedFacts(Facts):
 
     def widen_to(self, types: Iterable[str]) -> None:
         """Every type may occur: where all types are known, a class does not depend on others."""
-        self._census = frozenset(types)
+        self._present = frozenset(types)
 
     def _trust(self, name: str) -> int:
         deeds = self.journal.current

@@ -29,7 +29,7 @@ from opshift.convert.classes.facets import (
     without_symbols,
 )
 from opshift.convert.classes.memo import Memo
-from opshift.convert.classes.proof import Proof, Room, prove, proves
+from opshift.convert.classes.proof import ClassBudget, Proof, prove, proves
 from opshift.convert.classes.rows import GraphField, Unordered, Unproven, names_in
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE, TYPES
@@ -67,7 +67,7 @@ INFERRED = PROVED | EXACT
 MOST_FOLDED = 512  # elements of a value that folding of the whole model finds
 ALIKE = 20  # nodes of one class, from which on a class costs less than they do
 
-TO_CONVERT = Room(200, 4, kinds=2)
+TO_CONVERT = ClassBudget(200, 4, kinds=2)
 
 
 def convert(data: bytes, options: Request, adapters: Registry) -> ClassAnswer:
@@ -98,7 +98,7 @@ def _convert_sorted(model: ModelProto, options: Request, adapters: Registry) -> 
 
 def _convert(data: bytes, options: Request, adapters: Registry) -> ClassAnswer:
     try:
-        proof = prove(data, adapters, room=TO_CONVERT, to_convert=True)
+        proof = prove(data, adapters, budget=TO_CONVERT, to_convert=True)
     except Unordered:
         raise
     except Unproven as why:
@@ -120,7 +120,7 @@ def reaches(data: bytes, options: Request, adapters: Registry) -> bool:
     if goal.version_of(options) is None or options.ir_version != "auto":
         return False
     try:
-        proof = prove(data, adapters, room=TO_CONVERT, to_convert=True)
+        proof = prove(data, adapters, budget=TO_CONVERT, to_convert=True)
         _require_repetition(proof)
         work = _Work(proof, goal.of_model(options, proof))
         work.ir = work.aim = max(work.ir, BARE.ir)
