@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from opshift import torch as torch
     from opshift import verify as verify
     from opshift import zoo as zoo
+    from opshift.codes.refusals import Why
     from opshift.convert.api import convert_file, convert_version
     from opshift.convert.api import convert_with_report as convert
     from opshift.convert.legal.findings import Findings
@@ -32,7 +33,6 @@ if TYPE_CHECKING:
         MissingExtra,
         OpshiftError,
         Refused,
-        Why,
     )
     from opshift.model.model_version import Level, ModelVersion
     from opshift.opsets.identity import OperatorId
@@ -82,8 +82,8 @@ _HOMES = {
         "MissingExtra",
         "OpshiftError",
         "Refused",
-        "Why",
     ),
+    "codes.refusals": ("Why",),
     "convert.look.compare": ("Diff", "diff"),
     "opsets.identity": ("OperatorId",),
     "convert.look.known_targets": ("Targets", "targets"),

@@ -50,7 +50,8 @@ from opshift.author.verdicts import (
     leaving,
     retired,
 )
-from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
+from opshift.codes.refusals import Why
+from opshift.errors import AdapterBug, InvalidModel, Refusal
 from opshift.lazy import deferred, lazy
 from opshift.model.arrays import Array, dtype_of
 from opshift.opsets.elements import T

@@ -8,7 +8,8 @@ from typing import Any
 from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
 from opshift.author.verdicts import KEEP, Result, Run
-from opshift.errors import Refusal, Why
+from opshift.codes.refusals import Why
+from opshift.errors import Refusal
 from opshift.opsets import schemas
 
 

@@ -3,11 +3,11 @@
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
 from opshift import codes
+from opshift.codes.refusals import Why
 from opshift.records import dataclass
 from opshift.text import Line, Role, counted, plain, printable, qualified, show_versions
 
@@ -15,39 +15,6 @@ if TYPE_CHECKING:
     from opshift.assumptions import Assumption
     from opshift.page.sheet import Page, Section
     from opshift.report import StepReport
-
-
-class Why(enum.Enum):
-    """The closed list of reasons for a refusal, so that a run over many models can count them.
-
-    Each has a page in `opshift.codes`, which `opshift explain` prints.
-    """
-
-    NEEDS_CONSTANT = enum.auto()
-    NEEDS_TYPE = enum.auto()
-    NEEDS_RANK = enum.auto()
-    NEEDS_SHAPE = enum.auto()
-    NEEDS_STATIC_ATTR = enum.auto()
-    NOT_EXPRESSIBLE = enum.auto()
-    TYPE_NOT_AVAILABLE = enum.auto()
-    APPROXIMATE_ONLY = enum.auto()
-    AMBIGUOUS = enum.auto()
-    NO_ADAPTER = enum.auto()
-    UNREVIEWED = enum.auto()
-    IR_TOO_LOW = enum.auto()
-    TARGET_LACKS = enum.auto()
-    UNKNOWN_DOMAIN = enum.auto()
-    DOMAIN_LEFT = enum.auto()
-
-    @property
-    def sentence(self) -> str:
-        """The reason in a sentence."""
-        return codes.page(self.name).sentence
-
-    @property
-    def cure(self) -> str:
-        """What a user can do about it."""
-        return codes.page(self.name).cure
 
 
 class OpshiftError(Exception):

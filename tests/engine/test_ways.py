@@ -9,9 +9,10 @@ from onnx import ModelProto, TensorProto, helper
 from opshift import Refused, convert, convert_version, plan
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
+from opshift.codes.refusals import Why
 from opshift.convert import ways
 from opshift.convert.attempt import Conversion
-from opshift.errors import AdapterBug, RefusedNode, Why
+from opshift.errors import AdapterBug, RefusedNode
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.elements import T

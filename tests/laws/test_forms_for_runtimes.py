@@ -10,8 +10,8 @@ from __future__ import annotations
 import pytest
 from onnx import ModelProto
 from opshift import OpshiftError, Refused, convert_version
+from opshift.codes.refusals import Why
 from opshift.convert.legal import runtime
-from opshift.errors import Why
 from opshift.model.document import Document
 from opshift.opsets import schemas, targets
 from text_models import model, ops

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 from onnx import parser
-from opshift.errors import RefusedNode, Why
+from opshift.codes.refusals import Why
+from opshift.errors import RefusedNode
 from opshift.opsets import schemas
 
 from tools.conformance.impossible import Catalogue

@@ -13,7 +13,8 @@ from opshift.author.attributes import is_default, make_attribute, make_attribute
 from opshift.author.node import LARGEST_SMALL, Node, Value
 from opshift.author.traits import Fold
 from opshift.author.written import Crossing, Made, MadeEnv
-from opshift.errors import AdapterBug, Refusal, Why
+from opshift.codes.refusals import Why
+from opshift.errors import AdapterBug, Refusal
 from opshift.lazy import deferred
 from opshift.model.arrays import Array, as_tensor, from_array, in_typed_field, is_array, to_array
 from opshift.model.rename import rename

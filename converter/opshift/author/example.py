@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from opshift.errors import Why
+from opshift.codes.refusals import Why
 from opshift.records import dataclass
 
 if TYPE_CHECKING:

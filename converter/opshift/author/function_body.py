@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING
 
 from opshift.author.node import Node, Value
 from opshift.author.verdicts import Keep
-from opshift.errors import AdapterBug, Refusal, Why
+from opshift.codes.refusals import Why
+from opshift.errors import AdapterBug, Refusal
 from opshift.model.functions import bind_attributes
 from opshift.model.rename import rename
 from opshift.opsets import schemas

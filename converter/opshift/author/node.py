@@ -13,7 +13,8 @@ from opshift.author.facts import Facts, Survey
 from opshift.author.infix import Infix
 from opshift.author.node_inputs import Inputs
 from opshift.author.present_types import tokens
-from opshift.errors import AdapterBug, InvalidModel, Refusal, Why
+from opshift.codes.refusals import Why
+from opshift.errors import AdapterBug, InvalidModel, Refusal
 from opshift.model.arrays import Array
 from opshift.model.scope import Scope
 from opshift.opsets import schemas

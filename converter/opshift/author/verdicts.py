@@ -10,7 +10,8 @@ from dataclasses import field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from opshift.author.example import Draft, Example, drafted, listed, spread
-from opshift.errors import AdapterBug, Refusal, Why
+from opshift.codes.refusals import Why
+from opshift.errors import AdapterBug, Refusal
 from opshift.records import dataclass
 
 if TYPE_CHECKING:

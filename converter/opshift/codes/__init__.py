@@ -11,7 +11,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CodeText:
-    """What a code means. The file `CODE.md` is the only source of these texts."""
+    """What a code means: its file `CODE.md`, or its text in `refusals`, is the only source."""
 
     code: str
     sentence: str
@@ -25,8 +25,11 @@ def names() -> tuple[str, ...]:
     """Every code that has a page, in alphabetical order."""
     from importlib.resources import files
 
+    from opshift.codes.refusals import Why
+
     found = (entry.name for entry in files(__name__).iterdir())
-    return tuple(sorted(name[: -len(".md")] for name in found if name.endswith(".md")))
+    written = [name[: -len(".md")] for name in found if name.endswith(".md")]
+    return tuple(sorted([*written, *Why.__members__]))
 
 
 @functools.cache
@@ -34,10 +37,18 @@ def page(code: str) -> CodeText:
     """The page of a code; KeyError for a code that does not exist."""
     if code not in names():
         raise KeyError(code)
-    text = (pkgutil.get_data(__name__, f"{code}.md") or b"").decode()
+    text = _text(code)
     head, meaning, cure = (part.strip() for part in text.split("\n## "))
     sentence = _body(head)
     return CodeText(code, sentence, _body(meaning), _body(cure), text)
+
+
+def _text(code: str) -> str:
+    from opshift.codes.refusals import Why
+
+    if code in Why.__members__:
+        return f"# {code}\n\n{Why[code].value}"
+    return (pkgutil.get_data(__name__, f"{code}.md") or b"").decode()
 
 
 def _body(section: str) -> str:

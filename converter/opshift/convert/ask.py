@@ -19,8 +19,9 @@ from opshift.author.verdicts import (
     Unchanged,
 )
 from opshift.author.written import Made
+from opshift.codes.refusals import Why
 from opshift.convert.change import Task
-from opshift.errors import AdapterBug, InvalidModel, MissingExtra, Refusal, Why
+from opshift.errors import AdapterBug, InvalidModel, MissingExtra, Refusal
 from opshift.model.bytes import wire
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas

@@ -6,8 +6,9 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from opshift.codes.refusals import Why
 from opshift.convert.change import NodeChange
-from opshift.errors import Refusal, RefusedNode, Why
+from opshift.errors import Refusal, RefusedNode
 from opshift.model import walk
 from opshift.model.document import MAX_NESTING, Document
 from opshift.model.names import Owned

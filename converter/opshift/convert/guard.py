@@ -7,7 +7,8 @@ import functools
 
 from opshift.author.node import Node, Value
 from opshift.author.present_types import tokens
-from opshift.errors import Refusal, Why
+from opshift.codes.refusals import Why
+from opshift.errors import Refusal
 from opshift.opsets import schemas
 from opshift.opsets.schemas import Param, Schema
 from opshift.records import dataclass

@@ -8,13 +8,14 @@ from collections.abc import Iterable
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.author.traits import ByValue
+from opshift.codes.refusals import Why
 from opshift.convert.aim import ir_of_goal
 from opshift.convert.ir import ir_plan, lower, needs
 from opshift.convert.ir.features import FUNCTIONS, METADATA, TRAINING, Feature
 from opshift.convert.ir.lift import lift
 from opshift.convert.legal.function_rules import called
 from opshift.convert.state import State
-from opshift.errors import Refusal, Refused, RefusedNode, Why
+from opshift.errors import Refusal, Refused, RefusedNode
 from opshift.model.document import Document
 from opshift.versions import NEWEST_IR
 

@@ -23,6 +23,7 @@ from opshift.author.verdicts import (
     place_of,
 )
 from opshift.author.written import Made
+from opshift.codes.refusals import Why
 from opshift.convert import guard, planner
 from opshift.convert.apply import Applier
 from opshift.convert.ask import ask, check_types, require_declared, settle
@@ -36,7 +37,7 @@ from opshift.convert.change import NodeChange, Step, Task
 from opshift.convert.guard import Guard
 from opshift.convert.legal import rules
 from opshift.convert.legal.written_rules import WrittenNodes, suspect_lengths
-from opshift.errors import AdapterBug, FaultyChange, Refusal, Why
+from opshift.errors import AdapterBug, FaultyChange, Refusal
 from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root

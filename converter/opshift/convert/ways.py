@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING
 
 from opshift import versions
 from opshift.author.registry import Registry
+from opshift.codes.refusals import Why
 from opshift.convert.ir.features import Feature
 from opshift.convert.verdict_edges import verdict_of
-from opshift.errors import AdapterBug, Refused, RefusedNode, Why
+from opshift.errors import AdapterBug, Refused, RefusedNode
 from opshift.model.scope import FunctionId, Key
 from opshift.opsets import schemas
 from opshift.records import dataclass

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from opshift.errors import RefusedNode, Why
+from opshift.codes.refusals import Why
+from opshift.errors import RefusedNode
 from opshift.model.document import Document
 from opshift.model.functions import functions_of
 from opshift.model.scope import Imports, Root, call_id

@@ -8,11 +8,12 @@ from typing import Any, TypeAlias
 
 from opshift.author import registry
 from opshift.author.registry import Registry
+from opshift.codes.refusals import Why
 from opshift.convert.api import convert_version, node_by_node
 from opshift.convert.legal import checker
 from opshift.convert.legal.rules import check_model
 from opshift.convert.request import AnyTarget, Wishes
-from opshift.errors import InvalidModel, Refused, Why
+from opshift.errors import InvalidModel, Refused
 from opshift.protos import ModelProto
 from opshift.testing.model_text import parse_model
 from opshift.verify import generate, oracle

@@ -12,8 +12,9 @@ from hypothesis import strategies as st
 from onnx import ModelProto, printer
 from opshift import Refused, convert_version
 from opshift.author import registry
+from opshift.codes.refusals import Why
 from opshift.convert.legal import checker
-from opshift.errors import RefusedNode, Why
+from opshift.errors import RefusedNode
 from opshift.opsets import schemas
 from opshift.verify import oracle
 from opshift.verify.tolerance import StatedTolerance

@@ -11,10 +11,11 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from opshift import versions
+from opshift.codes.refusals import Why
 from opshift.convert.ir import widen
 from opshift.convert.ir.features import Feature
 from opshift.convert.ir.places import Holder
-from opshift.errors import InvalidModel, Refusal, Why
+from opshift.errors import InvalidModel, Refusal
 from opshift.model import functions
 from opshift.model.arrays import dense, from_array
 from opshift.model.document import function_id

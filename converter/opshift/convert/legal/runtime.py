@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, TypeAlias
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
 from opshift.author.present_types import collect_present_types
+from opshift.codes.refusals import Why
 from opshift.convert.legal import neighbours
-from opshift.errors import RefusedNode, Why
+from opshift.errors import RefusedNode
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import graphs_in, name_of, nodes_in
