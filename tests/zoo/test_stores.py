@@ -124,3 +124,12 @@ def test_a_missing_extra_is_named(monkeypatch):
     monkeypatch.delitem(sys.modules, "opshift.zoo.stores.objects", raising=False)
     with pytest.raises(MissingExtra, match=r"pip install 'opshift\[remote\]'"):
         stores.at("gs://bucket/x")
+
+
+def test_a_module_with_the_name_of_a_scheme_opens_its_urls(tmp_path, monkeypatch):
+    """A new kind of store is one file."""
+    from opshift.zoo import stores as package
+
+    (tmp_path / "tape.py").write_text("def opened(root):\n    return [root]\n")
+    monkeypatch.setattr(package, "__path__", [*package.__path__, str(tmp_path)])
+    assert stores.at("tape://reel/a/b") == (["tape://reel"], "a/b")

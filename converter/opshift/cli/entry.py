@@ -90,6 +90,7 @@ class Commands(click.Group):
 
 @functools.cache
 def _names() -> tuple[str, ...]:
+    """The commands: each module of `commands` is one."""
     return tuple(info.name for info in pkgutil.iter_modules(commands.__path__))
 
 

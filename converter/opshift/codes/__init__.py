@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The codes of refusals, errors and assumptions: one page for each, from which messages quote."""
+"""The codes of errors and assumptions, a page for each, and of `refusals`; messages quote them."""
 
 from __future__ import annotations
 

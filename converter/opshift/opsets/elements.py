@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of element types, one row each; it does not depend on the installed onnx."""
+"""The table of element types: one row tells what any part needs of a type, without onnx."""
 
 from __future__ import annotations
 

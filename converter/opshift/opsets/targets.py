@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runtimes as targets: what each reads and what it lacks, from data that users can extend."""
+"""Runtimes as targets: what each reads and what it lacks, by `targets.toml` and files of users."""
 
 from __future__ import annotations
 

@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The interface of stores for remote files; `opshift[remote]` installs the stores."""
+"""The interface of stores for remote files, and which module opens a URL.
+
+A module with the name of a scheme opens its URLs; `opshift[remote]` brings what the others need.
+"""
 
 from __future__ import annotations
 
 import functools
 import importlib
 import os
+import pkgutil
 import posixpath
 import re
 from collections import Counter
@@ -14,6 +18,7 @@ from typing import Protocol
 
 from opshift.errors import MissingExtra
 from opshift.text import printable
+from opshift.zoo import stores
 from opshift.zoo.outcome import Stamp
 
 # The schemes of obstore; fsspec handles every other scheme.
@@ -69,12 +74,20 @@ def at(url: str) -> tuple[Store, str]:
 
 @functools.cache
 def _opened(root: str) -> Store:
-    kind = "objects" if root.partition("://")[0] in OBJECTS else "filesystem"
+    kind = _module_of(root.partition("://")[0])
     try:
         found: Store = importlib.import_module(f"opshift.zoo.stores.{kind}").opened(root)
     except ImportError as error:
         raise MissingExtra(f"{root}: {error}; run `pip install 'opshift[remote]'`") from error
     return found
+
+
+def _module_of(scheme: str) -> str:
+    """The module that opens the URLs of a scheme."""
+    own = {one.name for one in pkgutil.iter_modules(stores.__path__)} - {"stores", "transfer"}
+    if scheme in own:
+        return scheme
+    return "objects" if scheme in OBJECTS else "filesystem"
 
 
 def join(folder: str, name: str) -> str:
