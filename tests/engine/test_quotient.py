@@ -618,3 +618,31 @@ def test_a_weight_of_no_possible_size_ends_no_process(size):
     model.graph.initializer.append(weight)
     with pytest.raises(InvalidModel, match=r"missing\.bin"):
         convert_version(model, 10)
+
+
+def test_a_rank_that_only_a_declaration_in_a_graph_tells_is_not_proved_by_the_class():
+    """The report tells of it; the class of the Loop must not hide that."""
+    text = """g (float[6] v, int64[r] s, int64 t, bool c) => (float[a,b,d] y, float[e,f,h] z) {
+        w = Loop(t, c) <body = b (int64 i, bool k) => (bool l, float[2,3] q) {
+            l = Identity(k) q = Reshape(v, s) }>
+        y, z = Split<axis = 1, num_outputs = 2>(w) }"""
+    model = parsed(text, 18)
+    assert not assert_same(model, 17)
+    (note,) = by_nodes(model, 17)[1].notes
+    assert note == "the rank of 'w' comes from a declaration, not confirmed by inference"
+
+
+@pytest.mark.parametrize("to", [13, 18])
+def test_metadata_inside_of_nodes_stays(to):
+    model = nested(11 if to == 13 else 13, 80)
+    model.ir_version = 10
+    inner = next(one.attribute[0].g for one in model.graph.node if one.op_type == "If")
+    inner.metadata_props.add(key="graph", value="v")
+    for node in inner.node:
+        node.metadata_props.add(key="node", value=node.op_type)
+    assert_same(model, to, taken=True)
+    found = by_classes(model, to)
+    assert found is not None
+    assert "metadata of a node" in "".join(found[1].notes)
+    inner = next(one.attribute[0].g for one in found[0].graph.node if one.op_type == "If")
+    assert inner.metadata_props[0].value == "v"

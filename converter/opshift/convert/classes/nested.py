@@ -28,6 +28,7 @@ class Nested(NamedTuple):
     graphs: list[bytes]  # the names of its graphs
     titles: list[bytes]  # the names of the nodes in them
     nodes: int  # in its graphs
+    noted: bool  # whether something in them has metadata
 
 
 def holds_graphs(signature: Signature) -> bool:
@@ -52,6 +53,7 @@ def nested(signature: Signature) -> Nested:
         [known[i] for i in found.graphs],
         [known[i] for i in found.titles],
         found.nodes,
+        found.noted,
     )
 
 
@@ -65,6 +67,7 @@ class _Numbered(NamedTuple):
     graphs: list[int]
     titles: list[int]
     nodes: int
+    noted: bool
 
 
 @functools.lru_cache(maxsize=1024)
@@ -81,6 +84,7 @@ def _without_names(frame: Frame, pattern: tuple[int, ...], given: int, results: 
     captures: dict[str, str] = {}
     called: list[str] = []
     titles: list[str] = []
+    noted = False
 
     def token(name: str) -> str:
         return inside.setdefault(name, f"n{len(inside)}")
@@ -93,6 +97,7 @@ def _without_names(frame: Frame, pattern: tuple[int, ...], given: int, results: 
     for graph in graphs:
         for one in graphs_in(graph):
             _require_plain(one, values)
+            noted |= _has_notes(one)
             called.append(one.name)
             titles += [held.name for held in one.node if held.name]
     count = sum(1 for _ in nodes_inside(node))
@@ -106,6 +111,7 @@ def _without_names(frame: Frame, pattern: tuple[int, ...], given: int, results: 
         _numbers(called),
         _numbers(titles),
         count,
+        noted,
     )
 
 
@@ -123,9 +129,6 @@ def _require_plain(graph: GraphProto, values: Collection[str]) -> None:
         raise Unproven("a rare part of a graph inside of a node")
     if not all(one.name in values for one in graph.value_info):
         raise Unproven("a declaration inside of a node")
-    held = (*graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer)
-    if any(one.metadata_props for one in (graph, *held) if hasattr(one, "metadata_props")):
-        raise Unproven("metadata inside of a node")
     if any(map(Weights.is_stub, graph.initializer)):
         raise Unproven("a payload inside of a node")
     for node in graph.node:
@@ -134,6 +137,11 @@ def _require_plain(graph: GraphProto, values: Collection[str]) -> None:
         for one in node.attribute:
             if one.ref_attr_name or one.HasField("sparse_tensor") or Weights.is_stub(one.t):
                 raise Unproven("a rare part of a graph inside of a node")
+
+
+def _has_notes(graph: GraphProto) -> bool:
+    held = (*graph.node, *graph.input, *graph.output, *graph.value_info, *graph.initializer)
+    return any(getattr(one, "metadata_props", ()) for one in (graph, *held))
 
 
 def rename(node: NodeProto, token: Renamed, read: Renamed) -> None:

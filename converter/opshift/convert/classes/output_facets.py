@@ -187,8 +187,10 @@ class OutputFacets:
         """The types that are found for the outputs of a node with graphs, as for a whole model."""
         graph = self._graph(operation, facets, (), ranked=True)
         model = ModelProto.FromString(self.known.inference.model(graph))
-        types = inference.infer_all(model, self.known.adapters).types
-        found = (types.get(name) for name in operation.proto.output)
+        known = inference.infer_all(model, self.known.adapters)
+        claimed = {name for name, paths in known.assumed.items() if () in paths}
+        names = operation.proto.output
+        found = (None if one in claimed else known.types.get(one) for one in names)
         return [None if one is None else without_symbols(one) for one in found]
 
     def _are_other(self, facets: Sequence[Facet], kinds: Sequence[bytes | None]) -> bool:

@@ -122,7 +122,8 @@ class Proof:
             self._take_names_out()
             self._nodes(known, self.rows)
             self.generation = known.classes
-            self.noted = known.noted or self.rows.noted
+            noted = known.noted or self.rows.noted
+            self.noted = noted or any(one.noted for one in self.nested.values())
         self._require_text()
         inside = [name for one in self.nested.values() for name in one.values]
         if not all(name in self.values for name in outputs):

@@ -14,6 +14,7 @@ from opshift.convert.classes.facets import MOST_TYPES, Facet
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.nested import holds_graphs, rename
 from opshift.convert.classes.rows import names_of
+from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE
 from opshift.convert.ir.lift import lift
 from opshift.convert.legal import checker, rules
@@ -26,6 +27,7 @@ from opshift.convert.quotient.later_types import LaterTypes
 from opshift.convert.quotient.template import Answer, Beyond, Reader
 from opshift.errors import OpshiftError, Refused
 from opshift.model import weights
+from opshift.model.bytes.outline import Content
 from opshift.model.document import Document
 from opshift.model.walk import nodes_inside
 from opshift.opsets import schemas
@@ -254,8 +256,11 @@ class Quotient:
         self._require_types(model)
         before = ModelProto()
         before.CopyFrom(self.model)
-        lifted = lift(before, model.ir_version)  # that, the whole model tells of its own inputs
-        self.notes = tuple(one for one in told if one not in lifted)
+        content = needs.of_content(Content(model.SerializeToString()), (), bare=True)
+        above = (one for one in content if one.ir > model.ir_version)
+        # The whole model tells of its own inputs, and of what is skipped in it.
+        own = {*lift(before, model.ir_version), *needs.skipped(above, model.ir_version)}
+        self.notes = tuple(one for one in told if one not in own)
         return model
 
     def stands(self, ir_version: int) -> bool:
