@@ -42,12 +42,7 @@ WORKLOADS = [
 ]
 
 
-@pytest.fixture(autouse=True)
-def _small_models_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The models of these tests are small."""
-    monkeypatch.setattr(api, "FEWEST_NODES", 0)
-    monkeypatch.setattr(api, "MANY_NODES", 0)
-    monkeypatch.setattr(conversion, "ALIKE", 1)
+pytestmark = pytest.mark.usefixtures("small_models_go_by_classes")
 
 
 def by_classes(model: ModelProto, to: int) -> tuple[ModelProto, Report] | None:

@@ -11,11 +11,9 @@ import onnx
 import opshift
 import opshift_adapters
 import pytest
+from by_classes import why_not
 from onnx import ModelProto
 from opshift import testing
-from opshift.author import registry
-from opshift.convert import api
-from opshift.convert.quotient import conversion
 from opshift.convert.request import Request
 
 from tools.bench.workloads import layers, nested, transformer
@@ -26,12 +24,7 @@ RUNTIMES = (
 )  # fmt: skip
 
 
-@pytest.fixture(autouse=True)
-def _small_models_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The models of these tests are small."""
-    monkeypatch.setattr(api, "FEWEST_NODES", 0)
-    monkeypatch.setattr(api, "MANY_NODES", 0)
-    monkeypatch.setattr(conversion, "ALIKE", 1)
+pytestmark = pytest.mark.usefixtures("small_models_go_by_classes")
 
 
 def parsed(text: str, opset: int, ir: int = 8, more: str = "") -> ModelProto:
@@ -39,49 +32,34 @@ def parsed(text: str, opset: int, ir: int = 8, more: str = "") -> ModelProto:
     return onnx.parser.parse_model(f'<ir_version: {ir}, opset_import: ["": {opset}{more}]> {text}')
 
 
-def why(model: ModelProto, request: Request) -> str:
-    """Why classes do not tell the result; the empty text if they do and it is that of the nodes."""
-    found = conversion.convert(model.SerializeToString(), request, registry.default())
-    if found.result is None:
-        return found.why
-    with api.node_by_node():
-        wanted = opshift.convert(model, request)
-    made = ModelProto.FromString(found.result[0])
-    assert made.SerializeToString(deterministic=True) == wanted.model.SerializeToString(
-        deterministic=True
-    )
-    assert found.result[1].as_dict() == wanted.report.as_dict()
-    return ""
-
-
 @pytest.mark.parametrize("runtime", RUNTIMES)
 @pytest.mark.parametrize(("build", "opset"), [(transformer, 13), (transformer, 21), (layers, 11)])
 def test_a_workload_for_a_runtime_has_one_result(build, opset, runtime):
-    assert why(build(opset, 60), Request.of(runtime)) in ("", "versions")
+    assert why_not(build(opset, 60), Request.of(runtime)) in ("", "versions")
 
 
 @pytest.mark.parametrize("runtime", ["onnxruntime==1.20", "openvino==2023.0", "tensorrt==8.6"])
 def test_graphs_that_no_step_writes_have_one_result(runtime):
-    assert why(nested(13, 80), Request.of(runtime)) == ""
+    assert why_not(nested(13, 80), Request.of(runtime)) == ""
 
 
 @pytest.mark.parametrize(("to", "ir"), [(18, 8), (18, 9), (18, 5), (11, 7), (17, "keep")])
 def test_an_ir_version_is_met_by_classes(to, ir):
     model = transformer(13, 60)
-    assert why(model, Request(to, ir_version=ir)) == ""
+    assert why_not(model, Request(to, ir_version=ir)) == ""
     model.ir_version = 10
     model.graph.node[0].metadata_props.add(key="k", value="v")
-    assert why(model, Request(to, ir_version=ir)) == ""
+    assert why_not(model, Request(to, ir_version=ir)) == ""
 
 
 def test_an_ir_version_without_bare_initializers_is_left_to_the_nodes():
-    assert why(transformer(13, 60), Request(18, ir_version=3)) == "the IR version"
+    assert why_not(transformer(13, 60), Request(18, ir_version=3)) == "the IR version"
 
 
 def test_a_type_above_an_ir_version_is_left_to_the_nodes():
     text = "g (float[2] x) => (float8e4m3fn[2] y) { y = Cast<to = 17>(x) }"
     told = "Cast: refused"
-    assert why(parsed(text, 19, 9), Request(21, ir_version=8)) == told
+    assert why_not(parsed(text, 19, 9), Request(21, ir_version=8)) == told
 
 
 def _examples() -> Iterator[ModelProto]:
@@ -95,7 +73,7 @@ def test_a_sample_of_the_examples_has_one_result_for_runtimes(share):
     choose, taken = Random(share), 0
     for model in choose.sample(list(_examples()), 60):
         with contextlib.suppress(opshift.OpshiftError):  # the nodes say why
-            taken += why(model, Request.of(choose.choice(RUNTIMES))) == ""
+            taken += why_not(model, Request.of(choose.choice(RUNTIMES))) == ""
     assert taken > 5
 
 
@@ -123,12 +101,12 @@ RESHAPED = """g (float[n,6] x) => (float[a,b] y) <int64[2] s = {-1, 3}> {
     ],
 )  # fmt: skip
 def test_what_a_runtime_may_not_run_is_left_to_the_nodes(text, opset, runtime, told):
-    assert why(parsed(text, opset), Request.of(runtime)) == told
+    assert why_not(parsed(text, opset), Request.of(runtime)) == told
 
 
 def test_an_import_that_no_node_needs_goes():
     model = parsed("g (float[3] x) => (float[3] y) { y = Cos(x) }", 13, more=', "ai.onnx.ml": 2')
-    assert why(model, Request.of("onnxruntime==1.10")) == ""
+    assert why_not(model, Request.of("onnxruntime==1.10")) == ""
     found = opshift.convert(model, "onnxruntime==1.10")
     assert [one.domain for one in found.model.opset_import] == [""]
     assert found.report.notes == ("removed the unused import ai.onnx.ml 2",)

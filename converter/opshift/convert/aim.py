@@ -26,9 +26,7 @@ def set_goal(state: State) -> None:
         state.goal = {domain: low for domain, (low, _) in request.spans(state.document).items()}
     elif isinstance(target, Wanted):
         _aim_at(state, target)
-        present = _present(state.document)
-        raised = any(to > present.get(domain, to) for domain, to in state.goal.items())
-        raised |= bool(target.at_least or target.exact)
+        raised = target.raises(_present(state.document), state.goal)
         current = state.skeleton.ir_version
         ir = target.ir(state.options.ir_version, current, state.goal, raised=raised)
         if not isinstance(state.options.ir_version, int) and isinstance(ir, int):

@@ -443,9 +443,10 @@ def by_classes(
     few = len(skeleton.graph.node) < FEWEST_NODES
     if _alone.get() or (few and not _is_one_of_many(skeleton)):
         return ClassAnswer(None, False, "few nodes")
-    from opshift.convert.quotient import conversion
+    from opshift.convert.quotient import conversion, goal
 
-    if conversion.tells_little(options) and len(skeleton.graph.node) < MANY_NODES:
+    to = goal.version_of(options)
+    if to is not None and goal.tells_little(to) and len(skeleton.graph.node) < MANY_NODES:
         return ClassAnswer(None, False, "few nodes")
     return conversion.convert(data or skeleton.SerializeToString(), options, adapters)
 

@@ -166,16 +166,13 @@ class Stepper:
 
     def _apply(self, changes: list[NodeChange]) -> None:
         applier = self.applier()
-        settled = [c for c in changes if not c.node.graphs_taken]
-        for change in changes:
-            if change.node.graphs_taken:
-                self._hold_types(change)
-        applier.apply(settled)
+        taken = [c for c in changes if c.node.graphs_taken]
+        for change in taken:
+            self._hold_types(change)
+        applier.apply([c for c in changes if not c.node.graphs_taken])
         self.settled = True
         # Adapters that took a subgraph apart must see it as it is now; innermost first.
-        for change in sorted(
-            (c for c in changes if c.node.graphs_taken), key=lambda c: -c.place[0].depth
-        ):
+        for change in sorted(taken, key=lambda c: -c.place[0].depth):
             key, adapter = change.task.key, change.task.adapter
             task = self._own_task(key, adapter)
             again = self._change(change.place, task)

@@ -61,6 +61,11 @@ class Wanted:
                         found[domain] = min(born - 1, found.get(domain, goal[domain]))
         return found
 
+    def raises(self, present: Mapping[str, int], goal: Mapping[str, int]) -> bool:
+        """Whether the IR version may rise with the versions, because a caller or the goal wants."""
+        risen = any(to > present.get(domain, to) for domain, to in goal.items())
+        return risen or bool(self.at_least or self.exact)
+
     def ir(
         self, wanted: str | int, current: int, goal: Mapping[str, int], *, raised: bool
     ) -> str | int:

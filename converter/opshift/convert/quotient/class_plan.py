@@ -286,18 +286,13 @@ class Quotient:
         """Strict inference must accept each class; behind an unknown operator it accepts all."""
         if not self.sources:
             return
-        shown, opaque = ModelProto(), set[int]()
-        shown.CopyFrom(result)
-        types = {one.name: one for one in result.graph.value_info}
-        for name in (source.output[0] for source in self.sources):
-            if name in types:
-                shown.graph.input.append(types[name])
-                shown.graph.value_info.remove(types[name])
-            else:
-                opaque |= _numbers([name])
-        nodes = (node for node in result.graph.node if node.domain != NOBODY)
+        shown = without_ends(result)
+        typed = {one.name for one in shown.graph.input}
+        untyped = (one.output[0] for one in self.sources if one.output[0] not in typed)
+        opaque = _numbers(untyped)
+        nodes = [node for node in shown.graph.node if self._owner(node) not in opaque]
         del shown.graph.node[:]
-        shown.graph.node.extend(node for node in nodes if self._owner(node) not in opaque)
+        shown.graph.node.extend(nodes)
         if checker.types(shown, self.plan.adapters) is not None:
             raise _Refused(set())
 
@@ -331,6 +326,18 @@ class Quotient:
             if found := re.match(r"k(\d+)o", name):
                 return int(found[1])
         raise Beyond("a node without a class")
+
+
+def without_ends(quotient: ModelProto) -> ModelProto:
+    """A copy without what gives and takes values; a value that is given is an input by its type."""
+    given = {one for node in quotient.graph.node if node.domain == NOBODY for one in node.output}
+    shown = ModelProto()
+    shown.CopyFrom(quotient)
+    del shown.graph.node[:], shown.graph.value_info[:]
+    shown.graph.node.extend(node for node in quotient.graph.node if node.domain != NOBODY)
+    for info in quotient.graph.value_info:
+        (shown.graph.input if info.name in given else shown.graph.value_info).append(info)
+    return shown
 
 
 def _numbers(names: Iterable[str]) -> set[int]:

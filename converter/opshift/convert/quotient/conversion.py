@@ -10,7 +10,6 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TypeVar
 
-from opshift import versions
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import declare
@@ -109,12 +108,6 @@ def _convert(data: bytes, options: Request, adapters: Registry) -> ClassAnswer:
         return ClassAnswer(None, True, str(why))
 
 
-def tells_little(options: Request) -> bool:
-    """Whether steps to the wanted version ask what classes often do not tell."""
-    to = goal.version_of(options)
-    return to is not None and versions.ir_for({"": to}) < BARE.ir
-
-
 def reaches(data: bytes, options: Request, adapters: Registry) -> bool:
     """Whether the classes of a model prove that a request can be met; nothing is converted."""
     if goal.version_of(options) is None or options.ir_version != "auto":
@@ -154,7 +147,7 @@ class _Work:
             raise Beyond("versions")
         self.stays = self.aim < BARE.ir <= self.memo.ir_version
         self.ir = BARE.ir if self.stays else self.aim
-        if versions.ir_for({"": self.to}) < BARE.ir:
+        if goal.tells_little(self.to):
             _require_repetition(proof)
         self._asked: Mapping[int, Key] = {}  # the classes of the rows that a step looks at
 

@@ -52,22 +52,27 @@ class ClassGoal(NamedTuple):
     @property
     def request(self) -> Request:
         """What the engine is asked for; initializers need not be inputs, as IR 3 wants it."""
-        ir: str | int = "auto" if self.ir is None else self.ir
-        if self.ir is None and versions.ir_for({"": self.to}) < BARE.ir:
-            ir = BARE.ir
+        paired = BARE.ir if tells_little(self.to) else "auto"
         # For a runtime, equal forms of nodes are written although the opset stays.
         to = self.to if self.row is None else Wanted(exact={"": self.to})
         known = self.to >= LOWEST  # below, classes only tell what is reached
-        return Request(to, ir_version=ir, node_budget=None if known else NODE_BUDGET)
+        return Request(
+            to,
+            ir_version=paired if self.ir is None else self.ir,
+            node_budget=None if known else NODE_BUDGET,
+        )
 
 
 def is_met(options: Request) -> bool:
     """Whether classes may lead to what is asked for."""
-    if _WISHES(options) != _NO_WISHES:
-        return False
     if isinstance(options.target, Wanted):
-        return options.target.ceiling is not None
+        return options.target.ceiling is not None and _WISHES(options) == _NO_WISHES
     return (version_of(options) or 0) >= LOWEST
+
+
+def tells_little(to: int) -> bool:
+    """Whether steps to a version ask what classes often do not tell."""
+    return versions.ir_for({"": to}) < BARE.ir
 
 
 def version_of(options: Request) -> int | None:
@@ -83,17 +88,15 @@ def version_of(options: Request) -> int | None:
 def of_model(options: Request, proof: Proof) -> ClassGoal:
     """The goal of a model; a runtime reads a version that depends on the operators."""
     known, target = proof.memo, options.target
-    kept = {"auto": None, "keep": known.ir_version}
     if not isinstance(target, Wanted):
-        version, ir = version_of(options), options.ir_version
+        version = version_of(options)
         assert version is not None, "the request was not looked at"
-        return ClassGoal(version, ir if isinstance(ir, int) else kept[ir])
+        return ClassGoal(version, _number(options.ir_version, known.ir_version))
     assert target.ceiling is not None, "the request was not looked at"
     present, operators = dict(known.imports), _operators(proof)
     try:
         goal = target.goal(present, operators)
-        raised = any(to > present.get(domain, to) for domain, to in goal.items())
-        raised |= bool(target.at_least or target.exact)
+        raised = target.raises(present, goal)
         ir = target.ir(options.ir_version, known.ir_version, goal, raised=raised)
     except BadTarget:
         raise Beyond("the request") from None
@@ -105,8 +108,15 @@ def of_model(options: Request, proof: Proof) -> ClassGoal:
         raise Beyond("versions")
     notes = [*remarks(target.ceiling, present, goal)]
     notes += [imports.removed(one, present[one]) for one in present if one in unused]
-    row, version = target.ceiling, ir if isinstance(ir, int) else kept[ir]
-    return ClassGoal(goal[""], version, row, unused, tuple(notes))
+    number = _number(ir, known.ir_version)
+    return ClassGoal(goal[""], number, target.ceiling, unused, tuple(notes))
+
+
+def _number(wanted: str | int, current: int) -> int | None:
+    """An IR version that is asked for as a number; None where it follows from the versions."""
+    if isinstance(wanted, int):
+        return wanted
+    return current if wanted == "keep" else None
 
 
 def _require_known(present: Mapping[str, int], goal: Mapping[str, int]) -> None:

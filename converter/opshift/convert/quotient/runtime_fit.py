@@ -6,6 +6,7 @@ Then a conversion for the runtime writes no other forms of nodes, and has nothin
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,7 +17,7 @@ from opshift.convert.classes.rows import GraphField, names_in, names_of
 from opshift.convert.legal import runtime
 from opshift.convert.quotient import Key, meeting, skeleton_facts, untouched
 from opshift.convert.quotient.class_journal import input_name, output_name
-from opshift.convert.quotient.class_plan import NOBODY, ClassPlan, Quotient
+from opshift.convert.quotient.class_plan import ClassPlan, Quotient, without_ends
 from opshift.convert.quotient.template import Answer, Beyond, Template, written
 from opshift.convert.verdict_edges import edge_at
 from opshift.opsets.types import element_of
@@ -126,16 +127,7 @@ class _Fit:
 
     def _before(self) -> ModelProto:
         """One node of each class as it came, whose inputs are those of the model."""
-        model = Quotient(self.plan, list(self.classes)).model
-        given = {one for node in model.graph.node if node.domain == NOBODY for one in node.output}
-        nodes = [node for node in model.graph.node if node.domain != NOBODY]
-        del model.graph.node[:]
-        model.graph.node.extend(nodes)
-        model.graph.input.extend(one for one in model.graph.value_info if one.name in given)
-        imported = [one for one in model.opset_import if one.domain != NOBODY]
-        del model.opset_import[:]
-        model.opset_import.extend(imported)
-        return model
+        return without_ends(Quotient(self.plan, list(self.classes)).model)
 
     def _after(self) -> ModelProto:
         """The nodes that these classes become."""
@@ -170,7 +162,5 @@ def _asks_ranks(form: Form) -> bool:
 
 def _asks_more(form: Form) -> bool:
     """Whether a form depends on values or neighbours; those that `look` knows do not count."""
-    return bool(
-        form.holds or form.ends_after or form.leads_to or form.behind or form.holds_above
-        or form.constant is not None
-    )  # fmt: skip
+    other = dataclasses.replace(form, read_within=False, narrowed=False)
+    return bool(form.holds) or other.depends_on_neighbours
