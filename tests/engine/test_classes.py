@@ -205,12 +205,17 @@ def test_what_is_proved_does_not_depend_on_what_is_remembered(sound):
     known = memo((("", 18),), sound.ir_version, registry.default())
     known.renew()
     assert proves(data, registry.default())
-    first = dict(known.classes)
+    first = outputs(known)
     assert proves(data, registry.default())
-    assert known.classes == first
+    assert outputs(known) == first
     known.renew()
     assert proves(data, registry.default())
-    assert known.classes == first
+    assert outputs(known) == first
+
+
+def outputs(known):
+    """The facets of the outputs of each class."""
+    return {row: one.outputs for row, one in known.classes.items()}
 
 
 def test_the_memo_is_bounded(sound, monkeypatch):

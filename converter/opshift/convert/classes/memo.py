@@ -21,6 +21,7 @@ from opshift.convert.classes.facets import (
     without_symbols,
 )
 from opshift.convert.classes.node_checks import NodeChecks
+from opshift.convert.classes.node_class import NodeClass
 from opshift.convert.classes.operation import Operation
 from opshift.convert.classes.output_facets import OutputFacets
 from opshift.convert.classes.rows import Signature, Unproven
@@ -100,7 +101,7 @@ class Memo:
         self.signatures: dict[Signature, int] = {}
         self.operations: list[Operation] = []  # by the number of a signature
         self.retired: set[int] = set()  # signatures that the checker rejects, and no conversion
-        self.classes: dict[tuple[int, ...], tuple[int, ...]] = {}
+        self.classes: dict[tuple[int, ...], NodeClass] = {}
         self._types: dict[bytes, int | None] = {}
         self._tensors: dict[tuple[bytes, bytes], int] = {}
         self._inputs: dict[int, int] = {}
@@ -247,9 +248,13 @@ class Memo:
             self.operations.append(operation)
         return number
 
-    def outputs(self, key: tuple[int, ...]) -> tuple[int, ...]:
-        """The facets of the outputs of a class: signature, inputs, then outputs as declared."""
-        found = self.classes[key] = self._outputs.of(key)
+    def learn(self, row: tuple[int, ...]) -> NodeClass:
+        """The class of a row: signature, inputs, then outputs as declared."""
+        return self.keep(row, self._outputs.of(row))
+
+    def keep(self, row: tuple[int, ...], outputs: tuple[int, ...]) -> NodeClass:
+        """The class of a row whose outputs have these facets."""
+        found = self.classes[row] = NodeClass(row, outputs)
         return found
 
 

@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import itertools
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -13,6 +15,7 @@ from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.facets import UNKNOWN
 from opshift.convert.classes.memo import MOST_CLASSES, Memo, memo
 from opshift.convert.classes.nested import Nested, holds_graphs, nested
+from opshift.convert.classes.node_class import NodeClass
 from opshift.convert.classes.rows import FORM, GraphField, Others, Rows, Unordered, Unproven
 from opshift.model.bytes import wire
 from opshift.protos import ModelProto, onnx_checker
@@ -79,7 +82,7 @@ class Proof:
     """The classes of the nodes of a model, and of each class that onnx has nothing against it."""
 
     memo: Memo
-    generation: dict[tuple[int, ...], tuple[int, ...]]  # of the memo: its numbers mean this
+    generation: dict[tuple[int, ...], NodeClass]  # of the memo: its numbers mean this
     rows: Rows
     others: Others
     head: list[tuple[int, int, int, int]]  # the number, start, body and end of each field
@@ -96,8 +99,18 @@ class Proof:
         self.data = data
         self.values: dict[bytes, int] = {b"": UNKNOWN}
         self.declared: dict[bytes, int] = {}
-        self.classes: list[tuple[int, ...]] = []  # of each node
+        self.classes: list[NodeClass] = []  # of each node
         self.nested: dict[int, Nested] = {}  # the nodes with graphs, by row
+
+    @functools.cached_property
+    def kinds(self) -> dict[NodeClass, None]:
+        """The classes of the nodes, in the order of their first nodes."""
+        return dict.fromkeys(self.classes)
+
+    @functools.cached_property
+    def facets(self) -> frozenset[int]:
+        """The facets of the values of the model, without that of an input left out."""
+        return frozenset(itertools.islice(self.values.values(), 1, None))
 
     @property
     def nodes(self) -> int:
@@ -256,21 +269,21 @@ class Proof:
                 name = outputs[out_at]
                 if name in declared:
                     row += (declared[name],)
-                facets = classes.get(row) or self._learn(known, row, most)
+                one = classes.get(row) or self._learn(known, row, most)
                 if name in values:
                     raise Unproven("a value that is written twice")  # written twice, or left out
-                values[name] = facets[0]
+                values[name] = one.outputs[0]
             else:
                 names = outputs[out_at:out_end]
                 if not declared.keys().isdisjoint(names):
                     row += tuple([declared.get(name, UNKNOWN) for name in names])
-                facets = classes.get(row) or self._learn(known, row, most)
-                for name, facet in zip(names, facets, strict=True):
+                one = classes.get(row) or self._learn(known, row, most)
+                for name, facet in zip(names, one.outputs, strict=True):
                     if name and name in values:
                         raise Unproven("a value that is written twice")
                     values[name] = facet if name else UNKNOWN
             out_at = out_end
-            add(row)
+            add(one)
 
     def _require_text(self) -> None:
         """Names are UTF-8; a conversion node by node refuses others where it looks at them."""
@@ -287,7 +300,7 @@ class Proof:
         except UnicodeDecodeError:
             raise Unproven("a name that is not UTF-8") from None
 
-    def _learn(self, known: Memo, row: tuple[int, ...], most: int) -> tuple[int, ...]:
+    def _learn(self, known: Memo, row: tuple[int, ...], most: int) -> NodeClass:
         if len(known.classes) >= most:
             raise Unproven("many new classes")
-        return known.outputs(row)
+        return known.learn(row)

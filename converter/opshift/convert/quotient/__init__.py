@@ -5,6 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
+from opshift.convert.classes.node_class import NodeClass
+
 if TYPE_CHECKING:
     from opshift.report import Report
 
@@ -17,10 +19,10 @@ class ClassAnswer(NamedTuple):
     why: str = ""  # there is no result
 
 
-Key: TypeAlias = tuple[tuple[int, ...], int, bool]
+Key: TypeAlias = tuple[NodeClass, int, bool]
 """A class of nodes, which of its outputs nothing reads, and whether the node has a name."""
 
 
-def untouched(row: tuple[int, ...]) -> Key:
+def untouched(one: NodeClass) -> Key:
     """The key of a class that no step looks at."""
-    return row, 0, False
+    return one, 0, False

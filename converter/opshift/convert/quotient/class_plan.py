@@ -13,6 +13,7 @@ from opshift.convert.blockers import StepRefused
 from opshift.convert.classes.facets import MOST_TYPES, Facet
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.nested import holds_graphs, rename
+from opshift.convert.classes.node_class import NodeClass
 from opshift.convert.classes.rows import names_of
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE
@@ -54,7 +55,7 @@ class ClassPlan:
         self.facets: list[Facet] = known.facets
         self.operations = known.operations
         self.tokens = known.tokens
-        self.classes: dict[tuple[int, ...], tuple[int, ...]] = known.classes
+        self.generation = known.classes
         self.touched: dict[int, bool] = {}  # by signature
         self.idle: dict[int, Idle | None] = {}  # by signature
         self.answers: dict[Key, Answer | str] = {}
@@ -99,7 +100,9 @@ class ClassPlan:
         self._learn(asked, ir_version)
         if all(isinstance(self.answers.get(key), Answer) for key in asked):
             return
-        plain = [key for key in asked if not holds_graphs(self.operations[key[0][0]].signature)]
+        plain = [
+            key for key in asked if not holds_graphs(self.operations[key[0].signature].signature)
+        ]
         if len(plain) < len(asked) > 1:
             alone = [[key] for key in asked if key not in plain]
             for group in filter(None, [plain, *alone]):
@@ -109,7 +112,7 @@ class ClassPlan:
         """The answers for classes that the schemas alone prove to stay."""
         found = {}
         for key in keys if self.ir_version >= BARE.ir else ():
-            signature, operation = key[0][0], self.operations[key[0][0]]
+            signature, operation = key[0].signature, self.operations[key[0].signature]
             if signature not in self.idle:
                 way = (self.start, self.to, ir_version)
                 self.idle[signature] = idle.find(self.adapters, operation, *way)
@@ -118,13 +121,13 @@ class ClassPlan:
                 found[key] = known.answer
         return found if found and Quotient(self, list(found)).stands(ir_version) else {}
 
-    def types(self, row: tuple[int, ...]) -> list[frozenset[str]]:
+    def types(self, one: NodeClass) -> list[frozenset[str]]:
         """The types of what a class reads and writes."""
-        operation = self.operations[row[0]]
+        operation = self.operations[one.signature]
         outputs = names_of(operation.signature[2], "o")
         named = zip(
             (*operation.inputs, *outputs),
-            (*row[1 : 1 + len(operation.inputs)], *self.classes[row]),
+            (*one.row[1 : 1 + len(operation.inputs)], *one.outputs),
             strict=True,
         )
         return [self.tokens(number) for name, number in named if name]
@@ -187,11 +190,9 @@ class Quotient:
         graph.node.extend([*self.sources, *self.nodes, *self.sinks])
         self.journal = ClassJournal(self.known)
 
-    def _add(
-        self, graph: GraphProto, number: int, row: Sequence[int], mask: int, named: bool
-    ) -> None:
+    def _add(self, graph: GraphProto, number: int, one: NodeClass, mask: int, named: bool) -> None:
         plan = self.plan
-        operation = plan.operations[row[0]]
+        operation = plan.operations[one.signature]
         node, known = NodeProto(), dict[str, Facet]()
         node.CopyFrom(operation.proto)
         node.name = NAMED % number if named else ""
@@ -201,14 +202,13 @@ class Quotient:
             if i < len(node.input):
                 node.input[i] = given
             if name:
-                known[given] = plan.facets[row[1 + i]]
+                known[given] = plan.facets[one.row[1 + i]]
                 self._give(graph, given, known[given])
         rename(node, f"k{number}{{}}".format, f"k{number}{{}}".format)
         self.known.append(known)
-        outputs = plan.classes[tuple(row)]
         for i, name in enumerate(names_of(operation.signature[2], "o")):
             node.output[i] = output_name(number, i) if name else ""
-            facet = plan.facets[outputs[i]]
+            facet = plan.facets[one.outputs[i]]
             if name and not mask >> i & 1:
                 self._take(node.output[i], facet.kind)
             if name:
@@ -313,7 +313,7 @@ class Quotient:
         if deeds.beyond:
             return deeds.beyond
         try:
-            inputs = self.plan.operations[self.keys[number][0][0]].inputs
+            inputs = self.plan.operations[self.keys[number][0].signature].inputs
             reader = Reader(number, inputs, constants, self.prefix)
             return reader.answer(self.nodes[number], made, deeds)
         except Beyond as why:

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TypeVar
 
 from opshift.author.facts import Facts
@@ -28,6 +28,7 @@ from opshift.convert.classes.facets import (
     without_symbols,
 )
 from opshift.convert.classes.memo import Memo
+from opshift.convert.classes.node_class import NodeClass
 from opshift.convert.classes.proof import ClassBudget, Proof, prove, proves
 from opshift.convert.classes.rows import GraphField, Unordered, Unproven, names_in
 from opshift.convert.ir import needs
@@ -42,12 +43,13 @@ from opshift.convert.quotient import (
     meeting,
     new_constants,
     skeleton_facts,
+    untouched,
 )
 from opshift.convert.quotient.class_journal import VAGUE
 from opshift.convert.quotient.class_plan import ClassPlan
 from opshift.convert.quotient.goal import LOWEST, ClassGoal
 from opshift.convert.quotient.instantiate import Instance
-from opshift.convert.quotient.template import Answer, Beyond, Vague
+from opshift.convert.quotient.template import Answer, Beyond, Template, Vague
 from opshift.convert.request import Request
 from opshift.model import order, weights
 from opshift.model.arrays import from_array
@@ -125,7 +127,7 @@ def reaches(data: bytes, options: Request, adapters: Registry) -> bool:
 
 def _require_repetition(proof: Proof) -> None:
     """Goes on only where classes pay, although they often do not tell what is asked for."""
-    if len(set(proof.classes)) * ALIKE > len(proof.classes):
+    if len(proof.kinds) * ALIKE > len(proof.classes):
         raise Beyond("few nodes of a class")
 
 
@@ -166,7 +168,8 @@ class _Work:
         if self.goal.row is not None:
             from opshift.convert.quotient import runtime_fit  # most conversions name no runtime
 
-            runtime_fit.look(self.proof, self._plan(), classes, self._asked, answers, self.goal.row)
+            templates = self._templates(classes, answers)
+            runtime_fit.look(self.proof, self._plan(), templates, answers, self.goal.row)
         prefix = unused_prefix(self.proof.data).encode()
         instance = Instance(self.proof, answers, prefix)
         pieces = instance.graph()
@@ -187,7 +190,7 @@ class _Work:
             self._look_at_new_ranks(made)
         return made, self._report(answers, instance.nodes, [*self.goal.notes, *notes])
 
-    def answered(self) -> tuple[Sequence[tuple[int, ...]], dict[int, Answer]]:
+    def answered(self) -> tuple[Sequence[NodeClass], dict[int, Answer]]:
         """The class of each row, and the answer for each row that a step looks at."""
         fields = {number for number, *_ in self.proof.head}
         if not _HEAD.issuperset(fields) or not _PARTS.issuperset(self.proof.others):
@@ -197,7 +200,7 @@ class _Work:
         head = Document(self.proof.shown)
         if rules.at_end(head, self.proof.adapters, visit_all=False).found:
             raise Beyond("a rule that the model breaks")
-        classes: Sequence[tuple[int, ...]] = self.proof.classes
+        classes: Sequence[NodeClass] = self.proof.classes
         try:
             answers = self._answers(classes)
         except Vague:
@@ -218,13 +221,20 @@ class _Work:
 
     def _lacks_ranks(self) -> bool:
         """Whether some class was checked without ranks, which onnx may infer in the result."""
-        numbers = {number for name, number in self.proof.values.items() if name}
-        kinds = {self.memo.facets[number].kind for number in numbers}
+        kinds = {self.memo.facets[number].kind for number in self.proof.facets}
         return not all(kind is not None and has_rank(kind) for kind in kinds)
 
-    def _follows(self, classes: Sequence[tuple[int, ...]], answers: Mapping[int, Answer]) -> bool:
-        known = self._plan().later_types
-        return later_types.follow(self.proof, classes, self._asked, answers, known)
+    def _follows(self, classes: Sequence[NodeClass], answers: Mapping[int, Answer]) -> bool:
+        return later_types.follow(self._templates(classes, answers), self._plan().later_types)
+
+    def _templates(
+        self, classes: Sequence[NodeClass], answers: Mapping[int, Answer]
+    ) -> dict[Key, Template | None]:
+        """The template of each class of the model; None where its nodes stay."""
+        asked = {key: answers[row].template for row, key in self._asked.items()}
+        looked = {one for one, *_ in asked}
+        apart = (one for one in dict.fromkeys(classes) if one not in looked)
+        return {**dict.fromkeys(map(untouched, apart)), **asked}
 
     def _look_at_new_ranks(self, made: bytes) -> None:
         """Goes on only if onnx has nothing against ranks that it knows in the result alone."""
@@ -260,26 +270,28 @@ class _Work:
 
     # -- classes -----------------------------------------------------------------------------
 
-    def _answers(self, classes: Sequence[tuple[int, ...]]) -> dict[int, Answer]:
+    def _answers(self, classes: Sequence[NodeClass]) -> dict[int, Answer]:
         """The answer for each row that a step looks at."""
         plan = self._plan()
-        keys = self._keys(plan, classes)
-        new = {key: None for key in keys.values() if key not in plan.answers}
-        if new:
+        keys = self._asked = self._keys(plan, classes)
+        asked = dict.fromkeys(keys.values())
+        if new := [key for key in asked if key not in plan.answers]:
             plan.learn(new, self.ir)
-        self._asked = keys
-        answers = {}
-        repeated: frozenset[bytes] | None = None
-        for row, key in keys.items():
+        found: dict[Key, Answer] = {}
+        for key in asked:
             answer = plan.answers.get(key)
             if not isinstance(answer, Answer):
-                raise self._lacking(plan, keys.values())
-            if answer.renamed and (key[2] or row in self.proof.nested):
-                repeated = self._repeated() if repeated is None else repeated
-                if not repeated.isdisjoint(self._names(row)):
-                    raise Beyond("a name of several nodes")
-            answers[row] = answer
-        return answers
+                raise self._lacking(plan, asked)
+            found[key] = answer
+        if any(answer.renamed for answer in found.values()):
+            self._require_own_names(row for row, key in keys.items() if found[key].renamed)
+        return {row: found[key] for row, key in keys.items()}
+
+    def _require_own_names(self, rows: Iterable[int]) -> None:
+        """Goes on only if no name of these rows is that of another node."""
+        names = [name for row in rows for name in self._names(row)]
+        if names and not self._repeated().isdisjoint(names):
+            raise Beyond("a name of several nodes")
 
     def _lacking(self, plan: ClassPlan, keys: Iterable[Key]) -> Beyond:
         """Why some class has no answer; `Vague` if all that lacks are types."""
@@ -288,10 +300,10 @@ class _Work:
             (why not in VAGUE, key, why) for key, why in whys.items() if isinstance(why, str)
         ]
         hard, key, why = max(lacking, key=operator.itemgetter(0))
-        op = self.memo.operations[key[0][0]].proto.op_type
+        op = self.memo.operations[key[0].signature].proto.op_type
         return (Beyond if hard else Vague)(f"{op}: {why}")
 
-    def _told(self) -> list[tuple[int, ...]]:
+    def _told(self) -> list[NodeClass]:
         """The class of each row with the types that the whole model tells, where they last."""
         proof, rows = self.proof, self.proof.rows
         with self.memo.lock:
@@ -303,8 +315,8 @@ class _Work:
             for row, known in enumerate(proof.classes):
                 inputs, outputs = rows.inputs_of(row), rows.outputs_of(row)
                 ends = tuple([told[name] for name in outputs])
-                found.append((known[0], *[told[name] for name in inputs], *ends))
-                self.memo.classes[found[-1]] = ends
+                one = (known.signature, *[told[name] for name in inputs], *ends)
+                found.append(self.memo.classes.get(one) or self.memo.keep(one, ends))
         return found
 
     def _told_facet(self, name: str, number: int) -> int:
@@ -341,25 +353,28 @@ class _Work:
             if not isinstance(plan, ClassPlan):
                 plan = ClassPlan(self.memo, self.start, self.goal)
                 self.memo.answers[self.goal.name] = plan
-        if plan.classes is not self.proof.generation:
+        if plan.generation is not self.proof.generation:
             raise Beyond("the memo has begun anew")
         return plan
 
-    def _keys(self, plan: ClassPlan, classes: Sequence[tuple[int, ...]]) -> dict[int, Key]:
+    def _keys(self, plan: ClassPlan, classes: Sequence[NodeClass]) -> dict[int, Key]:
+        """The key of each row that a step looks at."""
         proof, rows = self.proof, self.proof.rows
-        read = set(rows.inputs)
-        read.update(names_in(proof.data, proof.others, GraphField.OUTPUT))
-        touched = set(filter(plan.touches, {row[0] for row in classes}))
-        unread = {name for name in rows.outputs if name and name not in read}
-        found: dict[int, Key] = {}
-        for index, row in enumerate(classes):
-            if row[0] in touched:
-                mask = 0
-                for i, name in enumerate(rows.outputs_of(index)) if unread else ():
-                    if name in unread:
-                        mask |= 1 << i
-                found[index] = (row, mask, rows.name_ends[index] > rows.name_starts[index] + 2)
-        return found
+        touched = {one for one in dict.fromkeys(classes) if plan.touches(one.signature)}
+        looked = [row for row, one in enumerate(classes) if one in touched]
+        unread = set(rows.outputs)
+        unread.difference_update(rows.inputs, (b"",))
+        unread.difference_update(names_in(proof.data, proof.others, GraphField.OUTPUT))
+        masks = {row: self._mask(row, unread) for row in looked} if unread else {}
+        starts, ends = rows.name_starts, rows.name_ends
+        return {
+            row: (classes[row], masks.get(row, 0), ends[row] > starts[row] + 2) for row in looked
+        }
+
+    def _mask(self, row: int, unread: Set[bytes]) -> int:
+        """Which outputs of a row nothing reads."""
+        outputs = self.proof.rows.outputs_of(row)
+        return sum(1 << i for i, name in enumerate(outputs) if name in unread)
 
     def _name(self, row: int) -> bytes:
         rows, data = self.proof.rows, self.proof.data
@@ -381,13 +396,14 @@ class _Work:
 
     def _look_at_declarations(self, answers: Mapping[int, Answer]) -> None:
         """Goes on only where the inputs contradict no declaration, and no type is younger."""
-        kinds = (self.memo.tokens(number) for number in set(self.proof.values.values()))
+        kinds = map(self.memo.tokens, self.proof.facets)
         if any(TYPES.get(one, 0) > self.aim for kind in kinds for one in kind):
             raise Beyond("a type that came with a later IR version")
         if not _rewrites(answers):
             return
         declared = GraphField.VALUE_INFO in self.proof.others
-        if declared and not self.memo.informed.isdisjoint(self.proof.classes) and self._corrects():
+        informed = not self.memo.informed.isdisjoint([one.row for one in self.proof.kinds])
+        if declared and informed and self._corrects():
             raise Beyond("a declaration that the inputs contradict")
 
     def _corrects(self) -> bool:

@@ -129,5 +129,5 @@ def _require_known(present: Mapping[str, int], goal: Mapping[str, int]) -> None:
 def _operators(proof: Proof) -> frozenset[Key]:
     """The operators of a model, those inside of nodes included."""
     operations = proof.memo.operations
-    nodes = [operations[signature].proto for signature in {one[0] for one in proof.classes}]
+    nodes = [operations[signature].proto for signature in {one.signature for one in proof.kinds}]
     return frozenset(key_of(one) for node in nodes for one in (node, *nodes_inside(node)))

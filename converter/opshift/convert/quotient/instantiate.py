@@ -160,7 +160,7 @@ class Instance:
         return found
 
     def _operator(self, row: int) -> tuple[str, str]:
-        node = self.operations[self.classes[row][0]].proto
+        node = self.operations[self.classes[row].signature].proto
         return node.domain, node.op_type
 
     # -- what is left unread -----------------------------------------------------------------

@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import itertools
+import math
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import safe_inference
@@ -14,22 +16,21 @@ from opshift.convert.classes.rows import GraphField, names_of
 from opshift.convert.classes.shown_bytes import described, graph_input
 from opshift.convert.classes.strict_inference import StrictInference
 from opshift.convert.ir.features import BARE
-from opshift.convert.quotient import Key, untouched
+from opshift.convert.quotient import Key
 from opshift.convert.quotient.template import Template, initializer, written
 from opshift.model.bytes import wire
 from opshift.opsets.types import tells_more
 from opshift.protos import TypeProto
 
 if TYPE_CHECKING:
-    from opshift.convert.classes.proof import Proof
+    from opshift.convert.classes.node_class import NodeClass
     from opshift.convert.quotient.class_plan import ClassPlan
-    from opshift.convert.quotient.template import Answer
 
 Kinds: TypeAlias = tuple[bytes | None, ...]
 """Serialized types of some values; None where nothing more is known than before."""
 
-Told: TypeAlias = tuple[tuple[int, bytes], ...]
-"""The outputs of which more is known, and their types."""
+MOST_KINDS = 64  # so many inputs of a class may differ by what is told of them later
+_NOTHING = frozenset((None,))
 
 
 class LaterTypes:
@@ -39,22 +40,29 @@ class LaterTypes:
         self.plan = plan
         imports = [(domain, version if domain else plan.to) for domain, version in plan.imports]
         self.inference = StrictInference(tuple(imports), BARE.ir)
-        self.known: dict[tuple[Key, Kinds], Told | None] = {}
+        self._known: dict[tuple[Key, Kinds], Kinds | None] = {}
 
-    def learn(self, key: Key, given: Kinds, template: Template | None) -> Told | None:
+    def inputs(self, one: NodeClass) -> tuple[int, ...]:
+        """The facets of the inputs of a class."""
+        return one.row[1 : 1 + len(self.plan.operations[one.signature].inputs)]
+
+    def of(self, key: Key, given: Kinds, template: Template | None) -> Kinds | None:
         """The types of the outputs of a class whose inputs have these; None if it is not sure."""
-        found = self._found(key[0], given, template)
-        if len(self.known) >= MOST_CLASSES:
-            self.known.clear()
-        self.known[key, given] = found
-        return found
+        if not any(given) and not self.plan.touches(key[0].signature):
+            return (None,) * len(key[0].outputs)
+        if (key, given) not in self._known:
+            found = self._found(key[0], given, template)
+            if len(self._known) >= MOST_CLASSES:
+                self._known.clear()
+            self._known[key, given] = found
+        return self._known[key, given]
 
-    def _found(self, row: tuple[int, ...], given: Kinds, template: Template | None) -> Told | None:
+    def _found(self, one: NodeClass, given: Kinds, template: Template | None) -> Kinds | None:
         plan = self.plan
-        operation = plan.operations[row[0]]
+        operation = plan.operations[one.signature]
         outputs = names_of(operation.signature[2], "o")
-        kinds = [plan.facets[number].kind for number in plan.classes[row]]
-        read = self._read(row, given)
+        kinds = [plan.facets[number].kind for number in one.outputs]
+        read = self._read(one, given)
         if read is None or holds_graphs(operation.signature) or (template and template.inside):
             return None
         declared = [
@@ -68,14 +76,13 @@ class LaterTypes:
         types = self._inferred(b"".join([*read, *declared, *nodes]))
         if types is None:
             return None
-        more = enumerate(map(_more, (types.get(name.decode()) for name in outputs), kinds))
-        return tuple((place, kind) for place, kind in more if kind is not None)
+        return tuple(map(_more, (types.get(name.decode()) for name in outputs), kinds))
 
-    def _read(self, row: tuple[int, ...], given: Kinds) -> list[bytes] | None:
+    def _read(self, one: NodeClass, given: Kinds) -> list[bytes] | None:
         """What a node of a class reads, as fields of a graph; None if a type is unknown."""
         found = []
-        names = self.plan.operations[row[0]].inputs
-        for name, number, later in zip(names, row[1:], given, strict=False):
+        names = self.plan.operations[one.signature].inputs
+        for name, number, later in zip(names, self.inputs(one), given, strict=True):
             facet = self.plan.facets[number]
             kind = later or facet.kind
             if name and kind is None and facet.value is None:
@@ -96,45 +103,31 @@ class LaterTypes:
         return {info.name: info.type for info in found.graph.value_info}
 
 
-def follow(
-    proof: Proof,
-    classes: Sequence[tuple[int, ...]],
-    keys: Mapping[int, Key],
-    answers: Mapping[int, Answer],
-    known: LaterTypes,
-) -> bool:
+def follow(templates: Mapping[Key, Template | None], known: LaterTypes) -> bool:
     """Whether onnx has certainly nothing against the types that it infers in the result alone.
 
-    A node that no step looked at has the meaning that it had, so only its inputs can tell more.
+    Each class of the model meets all types that its inputs may have then. One that no step looked
+    at has the meaning that it had, so only its inputs can tell more.
     """
-    later: dict[bytes, bytes] = {}
-    inputs, outputs, told, asked, remembered = (
-        proof.rows.inputs, proof.rows.outputs, later.get, keys.get, known.known
-    )  # fmt: skip
-    at = out_at = 0
-    ends = zip(classes, proof.rows.input_ends, proof.rows.output_ends, strict=True)
-    for row, (one, end, out_end) in enumerate(ends):
-        given: Kinds
-        if end - at == 2:  # for every node: most have one or two inputs, and tell nothing
-            given = (told(inputs[at]), told(inputs[at + 1]))
-        elif end - at == 1:
-            given = (told(inputs[at]),)
-        else:
-            given = tuple(map(told, inputs[at:end]))
-        key = asked(row)
-        if key is not None or any(given):
-            whole = key or untouched(one)
-            try:
-                found = remembered[whole, given]
-            except KeyError:
-                template = answers[row].template if key is not None else None
-                found = known.learn(whole, given, template)
-            if found is None:
+    computed = {number for one, *_ in templates for number in one.outputs}
+    later: dict[int, set[bytes | None]] = {number: set() for number in computed}  # by facet
+    done: set[tuple[Key, Kinds]] = set()
+    while True:
+        before = len(done)
+        for key, template in templates.items():
+            kinds = [later.get(number, _NOTHING) for number in known.inputs(key[0])]
+            if math.prod(map(len, kinds)) > MOST_KINDS:
                 return False
-            for place, kind in found:
-                later[outputs[out_at + place]] = kind
-        at, out_at = end, out_end
-    return True
+            for given in itertools.product(*kinds):
+                if (key, given) not in done:
+                    found = known.of(key, given, template)
+                    if found is None:
+                        return False
+                    done.add((key, given))
+                    for number, kind in zip(key[0].outputs, found, strict=True):
+                        later[number].add(kind)
+        if len(done) == before:
+            return True
 
 
 def _more(found: TypeProto | None, kind: bytes | None) -> bytes | None:

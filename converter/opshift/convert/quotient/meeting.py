@@ -61,13 +61,13 @@ def _rows(
 ) -> Iterator[tuple[int, bool, list[End]]]:
     """The rows with Casts at their ends, and whether they were Casts before the steps."""
     casts: dict[int, list[End]] = {}
-    for signature in {known[0] for known in set(proof.classes)}:
+    for signature in {one.signature for one in proof.kinds}:
         operation = proof.memo.operations[signature]
         if operation.key == CAST:
             to = target_of(operation.proto)
             casts[signature] = [End(INPUT, 0, to), End(OUTPUT, 0, to)]
-    for row, (signature, *_) in enumerate(proof.classes):
-        if signature in casts:
-            yield row, True, casts[signature]
+    for row, one in enumerate(proof.classes):
+        if one.signature in casts:
+            yield row, True, casts[one.signature]
         elif (answer := answers.get(row)) is not None and (ends := written.get(id(answer))):
             yield row, False, ends

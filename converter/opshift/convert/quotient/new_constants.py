@@ -6,12 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 
 from opshift.convert.classes.facets import VARIABLE
+from opshift.convert.classes.node_class import NodeClass
 from opshift.convert.classes.proof import Proof
 from opshift.convert.quotient.template import CONSTANT, OUTPUT, Answer, Beyond, Template
 from opshift.protos import NodeProto
 
 
-def look(proof: Proof, classes: Sequence[tuple[int, ...]], answers: Mapping[int, Answer]) -> None:
+def look(proof: Proof, classes: Sequence[NodeClass], answers: Mapping[int, Answer]) -> None:
     """Goes on only if no row that a step looks at reads a value that another step made constant."""
     written = {id(one.template): one.template for one in answers.values() if one.template}
     constant = {which: set(_constant(template)) for which, template in written.items()}
@@ -24,7 +25,7 @@ def look(proof: Proof, classes: Sequence[tuple[int, ...]], answers: Mapping[int,
         for at in constant.get(id(answer.template), ())
     }
     for row in answers:
-        facets = classes[row][1:]
+        facets = classes[row].row[1:]
         for name, number in zip(rows.inputs_of(row), facets, strict=False):
             if name in made and proof.memo.facets[number].trust & VARIABLE:
                 raise Beyond("a value that a step makes constant")

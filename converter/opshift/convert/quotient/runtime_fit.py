@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from opshift.author.verdicts import FORM
 from opshift.convert import leave, planner
 from opshift.convert.classes.rows import GraphField, names_in, names_of
 from opshift.convert.legal import runtime
-from opshift.convert.quotient import Key, meeting, skeleton_facts, untouched
+from opshift.convert.quotient import Key, meeting, skeleton_facts
 from opshift.convert.quotient.class_journal import input_name, output_name
 from opshift.convert.quotient.class_plan import ClassPlan, Quotient, without_ends
 from opshift.convert.quotient.template import Answer, Beyond, Template, written
@@ -35,8 +35,7 @@ UNTYPED = "a type that is not proved, for a runtime"
 def look(
     proof: Proof,
     plan: ClassPlan,
-    classes: Sequence[tuple[int, ...]],
-    keys: Mapping[int, Key],
+    templates: Mapping[Key, Template | None],
     answers: Mapping[int, Answer],
     row: Ceiling,
 ) -> None:
@@ -48,10 +47,7 @@ def look(
         raise Beyond("an output that the runtime does not hand out")
     if any(form.narrowed for form in row.forms):
         meeting.look(proof, answers, came=True)
-    templates = {key: answers[at].template for at, key in keys.items()}
-    apart = {one for at, one in enumerate(classes) if at not in keys}
-    known = {**{untouched(one): None for one in apart}, **templates}
-    new = {key: template for key, template in known.items() if key not in plan.fit}
+    new = {key: template for key, template in templates.items() if key not in plan.fit}
     if new:
         _Fit(plan, row, new).require()
         plan.fit.update(new)
@@ -69,8 +65,8 @@ class _Fit:
 
     def require(self) -> None:
         """Goes on only if the runtime has nothing against one of the nodes."""
-        for (row, *_), template in self.classes.items():
-            if not all(self.plan.types(row)):
+        for (one, *_), template in self.classes.items():
+            if not all(self.plan.types(one)):
                 raise Beyond(UNTYPED)
             if template is not None and template.inside:
                 raise Beyond("a graph in what a step writes, for a runtime")
@@ -136,11 +132,11 @@ class _Fit:
             imported.version = self.plan.to if imported.domain == "" else imported.version
         came = list(model.graph.node)
         del model.graph.node[:]
-        for number, ((row, *_), template) in enumerate(self.classes.items()):
+        for number, ((one, *_), template) in enumerate(self.classes.items()):
             if template is None:
                 model.graph.node.append(came[number])
             else:
-                fields = b"".join(self._written(number, row[0], template))
+                fields = b"".join(self._written(number, one.signature, template))
                 model.graph.MergeFrom(GraphProto.FromString(fields))
         return model
 
