@@ -26,6 +26,7 @@ from opshift.author.node import Value
 from opshift.convert import api
 from opshift.convert.classes import memo as memos
 from opshift.convert.classes import proof
+from opshift.convert.classes.rows import LARGE
 from opshift.convert.look import rehearse
 from opshift.convert.quotient import class_plan, conversion
 from opshift.convert.quotient.template import Answer
@@ -641,3 +642,26 @@ def test_metadata_inside_of_nodes_stays(to):
     assert "metadata of a node" in "".join(found[1].notes)
     inner = next(one.attribute[0].g for one in found[0].graph.node if one.op_type == "If")
     assert inner.metadata_props[0].value == "v"
+
+
+def test_a_large_constant_is_carved_before_its_node_goes_by_its_class(monkeypatch):
+    """The bytes of a model are looked at first; a payload among its nodes is found there."""
+    lines = ["a0 = Add(x, c)", "y0 = Softmax<axis=1>(a0)"]
+    for i in range(1, 20):
+        lines += [f"a{i} = Add(y{i - 1}, c)", f"y{i} = Softmax<axis=1>(a{i})"]
+    head = '<ir_version: 8, opset_import: ["": 11]> g (float[64, 64] x) => (float[64, 64] y19)'
+    model = onnx.parser.parse_model(f"{head} {{{' '.join(lines)}}}")
+    payload = numpy_helper.from_array(np.ones((64, 64), np.float32))
+    constant = helper.make_node("Constant", [], ["c"], value=payload)
+    model.graph.node.insert(0, constant)
+    convert, whys = conversion.convert, list[str]()
+
+    def noted(*given):
+        found = convert(*given)
+        whys.append(found.why)
+        return found
+
+    monkeypatch.setattr(conversion, "convert", noted)
+    made = convert_version(model, 18)
+    assert whys == [LARGE, ""]
+    assert made.graph.node[0] == constant

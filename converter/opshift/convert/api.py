@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import gc
 import os
 import sys
@@ -15,6 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar,
 from opshift.author import registry
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
+from opshift.convert.classes.rows import LARGE
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
 from opshift.convert.quotient import ClassAnswer
@@ -319,9 +321,10 @@ def _convert_in_memory(file: Opened, options: Request) -> Result[ModelProto]:
 def _convert_proto(
     model: ModelProto, options: Request, base_dir: str, *, inplace: bool
 ) -> Result[ModelProto]:
-    carve, data = (lambda: weights.carve_model(model, base_dir)), weights.bytes_of(model)
+    data = weights.bytes_of(model)
     whole = None if data is None else Whole(model, data, Weights((), base_dir))
-    skeleton, store, report = convert(carve if whole is None else whole.carve, options, whole)
+    carve = functools.partial(weights.carve_model, model, base_dir)
+    skeleton, store, report = convert(carve, options, whole)
     if inplace:
         if report.changed:
             weights.transplant(skeleton, store, model)
@@ -356,15 +359,11 @@ def _collector_paused() -> Iterator[None]:
 
 
 class Whole(NamedTuple):
-    """A model without large payloads, which is copied only if more than its bytes is needed."""
+    """A model without large initializers, which is carved only if more than its bytes is needed."""
 
     model: ModelProto
     data: bytes
     store: Weights
-
-    def carve(self) -> tuple[ModelProto, Weights]:
-        """A copy."""
-        return ModelProto.FromString(self.data), self.store
 
 
 @_collector_paused()  # around the whole call: what it made is gone when collecting begins again
@@ -373,7 +372,7 @@ def convert(
 ) -> tuple[ModelProto, Weights, Report]:
     """Converts a skeleton by the straight way, or by the cheapest way if there is a choice.
 
-    `whole` is the model that is carved, where its bytes are those of the skeleton.
+    `whole` is the model that is carved, and its bytes; most often nothing has to be carved from it.
     """
     adapters = registry.default()
     skeleton, store = carve() if whole is None else (whole.model, whole.store)
@@ -381,6 +380,8 @@ def convert(
     if told.result is not None:
         data, done = told.result
         return ModelProto.FromString(data), store, done
+    if whole is not None and told.why == LARGE:
+        return convert(carve, options)
     if whole is not None:
         skeleton, store = carve()
     ways = Ways()

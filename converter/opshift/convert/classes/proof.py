@@ -16,7 +16,15 @@ from opshift.convert.classes.facets import UNKNOWN
 from opshift.convert.classes.memo import MOST_CLASSES, Memo, memo
 from opshift.convert.classes.nested import Nested, holds_graphs, nested
 from opshift.convert.classes.node_class import NodeClass
-from opshift.convert.classes.rows import FORM, GraphField, Others, Rows, Unordered, Unproven
+from opshift.convert.classes.rows import (
+    FORM,
+    LARGE,
+    GraphField,
+    Others,
+    Rows,
+    Unordered,
+    Unproven,
+)
 from opshift.model.bytes import wire
 from opshift.protos import ModelProto, onnx_checker
 
@@ -67,7 +75,7 @@ def prove(
 ) -> Proof:
     """The proof that onnx's full check would pass; where there is none, `Unproven` tells why.
 
-    Of a model `to_convert` the payloads of tensors may be elsewhere, and it may use operators that
+    Of a model `to_convert` large payloads of tensors are elsewhere, and it may use operators that
     the checker rejects and a conversion replaces.
     """
     made = Proof(data, adapters, budget, to_convert=to_convert)
@@ -121,8 +129,10 @@ class Proof:
         """Looks at every node; nothing may be wrong."""
         self.graph = self._find_graph()
         parts = rows.split(self.data, *self.graph)
-        if not parts.tags or len(parts.tags) < fewest:
+        if len(parts.nodes) < max(1, fewest):
             raise Unproven("few nodes")
+        if self.to_convert and parts.large and wire.has_payloads(self.data):
+            raise Unproven(LARGE)
         self.others = parts.others
         self.rows = rows.read(self.data, parts)
         self.memo = known = self._check_head(parts.others)

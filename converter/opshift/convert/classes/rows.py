@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from enum import IntEnum
@@ -51,6 +52,7 @@ class Unordered(Unproven):
 
 
 FORM = "bytes in a form that no writer uses"
+LARGE = "a large payload that is not carved"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,12 +97,11 @@ class Rows:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The fields of a graph: where its nodes, their bodies and their ends are, and the others."""
+    """The fields of a graph: where its nodes begin, and the others."""
 
-    tags: list[int]
-    starts: list[int]
-    ends: list[int]
+    nodes: array[int]  # as objects, the positions of a large graph would take more than its bytes
     others: Others
+    large: bool  # whether some field may hold a payload that is carved
 
 
 def names_in(data: bytes, others: Others, field: GraphField) -> Iterator[bytes]:
@@ -120,22 +121,20 @@ def name_of(data: bytes, field: GraphField) -> bytes:
 
 def split(data: bytes, pos: int, end: int) -> Parts:
     """The fields of the graph between these positions."""
-    tags: list[int] = []
-    starts: list[int] = []
-    ends: list[int] = []
+    nodes = array("q")
     others: Others = {}
+    large = False
     try:
         while pos < end:  # the one loop over every field: nothing to spare
             if data[pos] == _NODE:
-                tags.append(pos)
+                nodes.append(pos)
                 size = data[pos + 1]
                 if size < 0x80:
-                    pos += 2
+                    pos += 2 + size
                 else:
-                    size, pos = wire.read_varint(data, pos + 1)
-                starts.append(pos)
-                pos += size
-                ends.append(pos)
+                    size, body = wire.read_varint(data, pos + 1)
+                    pos = body + size
+                    large |= size > wire.THRESHOLD
                 continue
             first = pos
             tag, body = wire.read_varint(data, pos)
@@ -143,12 +142,13 @@ def split(data: bytes, pos: int, end: int) -> Parts:
                 raise Unproven(FORM)
             size, body = wire.read_varint(data, body)
             pos = body + size
+            large |= size > wire.THRESHOLD
             others.setdefault(tag >> 3, []).append((first, body, pos))
     except (IndexError, wire.Malformed):
         raise Unproven(FORM) from None
     if pos != end:
         raise Unproven(FORM)
-    return Parts(tags, starts, ends, others)
+    return Parts(nodes, others, large)
 
 
 def distinct(keys: Iterable[Signature]) -> tuple[list[int], list[Signature]]:
@@ -159,16 +159,16 @@ def distinct(keys: Iterable[Signature]) -> tuple[list[int], list[Signature]]:
 
 def read(data: bytes, parts: Parts) -> Rows:
     """The rows of the nodes of a graph."""
-    if len(parts.tags) < FEW:
-        return _read_few(data, parts)
+    if len(parts.nodes) < FEW:
+        return _read_few(data, parts.nodes)
     from opshift.convert.classes import columns
 
-    return columns.read(data, parts)
+    return columns.read(data, parts.nodes)
 
 
-def _read_few(data: bytes, parts: Parts) -> Rows:
+def _read_few(data: bytes, starts: Sequence[int]) -> Rows:
     """Reads node by node: in a small graph that costs less than numpy does."""
-    stops, name_starts, name_ends = list[int](), list[int](), list[int]()
+    stops, ends, name_starts, name_ends = list[int](), list[int](), list[int](), list[int]()
     signatures, noted = list[Signature](), False
     inputs, input_ends, outputs, output_ends = (
         list[bytes](),
@@ -176,7 +176,9 @@ def _read_few(data: bytes, parts: Parts) -> Rows:
         list[bytes](),
         list[int](),
     )
-    for pos, end in zip(parts.starts, parts.ends, strict=True):
+    for start in starts:
+        size, pos = wire.read_varint(data, start + 1)
+        end = pos + size
         begin, stop, last, name, domain = -1, 0, 0, (0, 0), b""
         given, results, absent = len(inputs), len(outputs), False
         while pos < end:
@@ -215,12 +217,13 @@ def _read_few(data: bytes, parts: Parts) -> Rows:
             shapes = _shape(inputs[given:]), _shape(outputs[results:])
         signatures.append((data[begin:stop] + domain, *shapes, 0))
         stops.append(stop)
+        ends.append(end)
         name_starts.append(name[0])
         name_ends.append(name[1])
         input_ends.append(len(inputs))
         output_ends.append(len(outputs))
     return Rows(
-        parts.tags, stops, parts.ends, name_starts, name_ends, noted,
+        starts, stops, ends, name_starts, name_ends, noted,
         *distinct(signatures), inputs, input_ends, outputs, output_ends,
     )  # fmt: skip
 

@@ -362,8 +362,8 @@ class _Work:
         proof, rows = self.proof, self.proof.rows
         touched = {one for one in dict.fromkeys(classes) if plan.touches(one.signature)}
         looked = [row for row, one in enumerate(classes) if one in touched]
-        unread = set(rows.outputs)
-        unread.difference_update(rows.inputs, (b"",))
+        unread = {name for row in looked for name in rows.outputs_of(row) if name}
+        unread.difference_update(rows.inputs)
         unread.difference_update(names_in(proof.data, proof.others, GraphField.OUTPUT))
         masks = {row: self._mask(row, unread) for row in looked} if unread else {}
         starts, ends = rows.name_starts, rows.name_ends

@@ -249,14 +249,16 @@ Runs: TypeAlias = tuple[tuple[int, int], ...]
 def carve(data: Buffer, threshold: int) -> tuple[bytes, list[tuple[int, Runs]]]:
     """The bytes of the skeleton, and for each stub the field and place of its payload."""
     carver = _Carver(data, threshold)
-    try:
-        pieces = carver.message(MODEL, 0, len(data), depth=0)
-    except IndexError:
-        raise Malformed("the file ends in the middle of a field") from None
+    pieces = carver.model()
     skeleton = data[:] if pieces is None else b"".join(pieces)
     if skeleton.count(MARK_KEY) != len(carver.payloads):
         raise Malformed(f"a tensor of the model already has the mark {MARK!r}")
     return skeleton, carver.payloads
+
+
+def has_payloads(data: bytes) -> bool:
+    """Whether a model has a payload that would be carved."""
+    return _Carver(data, THRESHOLD).model() is not None
 
 
 class _Carver:
@@ -264,6 +266,13 @@ class _Carver:
         self.data = data
         self.threshold = threshold
         self.payloads: list[tuple[int, Runs]] = []
+
+    def model(self) -> list[bytes] | None:
+        """The whole model without large payloads, in pieces; None when it has none."""
+        try:
+            return self.message(MODEL, 0, len(self.data), depth=0)
+        except IndexError:
+            raise Malformed("the file ends in the middle of a field") from None
 
     def message(self, kind: int, pos: int, end: int, depth: int) -> list[bytes] | None:
         """The message without large payloads, in pieces; None when it has none."""

@@ -79,24 +79,28 @@ def _refuse_foreign(model: ModelProto) -> None:
 
 def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weights]:
     """Copy a model without its large payloads, which stay in the model."""
-    if (data := bytes_of(model)) is not None:
+    data = bytes_of(model)
+    if data is not None and not _has_payloads(data):
         return ModelProto.FromString(data), Weights((), base_dir)
     skeleton, sources = ModelProto(), list[Source]()
     copy.copy_lean(model, skeleton, sources)
     return skeleton, Weights(tuple(sources), base_dir)
 
 
+def _has_payloads(data: bytes) -> bool:
+    """Whether a model has large payloads, or bytes in which they cannot be told."""
+    try:
+        return wire.has_payloads(data)
+    except wire.Malformed:
+        return True
+
+
 def bytes_of(model: ModelProto) -> bytes | None:
-    """The serialized model if it has no large payload, else None."""
-    # Serializing copies every payload, so those that are cheap to find are looked for first.
+    """The serialized model; None if it copies a large initializer, or if something has our mark."""
     if any(map(copy.is_large, model.graph.initializer)):
         return None
     data = model.SerializeToString()
-    try:
-        _, payloads = wire.carve(data, copy.THRESHOLD)
-    except wire.Malformed:
-        return None
-    return None if payloads else data
+    return None if wire.MARK_KEY in data else data
 
 
 def fetch(model: ModelProto, weights: Weights) -> None:
