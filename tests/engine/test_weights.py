@@ -605,6 +605,29 @@ def test_a_kernel_that_moves_little_at_a_time(tmp_path, monkeypatch):
     assert (tmp_path / "out.onnx").read_bytes() == path.read_bytes()
 
 
+def test_the_disk_begins_while_the_rest_is_written(tmp_path, monkeypatch):
+    told: list[tuple[int, int]] = []
+    monkeypatch.setattr(ranges, "_STORED", 500)
+    monkeypatch.setattr(os, "posix_fadvise", lambda fd, at, size, _: told.append((at, size)))
+    path = saved(everywhere(), tmp_path)
+    splice(*carve_file(path), tmp_path / "out.onnx")
+    assert (tmp_path / "out.onnx").read_bytes() == path.read_bytes()
+    assert len(told) > 2
+    assert all(size >= 500 for _, size in told)
+    assert [at + size for at, size in told[:-1]] == [at for at, _ in told[1:]]
+
+
+def test_a_place_that_takes_no_advice(tmp_path, monkeypatch):
+    def fail(*_: object) -> None:
+        raise OSError(errno.EINVAL, "no advice for this file")
+
+    monkeypatch.setattr(ranges, "_STORED", 500)
+    monkeypatch.setattr(os, "posix_fadvise", fail)
+    path = saved(everywhere(), tmp_path)
+    splice(*carve_file(path), tmp_path / "out.onnx")
+    assert (tmp_path / "out.onnx").read_bytes() == path.read_bytes()
+
+
 @pytest.mark.parametrize("policy", ["keep", "one-file"])
 @pytest.mark.parametrize(
     ("module", "function"), [(ranges, "_move"), (os, "write"), (os, "fsync"), (os, "replace")]

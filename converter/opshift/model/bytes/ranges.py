@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -15,6 +16,7 @@ from opshift.records import dataclass
 _PAGE = 4 << 10
 _LARGE_PAGE = 64 << 10
 _CHUNK = 256 << 10  # stays in the processor's cache
+_STORED = 64 << 20
 _NOT_HERE = {
     errno.EXDEV,
     errno.EINVAL,
@@ -152,11 +154,37 @@ def _sendfile(source: int, fd: int, offset: int, length: int) -> int:
 def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:
     """Write a file from pieces in memory and in files; small pieces are written together."""
     small: list[bytes | memoryview] = []
+    begun = _position(fd)
     for piece in pieces:
         if isinstance(piece, bytes | memoryview):
             small.append(piece)
             continue
         write_all(fd, b"".join(small))
         small.clear()
-        piece.write(fd)
+        for part in _parts(piece):
+            part.write(fd)
+            begun = _begin_to_store(fd, begun)
     write_all(fd, b"".join(small))
+
+
+def _parts(piece: Moved) -> Iterator[Moved]:
+    """A piece in parts that the disk may begin to store."""
+    if not isinstance(piece, Region) or len(piece) <= _STORED:
+        yield piece
+        return
+    for start in range(0, len(piece), _STORED):
+        yield piece.part(start, _STORED)
+
+
+def _begin_to_store(fd: int, begun: int) -> int:
+    """Lets the disk begin with what is written, if that is much; answers how far it has begun.
+
+    Whoever syncs the file then waits for its end alone.
+    """
+    position = _position(fd)
+    if position - begun < _STORED or not hasattr(os, "posix_fadvise"):
+        return begun
+    # Linux begins to store what nobody needs in memory, and forgets none of it before.
+    with contextlib.suppress(OSError):  # advice alone
+        os.posix_fadvise(fd, begun, position - begun, os.POSIX_FADV_DONTNEED)
+    return position
