@@ -68,7 +68,7 @@ def ours(folder: str, to: int) -> list[dict[str, Timed]]:
             with contextlib.suppress(OpshiftError):
                 convert_version(model, to)
                 seconds = time.process_time() - start
-                passes[-1][name] = Timed(seconds, _count(model), told[0])
+                passes[-1][name] = Timed(seconds, _count(model), told[-1])
     return passes
 
 

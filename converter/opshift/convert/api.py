@@ -440,7 +440,7 @@ def by_classes(
     adapters: registry.Registry,
     data: bytes | None = None,
 ) -> ClassAnswer:
-    """Converts a model by the classes of its nodes; `data` are the bytes of the skeleton."""
+    """Converts a model by the classes of its nodes; `data` are its bytes before it is carved."""
     few = len(skeleton.graph.node) < FEWEST_NODES
     if _alone.get() or (few and not _is_one_of_many(skeleton)):
         return ClassAnswer(None, False, "few nodes")
@@ -449,7 +449,10 @@ def by_classes(
     to = goal.version_of(options)
     if to is not None and goal.tells_little(to) and len(skeleton.graph.node) < MANY_NODES:
         return ClassAnswer(None, False, "few nodes")
-    return conversion.convert(data or skeleton.SerializeToString(), options, adapters)
+    carved = data is None
+    return conversion.convert(
+        skeleton.SerializeToString() if data is None else data, options, adapters, carved=carved
+    )
 
 
 def reached_by_classes(carve: Carve, options: Request) -> bool:

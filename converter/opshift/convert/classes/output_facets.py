@@ -70,7 +70,9 @@ class OutputFacets:
         if one.schema is None or any(facet.trust & FOREIGN for facet in facets):
             trust |= FOREIGN  # inference knows nothing of the node, or lacks what comes from there
         value = folded if isinstance(folded, bytes) else None
-        maker = key[:given] if not value and self._follows(one, inputs, ranked) else ()
+        # Inference follows makers also where folding finds the value, unless all are constants.
+        constant = value is not None and not any(facet.maker for facet in facets)
+        maker = key[:given] if not constant and self._follows(one, inputs, ranked) else ()
         if maker and trust & EXACT:
             trust |= FOLLOWED
         found = tuple(

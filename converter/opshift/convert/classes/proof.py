@@ -72,15 +72,16 @@ def prove(
     fewest: int = 0,
     budget: ClassBudget = TO_CHECK,
     to_convert: bool = False,
+    carved: bool = True,
 ) -> Proof:
     """The proof that onnx's full check would pass; where there is none, `Unproven` tells why.
 
-    Of a model `to_convert` large payloads of tensors are elsewhere, and it may use operators that
-    the checker rejects and a conversion replaces.
+    Of a model `to_convert` the payloads of tensors may be elsewhere, and it may use operators that
+    the checker rejects and a conversion replaces. One that is not `carved` has no large payloads.
     """
     made = Proof(data, adapters, budget, to_convert=to_convert)
     try:
-        made.look(fewest)
+        made.look(fewest, carved=carved)
     except (wire.Malformed, DecodeError, IndexError, UnicodeDecodeError):
         raise Unproven(FORM) from None
     return made
@@ -125,13 +126,13 @@ class Proof:
         """The nodes of the model, those inside others included."""
         return len(self.classes) + sum(one.nodes for one in self.nested.values())
 
-    def look(self, fewest: int) -> None:
+    def look(self, fewest: int, *, carved: bool) -> None:
         """Looks at every node; nothing may be wrong."""
         self.graph = self._find_graph()
         parts = rows.split(self.data, *self.graph)
         if len(parts.nodes) < max(1, fewest):
             raise Unproven("few nodes")
-        if self.to_convert and parts.large and wire.has_payloads(self.data):
+        if not carved and parts.large and wire.has_payloads(self.data):
             raise Unproven(LARGE)
         self.others = parts.others
         self.rows = rows.read(self.data, parts)

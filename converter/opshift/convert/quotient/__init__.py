@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 from opshift.convert.classes.node_class import NodeClass
 
 if TYPE_CHECKING:
+    from opshift.convert.quotient.template import Template
     from opshift.report import Report
 
 
@@ -21,6 +22,10 @@ class ClassAnswer(NamedTuple):
 
 Key: TypeAlias = tuple[NodeClass, int, bool]
 """A class of nodes, which of its outputs nothing reads, and whether the node has a name."""
+
+
+Templates: TypeAlias = "dict[tuple[NodeClass, Key], Template | None]"
+"""What becomes of each class, by the class as it came and the key that has the answer."""
 
 
 def untouched(one: NodeClass) -> Key:

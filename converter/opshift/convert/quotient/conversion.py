@@ -19,7 +19,6 @@ from opshift.convert.classes.facets import (
     COMPUTED,
     EXACT,
     PROVED,
-    UNKNOWN,
     VARIABLE,
     Facet,
     has_rank,
@@ -38,6 +37,7 @@ from opshift.convert.legal import checker, rules
 from opshift.convert.quotient import (
     ClassAnswer,
     Key,
+    Templates,
     goal,
     later_types,
     meeting,
@@ -49,7 +49,7 @@ from opshift.convert.quotient.class_journal import VAGUE
 from opshift.convert.quotient.class_plan import ClassPlan
 from opshift.convert.quotient.goal import LOWEST, ClassGoal
 from opshift.convert.quotient.instantiate import Instance
-from opshift.convert.quotient.template import Answer, Beyond, Template, Vague
+from opshift.convert.quotient.template import Answer, Beyond, Vague
 from opshift.convert.request import Request
 from opshift.model import order, weights
 from opshift.model.arrays import from_array
@@ -71,12 +71,14 @@ ALIKE = 20  # nodes of one class, from which on a class costs less than they do
 TO_CONVERT = ClassBudget(200, 4, kinds=2)
 
 
-def convert(data: bytes, options: Request, adapters: Registry) -> ClassAnswer:
-    """The converted model with the report, if its classes tell it."""
+def convert(
+    data: bytes, options: Request, adapters: Registry, *, carved: bool = True
+) -> ClassAnswer:
+    """The converted model with the report, if its classes tell it and payloads are elsewhere."""
     if not goal.is_met(options):
         return ClassAnswer(None, False, "the request")
     try:
-        return _convert(data, options, adapters)
+        return _convert(data, options, adapters, carved=carved)
     except Unordered as why:
         model = ModelProto.FromString(data)
         if not order.repair(model):
@@ -97,9 +99,11 @@ def _convert_sorted(model: ModelProto, options: Request, adapters: Registry) -> 
     return ClassAnswer((made, dataclasses.replace(report, notes=notes, repaired=True)), False)
 
 
-def _convert(data: bytes, options: Request, adapters: Registry) -> ClassAnswer:
+def _convert(
+    data: bytes, options: Request, adapters: Registry, *, carved: bool = True
+) -> ClassAnswer:
     try:
-        proof = prove(data, adapters, budget=TO_CONVERT, to_convert=True)
+        proof = prove(data, adapters, budget=TO_CONVERT, to_convert=True, carved=carved)
     except Unordered:
         raise
     except Unproven as why:
@@ -168,8 +172,8 @@ class _Work:
         if self.goal.row is not None:
             from opshift.convert.quotient import runtime_fit  # most conversions name no runtime
 
-            templates = self._templates(classes, answers)
-            runtime_fit.look(self.proof, self._plan(), templates, answers, self.goal.row)
+            known = {key: one for (_, key), one in self._templates(answers).items()}
+            runtime_fit.look(self.proof, self._plan(), known, answers, self.goal.row)
         prefix = unused_prefix(self.proof.data).encode()
         instance = Instance(self.proof, answers, prefix)
         pieces = instance.graph()
@@ -186,7 +190,7 @@ class _Work:
                 notes = [*lift(model, self.ir), *notes]
                 model.ir_version = self.ir
             made = model.SerializeToString() if lifts or written else made
-        if self._lacks_ranks() and (written or not self._follows(classes, answers)):
+        if self._lacks_ranks() and (written or not self._follows(answers)):
             self._look_at_new_ranks(made)
         return made, self._report(answers, instance.nodes, [*self.goal.notes, *notes])
 
@@ -204,7 +208,7 @@ class _Work:
         try:
             answers = self._answers(classes)
         except Vague:
-            classes = self._told()
+            classes = self._told([row for row, key in self._asked.items() if self._lacks(key)])
             answers = self._answers(classes)
         self._look_at_declarations(answers)
         meeting.look(self.proof, answers)
@@ -224,17 +228,17 @@ class _Work:
         kinds = {self.memo.facets[number].kind for number in self.proof.facets}
         return not all(kind is not None and has_rank(kind) for kind in kinds)
 
-    def _follows(self, classes: Sequence[NodeClass], answers: Mapping[int, Answer]) -> bool:
-        return later_types.follow(self._templates(classes, answers), self._plan().later_types)
+    def _follows(self, answers: Mapping[int, Answer]) -> bool:
+        return later_types.follow(self._templates(answers), self._plan().later_types)
 
-    def _templates(
-        self, classes: Sequence[NodeClass], answers: Mapping[int, Answer]
-    ) -> dict[Key, Template | None]:
+    def _templates(self, answers: Mapping[int, Answer]) -> Templates:
         """The template of each class of the model; None where its nodes stay."""
-        asked = {key: answers[row].template for row, key in self._asked.items()}
-        looked = {one for one, *_ in asked}
-        apart = (one for one in dict.fromkeys(classes) if one not in looked)
-        return {**dict.fromkeys(map(untouched, apart)), **asked}
+        came, asked = self.proof.classes, self._asked
+        looked = {came[row] for row in asked}
+        apart = [one for one in self.proof.kinds if one not in looked]
+        found: Templates = {(one, untouched(one)): None for one in apart}
+        found.update(((came[row], key), answers[row].template) for row, key in asked.items())
+        return found
 
     def _look_at_new_ranks(self, made: bytes) -> None:
         """Goes on only if onnx has nothing against ranks that it knows in the result alone."""
@@ -303,23 +307,27 @@ class _Work:
         op = self.memo.operations[key[0].signature].proto.op_type
         return (Beyond if hard else Vague)(f"{op}: {why}")
 
-    def _told(self) -> list[NodeClass]:
-        """The class of each row with the types that the whole model tells, where they last."""
-        proof, rows = self.proof, self.proof.rows
+    def _lacks(self, key: Key) -> bool:
+        """Whether a class has no answer."""
+        return not isinstance(self._plan().answers.get(key), Answer)
+
+    def _told(self, lacking: Iterable[int]) -> list[NodeClass]:
+        """The class of each row; those that lack types get what the whole model tells and lasts."""
+        rows, found = self.proof.rows, self.proof.classes.copy()
+        told = functools.cache(self._told_facet)
         with self.memo.lock:
-            told = {
-                name: self._told_facet(name.decode(), number) if name else UNKNOWN
-                for name, number in proof.values.items()
-            }
-            found = []
-            for row, known in enumerate(proof.classes):
-                inputs, outputs = rows.inputs_of(row), rows.outputs_of(row)
-                ends = tuple([told[name] for name in outputs])
-                one = (known.signature, *[told[name] for name in inputs], *ends)
-                found.append(self.memo.classes.get(one) or self.memo.keep(one, ends))
+            for row in lacking:
+                ends = tuple(map(told, rows.outputs_of(row)))
+                one = (found[row].signature, *map(told, rows.inputs_of(row)), *ends)
+                found[row] = self.memo.classes.get(one) or self.memo.keep(one, ends)
         return found
 
-    def _told_facet(self, name: str, number: int) -> int:
+    def _told_facet(self, name: bytes) -> int:
+        """The facet of a value with what the whole model tells of it."""
+        number = self.proof.values[name]
+        return self._with_facts(name.decode(), number) if name else number
+
+    def _with_facts(self, name: str, number: int) -> int:
         facet = self.memo.facets[number]
         facts, scope, trust = self._facts, self._facts.document.main.root.top, facet.trust
         if not trust & EXACT or not trust & PROVED:

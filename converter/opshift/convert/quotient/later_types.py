@@ -16,7 +16,7 @@ from opshift.convert.classes.rows import GraphField, names_of
 from opshift.convert.classes.shown_bytes import described, graph_input
 from opshift.convert.classes.strict_inference import StrictInference
 from opshift.convert.ir.features import BARE
-from opshift.convert.quotient import Key
+from opshift.convert.quotient import Key, Templates
 from opshift.convert.quotient.template import Template, initializer, written
 from opshift.model.bytes import wire
 from opshift.opsets.types import tells_more
@@ -103,28 +103,28 @@ class LaterTypes:
         return {info.name: info.type for info in found.graph.value_info}
 
 
-def follow(templates: Mapping[Key, Template | None], known: LaterTypes) -> bool:
+def follow(templates: Templates, known: LaterTypes) -> bool:
     """Whether onnx has certainly nothing against the types that it infers in the result alone.
 
     Each class of the model meets all types that its inputs may have then. One that no step looked
     at has the meaning that it had, so only its inputs can tell more.
     """
-    computed = {number for one, *_ in templates for number in one.outputs}
+    computed = {number for one, _ in templates for number in one.outputs}
     later: dict[int, set[bytes | None]] = {number: set() for number in computed}  # by facet
-    done: set[tuple[Key, Kinds]] = set()
+    done: set[tuple[NodeClass, Key, Kinds]] = set()
     while True:
         before = len(done)
-        for key, template in templates.items():
-            kinds = [later.get(number, _NOTHING) for number in known.inputs(key[0])]
+        for (one, key), template in templates.items():
+            kinds = [later.get(number, _NOTHING) for number in known.inputs(one)]
             if math.prod(map(len, kinds)) > MOST_KINDS:
                 return False
             for given in itertools.product(*kinds):
-                if (key, given) not in done:
+                if (one, key, given) not in done:
                     found = known.of(key, given, template)
                     if found is None:
                         return False
-                    done.add((key, given))
-                    for number, kind in zip(key[0].outputs, found, strict=True):
+                    done.add((one, key, given))
+                    for number, kind in zip(one.outputs, found, strict=True):
                         later[number].add(kind)
         if len(done) == before:
             return True
