@@ -19,6 +19,7 @@ import onnx
 import opshift
 import opshift_adapters
 import pytest
+from by_classes import why_not
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 from opshift import InvalidModel, convert_version, testing
 from opshift.author import registry
@@ -656,8 +657,8 @@ def test_a_large_constant_is_carved_before_its_node_goes_by_its_class(monkeypatc
     model.graph.node.insert(0, constant)
     convert, whys = conversion.convert, list[str]()
 
-    def noted(*given):
-        found = convert(*given)
+    def noted(*given, **how):
+        found = convert(*given, **how)
         whys.append(found.why)
         return found
 
@@ -665,3 +666,31 @@ def test_a_large_constant_is_carved_before_its_node_goes_by_its_class(monkeypatc
     made = convert_version(model, 18)
     assert whys == [LARGE, ""]
     assert made.graph.node[0] == constant
+
+
+@pytest.mark.parametrize("to", [11, 9])
+def test_sizes_of_which_one_folds_are_followed_without_the_whole_model(to, monkeypatch):
+    """A shape of two sizes, of which inference knows one, and indices that are constants."""
+
+    def never(*_: object) -> None:
+        raise AssertionError("the whole model was asked")
+
+    monkeypatch.setattr(conversion.skeleton_facts, "of_model", never)
+    assert why_not(transformer(13, 120), Request(to)) == ""
+
+
+def test_the_whole_model_tells_only_the_nodes_that_lack_types(monkeypatch):
+    """No class follows the numbers of an Einsum, which a length of `u` may depend on."""
+    body = """h = Shape(x) e = Einsum<equation="i->i">(h) u = Reshape(x, e)
+        b = Softmax<axis=1>(u) y = Softmax<axis=1>(x)"""
+    model = onnx.parser.parse_model(
+        '<ir_version: 8, opset_import: ["": 13]>'
+        f" g (float[2, 3] x) => (float[m, n] b, float[2, 3] y) {{ {body} }}"
+    )
+    told: list[int] = []
+    known = conversion._Work._told
+    monkeypatch.setattr(
+        conversion._Work, "_told", lambda work, rows: told.extend(rows) or known(work, rows)
+    )
+    assert why_not(model, Request(12)) == ""
+    assert told == [3]

@@ -73,11 +73,12 @@ def of_constant(value: Array) -> Bounds | None:
     return Bounds(exact, exact, each=True)
 
 
-def find(facts: Facts, owner: Scope, name: str, node: Node | None) -> Bounds | None:
+def find(facts: Facts, scope: Scope, owner: Scope, name: str) -> Bounds | None:
     """The bounds of a value: of a constant, or by the rule of the operator that computes it."""
     known = facts.constant(owner, name)
     if known is not None:
         return of_constant(known)
+    node = facts.producer(scope, name)
     rule = facts.adapters.rules(OutputBounds).get(("", node.op)) if node is not None else None
     if rule is None or node is None or node.proto.domain not in ("", "ai.onnx"):
         return None

@@ -190,7 +190,7 @@ class Facts:
         if key not in self._bounds:
             self._bounds_depth += 1
             try:
-                self._bounds[key] = bounds.find(self, owner, name, self.producer(scope, name))
+                self._bounds[key] = bounds.find(self, scope, owner, name)
             finally:
                 self._bounds_depth -= 1
         return self._bounds[key]

@@ -265,7 +265,8 @@ class AskedFacts(Facts):
         return super().is_same(name, other)
 
     def bounds(self, scope: Scope, name: str) -> Bounds | None:
-        self.journal.beyond("the bounds of a value")
+        if self.constant(scope, name) is None:  # else they are those of the constant
+            self.journal.beyond("the bounds of a value")
         return super().bounds(scope, name)
 
     def is_computed(self, scope: Scope, name: str) -> bool:

@@ -19,6 +19,7 @@ from opshift.convert.classes.facets import (
     COMPUTED,
     EXACT,
     PROVED,
+    UNKNOWN,
     VARIABLE,
     Facet,
     has_rank,
@@ -218,10 +219,14 @@ class _Work:
         return self.to < declare.AXES_MAY_BE_NEGATIVE and _rewrites(answers)
 
     def _declares_ranks(self, model: ModelProto) -> bool:
-        def confirmed(name: str) -> TypeProto | None:
-            return self._facts.confirmed(self._facts.document.main.root.top, name)
+        return declare.ranks(model.graph, self.to, self.proof.adapters, self._confirmed)
 
-        return declare.ranks(model.graph, self.to, self.proof.adapters, confirmed)
+    def _confirmed(self, name: str) -> TypeProto | None:
+        """The type of a value that came, if its rank does not come from a declaration."""
+        facet = self.memo.facets[self.proof.values.get(name.encode(), UNKNOWN)]
+        if facet.trust & PROVED and facet.ranked is not None and has_rank(facet.ranked):
+            return TypeProto.FromString(facet.ranked)
+        return self._facts.confirmed(self._facts.document.main.root.top, name)
 
     def _lacks_ranks(self) -> bool:
         """Whether some class was checked without ranks, which onnx may infer in the result."""
