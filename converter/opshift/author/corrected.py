@@ -33,7 +33,8 @@ def infer(model: bytes | ModelProto, adapters: Registry) -> ModelProto:
     """
     rules = adapters.rules(OutputShapes)
     found = safe_inference.infer(model, adapters, data_prop=True)
-    if not any((schemas.normal(node.domain), node.op_type) in rules for node in nodes(found)):
+    ruled = {op for _, op in rules}
+    if not any(node.op_type in ruled for node in nodes(found)):
         return found
     misjudged: dict[Output, TypeProto] = {}
     for left in range(ROUNDS, -1, -1):

@@ -6,6 +6,7 @@ Of others it rejects nodes that leave an attribute at its default.
 
 from __future__ import annotations
 
+import re
 import struct
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,6 @@ from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.opsets.types import LARGEST_RANK
 from opshift.protos import ModelProto, TensorProto, onnx_checker, shape_inference
-from opshift.protos.copies import copied
 
 if TYPE_CHECKING:
     from opshift.author.registry import Registry
@@ -36,6 +36,7 @@ COMPLAINTS = (
     DecodeError,
 )
 MOST_PROPAGATED = 2**24  # elements of a dimension
+_LARGE_SIZE = re.compile(rb"\x08[\x80-\xff]{3}")  # a tag, and the beginning of 2**21 or more
 _SIZES: dict[int, tuple[str, int]] = {T.INT32: ("<i", 2**31 - 1), T.INT64: ("<q", 2**63 - 1)}
 NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 
@@ -48,20 +49,21 @@ def infer(
     data_prop: bool = False,
 ) -> ModelProto:
     """The result of onnx's inference, with the nodes hidden that would end the process."""
-    known = _survivable(model, adapters)
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    known = _survivable(data, adapters)
     data_prop = data_prop and may_propagate(known)
     found = shape_inference.infer_shapes(
         known, check_type=strict, strict_mode=strict, data_prop=data_prop
     )
-    if known is not model:
+    if known is not data:
         _give_back(found, model)
     return found
 
 
-def may_propagate(known: bytes | ModelProto) -> bool:
+def may_propagate(known: bytes) -> bool:
     """Whether data propagation makes no list that is as long as a huge dimension."""
-    model = known if isinstance(known, ModelProto) else ModelProto.FromString(known)
-    if _declares_a_huge_size(model):
+    model = ModelProto.FromString(known)
+    if _LARGE_SIZE.search(known) is not None and _declares_a_huge_size(model):
         return False
     names_one = False
     for one in tensors(model):
@@ -112,14 +114,14 @@ def is_at_risk(model: bytes | ModelProto, adapters: Registry) -> bool:
     return any(op.encode() in data for kind in kinds for _, op in adapters.traits(kind))
 
 
-def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelProto:
+def _survivable(model: bytes, adapters: Registry) -> bytes:
     """The model, or a copy of it without what inference ends the process for, or rejects by fault.
 
     Fragile nodes without typed inputs have an unknown domain there.
     """
     if not is_at_risk(model, adapters):
         return model
-    copy = copied(model)
+    copy = ModelProto.FromString(model)
     _write_defaults(copy, adapters)
     fragile = adapters.traits(Fragile)
     made: dict[str, int] = {}  # the position of the node that makes a value
@@ -141,7 +143,7 @@ def _survivable(model: bytes | ModelProto, adapters: Registry) -> bytes | ModelP
             name in typed and made.get(name, -1) < position for name in node.input
         ):
             node.domain = domain
-    return copy
+    return copy.SerializeToString()
 
 
 def _write_defaults(model: ModelProto, adapters: Registry) -> None:

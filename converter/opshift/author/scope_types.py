@@ -84,8 +84,7 @@ def _inside(
 def _types_of(graph: GraphProto) -> Inferred:
     """The types of the values that a graph defines."""
     own: Inferred = dict.fromkeys(stated_names(graph))
-    for node in graph.node:
-        own.update(dict.fromkeys(node.output))
+    own.update(dict.fromkeys([name for node in graph.node for name in node.output]))
     for info in (*graph.value_info, *graph.output, *graph.input):
         if info.HasField("type") and info.name in own:
             own[info.name] = info.type

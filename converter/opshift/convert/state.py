@@ -125,7 +125,7 @@ class State(ABC):
 
     def done(self, step: Step) -> None:
         """Checks what a step changed, and remembers the step."""
-        if self.options.checks:
+        if self.options.checks and step.touched:
             rules.after_step(self.document, step)
         step.touched.clear()
         self.steps.append(step)

@@ -162,7 +162,8 @@ class Stepper:
             changes = self._answers(roots)
         if self.blockers and not self.partial:
             raise self.blockers.refused
-        self._apply(changes)
+        if changes:  # at most boundaries nothing of a model is written
+            self._apply(changes)
 
     def _apply(self, changes: list[NodeChange]) -> None:
         applier = self.applier()

@@ -119,7 +119,8 @@ def table() -> str:
 def due(plan: FeaturePlan, to: int, *, rewrite: bool, inline: bool) -> list[Feature]:
     """The features that a plan lowers for an IR version, in their order."""
     verdicts = {REMOVE, LOWER} if rewrite else {REMOVE}
-    own = [one for one in FEATURES if one in plan and one.ir > to and plan[one].verdict in verdicts]
+    every = FEATURES if plan else ()  # mostly nothing is lowered
+    own = [one for one in every if one in plan and one.ir > to and plan[one].verdict in verdicts]
     first = [FUNCTIONS] if inline and FUNCTIONS in plan else []
     return list(dict.fromkeys([*first, *own]))
 

@@ -58,6 +58,7 @@ class ClassPlan:
         self.generation = known.classes
         self.touched: dict[int, bool] = {}  # by signature
         self.idle: dict[int, Idle | None] = {}  # by signature
+        self._idle_operators: dict[tuple[str, str], Idle | None] = {}
         self.answers: dict[Key, Answer | str] = {}
         self.fit: set[Key] = set()  # those that the runtime of the goal certainly runs
         self.later_types = LaterTypes(self)
@@ -112,14 +113,19 @@ class ClassPlan:
         """The answers for classes that the schemas alone prove to stay."""
         found = {}
         for key in keys if self.ir_version >= BARE.ir else ():
-            signature, operation = key[0].signature, self.operations[key[0].signature]
+            signature = key[0].signature
             if signature not in self.idle:
-                way = (self.start, self.to, ir_version)
-                self.idle[signature] = idle.find(self.adapters, operation, *way)
+                self.idle[signature] = self._find_idle(signature, ir_version)
             known = self.idle[signature]
-            if known is not None and known.covers(self.types(key[0])):
+            if known is not None and known.covers(functools.partial(self.types, key[0])):
                 found[key] = known.answer
         return found if found and Quotient(self, list(found)).stands(ir_version) else {}
+
+    def _find_idle(self, signature: int, ir_version: int) -> Idle | None:
+        operation, known = self.operations[signature], self._idle_operators
+        if operation.key not in known:
+            known[operation.key] = idle.find(self.adapters, operation.key, self.start, self.to)
+        return known[operation.key] if idle.fits(operation, ir_version) else None
 
     def types(self, one: NodeClass) -> list[frozenset[str]]:
         """The types of what a class reads and writes."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from opshift.author.present_types import tokens, types_from
 from opshift.author.registry import Registry
@@ -26,24 +26,21 @@ class Idle:
     answer: Answer
     lost: frozenset[str]
 
-    def covers(self, types: Sequence[frozenset[str]]) -> bool:
+    def covers(self, types: Callable[[], Sequence[frozenset[str]]]) -> bool:
         """Whether it is the answer for a class whose values have these types."""
-        every = frozenset[str]().union(*types)
-        return not self.lost or (
-            all(types) and not any(tokens(text) <= every for text in self.lost)
-        )
+        if not self.lost:  # mostly
+            return True
+        known = types()
+        every = frozenset[str]().union(*known)
+        return all(known) and not any(tokens(text) <= every for text in self.lost)
 
 
-def find(
-    adapters: Registry, operation: Operation, start: int, to: int, ir_version: int
-) -> Idle | None:
-    """What is known of an operation on the way between two opsets, if the schemas tell it."""
-    key, before, after = operation.key, operation.schema, schemas.schema(*operation.key, to)
+def find(adapters: Registry, key: tuple[str, str], start: int, to: int) -> Idle | None:
+    """What is known of an operator on the way between two opsets, if the schemas tell it."""
+    before, after = schemas.schema(*key, start), schemas.schema(*key, to)
     if before is None or after is None or before.deprecated or after.deprecated:
         return None
-    if key[0] != "" or holds_graphs(operation.signature) or _is_looked_at(adapters, key):
-        return None
-    if any(TYPES.get(one, 0) > ir_version for one in types_from(operation.proto, before)):
+    if key[0] != "" or _is_looked_at(adapters, key):
         return None
     kept, lost = [], set[str]()
     for edge in planner.own_way(adapters, *key, start, to):
@@ -55,6 +52,14 @@ def find(
         lost.update(*derived.lost.values())
     answer = Answer(None, tuple(kept), (), (), renamed=False, asked_readers=False)
     return Idle(answer, frozenset(lost))
+
+
+def fits(operation: Operation, ir_version: int) -> bool:
+    """Whether the nodes of an operation are no more than their operator and plain attributes."""
+    if operation.schema is None or holds_graphs(operation.signature):
+        return False
+    brought = types_from(operation.proto, operation.schema)
+    return not any(TYPES.get(one, 0) > ir_version for one in brought)
 
 
 def _is_looked_at(adapters: Registry, key: tuple[str, str]) -> bool:
