@@ -8,6 +8,7 @@ from collections.abc import Mapping
 
 from opshift.errors import InvalidModel
 from opshift.model import weights
+from opshift.model.bytes.source import Opened
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 from opshift.records import dataclass
@@ -25,9 +26,16 @@ class LocalModel:
     path: str
     skeleton: ModelProto
     weights: Weights
+    content: bytes | None  # of the model, if it is small
     files: tuple[str, ...]
     reads: tuple[Stamp, ...]
     home: str  # the folder that `reads` are named from
+
+    @property
+    def contents(self) -> tuple[str | bytes, ...]:
+        """What a digest of the model reads: bytes that are in memory, and the other files."""
+        model, *data = self.files
+        return (model if self.content is None else self.content, *data)
 
     def check_unchanged(self) -> None:
         """Raises if a file has changed since it was read."""
@@ -84,11 +92,11 @@ def found(path: str) -> LocalModel:
     """The model in a file."""
     home = os.path.dirname(path)
     model = marks.stamps([path], home)  # before it is read, so that no later change is missed
-    skeleton, store = weights.carve_file(path)
+    file = Opened(path)
+    skeleton, store = weights.carve_file(file)
     data = weights.data_files(skeleton, store)
-    return LocalModel(
-        path, skeleton, store, (path, *data), (*model, *marks.stamps(data, home)), home
-    )
+    reads = (*model, *marks.stamps(data, home))
+    return LocalModel(path, skeleton, store, file.view.whole, (path, *data), reads, home)
 
 
 def spliced(made: ConvertedModel, path: str, external: str, layout: Layout) -> list[str]:

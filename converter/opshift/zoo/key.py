@@ -16,13 +16,13 @@ CHUNK = 16 << 10  # pages that the allocator has at hand and the processor in it
 LARGE = 32 << 20  # bytes that take longer to digest than a thread takes to start
 
 
-def key_of(recipe: str, files: Iterable[str]) -> str:
-    """The key of the result of a recipe for a model and its data files."""
+def key_of(recipe: str, files: Iterable[str | bytes]) -> str:
+    """The key of the result of a recipe for a model and its data files, or their bytes."""
     return hashlib.sha256(" ".join([recipe, *map(_digest, files)]).encode()).hexdigest()
 
 
 @contextlib.contextmanager
-def found_beside(recipe: str, files: Iterable[str], size: int) -> Iterator[Key]:
+def found_beside(recipe: str, files: Iterable[str | bytes], size: int) -> Iterator[Key]:
     """Yields a function that returns the key; for large files a thread computes it meanwhile."""
     if size < LARGE:
         found = key_of(recipe, files)
@@ -32,9 +32,11 @@ def found_beside(recipe: str, files: Iterable[str], size: int) -> Iterator[Key]:
         yield thread.submit(key_of, recipe, files).result
 
 
-def _digest(path: str) -> str:
+def _digest(file: str | bytes) -> str:
     """The digest of a file; the larger pieces of `hashlib.file_digest` cost as much again."""
-    digest, fd = hashlib.sha256(), os.open(path, os.O_RDONLY | getattr(os, "O_BINARY", 0))
+    if isinstance(file, bytes):
+        return hashlib.sha256(file).hexdigest()
+    digest, fd = hashlib.sha256(), os.open(file, os.O_RDONLY | getattr(os, "O_BINARY", 0))
     try:
         while data := os.read(fd, CHUNK):
             digest.update(data)

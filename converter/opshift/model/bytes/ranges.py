@@ -49,6 +49,12 @@ class Region:
     def __len__(self) -> int:
         return self.length
 
+    @property
+    def held(self) -> memoryview | None:
+        """The bytes, if they are in memory already."""
+        whole = self.file.view.whole if isinstance(self.file, Opened) else None
+        return None if whole is None else memoryview(whole)[self.offset : self.offset + self.length]
+
     def part(self, start: int, length: int) -> Region:
         """Some of the bytes, at most so many."""
         return Region(self.file, self.offset + start, min(length, self.length - start))
@@ -156,8 +162,9 @@ def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:
     small: list[bytes | memoryview] = []
     begun = _position(fd)
     for piece in pieces:
-        if isinstance(piece, bytes | memoryview):
-            small.append(piece)
+        held = piece.held if isinstance(piece, Region) else piece
+        if isinstance(held, bytes | memoryview):
+            small.append(held)
             continue
         write_all(fd, b"".join(small))
         small.clear()

@@ -23,6 +23,7 @@ BINARY = getattr(os, "O_BINARY", 0)
 _CHUNK = 256 << 10
 _WRITE = 16 << 20
 _READ = 1 << 30  # the kernel reads no more than 2 GiB at once
+_WHOLE = 1 << 20  # bytes of a file that is read at once
 _WINDOW, _HEADER = 128 << 10, 24  # two numbers of a field's header have at most 20 bytes
 
 
@@ -158,7 +159,7 @@ def _chunks(fd: int, path: str) -> Iterator[bytes]:
 
 
 class Pages:
-    """The bytes of a file, read in pieces.
+    """The bytes of a file: those of a small file are read at once, others in pieces.
 
     A mapping would be as fast, but a file that becomes shorter would end the process.
     """
@@ -179,6 +180,8 @@ class Pages:
     def __getitem__(self, at: slice) -> bytes: ...
     def __getitem__(self, at: int | slice) -> int | bytes:
         if isinstance(at, slice):
+            if (whole := self.whole) is not None:
+                return whole[at]
             start, stop, _ = at.indices(self.size)
             first = start - self._start
             if first >= 0 and stop - self._start <= len(self._loaded):
@@ -189,8 +192,19 @@ class Pages:
         loaded, start, _ = self.window(at)
         return loaded[at - start]
 
+    @property
+    def whole(self) -> bytes | None:
+        """All bytes of a small file; None for a large file."""
+        if self.size > _WHOLE:
+            return None
+        if len(self._loaded) < self.size:
+            self._loaded = read_at(self.fd, 0, self.size, self.path)
+        return self._loaded
+
     def window(self, pos: int) -> tuple[bytes, int, int]:
         """Bytes around a position, where they begin, and up to where a header is whole in them."""
+        if (whole := self.whole) is not None:
+            return whole, 0, self.size
         end = self._start + len(self._loaded)
         if not self._start <= pos < (end if end == self.size else end - _HEADER):
             self._start = pos

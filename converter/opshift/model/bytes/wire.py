@@ -173,15 +173,23 @@ def _window(data: Buffer, pos: int, end: int) -> tuple[bytes, int, int]:
 
 
 def fields(data: Buffer, pos: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Every field: its start, tag, the start of its body, its end, and a varint's value."""
+    """Every field: its start, tag, the start of its body, its end, and a varint's value.
+
+    This loop runs for every tensor, so it calls no function for a number of one byte.
+    """
     view, base, safe = b"", 0, pos
     while pos < end:
         if pos >= safe:
             view, base, safe = _window(data, pos, end)
-        start, value = pos, 0
-        tag, body = read_varint(view, pos - base)
+        start, value, body = pos, 0, pos - base + 1
+        tag = view[body - 1]
+        if tag > 0x7F:
+            tag, body = read_varint(view, body - 1)
         if tag & 7 == 2:
-            size, body = read_varint(view, body)
+            size = view[body]
+            body += 1
+            if size > 0x7F:
+                size, body = read_varint(view, body - 1)
             pos = base + body + size
         elif tag & 7 == 0:
             value, pos = read_varint(view, body)

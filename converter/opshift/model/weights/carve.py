@@ -28,7 +28,8 @@ def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weigh
     if (code := foreign.code_of(head)) is not None:
         raise foreign.error(name, code)
     try:
-        data, payloads = wire.carve(file.view, copy.THRESHOLD)
+        whole = file.view.whole
+        data, payloads = wire.carve(file.view if whole is None else whole, copy.THRESHOLD)
         skeleton = ModelProto.FromString(data)
         _refuse_foreign(skeleton)
     except (wire.Malformed, DecodeError) as error:
@@ -54,17 +55,19 @@ def _locations(skeleton: ModelProto) -> tuple[str, ...]:
 
 def _refuse_torn(skeleton: ModelProto, store: Weights) -> None:
     """Raises if a carved payload does not fit its tensor, because the checker does not see it."""
-    if not store.sources:
-        return
-    for tensor in tensors(skeleton):
+    left = len(store.sources)
+    for tensor in tensors(skeleton) if left else ():
         source = store.source(tensor)
         if source is None:
             continue
+        left -= 1
         if (raw := source.raw()) is None:
             store.load(tensor)
-            continue
-        wanted = wire.raw_size(tensor.data_type, prod(tensor.dims))
-        require_fit(tensor.dims, len(raw), wanted, "bytes", f"tensor {tensor.name!r}")
+        else:
+            wanted = wire.raw_size(tensor.data_type, prod(tensor.dims))
+            require_fit(tensor.dims, len(raw), wanted, "bytes", f"tensor {tensor.name!r}")
+        if not left:
+            return
 
 
 def _refuse_foreign(model: ModelProto) -> None:

@@ -187,7 +187,7 @@ def _beside(dst: str, outside: _Located) -> list[str]:
 
 def data_files(skeleton: ModelProto, weights: Weights) -> list[str]:
     """The files that hold a model's external data, each once."""
-    if EXTERNAL_KEY not in skeleton.SerializeToString():
+    if not weights.locations:
         return []
     return sorted({_named(region).path for _, region in _located(skeleton, weights)})
 
