@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
+import functools
 import os
 import posixpath
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from opshift.errors import BadDestination, InvalidModel
 from opshift.model import weights
@@ -69,15 +70,29 @@ def _parents(name: str) -> Iterator[str]:
 
 def _over_sources(found: Pairs, home: str) -> dict[str, str]:
     """Results that would replace a model of the run, or would be outside of the folder."""
-    models, real = {os.path.realpath(path) for _, path in found}, os.path.realpath(home)
+    real_of = _real_paths()
+    models, real = {real_of(path) for _, path in found}, os.path.realpath(home)
     why: dict[str, str] = {}
     for name, _ in found:
-        goal = os.path.realpath(os.path.join(home, name))
+        goal = real_of(os.path.join(home, name))
         if goal in models:
             why[name] = "its result would take the place of a model of this run"
         elif not goal.startswith(os.path.join(real, "")):
             why[name] = f"its result would go to {printable(goal)!r} through a link; remove it"
     return why
+
+
+def _real_paths() -> Callable[[str], str]:
+    """What `realpath` does, where each folder is looked at once."""
+    folder_of = functools.cache(os.path.realpath)
+
+    def real(path: str) -> str:
+        folder, name = os.path.split(path)
+        inside = os.path.join(folder_of(folder), name)
+        special = name in ("", os.curdir, os.pardir) or os.path.islink(inside)
+        return os.path.realpath(inside) if special else inside
+
+    return real
 
 
 def _over_data(found: Pairs, home: str) -> dict[str, str]:
@@ -86,7 +101,7 @@ def _over_data(found: Pairs, home: str) -> dict[str, str]:
     If all sources are below one folder that is separate from the folder of the results, neither
     can happen, and no model is read.
     """
-    roots = {os.path.realpath(_root(name, path)) for name, path in found}
+    roots = set(map(os.path.realpath, {_root(name, path) for name, path in found}))
     if len(roots) == 1 and not any(_overlap(root, os.path.realpath(home)) for root in roots):
         return {}
     data = {name: list(_data_of(path)) for name, path in found}

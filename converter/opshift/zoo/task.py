@@ -87,7 +87,8 @@ def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome
     source, size = _imports(model.skeleton), sum(size for _, size, _ in model.reads)
     runs = _runs(recipe, model.path)
     known = partial(Outcome, item.name, source=source, size=size, reads=model.reads, runs=runs)
-    name = found_beside(recipe.digest, model.contents, size) if result else contextlib.nullcontext(str)
+    files = model.contents
+    name = found_beside(recipe.digest, files, size) if result else contextlib.nullcontext(str)
     with name as key:
 
         def seen(fate: Fate, **more: Any) -> Outcome:

@@ -162,9 +162,10 @@ def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:
     small: list[bytes | memoryview] = []
     begun = _position(fd)
     for piece in pieces:
-        held = piece.held if isinstance(piece, Region) else piece
-        if isinstance(held, bytes | memoryview):
-            small.append(held)
+        if isinstance(piece, Region) and (held := piece.held) is not None:
+            piece = held
+        if isinstance(piece, bytes | memoryview):
+            small.append(piece)
             continue
         write_all(fd, b"".join(small))
         small.clear()

@@ -23,7 +23,7 @@ BINARY = getattr(os, "O_BINARY", 0)
 _CHUNK = 256 << 10
 _WRITE = 16 << 20
 _READ = 1 << 30  # the kernel reads no more than 2 GiB at once
-_WHOLE = 1 << 20  # bytes of a file that is read at once
+WHOLE = 1 << 20  # bytes of a file that is read at once, at most
 _WINDOW, _HEADER = 128 << 10, 24  # two numbers of a field's header have at most 20 bytes
 
 
@@ -195,7 +195,7 @@ class Pages:
     @property
     def whole(self) -> bytes | None:
         """All bytes of a small file; None for a large file."""
-        if self.size > _WHOLE:
+        if self.size > WHOLE:
             return None
         if len(self._loaded) < self.size:
             self._loaded = read_at(self.fd, 0, self.size, self.path)

@@ -388,16 +388,15 @@ class _Weaver(Generic[Piece]):
 
     def tensor(self, pos: int, end: int) -> list[memoryview | bytes | Piece]:
         """The stub without its marker; the payload goes where a serializer would write it."""
-        parts: list[tuple[int, Sequence[memoryview | bytes | Piece]]] = []
+        before: list[tuple[int, int]] = []  # the fields before the marker, in order
         for start, tag, body, stop, _ in fields(self.data, pos, end):
-            number = tag >> 3
-            if number == _EXTERNAL_DATA and self.data.startswith(MARK_KEY, body):
+            if body == self.next and tag >> 3 == _EXTERNAL_DATA:
                 entry = {t >> 3: self.data[b:s] for _, t, b, s, _ in fields(self.data, body, stop)}
-                parts.append(self.payload(entry.get(2, b"").decode(errors="replace")))
-            else:
-                parts.append((number, [self.view[start:stop]]))
-        parts.sort(key=lambda part: min(part[0], _EXTERNAL_DATA + 1))
-        return [piece for _, pieces in parts for piece in pieces]
+                number, payload = self.payload(entry.get(2, b"").decode(errors="replace"))
+                at = next((where for other, where in before if other > number), start)
+                return [self.view[pos:at], *payload, self.view[at:start], self.view[stop:end]]
+            before.append((tag >> 3, start))
+        return [self.view[pos:end]]
 
 
 def total(pieces: Iterable[Sized]) -> int:
