@@ -615,6 +615,7 @@ def test_a_kernel_that_moves_little_at_a_time(tmp_path, monkeypatch):
 
 def test_the_disk_begins_while_the_rest_is_written(tmp_path, monkeypatch):
     told: list[tuple[int, int]] = []
+    monkeypatch.setattr(source, "WHOLE", 0)
     monkeypatch.setattr(ranges, "_STORED", 500)
     monkeypatch.setattr(os, "posix_fadvise", lambda fd, at, size, _: told.append((at, size)))
     path = saved(everywhere(), tmp_path)
