@@ -694,3 +694,15 @@ def test_the_whole_model_tells_only_the_nodes_that_lack_types(monkeypatch):
     )
     assert why_not(model, Request(12)) == ""
     assert told == [3]
+
+
+@pytest.mark.parametrize("wish", ["stamp", "bump_model_version"])
+def test_a_label_is_written_into_a_result_of_classes(wish, monkeypatch):
+    asked = Request(18, **{wish: True})
+    model = transformer(13, 120)
+    with api.node_by_node():
+        expected = opshift.convert(model, asked)
+    monkeypatch.setattr(api, "Conversion", None)  # no node is asked
+    found = opshift.convert(model, asked)
+    assert plain(found.model) == plain(expected.model)
+    assert found.report == expected.report

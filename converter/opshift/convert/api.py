@@ -14,6 +14,7 @@ from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
 
 from opshift.author import registry
+from opshift.convert import stamp
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
 from opshift.convert.classes.rows import LARGE
@@ -293,9 +294,9 @@ def convert_path(
             " the path of the source"
         )
     file = Opened(os.fspath(src))
-    if (stamp := restamp.look(file, options, dst, external)) is not None:
-        stamp.write(dst, in_place=in_place)
-        return stamp.report
+    if (header := restamp.look(file, options, dst, external)) is not None:
+        header.write(dst, in_place=in_place)
+        return header.report
     skeleton, store, report = convert(carve_of(file), options)
     weights.put(skeleton, store, dst, report.changed, external=external, in_place=in_place)
     return report
@@ -378,8 +379,9 @@ def convert(
     skeleton, store = carve() if whole is None else (whole.model, whole.store)
     told = by_classes(skeleton, options, adapters, None if whole is None else whole.data)
     if told.result is not None:
-        data, done = told.result
-        return ModelProto.FromString(data), store, done
+        made, done = ModelProto.FromString(told.result[0]), told.result[1]
+        before = stamp.signature_for(skeleton, options)
+        return made, store, stamp.labelled(made, done, options, before)
     if whole is not None and told.why == LARGE:
         return convert(carve, options)
     if whole is not None:

@@ -39,7 +39,7 @@ from opshift.convert.ways import (
     unread_in,
 )
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused
-from opshift.model import imports, numbering, signature, weights
+from opshift.model import imports, numbering, weights
 from opshift.model.document import Document, function_id
 from opshift.model.scope import FunctionId, Imports, shown_function
 from opshift.protos import ModelProto
@@ -55,15 +55,9 @@ class Conversion(State):
     __slots__ = ()
 
     def run(self) -> Report:
-        bump = self.options.bump_model_version
-        before = signature.signature(self.skeleton) if bump else None
+        before = stamp.signature_for(self.skeleton, self.options)
         report = self.numbered(self._run())
-        if before is not None and report.changed:
-            notes = (*report.notes, signature.bumped(self.skeleton, before))
-            report = dataclasses.replace(report, notes=notes)
-        if self.options.stamp and report.changed:
-            stamp.stamp(self.skeleton, report)
-        return report
+        return stamp.labelled(self.skeleton, report, self.options, before)
 
     def numbered(self, report: Report) -> Report:
         """Numbers the new names by the result alone, so that every way gives equal names."""

@@ -1,13 +1,37 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Producer notes in the metadata of a result, for callers who ask for them."""
+"""What a caller asks to be written into a result: a new model version, and producer notes."""
 
 from __future__ import annotations
 
+import dataclasses
+
+from opshift.convert.request import Request
+from opshift.model import signature
+from opshift.model.signature import Signature
 from opshift.protos import ModelProto
 from opshift.release import VERSION
 from opshift.report import Report
 
 KEY = "opshift.conversions"
+
+
+def signature_for(model: ModelProto, options: Request) -> Signature | None:
+    """The inputs and outputs of a model before a conversion, if its version depends on them."""
+    return signature.signature(model) if options.bump_model_version else None
+
+
+def labelled(
+    model: ModelProto, report: Report, options: Request, before: Signature | None
+) -> Report:
+    """Writes into a result what its caller asked for; returns the report with a note of it."""
+    if not report.changed:
+        return report
+    if before is not None:
+        notes = (*report.notes, signature.bumped(model, before))
+        report = dataclasses.replace(report, notes=notes)
+    if options.stamp:
+        stamp(model, report)
+    return report
 
 
 def stamp(model: ModelProto, report: Report) -> None:

@@ -27,8 +27,11 @@ if TYPE_CHECKING:
 
 LOWEST = 7  # below, models are raised to find the types of their values
 
-# What is converted exactly needs no permission, and classes need no limit for what they write.
-_NEEDLESS = frozenset(("target", "ir_version", "allow_approximate", "node_budget"))
+# What is converted exactly needs no permission, classes need no limit for what they write, and a
+# result is labelled when it is there.
+_NEEDLESS = frozenset(
+    ("target", "ir_version", "allow_approximate", "node_budget", "bump_model_version", "stamp")
+)
 _WISHES = operator.attrgetter(
     *(f.name for f in dataclasses.fields(Request) if f.name not in _NEEDLESS)
 )
