@@ -137,6 +137,13 @@ def updates_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: fails
     return None
 
 
+@flaw("OneHotEncoder", domain="ai.onnx.ml")
+def categories(node: Node) -> str | None:
+    """The categories of OneHotEncoder are integers or strings."""
+    given = [name for name in ("cats_int64s", "cats_strings") if name in node.attributes]
+    return f"it has {len(given)} of cats_int64s and cats_strings, and takes one" if len(given) != 1 else None
+
+
 @flaw("ConstantOfShape")
 def fillings(node: Node) -> str | None:
     """`value` of ConstantOfShape holds one number."""
