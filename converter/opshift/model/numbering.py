@@ -26,9 +26,6 @@ def number(model: ModelProto, prefixes: Sequence[str]) -> dict[str, str]:
 
     All get the first prefix. Returns the new name of each changed name.
     """
-    data = model.SerializeToString()
-    if not any(one.encode() in data for one in prefixes):  # most conversions make no new name
-        return {}
     new = re.compile(rf"(?:{'|'.join(map(re.escape, prefixes))})[0-9]+_(.*)", re.DOTALL)
     names: dict[str, str] = {}
     for top in tops(model):
