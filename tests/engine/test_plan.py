@@ -354,3 +354,19 @@ def test_a_plan_for_the_header_alone_applies_the_rules_of_its_conversion():
     with pytest.raises(InvalidModel) as converted:
         convert_version(proto, 11, ir_version=5)
     assert str(planned.value) == str(converted.value)
+
+
+@pytest.mark.parametrize("to", [20, 18, 13])
+@pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="this onnx has no opset 21")
+def test_a_plan_names_the_lowest_version_that_one_conversion_reaches(to):
+    """From opset 18, facts about the whole model would lead this one further down."""
+    given = model(
+        "(float[N,4,5,6] x) => (float[N,4,5,6] y) <float[4] w = {1, 2, 3, 4}, float[4] b = {1, 2, 3, 4}>"
+        " { y = GroupNormalization<num_groups=2>(x, w, b) }",
+        21,
+    )
+    found = plan(given, to)
+    assert found.lowest[""] == lowest_versions(given)[""].lowest
+    assert convert_version(given, found.lowest[""])
+    with pytest.raises(Refused):
+        convert_version(given, found.lowest[""] - 1)

@@ -8,7 +8,7 @@ import os
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from opshift.author import inference, registry
+from opshift.author import registry
 from opshift.convert.api import Carve, carve_of, convert, reached_by_classes
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
@@ -18,7 +18,6 @@ from opshift.convert.look.plan import Path, Plan
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import InvalidModel, Refused, RefusedNode
 from opshift.model.bytes.source import Opened
-from opshift.model.weights.copy import copy_of
 from opshift.opsets import schemas
 from opshift.records import dataclass
 from opshift.report import Report
@@ -183,11 +182,8 @@ def furthest(
     at = _on_the_way(told, domain, start, end)
     if at == end or reached_by_classes(carve, _towards(options, domain, end)):
         return Limit(end)
-    if told and told.report and at != start:
-        if _growth(told.report) > NODE_BUDGET:
-            return Limit(at, outgrown=True)
-        if at >= inference.LOWEST and _goes_on(told, options, domain, end):
-            return Limit(end)
+    if told and told.report and at != start and _growth(told.report) > NODE_BUDGET:
+        return Limit(at, outgrown=True)
     while end != start:
         known = told if first and told and _settles(told.refused, start, wanted, end) else None
         there = _towards(options, domain, end)
@@ -225,21 +221,6 @@ def _on_the_way(told: Rehearsed | None, domain: str, start: int, end: int) -> in
 def _growth(report: Report) -> int:
     """How many nodes a conversion added."""
     return (report.nodes_after or 0) - (report.nodes_before or 0)
-
-
-def _goes_on(told: Rehearsed, options: Request, domain: str, end: int) -> bool:
-    """Whether the result of a conversion can be converted further to the end.
-
-    What two conversions reach, one reaches as well. Therefore the way is not gone a second time.
-    """
-    if told.result is None:
-        return False
-    skeleton, store = told.result
-    try:
-        further = rehearse(lambda: (copy_of(skeleton), store), _towards(options, domain, end))
-    except (Outgrown, InvalidModel):
-        return False
-    return further.refused is None
 
 
 def _settles(
