@@ -365,6 +365,16 @@ class Value(Infix):
         return self.env.is_read(self.name)
 
 
+def _without_empty_reference(attribute: AttributeProto) -> AttributeProto:
+    """The attribute; onnx accepts a reference that names nothing, but not inside of a graph."""
+    if attribute.ref_attr_name or not attribute.HasField("ref_attr_name"):
+        return attribute
+    plain = AttributeProto()
+    plain.CopyFrom(attribute)
+    plain.ClearField("ref_attr_name")
+    return plain
+
+
 class Node:
     """A node with the names of its schema at the version being left; other names are errors."""
 
@@ -554,8 +564,9 @@ class Node:
         return self.schema.attributes[name]
 
     def attribute_protos(self) -> Iterator[AttributeProto]:
+        """The attributes to write into another node, without references that name nothing."""
         self.reads.update(self.attributes)
-        return iter(self.proto.attribute)
+        return map(_without_empty_reference, self.proto.attribute)
 
     @property
     def is_call(self) -> builtins.bool:
