@@ -50,12 +50,14 @@ class LaterTypes:
         """The types of the outputs of a class whose inputs have these; None if it is not sure."""
         if not any(given) and not self.plan.touches(key[0].signature):
             return (None,) * len(key[0].outputs)
-        if (key, given) not in self._known:
+        try:
+            return self._known[key, given]
+        except KeyError:  # threads share what is known, and any of them may forget it
             found = self._found(key[0], given, template)
-            if len(self._known) >= MOST_CLASSES:
-                self._known.clear()
-            self._known[key, given] = found
-        return self._known[key, given]
+        if len(self._known) >= MOST_CLASSES:
+            self._known.clear()
+        self._known[key, given] = found
+        return found
 
     def _found(self, one: NodeClass, given: Kinds, template: Template | None) -> Kinds | None:
         plan = self.plan
