@@ -254,7 +254,8 @@ class Memo:
 
     def keep(self, row: tuple[int, ...], outputs: tuple[int, ...]) -> NodeClass:
         """The class of a row whose outputs have these facets."""
-        found = self.classes[row] = NodeClass(row, outputs)
+        inputs = len(self.operations[row[0]].inputs)
+        found = self.classes[row] = NodeClass(row, inputs, outputs)
         return found
 
 

@@ -119,7 +119,7 @@ class Proof:
     @functools.cached_property
     def facets(self) -> frozenset[int]:
         """The facets of the values of the model, without that of an input left out."""
-        return frozenset(itertools.islice(self.values.values(), 1, None))
+        return frozenset(itertools.islice(self.values.values(), 1, None))  # its name comes first
 
     @property
     def nodes(self) -> int:

@@ -119,8 +119,7 @@ def table() -> str:
 def due(plan: FeaturePlan, to: int, *, rewrite: bool, inline: bool) -> list[Feature]:
     """The features that a plan lowers for an IR version, in their order."""
     verdicts = {REMOVE, LOWER} if rewrite else {REMOVE}
-    every = FEATURES if plan else ()  # mostly nothing is lowered
-    own = [one for one in every if one in plan and one.ir > to and plan[one].verdict in verdicts]
+    own = [one for one in FEATURES if one in plan and one.ir > to and plan[one].verdict in verdicts]
     first = [FUNCTIONS] if inline and FUNCTIONS in plan else []
     return list(dict.fromkeys([*first, *own]))
 

@@ -131,11 +131,7 @@ class ClassPlan:
         """The types of what a class reads and writes."""
         operation = self.operations[one.signature]
         outputs = names_of(operation.signature[2], "o")
-        named = zip(
-            (*operation.inputs, *outputs),
-            (*one.row[1 : 1 + len(operation.inputs)], *one.outputs),
-            strict=True,
-        )
+        named = zip((*operation.inputs, *outputs), (*one.inputs, *one.outputs), strict=True)
         return [self.tokens(number) for name, number in named if name]
 
     def _learn(self, asked: list[Key], ir_version: int) -> None:
@@ -208,7 +204,7 @@ class Quotient:
             if i < len(node.input):
                 node.input[i] = given
             if name:
-                known[given] = plan.facets[one.row[1 + i]]
+                known[given] = plan.facets[one.inputs[i]]
                 self._give(graph, given, known[given])
         rename(node, f"k{number}{{}}".format, f"k{number}{{}}".format)
         self.known.append(known)

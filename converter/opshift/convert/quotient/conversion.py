@@ -209,7 +209,7 @@ class _Work:
         try:
             answers = self._answers(classes)
         except Vague:
-            classes = self._told([row for row, key in self._asked.items() if self._lacks(key)])
+            classes = self._told(self._lacking_rows())
             answers = self._answers(classes)
         self._look_at_declarations(answers)
         meeting.look(self.proof, answers)
@@ -312,9 +312,10 @@ class _Work:
         op = self.memo.operations[key[0].signature].proto.op_type
         return (Beyond if hard else Vague)(f"{op}: {why}")
 
-    def _lacks(self, key: Key) -> bool:
-        """Whether a class has no answer."""
-        return not isinstance(self._plan().answers.get(key), Answer)
+    def _lacking_rows(self) -> list[int]:
+        """The rows whose classes have no answer."""
+        known = self._plan().answers
+        return [row for row, key in self._asked.items() if not isinstance(known.get(key), Answer)]
 
     def _told(self, lacking: Iterable[int]) -> list[NodeClass]:
         """The class of each row; those that lack types get what the whole model tells and lasts."""
@@ -329,8 +330,7 @@ class _Work:
 
     def _told_facet(self, name: bytes) -> int:
         """The facet of a value with what the whole model tells of it."""
-        number = self.proof.values[name]
-        return self._with_facts(name.decode(), number) if name else number
+        return self._with_facts(name.decode(), self.proof.values[name]) if name else UNKNOWN
 
     def _with_facts(self, name: str, number: int) -> int:
         facet = self.memo.facets[number]

@@ -42,10 +42,6 @@ class LaterTypes:
         self.inference = StrictInference(tuple(imports), BARE.ir)
         self._known: dict[tuple[Key, Kinds], Kinds | None] = {}
 
-    def inputs(self, one: NodeClass) -> tuple[int, ...]:
-        """The facets of the inputs of a class."""
-        return one.row[1 : 1 + len(self.plan.operations[one.signature].inputs)]
-
     def of(self, key: Key, given: Kinds, template: Template | None) -> Kinds | None:
         """The types of the outputs of a class whose inputs have these; None if it is not sure."""
         if not any(given) and not self.plan.touches(key[0].signature):
@@ -84,7 +80,7 @@ class LaterTypes:
         """What a node of a class reads, as fields of a graph; None if a type is unknown."""
         found = []
         names = self.plan.operations[one.signature].inputs
-        for name, number, later in zip(names, self.inputs(one), given, strict=True):
+        for name, number, later in zip(names, one.inputs, given, strict=True):
             facet = self.plan.facets[number]
             kind = later or facet.kind
             if name and kind is None and facet.value is None:
@@ -111,25 +107,41 @@ def follow(templates: Templates, known: LaterTypes) -> bool:
     Each class of the model meets all types that its inputs may have then. One that no step looked
     at has the meaning that it had, so only its inputs can tell more.
     """
-    computed = {number for one, _ in templates for number in one.outputs}
-    later: dict[int, set[bytes | None]] = {number: set() for number in computed}  # by facet
-    done: set[tuple[NodeClass, Key, Kinds]] = set()
-    while True:
-        before = len(done)
-        for (one, key), template in templates.items():
-            kinds = [later.get(number, _NOTHING) for number in known.inputs(one)]
-            if math.prod(map(len, kinds)) > MOST_KINDS:
+    following, before = _Following(templates, known), -1
+    while before != len(following.done):
+        before = len(following.done)
+        if not all(following.is_sure(*which) for which in templates):
+            return False
+    return True
+
+
+class _Following:
+    """The types that values may have later, and what their readers were asked with them."""
+
+    def __init__(self, templates: Templates, known: LaterTypes) -> None:
+        computed = {number for one, _ in templates for number in one.outputs}
+        self.templates = templates
+        self.known = known
+        self.later: dict[int, set[bytes | None]] = {
+            number: set() for number in computed
+        }  # by facet
+        self.done: set[tuple[NodeClass, Key, Kinds]] = set()
+
+    def is_sure(self, one: NodeClass, key: Key) -> bool:
+        """Whether each answer of a class is sure for the types that its inputs may have by now."""
+        kinds = [self.later.get(number, _NOTHING) for number in one.inputs]
+        if math.prod(map(len, kinds)) > MOST_KINDS:
+            return False
+        for given in itertools.product(*kinds):
+            if (one, key, given) in self.done:
+                continue
+            found = self.known.of(key, given, self.templates[one, key])
+            if found is None:
                 return False
-            for given in itertools.product(*kinds):
-                if (one, key, given) not in done:
-                    found = known.of(key, given, template)
-                    if found is None:
-                        return False
-                    done.add((one, key, given))
-                    for number, kind in zip(one.outputs, found, strict=True):
-                        later[number].add(kind)
-        if len(done) == before:
-            return True
+            self.done.add((one, key, given))
+            for number, kind in zip(one.outputs, found, strict=True):
+                self.later[number].add(kind)
+        return True
 
 
 def _more(found: TypeProto | None, kind: bytes | None) -> bytes | None:

@@ -25,8 +25,7 @@ def look(proof: Proof, classes: Sequence[NodeClass], answers: Mapping[int, Answe
         for at in constant.get(id(answer.template), ())
     }
     for row in answers:
-        facets = classes[row].row[1:]
-        for name, number in zip(rows.inputs_of(row), facets, strict=False):
+        for name, number in zip(rows.inputs_of(row), classes[row].inputs, strict=True):
             if name in made and proof.memo.facets[number].trust & VARIABLE:
                 raise Beyond("a value that a step makes constant")
 

@@ -16,7 +16,7 @@ from opshift.records import dataclass
 _PAGE = 4 << 10
 _LARGE_PAGE = 64 << 10
 _CHUNK = 256 << 10  # stays in the processor's cache
-_STORED = 64 << 20
+_STORED = 64 << 20  # bytes after which the disk begins
 _NOT_HERE = {
     errno.EXDEV,
     errno.EINVAL,
@@ -192,7 +192,7 @@ def _begin_to_store(fd: int, begun: int) -> int:
     position = _position(fd)
     if position - begun < _STORED or not hasattr(os, "posix_fadvise"):
         return begun
-    # Linux begins to store what nobody needs in memory, and forgets none of it before.
+    # Linux then begins to write these bytes, and drops none before it is written.
     with contextlib.suppress(OSError):  # advice alone
         os.posix_fadvise(fd, begun, position - begun, os.POSIX_FADV_DONTNEED)
     return position
