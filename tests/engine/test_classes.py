@@ -12,7 +12,7 @@ from onnx import AttributeProto, ModelProto, NodeProto, TensorProto, helper, num
 from opshift import InvalidModel, convert_version
 from opshift.author import registry
 from opshift.convert import api
-from opshift.convert.classes import proof
+from opshift.convert.classes import memo as memos
 from opshift.convert.classes.memo import memo
 from opshift.convert.classes.proof import proves
 from opshift.convert.legal import checker
@@ -219,7 +219,7 @@ def outputs(known):
 
 
 def test_the_memo_is_bounded(sound, monkeypatch):
-    monkeypatch.setattr(proof, "MOST_CLASSES", 3)
+    monkeypatch.setattr(memos, "MOST_CLASSES", 3)
     known = memo((("", 18),), sound.ir_version, registry.default())
     assert proves(sound.SerializeToString(), registry.default())
     held = len(known.classes)

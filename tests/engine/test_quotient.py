@@ -32,6 +32,7 @@ from opshift.convert.look import rehearse
 from opshift.convert.quotient import class_plan, conversion
 from opshift.convert.quotient.template import Answer
 from opshift.convert.request import Request
+from opshift.model import arrays
 from opshift.model.weights import carve_model
 from opshift.report import Report
 
@@ -91,6 +92,28 @@ def test_a_workload_has_one_result(build, nodes, start, to, monkeypatch):
         pytest.skip("the installed onnx does not know this opset")
     taken = (build.__name__, start, to) not in TAKEN_NOT
     assert_same(build(start, nodes), to, taken=taken)
+
+
+@pytest.fixture
+def without_numpy(monkeypatch):
+    """A process in which values are not folded before somebody asks; lists when that is."""
+    asked: list[bool] = []
+    monkeypatch.setattr(arrays, "is_loaded", lambda: bool(asked))
+    monkeypatch.setattr(arrays, "load", lambda: asked.append(True))
+    forget()
+    yield asked
+    forget()
+
+
+@pytest.mark.parametrize(("to", "folds"), [(18, False), (9, True)])
+def test_values_are_folded_where_a_step_asks_for_them(without_numpy, to, folds):
+    made = onnx.parser.parse_model(
+        """<ir_version: 8, opset_import: ["": 13]> g (float[2,3,4] x) => (float[2,3,1,4] y, float[2] z)
+        { s = Shape(x) zero = Constant<value_ints=[0]>() two = Gather(s, zero)
+        y = Unsqueeze(x, two) z = ReduceMax<axes=[1,2],keepdims=0>(x) }"""
+    )
+    assert_same(made, to, taken=True)
+    assert bool(without_numpy) == folds
 
 
 def _examples() -> Iterator[tuple[ModelProto, int]]:
@@ -184,7 +207,7 @@ def test_a_memo_that_begins_anew_changes_nothing(monkeypatch):
     model = transformer(13, 120)
     forget()
     first = by_classes(model, 18)
-    monkeypatch.setattr(proof, "MOST_CLASSES", 3)
+    monkeypatch.setattr(memos, "MOST_CLASSES", 3)
     for _ in range(3):
         found = by_classes(model, 18)
         assert first is not None

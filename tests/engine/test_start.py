@@ -127,3 +127,35 @@ def test_a_rewritten_node_needs_no_numpy(tmp_path):
     onnx.save(made, path)
     words = ["convert", path, "--to", "13", "-o", tmp_path / "result.onnx"]
     assert "numpy" not in imported(*words, folder=tmp_path)
+
+
+SIZES = """<ir_version: 8, opset_import: ["": 13]>
+    g (float[2,3,4] x) => (float[2,12] y, float[2,3,1] m) {{
+        {relus}
+        s = Shape(a{last})  zero = Constant<value_ints=[0]>()  b = Gather(s, zero)
+        rest = Constant<value_ints=[-1]>()  two = Concat<axis=0>(b, rest)
+        y = Reshape(a{last}, two)  m = {reduced}
+    }}"""
+
+
+def sizes(path, reduced):
+    """A model of 30 nodes that computes a size of its own shape."""
+    relus = " ".join(f"a{i} = Relu({f'a{i - 1}' if i else 'x'})" for i in range(24))
+    onnx.save(onnx.parser.parse_model(SIZES.format(relus=relus, last=23, reduced=reduced)), path)
+
+
+def test_sizes_that_no_step_asks_for_are_not_computed(tmp_path):
+    path, result = tmp_path / "model.onnx", tmp_path / "result.onnx"
+    sizes(path, "ReduceMean<axes=[2]>(x)")
+    assert "numpy" not in imported("convert", path, "--to", "18", "-o", result, folder=tmp_path)
+    assert [one.name for one in onnx.load(result).graph.initializer]  # the axes are an input now
+
+
+def test_a_size_that_a_step_asks_for_is_computed(tmp_path):
+    """The axes of ReduceSum-13 are an attribute again; here they are computed from a shape."""
+    path, result = tmp_path / "model.onnx", tmp_path / "result.onnx"
+    sizes(path, "ReduceSum(x, b)")
+    assert "numpy" in imported("convert", path, "--to", "12", "-o", result, folder=tmp_path)
+    summed = next(one for one in onnx.load(result).graph.node if one.op_type == "ReduceSum")
+    assert list(summed.input) == ["x"]
+    assert list(summed.attribute[0].ints) == [2]

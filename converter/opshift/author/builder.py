@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Hashable, Mapping, Sequence
+from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from opshift.assumptions import Assumption
@@ -16,7 +17,15 @@ from opshift.author.written import Crossing, Made, MadeEnv
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
 from opshift.lazy import deferred
-from opshift.model.arrays import Array, as_tensor, from_array, in_typed_field, is_array, to_array
+from opshift.model.arrays import (
+    Array,
+    as_tensor,
+    from_array,
+    in_typed_field,
+    is_array,
+    of_integers,
+    to_array,
+)
 from opshift.model.rename import rename
 from opshift.opsets import schemas
 from opshift.opsets.types import without_symbols
@@ -297,6 +306,8 @@ class Builder:
         """A constant; whole numbers are int64 unless `dtype` or `like` gives the element type."""
         if like is not None:
             dtype = like.elem_type
+        if dtype is None and (made := of_integers(value)) is not None:
+            return self._place(in_typed_field(made) if self._is_typed(prod(made.dims)) else made)
         array = np.asarray(value)
         if dtype is None and not is_array(value):
             if array.dtype.kind in "iu" or array.size == 0:
@@ -306,8 +317,7 @@ class Builder:
                     "a floating-point constant has no element type; give dtype= or like="
                 )
 
-        # Below opset 11 readers exist that infer shapes from such fields alone.
-        typed = array.size <= MOST_TYPED and self._entered() < 11
+        typed = self._is_typed(array.size)
 
         def tensor() -> TensorProto:
             made = from_array(array) if dtype is None else as_tensor(array, dtype)
@@ -318,6 +328,11 @@ class Builder:
         content = (array.dtype, array.shape, array.tobytes(), dtype, typed)
         return self._place_once(content, tensor)
 
+    def _is_typed(self, size: int) -> bool:
+        """Whether so many numbers go into the field of their type."""
+        # Below opset 11 readers exist that infer shapes from such fields alone.
+        return size <= MOST_TYPED and self._entered() < 11
+
     def _place(self, tensor: TensorProto) -> Value:
         return self._place_once(tensor.SerializeToString(deterministic=True), lambda: tensor)
 
@@ -326,8 +341,8 @@ class Builder:
         root = self.scope.root
         if not root.owns_constants:
             return self._constant_node(tensor())
-        placed, array = self.crossing.constant(root, content, tensor)
-        self.made.constants[placed.name] = (placed, array)
+        placed = self.crossing.constant(root, content, tensor)
+        self.made.constants[placed.name] = placed
         return Value(placed.name, self.env)
 
     def _constant_node(self, tensor: TensorProto) -> Value:

@@ -11,7 +11,6 @@ from opshift.author import corrected, declared, induction, safe_inference
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.scope_types import GraphTypes, Inferred, Path, by_graph, by_name
 from opshift.author.traits import UNTOLD, Carries, OutputRanks, OutputShapes, OutputTypes
-from opshift.model.arrays import from_array
 from opshift.model.scope import tensor_type
 from opshift.model.walk import holds_graphs, reads
 from opshift.opsets import schemas
@@ -203,11 +202,8 @@ def _asked(
     imports: Mapping[str, int],
 ) -> dict[str, TypeProto]:
     """What the inference of a schema answers."""
-    data = {}
-    for name in node.input:
-        found = env.constant(name) if name and is_readable(types.get(name)) else None
-        if found is not None:
-            data[name] = from_array(found, name)
+    read = [name for name in node.input if name and is_readable(types.get(name))]
+    data = {name: found for name in read if (found := env.tensor(name)) is not None}
     raw = schemas.raw(schema.domain, node.op_type, schema.since)
     return infer_node_outputs(raw, node, types, data, imports)
 
@@ -215,9 +211,7 @@ def _asked(
 def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
     """The types of outputs that are constants, such as the integers of a Constant of opset 8."""
     return {
-        name: tensor_type(from_array(value, name))
-        for name in node.output
-        if (value := env.constant(name)) is not None
+        name: tensor_type(found) for name in node.output if (found := env.tensor(name)) is not None
     }
 
 

@@ -15,7 +15,7 @@ from opshift.author.node_inputs import Inputs
 from opshift.author.present_types import tokens
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, InvalidModel, Refusal
-from opshift.model.arrays import Array
+from opshift.model.arrays import Array, from_array
 from opshift.model.scope import Scope
 from opshift.opsets import schemas
 from opshift.opsets.types import Dims, dims_of, rank_of
@@ -85,6 +85,11 @@ class Env:
 
     def constant(self, name: str) -> Array | None:
         return self.facts.constant(self.scope, name)
+
+    def tensor(self, name: str) -> TensorProto | None:
+        """A constant as a tensor of that name."""
+        value = self.constant(name)
+        return None if value is None else from_array(value, name)
 
     def is_weight(self, name: str) -> bool:
         """Whether a value has too many elements to be written as a new constant."""

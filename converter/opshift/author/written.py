@@ -13,7 +13,7 @@ from opshift.author.facts import Facts
 from opshift.author.inference import infer_node
 from opshift.author.node import Env, Node
 from opshift.errors import AdapterBug
-from opshift.model.arrays import Array
+from opshift.model.arrays import Array, to_array
 from opshift.model.rename import rename
 from opshift.model.scope import Root, Scope, tensor_type
 from opshift.model.walk import reads
@@ -41,7 +41,7 @@ class Crossing(Protocol):
     def version(self, root: Root, domain: str) -> int: ...
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
-    ) -> tuple[TensorProto, Array]: ...
+    ) -> TensorProto: ...
     def cross(self, node: Node, start: int, to: int, op: Builder) -> Result: ...
 
 
@@ -52,7 +52,7 @@ class Made:
     nodes: list[NodeProto] = field(default_factory=list)
     makers: dict[str, NodeProto] = field(default_factory=dict)  # which of them writes a value
     equal: dict[Hashable, str] = field(default_factory=dict)  # the results of nodes by content
-    constants: dict[str, tuple[TensorProto, Array]] = field(default_factory=dict)
+    constants: dict[str, TensorProto] = field(default_factory=dict)
     held: dict[str, Array] = field(default_factory=dict)  # by Constant nodes, in a function
     approximations: list[str] = field(default_factory=list)
     assumptions: set[Assumption] = field(default_factory=set)  # that it relies on
@@ -135,7 +135,7 @@ class MadeEnv(Env):
         if self.later is not None and self._is_later(name):
             return infer_node(self.later[0], self, self.later[1]).get(name)
         if name in self.made.constants:
-            return tensor_type(self.made.constants[name][0])
+            return tensor_type(self.made.constants[name])
         return super().type(name)
 
     def _follow(self, node: NodeProto) -> None:
@@ -196,6 +196,10 @@ class MadeEnv(Env):
         made = self._written(name)
         return super().constant(name) if made is None else made
 
+    def tensor(self, name: str) -> TensorProto | None:
+        made = self.made.constants.get(name)
+        return super().tensor(name) if made is None else made
+
     def bounds(self, name: str) -> Bounds | None:
         made = self._written(name)
         return super().bounds(name) if made is None else of_constant(made)
@@ -203,4 +207,4 @@ class MadeEnv(Env):
     def _written(self, name: str) -> Array | None:
         """The value of a constant that was made here."""
         made = self.made.constants.get(name)
-        return made[1] if made else self.made.held.get(name)
+        return self.made.held.get(name) if made is None else to_array(made)

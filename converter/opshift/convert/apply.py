@@ -9,7 +9,7 @@ from opshift.author.facts import Facts
 from opshift.author.present_types import types_from
 from opshift.author.written import Crossing, Made
 from opshift.convert.change import NodeChange, Step
-from opshift.model.arrays import Array
+from opshift.model.arrays import Array, to_array
 from opshift.model.document import Document
 from opshift.model.replace import Replacement
 from opshift.model.scope import FunctionId, Place, Scope
@@ -92,7 +92,7 @@ class Applier:
 
     def _equal(self, change: NodeChange, name: str, left: Iterable[str]) -> str:
         """The one of the old constants that has the same elements as a new one."""
-        new = change.made.constants[name][1]
+        new = to_array(change.made.constants[name])
         for old in left:
             value = self.facts.constant(change.place[0], old)
             if value is not None and value.shape == new.shape and is_equal(value, new):
@@ -162,7 +162,7 @@ def used_constants(made: Made) -> Iterator[TensorProto]:
     """The constants that a change made and that one of its nodes reads."""
     if made.constants:
         read = {name for node in made.nodes for name in reads(node)}
-        for name, (tensor, _) in made.constants.items():
+        for name, tensor in made.constants.items():
             if name in read:
                 yield tensor
 

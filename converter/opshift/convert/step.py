@@ -38,7 +38,6 @@ from opshift.convert.guard import Guard
 from opshift.convert.legal import rules
 from opshift.convert.legal.written_rules import WrittenNodes, suspect_lengths
 from opshift.errors import AdapterBug, FaultyChange, Refusal
-from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root
 from opshift.model.walk import named
@@ -123,7 +122,7 @@ class Stepper:
 
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
-    ) -> tuple[TensorProto, Array]:
+    ) -> TensorProto:
         return self.document.constant(root, content, tensor)
 
     def cross(self, node: Node, start: int, to: int, op: Builder) -> Result:

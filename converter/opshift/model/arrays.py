@@ -8,6 +8,8 @@ smaller numbers; all of them are ml_dtypes here.
 from __future__ import annotations
 
 import functools
+import importlib
+import struct
 import sys
 from collections.abc import Mapping, Sequence
 from math import prod
@@ -69,6 +71,16 @@ def dtype_of(elem_type: int) -> np.dtype[Any]:
         return _narrow()[elem_type]
     found: np.dtype[Any] = np.dtype(whole.helper.tensor_dtype_to_np_dtype(elem_type))
     return found
+
+
+def is_loaded() -> bool:
+    """Whether numpy is imported, which takes as long as a small conversion."""
+    return "numpy" in sys.modules
+
+
+def load() -> None:
+    """Imports numpy."""
+    importlib.import_module("numpy")
 
 
 def is_array(value: object) -> TypeIs[Array]:
@@ -154,6 +166,16 @@ def from_array(array: Array, name: str = "") -> TensorProto:
         held = np.append(held & 15, np.zeros(held.size % 2, held.dtype))
         held = held[0::2] | held[1::2] << 4
     return TensorProto(name=name, data_type=kind, dims=array.shape, raw_data=held.tobytes())
+
+
+def of_integers(value: object) -> TensorProto | None:
+    """The int64 tensor of an integer or of a list of them, made without numpy; None of others."""
+    numbers = value if isinstance(value, (list, tuple)) else (value,)
+    if not all(type(one) is int and -(2**63) <= one < 2**63 for one in numbers):
+        return None
+    dims = () if numbers is not value else (len(numbers),)
+    data = struct.pack(f"<{len(numbers)}q", *numbers)
+    return TensorProto(data_type=T.INT64, dims=dims, raw_data=data)
 
 
 def as_tensor(array: Array, elem_type: int) -> TensorProto:

@@ -9,7 +9,6 @@ from typing import TypeVar
 from opshift import versions
 from opshift.assumptions import Assumption
 from opshift.errors import InvalidModel
-from opshift.model.arrays import Array, to_array
 from opshift.model.names import Names, Owned
 from opshift.model.replace import Replacement, replace
 from opshift.model.scope import FunctionId, Imports, Key, Place, Root, Scope, call_id
@@ -30,7 +29,7 @@ class Document:
         self.prefix = prefix
         self._made = 0
         self.has_written = False  # whether some name begins with the prefix
-        self._constants: dict[tuple[Root, Hashable], tuple[TensorProto, Array]] = {}
+        self._constants: dict[tuple[Root, Hashable], TensorProto] = {}
         self._orphans: dict[Owned, None] = {}  # in the order in which they lost a reader
         self.gone: dict[Scope, set[str]] = {}  # the names that a sweep has removed
         self.heirs: dict[str, Heritage] = {}  # what new constants inherit
@@ -192,21 +191,21 @@ class Document:
 
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
-    ) -> tuple[TensorProto, Array]:
-        """A tensor with a name, and its value. Equal `content` gives one tensor."""
+    ) -> TensorProto:
+        """A tensor with a name. Equal `content` gives one tensor."""
         known = self._constants.get((root, content))
         if known is None:
             known = self._constants[root, content] = self._named(root, tensor())
         return known
 
-    def _named(self, root: Root, tensor: TensorProto) -> tuple[TensorProto, Array]:
+    def _named(self, root: Root, tensor: TensorProto) -> TensorProto:
         """The tensor under a new name. Equal tensors of a root share one name."""
         key = (root, tensor.SerializeToString(deterministic=True))
         if key not in self._constants:
             placed = TensorProto()
             placed.CopyFrom(tensor)
             placed.name = self.fresh("const")
-            self._constants[key] = placed, to_array(tensor)
+            self._constants[key] = placed
         return self._constants[key]
 
     def place_constant(self, root: Root, tensor: TensorProto) -> None:

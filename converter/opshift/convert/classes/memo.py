@@ -33,6 +33,7 @@ from opshift.convert.classes.shown_bytes import (
 )
 from opshift.convert.classes.strict_inference import Imports, StrictInference
 from opshift.errors import InvalidModel
+from opshift.model import arrays
 from opshift.model.bytes import wire
 from opshift.model.bytes.external import location_of, require_inside
 from opshift.model.illegible import is_legible
@@ -89,13 +90,23 @@ class Memo:
         self.ir_version = ir_version
         self.lock = threading.Lock()
         self.noted = False  # whether the values of the model at hand have metadata
+        self.folds = False  # whether values are folded: not before numpy is imported
         self.counted = -1  # its classes when all memos were counted
         self.inference = StrictInference(imports, ir_version)
         self.checks = NodeChecks(imports, ir_version, adapters, self.inference)
         self.renew()
 
+    def make_ready(self) -> None:
+        """Begins anew if it holds too much, or lacks values that can be folded by now."""
+        full = len(self.classes) > MOST_CLASSES or len(self.facets) > 8 * MOST_CLASSES
+        if full or (self.is_unfolded and arrays.is_loaded()):
+            self.renew()
+        self.folds = arrays.is_loaded()
+        self.noted = False
+
     def renew(self) -> None:
         """Forgets everything."""
+        self.is_unfolded = False  # whether some value was not folded because numpy was not there
         self.facets: list[Facet] = [Facet()]
         self._numbers: dict[Facet, int] = {self.facets[0]: UNKNOWN}
         self.signatures: dict[Signature, int] = {}

@@ -133,6 +133,9 @@ class OutputFacets:
                 found = env.constant(node.input[0])
             elif self._lacks(rule, node, given):
                 return None
+            elif not self.known.folds:
+                self.known.is_unfolded = True
+                return UNSURE
             else:
                 found = rule.value(Node(node, operation.schema, env))
         except AdapterBug:

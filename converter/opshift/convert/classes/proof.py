@@ -13,7 +13,7 @@ from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.facets import UNKNOWN
-from opshift.convert.classes.memo import MOST_CLASSES, Memo, memo
+from opshift.convert.classes.memo import Memo, memo
 from opshift.convert.classes.nested import Nested, holds_graphs, nested
 from opshift.convert.classes.node_class import NodeClass
 from opshift.convert.classes.rows import (
@@ -138,9 +138,7 @@ class Proof:
         self.rows = rows.read(self.data, parts)
         self.memo = known = self._check_head(parts.others)
         with known.lock:
-            if len(known.classes) > MOST_CLASSES or len(known.facets) > 8 * MOST_CLASSES:
-                known.renew()
-            known.noted = False
+            known.make_ready()
             outputs = self._declarations(known, parts.others)
             self._initializers(known, parts.others)
             self._take_names_out()

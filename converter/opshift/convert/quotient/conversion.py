@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import operator
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from typing import TypeVar
 
 from opshift.author.facts import Facts
@@ -52,7 +52,7 @@ from opshift.convert.quotient.goal import LOWEST, ClassGoal
 from opshift.convert.quotient.instantiate import Instance
 from opshift.convert.quotient.template import Answer, Beyond, Vague
 from opshift.convert.request import Request
-from opshift.model import order, weights
+from opshift.model import arrays, order, weights
 from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
 from opshift.model.document import Document
@@ -68,6 +68,8 @@ _PARTS = frozenset(GraphField) - {GraphField.NODE, GraphField.SPARSE}
 INFERRED = PROVED | EXACT
 MOST_FOLDED = 512  # elements of a value that folding of the whole model finds
 ALIKE = 20  # nodes of one class, from which on a class costs less than they do
+
+_Answer = TypeVar("_Answer")
 
 TO_CONVERT = ClassBudget(200, 4, kinds=2)
 
@@ -103,31 +105,52 @@ def _convert_sorted(model: ModelProto, options: Request, adapters: Registry) -> 
 def _convert(
     data: bytes, options: Request, adapters: Registry, *, carved: bool = True
 ) -> ClassAnswer:
+    def work(proof: Proof) -> tuple[bytes, Report]:
+        return _Work(proof, goal.of_model(options, proof)).done()
+
     try:
-        proof = prove(data, adapters, budget=TO_CONVERT, to_convert=True, carved=carved)
+        return ClassAnswer(_asked(work, data, adapters, carved=carved), True)
     except Unordered:
         raise
     except Unproven as why:
         return ClassAnswer(None, False, str(why))
-    try:
-        return ClassAnswer(_Work(proof, goal.of_model(options, proof)).done(), True)
     except Beyond as why:
         return ClassAnswer(None, True, str(why))
+
+
+def _asked(
+    work: Callable[[Proof], _Answer], data: bytes, adapters: Registry, *, carved: bool = True
+) -> _Answer:
+    """What the classes of a model answer, once more if they lacked values that numpy folds."""
+    proved = functools.partial(
+        prove, data, adapters, budget=TO_CONVERT, to_convert=True, carved=carved
+    )
+    proof = proved()
+    try:
+        return work(proof)
+    except Beyond:
+        if not proof.memo.is_unfolded:
+            raise
+    arrays.load()
+    return work(proved())
 
 
 def reaches(data: bytes, options: Request, adapters: Registry) -> bool:
     """Whether the classes of a model prove that a request can be met; nothing is converted."""
     if goal.version_of(options) is None or options.ir_version != "auto":
         return False
-    try:
-        proof = prove(data, adapters, budget=TO_CONVERT, to_convert=True)
+
+    def look(proof: Proof) -> bool:
         _require_repetition(proof)
         work = _Work(proof, goal.of_model(options, proof))
         work.ir = work.aim = max(work.ir, BARE.ir)
         work.answered()
+        return True
+
+    try:
+        return _asked(look, data, adapters)
     except (Unproven, Beyond, Outgrown):
         return False
-    return True
 
 
 def _require_repetition(proof: Proof) -> None:
@@ -209,6 +232,8 @@ class _Work:
         try:
             answers = self._answers(classes)
         except Vague:
+            if self.memo.is_unfolded:
+                raise  # folded, the classes may tell
             classes = self._told(self._lacking_rows())
             answers = self._answers(classes)
         self._look_at_declarations(answers)
