@@ -226,6 +226,24 @@ def read_at(fd: int, offset: int, length: int, path: str) -> bytes:
     return parts[0] if len(parts) == 1 else b"".join(parts)
 
 
+def read_into(fd: int, offset: int, space: memoryview, path: str) -> None:
+    """Fill a piece of memory with bytes of a file, or raise an error that names the file."""
+    while space:
+        count = _preadv(fd, space, offset)
+        if not count:
+            raise changed(path)
+        offset += count
+        space = space[count:]
+
+
+def _preadv(fd: int, space: memoryview, offset: int) -> int:
+    if hasattr(os, "preadv"):
+        return os.preadv(fd, [space], offset)
+    data = _pread(fd, len(space), offset)
+    space[: len(data)] = data
+    return len(data)
+
+
 def _pread(fd: int, length: int, offset: int) -> bytes:
     if hasattr(os, "pread"):
         return os.pread(fd, length, offset)
