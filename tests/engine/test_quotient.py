@@ -388,8 +388,9 @@ def test_what_stays_with_the_nodes_is_told():
         Request({"ai.onnx.ml": 1}),
     ):
         told = conversion.convert(data, request, registry.default())
-        assert told == (None, False, "the request")
-    assert conversion.convert(data, Request(5), registry.default()) == (None, False, "the request")
+        assert told == (None, False, "the request", None)
+    low = conversion.convert(data, Request(5), registry.default())
+    assert (low.result, low.refused, low.why.partition(",")[0]) == (None, None, "the request")
     assert conversion.convert(data, Request(11), registry.default()) == (None, True, "versions")
 
 

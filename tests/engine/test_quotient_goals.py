@@ -58,7 +58,7 @@ def test_an_ir_version_without_bare_initializers_is_left_to_the_nodes():
 
 def test_a_type_above_an_ir_version_is_left_to_the_nodes():
     text = "g (float[2] x) => (float8e4m3fn[2] y) { y = Cast<to = 17>(x) }"
-    told = "Cast: refused"
+    told = "Cast: refused, and a refusal that is not of a step"
     assert why_not(parsed(text, 19, 9), Request(21, ir_version=8)) == told
 
 

@@ -382,6 +382,8 @@ def convert(
         made, done = ModelProto.FromString(told.result[0]), told.result[1]
         before = stamp.signature_for(skeleton, options)
         return made, store, stamp.labelled(made, done, options, before)
+    if told.refused is not None:
+        raise told.refused
     if whole is not None and told.why == LARGE:
         return convert(carve, options)
     if whole is not None:

@@ -136,7 +136,7 @@ class State(ABC):
 
     def crossed(self) -> tuple[StepReport, ...]:
         """The reports of the steps."""
-        return tuple(map(_step_report, self.steps))
+        return tuple(map(step_report, self.steps))
 
     def refused(self, refusals: list[RefusedNode]) -> Refused:
         """The refusal, with the nearest versions that the model reached."""
@@ -148,7 +148,8 @@ class State(ABC):
         return Refused(refusals, near, asked, self.crossed(), ways)
 
 
-def _step_report(step: Step) -> StepReport:
+def step_report(step: Step) -> StepReport:
+    """What a report says of a step."""
     work = tuple(
         Work(kind.op, kind.gives, kind.adapter, count, kind.id)
         for kind, count in sorted(

@@ -9,6 +9,7 @@ from opshift.convert.classes.node_class import NodeClass
 
 if TYPE_CHECKING:
     from opshift.convert.quotient.template import Template
+    from opshift.errors import Refused
     from opshift.report import Report
 
 
@@ -18,6 +19,7 @@ class ClassAnswer(NamedTuple):
     result: tuple[bytes, Report] | None
     sound: bool  # whether onnx has certainly nothing against the model
     why: str = ""  # there is no result
+    refused: Refused | None = None  # in place of a result
 
 
 Key: TypeAlias = tuple[NodeClass, int, bool]

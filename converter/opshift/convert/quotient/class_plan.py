@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from opshift.author.verdicts import FORM
 from opshift.convert import planner
@@ -35,7 +36,11 @@ from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto
 
+if TYPE_CHECKING:
+    from opshift.convert.quotient.class_refusal import ClassRefusal, Unclear
+
 NAMED = "k%d"
+REFUSED = "refused"
 NOBODY = "opshift.quotient"  # the domain of what gives and takes values without a known shape
 
 
@@ -60,6 +65,8 @@ class ClassPlan:
         self.idle: dict[int, Idle | None] = {}  # by signature
         self._idle_operators: dict[tuple[str, str], Idle | None] = {}
         self.answers: dict[Key, Answer | str] = {}
+        self.refusals: dict[Hashable, ClassRefusal | Unclear] = {}  # by the classes of a model
+        self.blocked: set[frozenset[Key]] = set()  # what was asked for models that are refused
         self.fit: set[Key] = set()  # those that the runtime of the goal certainly runs
         self.later_types = LaterTypes(self)
         # The engine may write these, so a plan must lead there even if no node changes.
@@ -145,7 +152,7 @@ class ClassPlan:
                 self._learn(asked[middle:], ir_version)
                 return
             for number in refused.numbers or range(len(asked)):
-                self.answers[asked[number]] = "refused"
+                self.answers[asked[number]] = REFUSED
             return
         if found.ir_version != ir_version or quotient.notes:
             self.answers.update(dict.fromkeys(asked, "a note, or another IR version"))

@@ -86,9 +86,14 @@ class Compilation(Conversion):
         Conversion.open(self)
         self.journal.open(self.document.main.root)
         self.document.names = AskedNames(self.document, self.journal)
-        self.facts = AskedFacts(self.document, self.store, self.adapters, self.inferable)
+        self.facts = self.facts_of(self.document, self.store, self.adapters, self.inferable)
         self.facts.journal, self.facts.classes = self.journal, self.known
         self.facts.widen_to(_ALL_TYPES)
+
+    @property
+    def facts_of(self) -> type[AskedFacts]:
+        """The class of the facts."""
+        return AskedFacts
 
     def differing(self) -> Iterable[str]:
         root, differing = self.document.main.root, self.adapters.traits(Differs)

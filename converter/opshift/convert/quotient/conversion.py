@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-import operator
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
-from typing import TypeVar
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from typing import TYPE_CHECKING, TypeVar
 
+from opshift import versions
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import declare
@@ -47,10 +47,10 @@ from opshift.convert.quotient import (
     untouched,
 )
 from opshift.convert.quotient.class_journal import VAGUE
-from opshift.convert.quotient.class_plan import ClassPlan
+from opshift.convert.quotient.class_plan import REFUSED, ClassPlan
 from opshift.convert.quotient.goal import LOWEST, ClassGoal
 from opshift.convert.quotient.instantiate import Instance
-from opshift.convert.quotient.template import Answer, Beyond, Vague
+from opshift.convert.quotient.template import Answer, Beyond, Blocked, Vague
 from opshift.convert.request import Request
 from opshift.model import arrays, order, weights
 from opshift.model.arrays import from_array
@@ -62,11 +62,19 @@ from opshift.opsets.types import claims_more, is_complete, is_vague
 from opshift.protos import IR_VERSION, ModelProto, OperatorSetIdProto, TypeProto
 from opshift.report import Report, StepReport, Work
 
+if TYPE_CHECKING:
+    from opshift.convert.quotient.class_refusal import ClassRefusal, Unclear
+    from opshift.convert.quotient.refusing import Declared
+    from opshift.errors import Refused
+
 _IR, _GRAPH, _IMPORT = 1, 7, 8
 _HEAD = frozenset((_IR, 2, 3, 4, 5, 6, _GRAPH, _IMPORT, 14))
 _PARTS = frozenset(GraphField) - {GraphField.NODE, GraphField.SPARSE}
 INFERRED = PROVED | EXACT
 MOST_FOLDED = 512  # elements of a value that folding of the whole model finds
+MANY_CLASSES = 200  # for which a refusal by classes pays only with many nodes of each
+FEWEST_ROWS = 3  # of one of many classes, on average
+MOST_REFUSALS = 64  # of models, which are remembered for their next conversions
 ALIKE = 20  # nodes of one class, from which on a class costs less than they do
 
 _Answer = TypeVar("_Answer")
@@ -77,8 +85,11 @@ TO_CONVERT = ClassBudget(200, 4, kinds=2)
 def convert(
     data: bytes, options: Request, adapters: Registry, *, carved: bool = True
 ) -> ClassAnswer:
-    """The converted model with the report, if its classes tell it and payloads are elsewhere."""
-    if not goal.is_met(options):
+    """The converted model with the report, or the refusal, if its classes tell it.
+
+    The payloads of a model that is `carved` are elsewhere.
+    """
+    if not (goal.is_met(options) or goal.may_be_refused(options)):
         return ClassAnswer(None, False, "the request")
     try:
         return _convert(data, options, adapters, carved=carved)
@@ -95,7 +106,7 @@ def _convert_sorted(model: ModelProto, options: Request, adapters: Registry) -> 
         found = _convert(model.SerializeToString(), options, adapters)
     except Unordered as why:
         return ClassAnswer(None, False, str(why))
-    if found.result is None:
+    if found.result is None:  # the order of refused nodes is that of the nodes as they came
         return ClassAnswer(None, False, found.why)
     made, report = found.result
     notes = (order.SORTED, *report.notes)
@@ -105,17 +116,30 @@ def _convert_sorted(model: ModelProto, options: Request, adapters: Registry) -> 
 def _convert(
     data: bytes, options: Request, adapters: Registry, *, carved: bool = True
 ) -> ClassAnswer:
-    def work(proof: Proof) -> tuple[bytes, Report]:
-        return _Work(proof, goal.of_model(options, proof)).done()
-
+    work = functools.partial(_converted_or_refused, options=options)
     try:
-        return ClassAnswer(_asked(work, data, adapters, carved=carved), True)
+        return _asked(work, data, adapters, carved=carved)
     except Unordered:
         raise
     except Unproven as why:
         return ClassAnswer(None, False, str(why))
-    except Beyond as why:
+    except (Beyond, Outgrown) as why:
         return ClassAnswer(None, True, str(why))
+
+
+def _converted_or_refused(proof: Proof, options: Request) -> ClassAnswer:
+    """The converted model, or the refusal of some classes."""
+    work = _Work(proof, goal.of_model(options, proof))
+    try:
+        return ClassAnswer(work.done(), True)
+    except Blocked as why:
+        if proof.memo.is_unfolded:
+            raise
+        blocked = str(why)
+    try:
+        return ClassAnswer(None, True, blocked, work.refused(options))
+    except (Beyond, Outgrown) as why:
+        return ClassAnswer(None, True, f"{blocked}, and {why}")
 
 
 def _asked(
@@ -180,6 +204,8 @@ class _Work:
         if goal.tells_little(self.to):
             _require_repetition(proof)
         self._asked: Mapping[int, Key] = {}  # the classes of the rows that a step looks at
+        self._classes: Sequence[NodeClass] = proof.classes  # of which the answers were asked
+        self._told_rows: Collection[int] = ()  # those with what the whole model tells
 
     def _ir_version(self, *, moved: bool) -> int:
         """The wanted IR version."""
@@ -190,7 +216,10 @@ class _Work:
         return aim
 
     def done(self) -> tuple[bytes, Report]:
-        """The converted model and the report."""
+        """The converted model and the report; to a low version classes tell refusals alone."""
+        if self.to < LOWEST:
+            self._require_known_parts()
+            raise Blocked("the request")
         classes, answers = self.answered()
         new_constants.look(self.proof, classes, answers)
         if self.goal.row is not None:
@@ -220,14 +249,7 @@ class _Work:
 
     def answered(self) -> tuple[Sequence[NodeClass], dict[int, Answer]]:
         """The class of each row, and the answer for each row that a step looks at."""
-        fields = {number for number, *_ in self.proof.head}
-        if not _HEAD.issuperset(fields) or not _PARTS.issuperset(self.proof.others):
-            raise Beyond("a part of the model or of its graph that is not understood")
-        if self.ir < BARE.ir:
-            raise Beyond("the IR version")
-        head = Document(self.proof.shown)
-        if rules.at_end(head, self.proof.adapters, visit_all=False).found:
-            raise Beyond("a rule that the model breaks")
+        self._require_known_parts()
         classes: Sequence[NodeClass] = self.proof.classes
         try:
             answers = self._answers(classes)
@@ -239,6 +261,17 @@ class _Work:
         self._look_at_declarations(answers)
         meeting.look(self.proof, answers)
         return classes, answers
+
+    def _require_known_parts(self) -> None:
+        """Goes on only if all parts of the model are understood, and its rules are kept."""
+        fields = {number for number, *_ in self.proof.head}
+        if not _HEAD.issuperset(fields) or not _PARTS.issuperset(self.proof.others):
+            raise Beyond("a part of the model or of its graph that is not understood")
+        if self.ir < BARE.ir:
+            raise Beyond("the IR version")
+        head = Document(self.proof.shown)
+        if rules.at_end(head, self.proof.adapters, visit_all=False).found:
+            raise Beyond("a rule that the model breaks")
 
     def _may_lose_ranks(self, answers: Mapping[int, Answer]) -> bool:
         return self.to < declare.AXES_MAY_BE_NEGATIVE and _rewrites(answers)
@@ -308,7 +341,10 @@ class _Work:
         """The answer for each row that a step looks at."""
         plan = self._plan()
         keys = self._asked = self._keys(plan, classes)
+        self._classes = classes
         asked = dict.fromkeys(keys.values())
+        if frozenset(asked) in plan.blocked:
+            raise Blocked(REFUSED)
         if new := [key for key in asked if key not in plan.answers]:
             plan.learn(new, self.ir)
         found: dict[Key, Answer] = {}
@@ -329,22 +365,75 @@ class _Work:
 
     def _lacking(self, plan: ClassPlan, keys: Iterable[Key]) -> Beyond:
         """Why some class has no answer; `Vague` if all that lacks are types."""
-        whys = {key: plan.answers.get(key) or "refused" for key in keys}
-        lacking = [
-            (why not in VAGUE, key, why) for key, why in whys.items() if isinstance(why, str)
-        ]
-        hard, key, why = max(lacking, key=operator.itemgetter(0))
+        whys = {key: plan.answers.get(key) or REFUSED for key in keys}
+        lacking = [(_kind(why), key, why) for key, why in whys.items() if isinstance(why, str)]
+        kind, key, why = max(lacking, key=lambda one: _KINDS.index(one[0]))
         op = self.memo.operations[key[0].signature].proto.op_type
-        return (Beyond if hard else Vague)(f"{op}: {why}")
+        return kind(f"{op}: {why}")
+
+    # -- refusals ----------------------------------------------------------------------------
+
+    def refused(self, options: Request) -> Refused:
+        """The refusal of the model; goes on only if its classes tell all of it."""
+        from opshift.convert.quotient.class_refusal import Unclear
+        from opshift.convert.quotient.refused_rows import RefusedRows
+
+        if options.allow_approximate:
+            raise Beyond("approximations, which are allowed")
+        found, keys = self._class_refusal(self._classes)
+        if isinstance(found, Unclear) and found.vague:
+            vague = {row for row, key in self._asked.items() if key in found.vague}
+            found, keys = self._class_refusal(self._told(vague.union(self._told_rows)))
+        if isinstance(found, Unclear):
+            raise Beyond(found.why)
+        plan = self._plan()
+        if len(plan.blocked) < MOST_REFUSALS:
+            plan.blocked.add(frozenset(self._asked.values()))
+        answers = found.answers
+        self._require_own_names(row for row, key in self._asked.items() if answers[key].renamed)
+        rows = RefusedRows(self.proof, found, keys, self._name)
+        return rows.refused(self.goal.wanted, options.node_budget)
+
+    def _class_refusal(
+        self, classes: Sequence[NodeClass]
+    ) -> tuple[ClassRefusal | Unclear, Mapping[int, Key]]:
+        """The refusal of the classes of the rows, and the key of each row."""
+        from opshift.convert.quotient import class_refusal
+
+        plan, declared = self._plan(), self._declared()
+        self._asked = self._keys(plan, classes)
+        keys = {row: self._asked.get(row) or untouched(one) for row, one in enumerate(classes)}
+        every = dict.fromkeys(keys.values())
+        if len(every) > MANY_CLASSES and len(classes) < FEWEST_ROWS * len(every):
+            raise Beyond("few nodes of a class")
+        asked = (frozenset(every), declared)
+        if (found := plan.refusals.get(asked)) is None:
+            if len(plan.refusals) >= MOST_REFUSALS:
+                plan.refusals.clear()
+            paired = versions.ir_for({"": self.to})
+            ir = paired if self.goal.ir is None else min(paired, self.goal.ir)
+            found = class_refusal.find(plan, self.goal, list(every), declared, ir)
+            plan.refusals[asked] = found
+        return found, keys
+
+    def _declared(self) -> Declared:
+        """The types that the model declares outside of its nodes."""
+        from opshift.convert.quotient.refusing import Declared
+
+        names = names_in(self.proof.data, self.proof.others, GraphField.INITIALIZER)
+        tensors = {self.proof.values[name] for name in names}
+        parts = (map(self.memo.tokens, {*one}) for one in (tensors, self.proof.declared.values()))
+        return Declared(*(frozenset[str]().union(*part) for part in parts))
 
     def _lacking_rows(self) -> list[int]:
         """The rows whose classes have no answer."""
         known = self._plan().answers
         return [row for row, key in self._asked.items() if not isinstance(known.get(key), Answer)]
 
-    def _told(self, lacking: Iterable[int]) -> list[NodeClass]:
+    def _told(self, lacking: Collection[int]) -> list[NodeClass]:
         """The class of each row; those that lack types get what the whole model tells and lasts."""
         rows, found = self.proof.rows, self.proof.classes.copy()
+        self._told_rows = lacking
         told = functools.cache(self._told_facet)
         with self.memo.lock:
             for row in lacking:
@@ -497,6 +586,16 @@ class _Work:
             nodes_before=self.proof.nodes,
             nodes_after=nodes,
         )
+
+
+_KINDS: Sequence[type[Beyond]] = (Blocked, Vague, Beyond)  # those last that no facts help
+
+
+def _kind(why: str) -> type[Beyond]:
+    """What is raised for a class without an answer."""
+    if why == REFUSED:
+        return Blocked
+    return Vague if why in VAGUE else Beyond
 
 
 def _rewrites(answers: Mapping[int, Answer]) -> bool:

@@ -46,6 +46,12 @@ class ClassGoal(NamedTuple):
     row: Ceiling | None = None  # the runtime that the result is for
     unused: frozenset[str] = frozenset()  # the domains whose imports go, because no node needs them
     notes: tuple[str, ...] = ()  # what the report says of the runtime and of these imports
+    versions: Mapping[str, int] | None = None  # of all domains, if more than one is named
+
+    @property
+    def wanted(self) -> Mapping[str, int]:
+        """The wanted versions, by domain."""
+        return {"": self.to} if self.versions is None else self.versions
 
     @property
     def name(self) -> tuple[int, int | None, str]:
@@ -71,6 +77,11 @@ def is_met(options: Request) -> bool:
     if isinstance(options.target, Wanted):
         return options.target.ceiling is not None and _WISHES(options) == _NO_WISHES
     return (version_of(options) or 0) >= LOWEST
+
+
+def may_be_refused(options: Request) -> bool:
+    """Whether classes may tell at least that what is asked for is refused."""
+    return version_of(options) is not None
 
 
 def tells_little(to: int) -> bool:
@@ -112,7 +123,8 @@ def of_model(options: Request, proof: Proof) -> ClassGoal:
     notes = [*remarks(target.ceiling, present, goal)]
     notes += [imports.removed(one, present[one]) for one in present if one in unused]
     number = _number(ir, known.ir_version)
-    return ClassGoal(goal[""], number, target.ceiling, unused, tuple(notes))
+    wanted = {schemas.normal(domain): version for domain, version in goal.items()}
+    return ClassGoal(goal[""], number, target.ceiling, unused, tuple(notes), wanted)
 
 
 def _number(wanted: str | int, current: int) -> int | None:

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 import bisect
+import functools
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 
 from opshift.convert.classes.frames import filled, framed
 from opshift.convert.classes.proof import Proof
@@ -139,23 +140,27 @@ class Instance:
         if not self.constants:
             return
         first: dict[bytes, Order] = {}
-        begins = self._begins() if self.nested else {}
         seen: set[int] = set()
         for row, answer in sorted(self.answers.items()):
             if answer.placed and id(answer) not in seen:
                 seen.add(id(answer))
                 for order, content in answer.placed:
-                    place = at(order, row, begins.get(self._operator(row), 0))
+                    place = self.order(order, row)
                     if content not in first or place < first[content]:
                         first[content] = place
         for content in sorted(self.constants, key=first.__getitem__):
             body = content + framed(8 << 3 | 2, self.constants[content])
             yield wire.framed(GraphField.INITIALIZER, body)
 
+    def order(self, order: Order, row: int) -> Order:
+        """The order of a node of a class, for one row."""
+        return at(order, row, self._begins.get(self._operator(row), 0))
+
+    @functools.cached_property
     def _begins(self) -> dict[tuple[str, str], int]:
-        """The first row of each operator."""
+        """The first row of each operator, which counts only where nodes hold graphs."""
         found: dict[tuple[str, str], int] = {}
-        for row in range(len(self.classes)):
+        for row in range(len(self.classes)) if self.nested else ():
             found.setdefault(self._operator(row), row)
         return found
 
@@ -164,6 +169,11 @@ class Instance:
         return node.domain, node.op_type
 
     # -- what is left unread -----------------------------------------------------------------
+
+    def unread_rows(self) -> Collection[int]:
+        """The rows whose nodes only the replaced nodes read."""
+        self._sweep()
+        return self.changed.keys()
 
     def _sweep(self) -> None:
         """Removes the nodes and constants that only the replaced nodes read."""

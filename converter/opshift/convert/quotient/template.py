@@ -32,6 +32,10 @@ class Vague(Beyond):
     """Raised if a class lacks only types that the whole model may tell."""
 
 
+class Blocked(Beyond):
+    """Raised if all that is against a result are refused classes."""
+
+
 @dataclass(frozen=True, slots=True)
 class Written:
     """One node of a template."""
