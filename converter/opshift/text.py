@@ -32,6 +32,8 @@ class Line(NamedTuple):
 
 def printable(text: str) -> str:
     """Text with every control character escaped, line ends and changes of direction included."""
+    if text.isprintable():
+        return text
     return "".join(
         c if c.isprintable() else c.encode("unicode_escape").decode("ascii") for c in text
     )

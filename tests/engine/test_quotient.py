@@ -391,7 +391,12 @@ def test_what_stays_with_the_nodes_is_told():
         assert told == (None, False, "the request", None)
     low = conversion.convert(data, Request(5), registry.default())
     assert (low.result, low.refused, low.why.partition(",")[0]) == (None, None, "the request")
-    assert conversion.convert(data, Request(11), registry.default()) == (None, True, "versions")
+    assert conversion.convert(data, Request(11), registry.default()) == (
+        None,
+        True,
+        "versions",
+        None,
+    )
 
 
 def test_a_rule_that_the_model_breaks_is_noted(monkeypatch):

@@ -211,6 +211,15 @@ def test_the_reason_why_a_value_is_no_constant_is_that_of_the_row():
     ]
 
 
+def test_a_value_without_a_known_shape_has_its_reason():
+    """The quotient has a node of no domain for it."""
+    text = BINS.replace("int64[3] v)", "int64[3] v, int64[o] s)").replace(
+        "m = ArgMax", "t = ArgMax"
+    )
+    model = parsed(text.replace("y = Mel", "m = Reshape(v, s) y = Mel"), 17)
+    assert same(model, 16).refusals[-1].detail.endswith("'m' must be constant, but 'v' is an input")
+
+
 def test_a_reason_in_what_a_step_has_written_is_left_to_the_nodes():
     text = BINS.replace("ArgMax<keepdims = 0>(v)", "ReduceMax<keepdims = 0>(v, no)")
     text = text.replace("high = {4000}> {", "high = {4000}, int64[1] no = {0}> {")

@@ -124,9 +124,10 @@ class PresentFacts(AskedFacts):
         return found
 
     def _why_given(self, owner: Scope, name: str) -> str | None:
-        if self.journal.facet(name) is None or name in owner.producers:
+        known = external(name)
+        if self.journal.facet(name) is None or (known is not None and known[1] == "o"):
             return super()._why_given(owner, name)
-        if external(name) is None:
+        if known is None:
             self.journal.beyond("why the value of a neighbour is no constant")
         return REASON.format(name)
 
