@@ -41,12 +41,17 @@ def computing_nodes(model: ModelProto) -> int:
 
     A constant counts for nothing, because only a graph may hold it as an initializer.
     """
-    bodies = {function_id(function): _Body.of(function.node) for function in model.functions}
+    return _computing(_Body.of(model.graph.node), sizes_of(model.functions), "the graph")
+
+
+def sizes_of(functions: Iterable[FunctionProto]) -> dict[FunctionId, int]:
+    """How many nodes that compute something a call of each function stands for."""
+    bodies = {function_id(function): _Body.of(function.node) for function in functions}
     sizes: dict[FunctionId, int] = {}
     for which in _callees_first(bodies):
         where = f"function {which[1]!r} of {which[0]!r}"
         sizes[which] = _computing(bodies[which], sizes, where)
-    return _computing(_Body.of(model.graph.node), sizes, "the graph")
+    return sizes
 
 
 def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 from array import array
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -22,6 +22,7 @@ from opshift.convert.classes.rows import (
     NAME,
     OP,
     OUTPUT,
+    OVERLOAD,
     Rows,
     Unproven,
     distinct,
@@ -33,7 +34,7 @@ Positions: TypeAlias = NDArray[np.int64]
 
 _BLOCK = 1 << 14
 _KNOWN = np.zeros(256, bool)
-_KNOWN[[INPUT, OUTPUT, NAME, OP, ATTRIBUTE, DOC, DOMAIN, METADATA]] = True
+_KNOWN[[INPUT, OUTPUT, NAME, OP, ATTRIBUTE, DOC, DOMAIN, OVERLOAD, METADATA]] = True
 
 
 @dataclass(slots=True)
@@ -61,11 +62,11 @@ def read(data: bytes, starts: array[int]) -> Rows:
     if (attributes := columns.get(ATTRIBUTE)) is not None:
         np.maximum.at(stop, attributes.row, attributes.end)
     raw = _slices(data, begin, stop)
-    if (domains := columns.get(DOMAIN)) is not None:
-        for row, domain in zip(
-            domains.row.tolist(), _slices(data, domains.body, domains.end), strict=True
-        ):
-            raw[row] += wire.framed(7, domain) if domain else b""
+    for tag in (DOMAIN, OVERLOAD):
+        for row, text in _texts(data, columns.get(tag)):
+            if not text and tag == OVERLOAD:
+                raise Unproven(FORM)
+            raw[row] += wire.framed(tag >> 3, text) if text else b""
     inputs, input_ends, input_shapes = _names(data, columns.get(INPUT), count)
     outputs, output_ends, output_shapes = _names(data, columns.get(OUTPUT), count)
     kinds, signatures = distinct(zip(raw, input_shapes, output_shapes, itertools.repeat(0)))
@@ -141,6 +142,12 @@ def _names(
         first = ends[row - 1] if row else 0
         shapes[row] |= 1 << ABSENT + index - first
     return _slices(data, bodies, stops), ends, shapes
+
+
+def _texts(data: bytes, column: Column | None) -> Iterator[tuple[int, bytes]]:
+    """The rows of the nodes that have a field, with its bytes."""
+    if column is not None:
+        yield from zip(column.row.tolist(), _slices(data, column.body, column.end), strict=True)
 
 
 def _compact(numbers: Positions) -> Sequence[int]:

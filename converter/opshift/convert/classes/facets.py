@@ -50,6 +50,7 @@ VARIABLE = 4  # no folding can find its value
 COMPUTED = 8  # a node computes it
 FOLLOWED = 16  # inference of a whole model knows no more of its numbers than its makers tell
 FOREIGN = 32  # it has no type because of a node before it whose operator has no schema
+CALLED = 64  # a function of the model computes it, of which a reader is told no node
 INPUT = PROVED | EXACT | VARIABLE
 
 

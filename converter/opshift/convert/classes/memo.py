@@ -20,6 +20,7 @@ from opshift.convert.classes.facets import (
     value_of,
     without_symbols,
 )
+from opshift.convert.classes.local_functions import NONE, LocalFunctions
 from opshift.convert.classes.node_checks import NodeChecks
 from opshift.convert.classes.node_class import NodeClass
 from opshift.convert.classes.operation import Operation
@@ -51,11 +52,13 @@ _memos: dict[Hashable, Memo] = {}  # the one that was used last is the last one
 _memos_lock = threading.Lock()
 
 
-def memo(imports: Imports, ir_version: int, adapters: Registry) -> Memo:
-    """The memo of models with these imports and this IR version, for these adapters."""
-    key = (imports, ir_version, adapters, adapters.generation)
+def memo(
+    imports: Imports, ir_version: int, adapters: Registry, functions: LocalFunctions = NONE
+) -> Memo:
+    """The memo of models with these imports, IR version and functions, for these adapters."""
+    key = (imports, ir_version, functions.key, adapters, adapters.generation)
     with _memos_lock:
-        found = _memos.pop(key, None) or Memo(imports, ir_version, adapters)
+        found = _memos.pop(key, None) or Memo(imports, ir_version, adapters, functions)
         _memos[key] = found
         if found.counted != len(found.classes):
             found.counted = len(found.classes)
@@ -83,8 +86,16 @@ class Memo:
     The lock is for whoever adds; a number, once given, means one thing until `renew`.
     """
 
-    def __init__(self, imports: Imports, ir_version: int, adapters: Registry) -> None:
+    def __init__(
+        self,
+        imports: Imports,
+        ir_version: int,
+        adapters: Registry,
+        functions: LocalFunctions = NONE,
+    ) -> None:
+        functions.require_plain(adapters)
         self.adapters = adapters
+        self.functions = functions
         self.imports = imports
         self.versions = dict(imports)
         self.ir_version = ir_version
@@ -93,7 +104,7 @@ class Memo:
         self.folds = False  # whether values are folded: not before numpy is imported
         self.counted = -1  # its classes when all memos were counted
         self.inference = StrictInference(imports, ir_version)
-        self.checks = NodeChecks(imports, ir_version, adapters, self.inference)
+        self.checks = NodeChecks(imports, ir_version, adapters, self.inference, functions)
         self.renew()
 
     def make_ready(self) -> None:
@@ -252,7 +263,7 @@ class Memo:
         if number is None and _MARK in key[0] and (shared := without_places(key)) != key:
             number = self.signatures[key] = self.signature(shared)
         if number is None:
-            operation = Operation.of(key, self.versions)
+            operation = Operation.of(key, self.versions, self.functions.sizes)
             if self.checks.node(operation):
                 self.retired.add(len(self.operations))
             number = self.signatures[key] = len(self.operations)

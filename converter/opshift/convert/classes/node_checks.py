@@ -6,13 +6,16 @@ from __future__ import annotations
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.author.traits import Fragile, Illegal
+from opshift.convert.classes.local_functions import NONE, LocalFunctions
 from opshift.convert.classes.nested import holds_graphs
 from opshift.convert.classes.operation import Operation, key_of
 from opshift.convert.classes.rows import Unproven
 from opshift.convert.classes.shown_bytes import checkable, graph_input
 from opshift.convert.classes.strict_inference import Imports, StrictInference
 from opshift.model.bytes import wire
+from opshift.model.scope import call_id
 from opshift.model.walk import nodes_inside
+from opshift.model.weights.store import Weights
 from opshift.opsets import schemas
 from opshift.protos import NodeProto, TensorProto, helper, onnx_checker
 
@@ -25,9 +28,15 @@ class NodeChecks:
     """The checks of single parts of models with one IR version and one set of imports."""
 
     def __init__(
-        self, imports: Imports, ir_version: int, adapters: Registry, inference: StrictInference
+        self,
+        imports: Imports,
+        ir_version: int,
+        adapters: Registry,
+        inference: StrictInference,
+        functions: LocalFunctions = NONE,
     ) -> None:
         self.adapters = adapters
+        self.functions = functions
         self.inference = inference
         self.versions = dict(imports)
         self._context = onnx_checker.CheckerContext()
@@ -58,6 +67,7 @@ class NodeChecks:
         """
         key, node = operation.signature, operation.proto
         nested = holds_graphs(key)
+        self._require_plain_calls(operation)
         retired = not nested and self._is_retired(operation)
         for one in (node, *nodes_inside(node)):
             if not (retired or self._is_checked(one)) or not _is_plain(
@@ -68,7 +78,7 @@ class NodeChecks:
             if any(rule.against(one) for rule in illegal):
                 raise Unproven("an objection to an attribute")
         try:
-            if nested:
+            if nested or operation.calls:
                 onnx_checker.check_model(self._alone(operation))
             else:
                 shown = checkable(node, key) + (_OF_NOBODY if retired else b"")
@@ -77,12 +87,24 @@ class NodeChecks:
             raise Unproven("an objection to a node") from None
         return retired
 
+    def _require_plain_calls(self, operation: Operation) -> None:
+        """Only a node of a graph that lies in no other calls functions, and it holds no graph."""
+        node = operation.proto
+        if getattr(node, "overload", "") and not operation.calls:
+            raise Unproven("an overload of no function")
+        if any(call_id(one) in self.functions.sizes for one in nodes_inside(node)):
+            raise Unproven("a call inside of a node")
+        if operation.calls and (
+            holds_graphs(operation.signature) or any(Weights.is_stub(a.t) for a in node.attribute)
+        ):
+            raise Unproven("a call that gives a graph or a payload")
+
     def _alone(self, operation: Operation) -> bytes:
         """A model of one node, whose inputs have some type."""
         number = helper.make_tensor_type_proto(TensorProto.FLOAT, ()).SerializeToString()
         inputs = [graph_input(name, number) for name in operation.inputs if name]
         graph = [operation.written, wire.framed(2, b"alone"), *inputs]
-        return self.inference.model(b"".join(graph))
+        return self.inference.model(b"".join(graph), self.functions.behind(operation.proto))
 
     def _is_checked(self, node: NodeProto) -> bool:
         """Whether the checker and inference know an operator, or nothing of its domain.

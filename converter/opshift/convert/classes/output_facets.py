@@ -12,6 +12,7 @@ from opshift.author.node import Node, TypesOnly
 from opshift.author.traits import Fold, OutputRanks, OutputShapes, OutputTypes
 from opshift.convert.classes.class_env import UNSURE, ClassEnv, Unsure
 from opshift.convert.classes.facets import (
+    CALLED,
     COMPUTED,
     EXACT,
     FOLLOWED,
@@ -57,16 +58,14 @@ class OutputFacets:
         given = 1 + len(one.inputs)
         inputs, declared = key[1:given], key[given:]
         facets = [self.known.facets[number] for number in inputs]
+        if one.calls:
+            return self._of_call(key, one, facets, declared)
         kinds = self._kinds(one, facets)  # first: what is not legal is not folded
         self._require_unread(one, facets, kinds)
         folded = self._fold(one, facets)
         trust = self._trust(one, facets) | (VARIABLE if folded is None else 0)
         ranked = self._ranked(one, facets, kinds)
-        told = zip(declared, kinds, strict=False)  # mostly none is declared
-        if any(number and self.known.facets[number].kind != kind for number, kind in told):
-            alone, kinds = kinds, self._kinds(one, facets, declared)
-            if alone != kinds:
-                self.known.informed.add(key)
+        kinds = self._with_declared(key, one, facets, declared, kinds)
         if one.schema is None or any(facet.trust & FOREIGN for facet in facets):
             trust |= FOREIGN  # inference knows nothing of the node, or lacks what comes from there
         value = folded if isinstance(folded, bytes) else None
@@ -83,6 +82,51 @@ class OutputFacets:
         )
         if one.key == ("", "Constant"):
             found = (self._constant(one.proto, found[0]),)
+        return found
+
+    def _of_call(
+        self,
+        key: tuple[int, ...],
+        one: Operation,
+        facets: Sequence[Facet],
+        declared: Sequence[int],
+    ) -> tuple[int, ...]:
+        """The facets of the outputs of a call, as inference of the function finds them."""
+        if any(facet.trust & FOREIGN for facet in facets):
+            raise Unproven("a call behind an unknown operator")
+        if any(facet.long and may_count(facet.kind) for facet in facets):
+            raise Unproven("a long constant that inference may read")
+        kinds = self._kinds(one, facets)
+        self._require_unread(one, facets, kinds)
+        ranked = self._ranked_by_engine(one, facets)
+        kinds = self._with_declared(key, one, facets, declared, kinds)
+        if any(name and kind is None for name, kind in zip(one.proto.output, kinds, strict=True)):
+            raise Unproven("a call that gives a value without a type")
+        trust = self._trust(one, facets) | VARIABLE | CALLED
+        untold = trust & ~PROVED & ~EXACT  # a declaration may tell it
+        found = zip(kinds, ranked, strict=True)
+        return tuple(
+            [
+                self._output(kind, trust if is_clear(more) else untold, more, None, ())
+                for kind, more in found
+            ]
+        )
+
+    def _with_declared(
+        self,
+        key: tuple[int, ...],
+        one: Operation,
+        facets: Sequence[Facet],
+        declared: Sequence[int],
+        kinds: list[bytes | None],
+    ) -> list[bytes | None]:
+        """The types of the outputs with what their declarations tell."""
+        told = zip(declared, kinds, strict=False)  # mostly none is declared
+        if not any(number and self.known.facets[number].kind != kind for number, kind in told):
+            return kinds
+        found = self._kinds(one, facets, declared)
+        if found != kinds:
+            self.known.informed.add(key)
         return found
 
     def _output(
@@ -158,7 +202,7 @@ class OutputFacets:
         """The types of the outputs with the ranks that adapters tell, as far as there are such."""
         proto = operation.proto
         if holds_graphs(operation.signature):
-            return self._ranked_behind_graphs(operation, facets)
+            return self._ranked_by_engine(operation, facets)
         if operation.key in self.known.adapters.rules(OutputShapes):
             return [None] * len(kinds)  # a rule corrects what inference finds
         if operation.schema is None:
@@ -186,12 +230,13 @@ class OutputFacets:
         found = inference.told_types(rule, node, _types_of(node, facets))
         return [without_symbols(found[name]) if name in found else None for name in node.output]
 
-    def _ranked_behind_graphs(
+    def _ranked_by_engine(
         self, operation: Operation, facets: Sequence[Facet]
     ) -> list[bytes | None]:
-        """The types that are found for the outputs of a node with graphs, as for a whole model."""
+        """The types of the outputs of a node with graphs, or of a call, as for a whole model."""
         graph = self._graph(operation, facets, (), ranked=True)
-        model = ModelProto.FromString(self.known.inference.model(graph))
+        data = self.known.inference.model(graph, self.known.functions.behind(operation.proto))
+        model = ModelProto.FromString(data)
         known = inference.infer_all(model, self.known.adapters)
         claimed = {name for name, paths in known.assumed.items() if () in paths}
         names = operation.proto.output
@@ -221,7 +266,8 @@ class OutputFacets:
         """The types of the outputs, as strict inference finds them for one node of a class."""
         graph = self._graph(operation, facets, declared, ranked=ranked)
         foreign = not ranked and any(facet.trust & FOREIGN for facet in facets)
-        found = self.known.inference.infer(graph, data_prop=ranked, foreign=foreign)
+        functions = self.known.functions.behind(operation.proto)
+        found = self.known.inference.infer(graph, functions, data_prop=ranked, foreign=foreign)
         types = {info.name: info.type for info in found.graph.value_info}
         names = operation.proto.output
         return [without_symbols(types[name]) if name in types else None for name in names]
@@ -297,7 +343,7 @@ class OutputFacets:
         """Whether inference of a whole model may know numbers in a value, and this one does not."""
         if facet.value is not None and not self._is_replaceable(facet):
             return False
-        if not facet.trust & COMPUTED or facet.trust & FOLLOWED:
+        if not facet.trust & (COMPUTED | CALLED) or facet.trust & FOLLOWED:
             return False
         return facet.ranked is None or may_count(facet.ranked)
 

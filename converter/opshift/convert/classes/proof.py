@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+from collections import Counter
 from typing import NamedTuple
 
 from google.protobuf.message import DecodeError
@@ -13,6 +14,7 @@ from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.convert.classes import FEWEST_NODES, rows
 from opshift.convert.classes.facets import UNKNOWN
+from opshift.convert.classes.local_functions import FIELD, LocalFunctions
 from opshift.convert.classes.memo import Memo, memo
 from opshift.convert.classes.nested import Nested, holds_graphs, nested
 from opshift.convert.classes.node_class import NodeClass
@@ -26,6 +28,8 @@ from opshift.convert.classes.rows import (
     Unproven,
 )
 from opshift.model.bytes import wire
+from opshift.model.functions import MOST_NODES
+from opshift.model.scope import call_id
 from opshift.protos import ModelProto, onnx_checker
 
 
@@ -45,7 +49,7 @@ TO_CHECK = ClassBudget(64, 32)
 ANY = ClassBudget(0, 1)
 
 # Fields of a model and of a graph, by number.
-_GRAPH, _TRAINING, _FUNCTION = 7, 20, 25
+_GRAPH, _TRAINING = 7, 20
 _NAME = GraphField.NAME
 
 
@@ -132,7 +136,10 @@ class Proof:
         parts = rows.split(self.data, *self.graph)
         if len(parts.nodes) < max(1, fewest):
             raise Unproven("few nodes")
-        if not carved and parts.large and wire.has_payloads(self.data):
+        large = parts.large or any(
+            number == FIELD and end - body > wire.THRESHOLD for number, _, body, end in self.head
+        )
+        if not carved and large and wire.has_payloads(self.data):
             raise Unproven(LARGE)
         self.others = parts.others
         self.rows = rows.read(self.data, parts)
@@ -143,6 +150,7 @@ class Proof:
             self._initializers(known, parts.others)
             self._take_names_out()
             self._nodes(known, self.rows)
+            self._require_few_behind_calls(known)
             self.generation = known.classes
             noted = known.noted or self.rows.noted
             self.noted = noted or any(one.noted for one in self.nested.values())
@@ -167,6 +175,7 @@ class Proof:
         values = [name for one in self.nested.values() for name in one.values]
         graphs = [name for one in self.nested.values() for name in one.graphs]
         graphs += [self.data[body:end] for _, body, end in self.others.get(_NAME, ())]
+        graphs += self.memo.functions.graphs
         if len(set(values)) != len(values) or len(set(graphs)) != len(graphs):
             raise Unproven("a name inside of nodes that means two things")
         self.rows = found.with_graphs(self.nested)
@@ -178,8 +187,8 @@ class Proof:
             for start, tag, body, end, _ in wire.fields(self.data, 0, len(self.data))
         ]
         graphs = [(body, end) for number, _, body, end in self.head if number == _GRAPH]
-        if any(number in (_TRAINING, _FUNCTION) for number, *_ in self.head):
-            raise Unproven("functions or training")
+        if any(number == _TRAINING for number, *_ in self.head):
+            raise Unproven("training")
         if len(graphs) != 1:
             raise Unproven("no graph, or several")
         return graphs[0]
@@ -196,11 +205,12 @@ class Proof:
         ]
         head = [self.data[at:end] for number, at, _, end in self.head if number != _GRAPH]
         model = b"".join([*head, wire.framed(_GRAPH, b"".join(graph))])
+        shown = self.shown = ModelProto.FromString(model)
+        functions = LocalFunctions.of(shown)  # before the checker, which follows all calls
         try:
             onnx_checker.check_model(model)
         except safe_inference.COMPLAINTS:
             raise Unproven("an objection to what is around the nodes") from None
-        shown = self.shown = ModelProto.FromString(model)
         imports = tuple((one.domain, one.version) for one in shown.opset_import)
         if any(domain == "ai.onnx" for domain, _ in imports):
             raise Unproven("a domain by another name")
@@ -208,7 +218,7 @@ class Proof:
             raise Unproven("two imports of one domain")
         if not 0 < shown.ir_version <= onnx_checker.LARGEST_VERSION:
             raise Unproven("an unknown IR version")
-        return memo(imports, shown.ir_version, self.adapters)
+        return memo(imports, shown.ir_version, self.adapters, functions)
 
     def _declarations(self, known: Memo, others: Others) -> list[bytes]:
         """Files the types of inputs, values and outputs; answers the names of the outputs."""
@@ -252,6 +262,21 @@ class Proof:
         if not self.to_convert and not known.retired.isdisjoint(numbers):
             raise Unproven("an operator that a conversion replaces")
         self._walk(known, found, numbers, len(known.classes) + self.budget.kinds * budget)
+
+    def _require_few_behind_calls(self, known: Memo) -> None:
+        """The calls must not stand for more nodes than any tool can follow."""
+        sizes, operations = known.functions.sizes, known.operations
+        counts = Counter(one.signature for one in self.classes) if sizes else Counter[int]()
+        called = {number: call_id(operations[number].proto) for number in counts}
+        behind = sum(sizes.get(called[number], 0) * count for number, count in counts.items())
+        if behind > MOST_NODES:
+            raise Unproven("calls that stand for many nodes")
+
+    @property
+    def calls(self) -> list[NodeClass]:
+        """The classes of the nodes that call functions."""
+        operations = self.memo.operations
+        return [one for one in self.kinds if operations[one.signature].calls]
 
     def _walk(self, known: Memo, found: Rows, numbers: list[int], most: int) -> None:
         values, declared, classes = self.values, self.declared, known.classes

@@ -21,8 +21,8 @@ Others: TypeAlias = dict[int, list[Span]]  # the fields of a graph beside its no
 # A node without names, the shapes of both lists, and how many values its graphs capture.
 Signature: TypeAlias = tuple[bytes, int, int, int]
 
-INPUT, OUTPUT, NAME, OP, ATTRIBUTE, DOC, DOMAIN, METADATA = (
-    n << 3 | 2 for n in (1, 2, 3, 4, 5, 6, 7, 9)
+INPUT, OUTPUT, NAME, OP, ATTRIBUTE, DOC, DOMAIN, OVERLOAD, METADATA = (
+    n << 3 | 2 for n in range(1, 10)
 )
 FEW = 150  # nodes
 _NODE = 1 << 3 | 2
@@ -205,6 +205,8 @@ def _read_few(data: bytes, starts: Sequence[int]) -> Rows:
                 name = (pos, after)
             elif tag == DOMAIN:
                 domain += wire.framed(7, data[body:after]) if size else b""
+            elif tag == OVERLOAD and size:
+                domain += wire.framed(8, data[body:after])
             elif tag == METADATA:
                 noted = True
             elif tag != DOC:

@@ -23,13 +23,24 @@ class StrictInference:
         head.opset_import.add(domain=safe_inference.NOBODY, version=1)
         self._foreign_head = head.SerializeToString()
 
-    def model(self, graph: bytes, *, foreign: bool = False) -> bytes:
-        """A model of a graph; with `foreign`, it imports a domain that inference does not know."""
-        return (self._foreign_head if foreign else self._head) + wire.framed(7, graph)
+    def model(self, graph: bytes, functions: bytes = b"", *, foreign: bool = False) -> bytes:
+        """A model of a graph and of functions, which are fields of a model.
 
-    def infer(self, graph: bytes, *, data_prop: bool = False, foreign: bool = False) -> ModelProto:
+        With `foreign`, it imports a domain that inference does not know.
+        """
+        head = self._foreign_head if foreign else self._head
+        return head + wire.framed(7, graph) + functions
+
+    def infer(
+        self,
+        graph: bytes,
+        functions: bytes = b"",
+        *,
+        data_prop: bool = False,
+        foreign: bool = False,
+    ) -> ModelProto:
         """The graph with the types of its values; inference must not object."""
-        data = self.model(graph, foreign=foreign)
+        data = self.model(graph, functions, foreign=foreign)
         data_prop = data_prop and safe_inference.may_propagate(data)
         try:
             return infer_shapes(data, check_type=True, strict_mode=True, data_prop=data_prop)
