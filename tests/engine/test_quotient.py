@@ -402,9 +402,36 @@ def test_what_stays_with_the_nodes_is_told():
 def test_a_rule_that_the_model_breaks_is_noted(monkeypatch):
     model = layers(13, 30)
     model.domain = "nowhere"
-    assert by_classes(model, 18) is None
+    assert_same(model, 18, taken=True)
     (note,) = opshift.convert(model, 18).report.notes
     assert "'nowhere' is no reverse DNS name" in note
+
+
+def test_an_import_without_a_version_stays_as_it_is():
+    model = layers(13, 30)
+    model.opset_import.add(domain="com.acme")
+    assert_same(model, 18, taken=True)
+
+
+def test_a_value_that_a_node_reads_twice_is_left_to_the_nodes():
+    """What is written for both inputs is written once."""
+    text = "g (uint32[4] a) => (uint32[4] y) { y = BitwiseOr(%s) }"
+    assert by_classes(parsed(text % "a, a", 18), 10) is None
+    two = text.replace("a)", "a, uint32[4] b)", 1) % "a, b"
+    assert_same(parsed(two, 18), 10, taken=True)
+
+
+def test_external_data_holds_up_the_ir_version():
+    model = parsed("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", 13)
+    (weight,) = model.graph.initializer
+    weight.ClearField("raw_data")
+    weight.ClearField("float_data")
+    weight.data_location = TensorProto.EXTERNAL
+    weight.external_data.add(key="location", value="weights")
+    found = by_classes(model, 8)
+    assert found is not None
+    assert found[1].as_dict() == by_nodes(model, 8)[1].as_dict()
+    assert any("external data" in note for note in found[1].notes)
 
 
 @pytest.mark.parametrize(

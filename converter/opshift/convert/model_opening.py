@@ -53,10 +53,7 @@ def open_content(state: State) -> None:
         rules.require_legal(state.document, state.adapters, error)
         visit_all = state.options.check == "full"
         state.broken = rules.at_end(state.document, state.adapters, visit_all=visit_all)
-        state.notes += [
-            f"the model broke this rule before the conversion: {one.text}"
-            for one in state.broken.found
-        ]
+        state.notes += state.broken.notes
     state.learn()
 
 

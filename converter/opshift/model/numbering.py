@@ -38,6 +38,23 @@ def number(model: ModelProto, prefixes: Sequence[str]) -> dict[str, str]:
     return names
 
 
+def new_names(model: ModelProto, prefix: str) -> list[str]:
+    """The numbered names with a prefix, in the order in which the nodes mention them."""
+    new = re.compile(rf"{re.escape(prefix)}[0-9]+_.*", re.DOTALL)
+    found = (name for top in tops(model) for name in _mentioned(top) if new.fullmatch(name))
+    return list(dict.fromkeys(found))
+
+
+def shift(model: ModelProto, prefix: str, to: str, by: int) -> None:
+    """Gives the numbered names with a prefix another prefix, and higher numbers."""
+    names = {}
+    for name in new_names(model, prefix):
+        number, _, hint = name[len(prefix) :].partition("_")
+        names[name] = f"{to}{int(number) + by}_{hint}"
+    for container in containers(model):
+        _rename(container, names)
+
+
 def _mentioned(container: Container) -> Iterator[str]:
     """The names in a container: first those in its nodes, node by node."""
     for node in container.node:

@@ -109,6 +109,13 @@ class Findings(Shown):
         grave = {ERROR, WARNING} if strict else {ERROR}
         return any(finding.level in grave for finding in self.found)
 
+    @property
+    def notes(self) -> list[str]:
+        """What a report says of the rules that a model broke as it came."""
+        return [
+            f"the model broke this rule before the conversion: {one.text}" for one in self.found
+        ]
+
     def beyond(self, before: Findings) -> tuple[Finding, ...]:
         """The errors and warnings that the model of which this one was made does not have."""
         known: dict[str, set[str]] = {}

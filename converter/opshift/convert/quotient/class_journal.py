@@ -81,6 +81,7 @@ class ClassJournal:
         self.writers: dict[str, int] = {}  # the class that a new name was written for
         self.boundary: Boundary = (0, "", 0, 0)
         self.current: Deeds | None = None
+        self.brought: set[str] = set()  # the element types that steps bring in
 
     def open(self, root: Root) -> None:
         """Files the nodes inside others, for the classes of those, in the order of the index."""

@@ -19,8 +19,8 @@ from opshift.convert.classes.rows import names_of
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE
 from opshift.convert.ir.lift import lift
-from opshift.convert.legal import checker, rules
-from opshift.convert.quotient import Key, idle
+from opshift.convert.legal import checker
+from opshift.convert.quotient import Key, broken_rules, idle
 from opshift.convert.quotient.class_journal import ClassJournal, input_name, output_name
 from opshift.convert.quotient.compile import Compilation, content_of
 from opshift.convert.quotient.goal import ClassGoal
@@ -68,6 +68,7 @@ class ClassPlan:
         self.refusals: dict[Hashable, ClassRefusal | Unclear] = {}  # by the classes of a model
         self.blocked: set[frozenset[Key]] = set()  # what was asked for models that are refused
         self.fit: set[Key] = set()  # those that the runtime of the goal certainly runs
+        self.brought: list[frozenset[str]] = []  # the element types that steps bring in
         self.later_types = LaterTypes(self)
         # The engine may write these, so a plan must lead there even if no node changes.
         self.crosses = {op: self._crosses(op) for op in planner.ENGINE_WRITES}
@@ -154,6 +155,7 @@ class ClassPlan:
             for number in refused.numbers or range(len(asked)):
                 self.answers[asked[number]] = REFUSED
             return
+        self.brought.append(frozenset(quotient.journal.brought))  # before the answers are known
         if found.ir_version != ir_version or quotient.notes:
             self.answers.update(dict.fromkeys(asked, "a note, or another IR version"))
             return
@@ -269,6 +271,7 @@ class Quotient:
         above = (one for one in content if one.ir > model.ir_version)
         # The whole model tells of its own inputs, and of what is skipped in it.
         own = {*lift(before, model.ir_version), *needs.skipped(above, model.ir_version)}
+        own.update(broken_rules.harmless(work.broken) or ())
         self.notes = tuple(one for one in told if one not in own)
         return model
 
@@ -281,12 +284,16 @@ class Quotient:
             if imported.domain == "":
                 imported.version = self.plan.to
         adapters = self.plan.adapters
-        if rules.at_end(Document(model), adapters, visit_all=False).found:
+        if broken_rules.notes(Document(model), adapters) is None:
             return False
         if checker.lenient(weights.checkable(model), adapters, full=True) is not None:
             return False
+        return self.accepts(model)
+
+    def accepts(self, result: ModelProto) -> bool:
+        """Whether strict inference accepts each class in a result."""
         try:
-            self._require_types(model)
+            self._require_types(result)
         except _Refused:
             return False
         return True

@@ -305,6 +305,10 @@ class AskedFacts(Facts):
         """Every type may occur: where all types are known, a class does not depend on others."""
         self._present = frozenset(types)
 
+    def add_present_types(self, types: Iterable[str]) -> None:
+        """Notes the types that a step brings in: functions around may be told of them."""
+        self.journal.brought.update(types)
+
     def _trust(self, name: str) -> int:
         deeds = self.journal.current
         if deeds is None:

@@ -15,6 +15,7 @@ from opshift.author.registry import Registry
 from opshift.convert import declare
 from opshift.convert.blockers import Outgrown
 from opshift.convert.change import Rewritten
+from opshift.convert.classes import local_functions
 from opshift.convert.classes.facets import (
     COMPUTED,
     EXACT,
@@ -32,13 +33,15 @@ from opshift.convert.classes.node_class import NodeClass
 from opshift.convert.classes.proof import ClassBudget, Proof, prove, proves
 from opshift.convert.classes.rows import GraphField, Unordered, Unproven, names_in
 from opshift.convert.ir import needs
-from opshift.convert.ir.features import BARE, TYPES
+from opshift.convert.ir.features import BARE, TYPES, Feature
 from opshift.convert.ir.lift import lift
-from opshift.convert.legal import checker, rules
+from opshift.convert.legal import checker
 from opshift.convert.quotient import (
     ClassAnswer,
     Key,
     Templates,
+    broken_rules,
+    function_conversion,
     goal,
     later_types,
     meeting,
@@ -48,6 +51,7 @@ from opshift.convert.quotient import (
 )
 from opshift.convert.quotient.class_journal import VAGUE
 from opshift.convert.quotient.class_plan import REFUSED, ClassPlan
+from opshift.convert.quotient.function_bodies import NO_BODIES
 from opshift.convert.quotient.goal import LOWEST, ClassGoal
 from opshift.convert.quotient.instantiate import Instance
 from opshift.convert.quotient.template import Answer, Beyond, Blocked, Vague
@@ -55,11 +59,13 @@ from opshift.convert.request import Request
 from opshift.model import arrays, order, weights
 from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
+from opshift.model.bytes.outline import Content
 from opshift.model.document import Document
 from opshift.model.names import unused_prefix
+from opshift.model.walk import containers
 from opshift.opsets import schemas
 from opshift.opsets.types import claims_more, is_complete, is_vague
-from opshift.protos import IR_VERSION, ModelProto, OperatorSetIdProto, TypeProto
+from opshift.protos import IR_VERSION, GraphProto, ModelProto, OperatorSetIdProto, TypeProto
 from opshift.report import Report, StepReport, Work
 
 if TYPE_CHECKING:
@@ -68,7 +74,7 @@ if TYPE_CHECKING:
     from opshift.errors import Refused
 
 _IR, _GRAPH, _IMPORT = 1, 7, 8
-_HEAD = frozenset((_IR, 2, 3, 4, 5, 6, _GRAPH, _IMPORT, 14))
+_HEAD = frozenset((_IR, 2, 3, 4, 5, 6, _GRAPH, _IMPORT, 14, local_functions.FIELD))
 _PARTS = frozenset(GraphField) - {GraphField.NODE, GraphField.SPARSE}
 INFERRED = PROVED | EXACT
 MOST_FOLDED = 512  # elements of a value that folding of the whole model finds
@@ -206,6 +212,8 @@ class _Work:
         self._asked: Mapping[int, Key] = {}  # the classes of the rows that a step looks at
         self._classes: Sequence[NodeClass] = proof.classes  # of which the answers were asked
         self._told_rows: Collection[int] = ()  # those with what the whole model tells
+        self.bodies = NO_BODIES
+        self.broken: list[str] = []  # the notes about rules that the model broke
 
     def _ir_version(self, *, moved: bool) -> int:
         """The wanted IR version."""
@@ -230,7 +238,9 @@ class _Work:
         prefix = unused_prefix(self.proof.data).encode()
         instance = Instance(self.proof, answers, prefix)
         pieces = instance.graph()
-        made = b"".join(self._model(pieces))
+        functions = self.bodies.named(prefix.decode(), instance.made)
+        self._raise_ir(answers)
+        made = b"".join(self._model(pieces, functions))
         notes = [*self._held_up(made), *self._notes(made, answers)]
         written = False
         lifts = self.memo.ir_version < BARE.ir and self.start != self.to
@@ -243,9 +253,9 @@ class _Work:
                 notes = [*lift(model, self.ir), *notes]
                 model.ir_version = self.ir
             made = model.SerializeToString() if lifts or written else made
-        if self._lacks_ranks() and (written or not self._follows(answers)):
+        if self._is_unsure(answers, written=written):
             self._look_at_new_ranks(made)
-        return made, self._report(answers, instance.nodes, [*self.goal.notes, *notes])
+        return made, self._report(answers, instance.nodes, [*self.broken, *self.goal.notes, *notes])
 
     def answered(self) -> tuple[Sequence[NodeClass], dict[int, Answer]]:
         """The class of each row, and the answer for each row that a step looks at."""
@@ -258,6 +268,7 @@ class _Work:
                 raise  # folded, the classes may tell
             classes = self._told(self._lacking_rows())
             answers = self._answers(classes)
+        self.bodies = function_conversion.of_model(self.proof, self._plan(), self.goal, self.aim)
         self._look_at_declarations(answers)
         meeting.look(self.proof, answers)
         return classes, answers
@@ -270,11 +281,13 @@ class _Work:
         if self.ir < BARE.ir:
             raise Beyond("the IR version")
         head = Document(self.proof.shown)
-        if rules.at_end(head, self.proof.adapters, visit_all=False).found:
+        broken = broken_rules.notes(head, self.proof.adapters)
+        if broken is None:
             raise Beyond("a rule that the model breaks")
+        self.broken = broken
 
     def _may_lose_ranks(self, answers: Mapping[int, Answer]) -> bool:
-        return self.to < declare.AXES_MAY_BE_NEGATIVE and _rewrites(answers)
+        return self.to < declare.AXES_MAY_BE_NEGATIVE and self._rewrites(answers)
 
     def _declares_ranks(self, model: ModelProto) -> bool:
         return declare.ranks(model.graph, self.to, self.proof.adapters, self._confirmed)
@@ -286,13 +299,25 @@ class _Work:
             return TypeProto.FromString(facet.ranked)
         return self._facts.confirmed(self._facts.document.main.root.top, name)
 
+    def _rewrites(self, answers: Mapping[int, Answer]) -> bool:
+        """Whether a step writes any node in another form, in the graph or in a function."""
+        bodies = self.bodies.rewritten.values()
+        return any(bodies) or any(one.rewritten for one in answers.values())
+
+    def _is_unsure(self, answers: Mapping[int, Answer], *, written: bool) -> bool:
+        """Whether onnx may know types in the result that no class was checked with."""
+        # A call may tell more where its function is written anew.
+        may_differ = self._lacks_ranks() or bool(self.memo.functions.protos)
+        return may_differ and (written or not self._follows(answers))
+
     def _lacks_ranks(self) -> bool:
         """Whether some class was checked without ranks, which onnx may infer in the result."""
         kinds = {self.memo.facets[number].kind for number in self.proof.facets}
         return not all(kind is not None and has_rank(kind) for kind in kinds)
 
     def _follows(self, answers: Mapping[int, Answer]) -> bool:
-        return later_types.follow(self._templates(answers), self._plan().later_types)
+        known = self.bodies.later_types or self._plan().later_types
+        return later_types.follow(self._templates(answers), known)
 
     def _templates(self, answers: Mapping[int, Answer]) -> Templates:
         """The template of each class of the model; None where its nodes stay."""
@@ -313,23 +338,55 @@ class _Work:
 
     def _held_up(self, made: bytes) -> list[str]:
         """The note that initializers, which are no inputs, hold up the IR version."""
-        if not self.stays:
+        if not self.stays or self.memo.functions.protos:
             return []
         graph = ModelProto.FromString(made).graph
         if {one.name for one in graph.initializer} <= {one.name for one in graph.input}:
             raise Beyond("the IR version")
-        return [needs.stays(BARE)]
+        content = needs.of_content(Content(made), (), bare=True, above=self.aim)
+        binding = [one for one in content if one.computes]
+        if any(one.ir > self.ir for one in binding):
+            raise Beyond("the IR version")
+        return [*map(needs.stays, binding)]
+
+    def _raise_ir(self, answers: Mapping[int, Answer]) -> None:
+        """Raises the IR version to the one that functions hold up, as nothing else does."""
+        if self.memo.functions.protos and self._lowers(answers):
+            binding = [one for one in self._above(self.bodies.model) if one.computes]
+            if binding and self.goal.ir is not None:
+                raise Beyond("the IR version")
+            self.ir = max([self.aim, *(one.ir for one in binding)])
+
+    def _above(self, model: ModelProto) -> list[Feature]:
+        """The content of a model that came with a later IR version than the wanted one."""
+        graphs = (one for one in containers(model) if isinstance(one, GraphProto))
+        bare = any(map(_has_bare, graphs))
+        content = Content(model.SerializeToString())
+        return needs.of_content(content, (), bare=bare, above=self.aim)
+
+    def _lowers(self, answers: Mapping[int, Answer]) -> bool:
+        """Whether the result may hold content of a later IR version than it has."""
+        return self.aim < self.memo.ir_version or any(one.placed for one in answers.values())
+
+    def _notes_beside_functions(self, made: bytes, answers: Mapping[int, Answer]) -> list[str]:
+        """What the report says of content that holds up the IR version, or that is skipped."""
+        found = self._above(ModelProto.FromString(made)) if self._lowers(answers) else []
+        binding = [one for one in found if one.computes]
+        if max([self.aim, *(one.ir for one in binding)]) != self.ir:
+            raise Beyond("the IR version")
+        others = (one for one in found if one.ir > self.ir and not one.computes)
+        return [*map(needs.stays, binding), *needs.skipped(others, self.ir)]
 
     def _notes(self, made: bytes, answers: Mapping[int, Answer]) -> list[str]:
         """What the report says of metadata that readers of the IR version skip."""
+        if self.memo.functions.protos:
+            return self._notes_beside_functions(made, answers)
         noted = self.proof.noted or GraphField.METADATA in self.proof.others
         lowers = self.ir < self.memo.ir_version or any(one.placed for one in answers.values())
         if not lowers or not (noted or self.goal.ir is not None):
             return []
         if self.stays:
             raise Beyond("the IR version")
-        from opshift.model.bytes.outline import Content
-
         found = needs.of_content(Content(made), (), bare=True, above=self.ir)
         if any(feature.computes for feature in found):
             raise Beyond("content that came with a later IR version")
@@ -353,9 +410,18 @@ class _Work:
             if not isinstance(answer, Answer):
                 raise self._lacking(plan, asked)
             found[key] = answer
+        self._require_single_reads({row: found[key] for row, key in keys.items()})
         if any(answer.renamed for answer in found.values()):
             self._require_own_names(row for row, key in keys.items() if found[key].renamed)
         return {row: found[key] for row, key in keys.items()}
+
+    def _require_single_reads(self, answers: Mapping[int, Answer]) -> None:
+        """Goes on only if no row reads one value twice, of which several new nodes may be one."""
+        for row, answer in answers.items():
+            if answer.template is not None and len(answer.template.nodes) > 1:
+                names = [name for name in self.proof.rows.inputs_of(row) if name]
+                if len(set(names)) < len(names):
+                    raise Beyond("a value that is read twice")
 
     def _require_own_names(self, rows: Iterable[int]) -> None:
         """Goes on only if no name of these rows is that of another node."""
@@ -380,6 +446,8 @@ class _Work:
 
         if options.allow_approximate:
             raise Beyond("approximations, which are allowed")
+        if self.memo.functions.protos:
+            raise Beyond("functions, whose nodes may be refused, too")
         found, keys = self._class_refusal(self._classes)
         if isinstance(found, Unclear) and found.vague:
             vague = {row for row, key in self._asked.items() if key in found.vague}
@@ -526,7 +594,7 @@ class _Work:
         kinds = map(self.memo.tokens, self.proof.facets)
         if any(TYPES.get(one, 0) > self.aim for kind in kinds for one in kind):
             raise Beyond("a type that came with a later IR version")
-        if not _rewrites(answers):
+        if not self._rewrites(answers):
             return
         declared = GraphField.VALUE_INFO in self.proof.others
         informed = not self.memo.informed.isdisjoint([one.row for one in self.proof.kinds])
@@ -545,18 +613,23 @@ class _Work:
 
     # -- the result --------------------------------------------------------------------------
 
-    def _model(self, graph: list[bytes | memoryview]) -> Iterator[bytes | memoryview]:
-        data = memoryview(self.proof.data)
+    def _model(
+        self, graph: list[bytes | memoryview], functions: Iterable[bytes]
+    ) -> Iterator[bytes | memoryview]:
+        data, bodies = memoryview(self.proof.data), iter(functions)
         for number, start, body, end in self.proof.head:
             if number == _GRAPH:
                 yield wire.header(_GRAPH, sum(map(len, graph)))
                 yield from graph
+            elif number == local_functions.FIELD:
+                yield wire.framed(number, next(bodies))
             elif number == _IR:
                 yield b"\x08" + wire.varint(self.ir)
             elif number == _IMPORT:
                 imported = OperatorSetIdProto.FromString(self.proof.data[body:end])
                 if imported.domain in self.after:
-                    imported.version = self.after[imported.domain]
+                    if imported.version != self.after[imported.domain]:  # it may be absent
+                        imported.version = self.after[imported.domain]
                     yield wire.framed(_IMPORT, imported.SerializeToString())
             else:
                 yield data[start:end]
@@ -572,6 +645,7 @@ class _Work:
                 kept[boundary[2:]][op] += n * count
             for boundary, kind, n in answer.rewritten:
                 rewritten[boundary[2:]][kind] += n * count
+        self._count_bodies(kept, rewritten)
         way = 1 if self.to > self.start else -1
         steps = [(self.start, self.start)] * ((self.start, self.start) in rewritten)
         steps += [(at, at + way) for at in range(self.start, self.to, way)]
@@ -583,10 +657,18 @@ class _Work:
             self.ir,
             tuple([_step(*at, rewritten.get(at, {}), kept.get(at, {})) for at in steps]),
             notes=tuple(notes),
-            nodes_before=self.proof.nodes,
-            nodes_after=nodes,
+            nodes_before=self.proof.nodes + self.bodies.before,
+            nodes_after=nodes + self.bodies.after,
         )
 
+    def _count_bodies(self, kept: _Counts[str], rewritten: _Counts[Rewritten]) -> None:
+        """Adds the nodes in functions, which each step looks at once."""
+        for at, own in self.bodies.kept.items():
+            for op, count in own.items():
+                kept[at][op] += count
+        for at, written in self.bodies.rewritten.items():
+            for kind, count in written.items():
+                rewritten[at][kind] += count
 
 _KINDS: Sequence[type[Beyond]] = (Blocked, Vague, Beyond)  # those last that no facts help
 
@@ -598,10 +680,6 @@ def _kind(why: str) -> type[Beyond]:
     return Vague if why in VAGUE else Beyond
 
 
-def _rewrites(answers: Mapping[int, Answer]) -> bool:
-    """Whether a step writes any node in another form."""
-    return any(one.rewritten for one in answers.values())
-
 
 _Kind = TypeVar("_Kind")
 
@@ -612,6 +690,11 @@ class _Counts(dict[tuple[int, int], dict[_Kind, int]]):
     def __missing__(self, step: tuple[int, int]) -> dict[_Kind, int]:
         self[step] = found = defaultdict[_Kind, int](int)
         return found
+
+
+def _has_bare(graph: GraphProto) -> bool:
+    """Whether an initializer of a graph is no input of it."""
+    return not {one.name for one in graph.initializer} <= {one.name for one in graph.input}
 
 
 def _step(

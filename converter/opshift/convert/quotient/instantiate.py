@@ -214,6 +214,8 @@ class Instance:
             raise Beyond("a node whose readers go")
         if any(reads[name] > 0 for name in outputs if name):
             return []
+        if self.operations[self.classes[row].signature].calls:
+            raise Beyond("a call that nothing reads")
         inputs = rows.inputs_of(row)
         left = Counter(inputs)
         if answer is not None and answer.template is not None:

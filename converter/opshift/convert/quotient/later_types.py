@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import safe_inference
 from opshift.convert.classes.facets import without_symbols
+from opshift.convert.classes.local_functions import NONE, LocalFunctions
 from opshift.convert.classes.memo import MOST_CLASSES
 from opshift.convert.classes.nested import holds_graphs
 from opshift.convert.classes.rows import GraphField, names_of
 from opshift.convert.classes.shown_bytes import described, graph_input
 from opshift.convert.classes.strict_inference import StrictInference
-from opshift.convert.ir.features import BARE
+from opshift.convert.ir.features import BARE, FUNCTIONS
 from opshift.convert.quotient import Key, Templates
 from opshift.convert.quotient.template import Template, initializer, written
 from opshift.model.bytes import wire
@@ -36,15 +37,19 @@ _NOTHING = frozenset((None,))
 class LaterTypes:
     """What onnx knows more of the outputs of classes at the goal than before the conversion."""
 
-    def __init__(self, plan: ClassPlan) -> None:
+    def __init__(self, plan: ClassPlan, functions: LocalFunctions = NONE) -> None:
         self.plan = plan
+        self.functions = functions
         imports = [(domain, version if domain else plan.to) for domain, version in plan.imports]
-        self.inference = StrictInference(tuple(imports), BARE.ir)
+        ir_version = FUNCTIONS.ir if functions.protos else BARE.ir
+        self.inference = StrictInference(tuple(imports), ir_version)
         self._known: dict[tuple[Key, Kinds], Kinds | None] = {}
 
     def of(self, key: Key, given: Kinds, template: Template | None) -> Kinds | None:
         """The types of the outputs of a class whose inputs have these; None if it is not sure."""
-        if not any(given) and not self.plan.touches(key[0].signature):
+        signature = key[0].signature
+        written = self.plan.operations[signature].calls or self.plan.touches(signature)
+        if not any(given) and not written:
             return (None,) * len(key[0].outputs)
         try:
             return self._known[key, given]
@@ -71,7 +76,8 @@ class LaterTypes:
         nodes = [operation.written]
         if template is not None:
             nodes = [*written(template, operation.inputs, outputs)]
-        types = self._inferred(b"".join([*read, *declared, *nodes]))
+        functions = self.functions.behind(operation.proto)
+        types = self._inferred(b"".join([*read, *declared, *nodes]), functions)
         if types is None:
             return None
         return tuple(map(_more, (types.get(name.decode()) for name in outputs), kinds))
@@ -91,9 +97,9 @@ class LaterTypes:
                 found.append(initializer(facet.value, name))
         return found
 
-    def _inferred(self, graph: bytes) -> Mapping[str, TypeProto] | None:
+    def _inferred(self, graph: bytes, functions: bytes) -> Mapping[str, TypeProto] | None:
         """The types that strict inference finds; None if it objects."""
-        model = self.inference.model(graph)
+        model = self.inference.model(graph, functions)
         try:
             found = safe_inference.infer(model, self.plan.adapters, strict=True)
         except safe_inference.COMPLAINTS:

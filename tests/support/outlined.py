@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Moves runs of nodes of a model into functions, of which equal runs call the same."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from random import Random
+
+from onnx import AttributeProto, FunctionProto, ModelProto, NodeProto, helper
+from opshift.model.rename import rename_own
+from opshift.model.walk import holds_graphs, reads
+
+DOMAIN = "moved"
+_KINDS = (AttributeProto.INT, AttributeProto.INTS, AttributeProto.FLOAT, AttributeProto.STRING)
+_READ_EARLY = ("Cast", "Constant")  # whose attributes tell a type
+
+
+def outlined(model: ModelProto, rng: Random, longest: int = 4) -> ModelProto:
+    """The model with random runs of nodes as functions."""
+    made = ModelProto()
+    made.CopyFrom(model)
+    known: dict[bytes, FunctionProto] = {}
+    nodes, calls, at = list(model.graph.node), list[NodeProto](), 0
+    while at < len(nodes):
+        run = nodes[at : at + rng.randint(1, longest)]
+        at += len(run)
+        later = {name for node in nodes[at:] for name in reads(node)}
+        later.update(one.name for one in model.graph.output)
+        if rng.random() < 0.3 or any(map(holds_graphs, run)):
+            calls += run
+        else:
+            calls.append(_call(made, run, later, known, rng))
+    del made.graph.node[:]
+    made.graph.node.extend(calls)
+    made.functions.extend(known.values())
+    for owner in (made, *made.functions):
+        if DOMAIN not in {one.domain for one in owner.opset_import}:
+            owner.opset_import.append(helper.make_opsetid(DOMAIN, 1))
+    made.ir_version = max(made.ir_version, 10)
+    return made
+
+
+def _call(
+    model: ModelProto,
+    run: Sequence[NodeProto],
+    later: set[str],
+    known: dict[bytes, FunctionProto],
+    rng: Random,
+) -> NodeProto:
+    """A call of a function with some nodes."""
+    written = [name for node in run for name in node.output if name]
+    given = list(dict.fromkeys(n for node in run for n in reads(node) if n and n not in written))
+    results = [name for name in written if name in later] or written[-1:]
+    names = {name: f"X{i}" for i, name in enumerate(given)}
+    names.update((name, f"V{i}") for i, name in enumerate(written))
+    body = FunctionProto(domain=DOMAIN, opset_import=model.opset_import)
+    body.input.extend(map(names.__getitem__, given))
+    body.output.extend(map(names.__getitem__, results))
+    attributes = list[AttributeProto]()
+    for node in run:
+        copy = body.node.add()
+        copy.CopyFrom(node)
+        copy.name = ""
+        rename_own(copy, names)
+        if copy.op_type not in _READ_EARLY:
+            attributes += _taken_out(copy, len(attributes), rng)
+    has_defaults = bool(attributes) and rng.random() < 0.3
+    (body.attribute_proto if has_defaults else body.attribute).extend(
+        attributes if has_defaults else [one.name for one in attributes]
+    )
+    if rng.random() < 0.1:
+        body.metadata_props.add(key="a", value="b")
+    function = known.setdefault(body.SerializeToString(deterministic=True), body)
+    function.name = function.name or f"Body{len(model.functions) + len(known)}"
+    call = helper.make_node(function.name, given, results, domain=DOMAIN, name=run[0].name)
+    call.attribute.extend(attributes)
+    return call
+
+
+def _taken_out(node: NodeProto, first: int, rng: Random) -> list[AttributeProto]:
+    """Attributes of a node in a function that calls give from now on."""
+    found = list[AttributeProto]()
+    for one in node.attribute:
+        if one.type in _KINDS and not one.ref_attr_name and rng.random() < 0.2:
+            given = AttributeProto()
+            given.CopyFrom(one)
+            given.name = f"a{first + len(found)}"
+            found.append(given)
+            name, kind = one.name, one.type
+            one.Clear()
+            one.name, one.type, one.ref_attr_name = name, kind, given.name
+    return found
