@@ -670,6 +670,7 @@ class _Work:
             for kind, count in written.items():
                 rewritten[at][kind] += count
 
+
 _KINDS: Sequence[type[Beyond]] = (Blocked, Vague, Beyond)  # those last that no facts help
 
 
@@ -678,7 +679,6 @@ def _kind(why: str) -> type[Beyond]:
     if why == REFUSED:
         return Blocked
     return Vague if why in VAGUE else Beyond
-
 
 
 _Kind = TypeVar("_Kind")
