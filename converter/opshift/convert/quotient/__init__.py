@@ -22,8 +22,10 @@ class ClassAnswer(NamedTuple):
     refused: Refused | None = None  # in place of a result
 
 
-Key: TypeAlias = tuple[NodeClass, int, bool]
-"""A class of nodes, which of its outputs nothing reads, and whether the node has a name."""
+Key: TypeAlias = tuple[NodeClass, int, bool, tuple[int, ...]]
+"""A class of nodes, which of its outputs nothing reads, whether the node has a name, and the first
+position of each input; the positions are left out where no value is read twice.
+"""
 
 
 Templates: TypeAlias = "dict[tuple[NodeClass, Key], Template | None]"
@@ -32,4 +34,4 @@ Templates: TypeAlias = "dict[tuple[NodeClass, Key], Template | None]"
 
 def untouched(one: NodeClass) -> Key:
     """The key of a class that no step looks at."""
-    return one, 0, False
+    return one, 0, False, ()

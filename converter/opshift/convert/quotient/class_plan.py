@@ -171,6 +171,13 @@ def _is_declarable(kind: bytes | None) -> bool:
     return rank_of(found) is not None or not found.HasField("tensor_type")
 
 
+def _inner_name(number: int, first: tuple[int, ...], name: str) -> str:
+    """The name in the quotient of what a graph inside of a node reads."""
+    if first and name[0] == "i":
+        return input_name(number, first[int(name[1:])])
+    return f"k{number}{name}"
+
+
 class _Refused(Exception):  # noqa: N818 - an answer, not an error
     """Raised if the engine refuses some classes; without numbers, it is unknown which."""
 
@@ -201,7 +208,15 @@ class Quotient:
         graph.node.extend([*self.sources, *self.nodes, *self.sinks])
         self.journal = ClassJournal(self.known)
 
-    def _add(self, graph: GraphProto, number: int, one: NodeClass, mask: int, named: bool) -> None:
+    def _add(
+        self,
+        graph: GraphProto,
+        number: int,
+        one: NodeClass,
+        mask: int,
+        named: bool,
+        first: tuple[int, ...],
+    ) -> None:
         plan = self.plan
         operation = plan.operations[one.signature]
         node, known = NodeProto(), dict[str, Facet]()
@@ -209,13 +224,13 @@ class Quotient:
         node.name = NAMED % number if named else ""
         node.doc_string = NAMED % number
         for i, name in enumerate(operation.inputs):
-            given = input_name(number, i) if name else ""
+            given = input_name(number, first[i] if first else i) if name else ""
             if i < len(node.input):
                 node.input[i] = given
-            if name:
+            if name and given not in known:
                 known[given] = plan.facets[one.inputs[i]]
                 self._give(graph, given, known[given])
-        rename(node, f"k{number}{{}}".format, f"k{number}{{}}".format)
+        rename(node, f"k{number}{{}}".format, functools.partial(_inner_name, number, first))
         self.known.append(known)
         for i, name in enumerate(names_of(operation.signature[2], "o")):
             node.output[i] = output_name(number, i) if name else ""

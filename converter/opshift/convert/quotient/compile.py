@@ -265,7 +265,8 @@ class AskedFacts(Facts):
         return self._read(scope, node, self._env(scope))
 
     def is_same(self, name: str, other: str) -> bool:
-        if name != other and self.journal.facet(name) and self.journal.facet(other):
+        known = self.journal.facet(name) and self.journal.facet(other)
+        if name != other and known and not (external(name) and external(other)):
             self.journal.beyond("whether two values are one")
         return super().is_same(name, other)
 

@@ -410,18 +410,9 @@ class _Work:
             if not isinstance(answer, Answer):
                 raise self._lacking(plan, asked)
             found[key] = answer
-        self._require_single_reads({row: found[key] for row, key in keys.items()})
         if any(answer.renamed for answer in found.values()):
             self._require_own_names(row for row, key in keys.items() if found[key].renamed)
         return {row: found[key] for row, key in keys.items()}
-
-    def _require_single_reads(self, answers: Mapping[int, Answer]) -> None:
-        """Goes on only if no row reads one value twice, of which several new nodes may be one."""
-        for row, answer in answers.items():
-            if answer.template is not None and len(answer.template.nodes) > 1:
-                names = [name for name in self.proof.rows.inputs_of(row) if name]
-                if len(set(names)) < len(names):
-                    raise Beyond("a value that is read twice")
 
     def _require_own_names(self, rows: Iterable[int]) -> None:
         """Goes on only if no name of these rows is that of another node."""
@@ -562,9 +553,23 @@ class _Work:
         unread.difference_update(names_in(proof.data, proof.others, GraphField.OUTPUT))
         masks = {row: self._mask(row, unread) for row in looked} if unread else {}
         starts, ends = rows.name_starts, rows.name_ends
+        alike = {one for one in touched if _has_equal_inputs(one)}
+        firsts = {row: self._firsts(row) for row in looked if classes[row] in alike}
         return {
-            row: (classes[row], masks.get(row, 0), ends[row] > starts[row] + 2) for row in looked
+            row: (
+                classes[row],
+                masks.get(row, 0),
+                ends[row] > starts[row] + 2,
+                firsts.get(row, ()),
+            )
+            for row in looked
         }
+
+    def _firsts(self, row: int) -> tuple[int, ...]:
+        """Where each value that a row reads is among its inputs first, if one is read twice."""
+        names, first = self.proof.rows.inputs_of(row), dict[bytes, int]()
+        found = [first.setdefault(name, i) if name else i for i, name in enumerate(names)]
+        return tuple(found) if found != [*range(len(names))] else ()
 
     def _mask(self, row: int, unread: Set[bytes]) -> int:
         """Which outputs of a row nothing reads."""
@@ -669,6 +674,11 @@ class _Work:
         for at, written in self.bodies.rewritten.items():
             for kind, count in written.items():
                 rewritten[at][kind] += count
+
+
+def _has_equal_inputs(one: NodeClass) -> bool:
+    """Whether two inputs of a class have one facet, so that they may be one value."""
+    return len(set(one.inputs)) < len(one.inputs)
 
 
 _KINDS: Sequence[type[Beyond]] = (Blocked, Vague, Beyond)  # those last that no facts help
