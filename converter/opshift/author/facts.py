@@ -8,6 +8,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
+from opshift.author import dynamic
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.declared import completed, correct
 from opshift.author.inference import Known, infer_all, infer_node
@@ -256,7 +257,7 @@ class Facts:
                 sources = (one for one in node.input if one and (owner, one) not in seen)
                 found = next((one for one in sources if self.constant(owner, one) is None), None)
             if found is None:
-                return f"{name!r} is computed by {node.op_type} {node.name!r}"
+                return dynamic.is_computed(name, node.op_type, node.name)
             scope, name = owner, found
             seen.add((owner, found))
 
@@ -265,10 +266,8 @@ class Facts:
         if (owner, name) in self.document.names.bound:
             return f"{name!r} is an initializer that training_info binds, so training may change it"
         if name in owner.initializers:
-            return (
-                f"{name!r} is an initializer that is also a graph input, so callers may replace it"
-            )
-        return f"{name!r} is an input" if name in owner.inputs else None
+            return dynamic.is_replaceable(name)
+        return dynamic.is_input(name) if name in owner.inputs else None
 
     # -- types -------------------------------------------------------------------------------
 

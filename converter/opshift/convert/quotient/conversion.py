@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeVar
 
 from opshift import versions
@@ -14,19 +13,11 @@ from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import declare
 from opshift.convert.blockers import Outgrown
-from opshift.convert.change import Rewritten
 from opshift.convert.classes import local_functions
 from opshift.convert.classes.facets import (
-    COMPUTED,
-    EXACT,
     PROVED,
     UNKNOWN,
-    VARIABLE,
-    Facet,
     has_rank,
-    is_static,
-    value_of,
-    without_symbols,
 )
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.node_class import NodeClass
@@ -54,19 +45,20 @@ from opshift.convert.quotient.class_plan import REFUSED, ClassPlan
 from opshift.convert.quotient.function_bodies import NO_BODIES
 from opshift.convert.quotient.goal import LOWEST, ClassGoal
 from opshift.convert.quotient.instantiate import Instance
+from opshift.convert.quotient.row_keys import RowKeys
+from opshift.convert.quotient.step_counts import StepCounts
 from opshift.convert.quotient.template import Answer, Beyond, Blocked, Vague
+from opshift.convert.quotient.told_rows import ToldRows
 from opshift.convert.request import Request
 from opshift.model import arrays, order, weights
-from opshift.model.arrays import from_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.outline import Content
 from opshift.model.document import Document
 from opshift.model.names import unused_prefix
 from opshift.model.walk import containers
 from opshift.opsets import schemas
-from opshift.opsets.types import claims_more, is_complete, is_vague
 from opshift.protos import IR_VERSION, GraphProto, ModelProto, OperatorSetIdProto, TypeProto
-from opshift.report import Report, StepReport, Work
+from opshift.report import Report
 
 if TYPE_CHECKING:
     from opshift.convert.quotient.class_refusal import ClassRefusal, Unclear
@@ -76,8 +68,6 @@ if TYPE_CHECKING:
 _IR, _GRAPH, _IMPORT = 1, 7, 8
 _HEAD = frozenset((_IR, 2, 3, 4, 5, 6, _GRAPH, _IMPORT, 14, local_functions.FIELD))
 _PARTS = frozenset(GraphField) - {GraphField.NODE, GraphField.SPARSE}
-INFERRED = PROVED | EXACT
-MOST_FOLDED = 512  # elements of a value that folding of the whole model finds
 MANY_CLASSES = 200  # for which a refusal by classes pays only with many nodes of each
 FEWEST_ROWS = 3  # of one of many classes, on average
 MOST_REFUSALS = 64  # of models, which are remembered for their next conversions
@@ -211,6 +201,7 @@ class _Work:
             _require_repetition(proof)
         self._asked: Mapping[int, Key] = {}  # the classes of the rows that a step looks at
         self._classes: Sequence[NodeClass] = proof.classes  # of which the answers were asked
+        self.keys = RowKeys(proof)
         self._told_rows: Collection[int] = ()  # those with what the whole model tells
         self.bodies = NO_BODIES
         self.broken: list[str] = []  # the notes about rules that the model broke
@@ -397,7 +388,7 @@ class _Work:
     def _answers(self, classes: Sequence[NodeClass]) -> dict[int, Answer]:
         """The answer for each row that a step looks at."""
         plan = self._plan()
-        keys = self._asked = self._keys(plan, classes)
+        keys = self._asked = self.keys.of(plan, classes)
         self._classes = classes
         asked = dict.fromkeys(keys.values())
         if frozenset(asked) in plan.blocked:
@@ -416,8 +407,8 @@ class _Work:
 
     def _require_own_names(self, rows: Iterable[int]) -> None:
         """Goes on only if no name of these rows is that of another node."""
-        names = [name for row in rows for name in self._names(row)]
-        if names and not self._repeated().isdisjoint(names):
+        names = [name for row in rows for name in self.keys.names(row)]
+        if names and not self.keys.repeated().isdisjoint(names):
             raise Beyond("a name of several nodes")
 
     def _lacking(self, plan: ClassPlan, keys: Iterable[Key]) -> Beyond:
@@ -450,7 +441,7 @@ class _Work:
             plan.blocked.add(frozenset(self._asked.values()))
         answers = found.answers
         self._require_own_names(row for row, key in self._asked.items() if answers[key].renamed)
-        rows = RefusedRows(self.proof, found, keys, self._name)
+        rows = RefusedRows(self.proof, found, keys, self.keys.name)
         return rows.refused(self.goal.wanted, options.node_budget)
 
     def _class_refusal(
@@ -460,7 +451,7 @@ class _Work:
         from opshift.convert.quotient import class_refusal
 
         plan, declared = self._plan(), self._declared()
-        self._asked = self._keys(plan, classes)
+        self._asked = self.keys.of(plan, classes)
         keys = {row: self._asked.get(row) or untouched(one) for row, one in enumerate(classes)}
         every = dict.fromkeys(keys.values())
         if len(every) > MANY_CLASSES and len(classes) < FEWEST_ROWS * len(every):
@@ -490,48 +481,9 @@ class _Work:
         return [row for row, key in self._asked.items() if not isinstance(known.get(key), Answer)]
 
     def _told(self, lacking: Collection[int]) -> list[NodeClass]:
-        """The class of each row; those that lack types get what the whole model tells and lasts."""
-        rows, found = self.proof.rows, self.proof.classes.copy()
+        """The class of each row; of these rows, the whole model tells more."""
         self._told_rows = lacking
-        told = functools.cache(self._told_facet)
-        with self.memo.lock:
-            for row in lacking:
-                ends = tuple(map(told, rows.outputs_of(row)))
-                one = (found[row].signature, *map(told, rows.inputs_of(row)), *ends)
-                found[row] = self.memo.classes.get(one) or self.memo.keep(one, ends)
-        return found
-
-    def _told_facet(self, name: bytes) -> int:
-        """The facet of a value with what the whole model tells of it."""
-        return self._with_facts(name.decode(), self.proof.values[name]) if name else UNKNOWN
-
-    def _with_facts(self, name: str, number: int) -> int:
-        facet = self.memo.facets[number]
-        facts, scope, trust = self._facts, self._facts.document.main.root.top, facet.trust
-        if not trust & EXACT or not trust & PROVED:
-            found = facts.type(scope, name)
-            if found is not None and self._lasts(name, found):
-                facet = facet._replace(trust=trust | INFERRED, ranked=without_symbols(found))
-        if trust & COMPUTED and not trust & VARIABLE and not facet.folded and not facet.value:
-            facet = self._folded(name, facet)
-        return self.memo.numbered(facet)
-
-    def _folded(self, name: str, facet: Facet) -> Facet:
-        """The facet with what folding of the whole model finds of a value."""
-        value = self._facts.constant(self._facts.document.main.root.top, name)
-        if value is None:
-            return facet._replace(trust=facet.trust | VARIABLE)
-        if facet.ranked is None or not is_static(facet.ranked):
-            return facet  # a constant in the quotient would tell its lengths
-        return facet._replace(folded=value_of(from_array(value), most=MOST_FOLDED))
-
-    def _lasts(self, name: str, found: TypeProto) -> bool:
-        """Whether no step can have more to tell of the type of a value."""
-        scope = self._facts.document.main.root.top
-        if is_vague(found) or self._facts.is_assumed(scope, name):
-            return False
-        declared = scope.declared.get(name)
-        return is_complete(found) or declared is None or not claims_more(declared, found)
+        return ToldRows(self.proof, self._facts).classes(lacking)
 
     def _plan(self) -> ClassPlan:
         with self.memo.lock:
@@ -542,57 +494,6 @@ class _Work:
         if plan.generation is not self.proof.generation:
             raise Beyond("the memo has begun anew")
         return plan
-
-    def _keys(self, plan: ClassPlan, classes: Sequence[NodeClass]) -> dict[int, Key]:
-        """The key of each row that a step looks at."""
-        proof, rows = self.proof, self.proof.rows
-        touched = {one for one in dict.fromkeys(classes) if plan.touches(one.signature)}
-        looked = [row for row, one in enumerate(classes) if one in touched]
-        unread = {name for row in looked for name in rows.outputs_of(row) if name}
-        unread.difference_update(rows.inputs)
-        unread.difference_update(names_in(proof.data, proof.others, GraphField.OUTPUT))
-        masks = {row: self._mask(row, unread) for row in looked} if unread else {}
-        starts, ends = rows.name_starts, rows.name_ends
-        alike = {one for one in touched if _has_equal_inputs(one)}
-        firsts = {row: self._firsts(row) for row in looked if classes[row] in alike}
-        return {
-            row: (
-                classes[row],
-                masks.get(row, 0),
-                ends[row] > starts[row] + 2,
-                firsts.get(row, ()),
-            )
-            for row in looked
-        }
-
-    def _firsts(self, row: int) -> tuple[int, ...]:
-        """Where each value that a row reads is among its inputs first, if one is read twice."""
-        names, first = self.proof.rows.inputs_of(row), dict[bytes, int]()
-        found = [first.setdefault(name, i) if name else i for i, name in enumerate(names)]
-        return tuple(found) if found != [*range(len(names))] else ()
-
-    def _mask(self, row: int, unread: Set[bytes]) -> int:
-        """Which outputs of a row nothing reads."""
-        outputs = self.proof.rows.outputs_of(row)
-        return sum(1 << i for i, name in enumerate(outputs) if name in unread)
-
-    def _name(self, row: int) -> bytes:
-        rows, data = self.proof.rows, self.proof.data
-        if not rows.name_ends[row]:
-            return b""
-        _, start = wire.read_varint(data, rows.name_starts[row] + 1)
-        return data[start : rows.name_ends[row]]
-
-    def _names(self, row: int) -> list[bytes]:
-        """The names of a node and of those in its graphs."""
-        name = self._name(row)
-        inside = self.proof.nested[row].titles if row in self.proof.nested else []
-        return [name, *inside] if name else inside
-
-    def _repeated(self) -> frozenset[bytes]:
-        rows = range(len(self.proof.classes))
-        counts = Counter(name for row in rows for name in self._names(row))
-        return frozenset(name for name, count in counts.items() if count > 1)
 
     def _look_at_declarations(self, answers: Mapping[int, Answer]) -> None:
         """Goes on only where the inputs contradict no declaration, and no type is younger."""
@@ -640,45 +541,19 @@ class _Work:
                 yield data[start:end]
 
     def _report(self, answers: Mapping[int, Answer], nodes: int, notes: list[str]) -> Report:
-        counts = Counter(map(id, answers.values()))
-        kinds = {id(answer): answer for answer in answers.values()}
-        kept = _Counts[str]()
-        rewritten = _Counts[Rewritten]()
-        for which, count in counts.items():
-            answer = kinds[which]
-            for boundary, op, n in answer.kept:
-                kept[boundary[2:]][op] += n * count
-            for boundary, kind, n in answer.rewritten:
-                rewritten[boundary[2:]][kind] += n * count
-        self._count_bodies(kept, rewritten)
-        way = 1 if self.to > self.start else -1
-        steps = [(self.start, self.start)] * ((self.start, self.start) in rewritten)
-        steps += [(at, at + way) for at in range(self.start, self.to, way)]
-        steps += [(self.to, self.to)] * (self.to != self.start and (self.to, self.to) in rewritten)
+        counts = StepCounts()
+        counts.add_rows(answers.values())
+        counts.add_bodies(self.bodies)
         return Report(
             self.imports,
             self.after,
             self.memo.ir_version,
             self.ir,
-            tuple([_step(*at, rewritten.get(at, {}), kept.get(at, {})) for at in steps]),
+            tuple(counts.reports(self.start, self.to)),
             notes=tuple(notes),
             nodes_before=self.proof.nodes + self.bodies.before,
             nodes_after=nodes + self.bodies.after,
         )
-
-    def _count_bodies(self, kept: _Counts[str], rewritten: _Counts[Rewritten]) -> None:
-        """Adds the nodes in functions, which each step looks at once."""
-        for at, own in self.bodies.kept.items():
-            for op, count in own.items():
-                kept[at][op] += count
-        for at, written in self.bodies.rewritten.items():
-            for kind, count in written.items():
-                rewritten[at][kind] += count
-
-
-def _has_equal_inputs(one: NodeClass) -> bool:
-    """Whether two inputs of a class have one facet, so that they may be one value."""
-    return len(set(one.inputs)) < len(one.inputs)
 
 
 _KINDS: Sequence[type[Beyond]] = (Blocked, Vague, Beyond)  # those last that no facts help
@@ -691,25 +566,6 @@ def _kind(why: str) -> type[Beyond]:
     return Vague if why in VAGUE else Beyond
 
 
-_Kind = TypeVar("_Kind")
-
-
-class _Counts(dict[tuple[int, int], dict[_Kind, int]]):
-    """How often something occurs in each step."""
-
-    def __missing__(self, step: tuple[int, int]) -> dict[_Kind, int]:
-        self[step] = found = defaultdict[_Kind, int](int)
-        return found
-
-
 def _has_bare(graph: GraphProto) -> bool:
     """Whether an initializer of a graph is no input of it."""
     return not {one.name for one in graph.initializer} <= {one.name for one in graph.input}
-
-
-def _step(
-    start: int, to: int, rewritten: Mapping[Rewritten, int], kept: Mapping[str, int]
-) -> StepReport:
-    order = sorted(rewritten.items(), key=lambda item: (item[0].op, item[0].gives))
-    work = tuple([Work(kind.op, kind.gives, kind.adapter, count, kind.id) for kind, count in order])
-    return StepReport("", start, to, work, dict(sorted(kept.items())))

@@ -8,6 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
+from opshift.author import dynamic
 from opshift.author.traits import Fold
 from opshift.convert.change import Rewritten, Step
 from opshift.convert.classes.facets import VARIABLE
@@ -144,12 +145,9 @@ class RefusedRows:
         seen = set[bytes]()
         while True:
             if name in self._replaceable:
-                return (
-                    f"{name.decode()!r} is an initializer that is also a graph input, so callers"
-                    " may replace it"
-                )
+                return dynamic.is_replaceable(name.decode())
             if name in self._inputs:
-                return f"{name.decode()!r} is an input"
+                return dynamic.is_input(name.decode())
             row = self._writers.get(name, -1)
             if row < 0:
                 raise Beyond("a constant in the reason of a refusal")
@@ -158,7 +156,7 @@ class RefusedRows:
             source = self._dynamic_source(row, seen)
             if source is None:
                 op, called = self._operator(row)[1], self.name_of(row).decode()
-                return f"{name.decode()!r} is computed by {op} {called!r}"
+                return dynamic.is_computed(name.decode(), op, called)
             seen.add(source)
             name = source
 

@@ -1,0 +1,19 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The words for the reason why a value is no constant."""
+
+from __future__ import annotations
+
+
+def is_replaceable(name: str) -> str:
+    """Of an initializer that is a default."""
+    return f"{name!r} is an initializer that is also a graph input, so callers may replace it"
+
+
+def is_input(name: str) -> str:
+    """Of an input of a graph or of a function."""
+    return f"{name!r} is an input"
+
+
+def is_computed(name: str, op: str, node: str) -> str:
+    """Of a value that a node of an operator computes."""
+    return f"{name!r} is computed by {op} {node!r}"
