@@ -618,11 +618,14 @@ def test_inference_sees_a_class_behind_values_of_unknown_rank():
             convert_version(parsed("g " + text, 11), 22)
 
 
-@pytest.mark.parametrize(("op", "ways"), [("Gelu", 1), ("Add", 2)])
-def test_how_far_few_classes_go_is_known_from_them(op, ways, monkeypatch):
-    given = "({}, s)" if op == "Add" else "({})"  # which asks below 7 what a class does not tell
+@pytest.mark.parametrize(
+    ("op", "length", "ways"), [("Gelu", 2, 1), ("Add", "N", 1), ("Mean", "N", 2)]
+)
+def test_how_far_few_classes_go_is_known_from_them(op, length, ways, monkeypatch):
+    """Mean asks below opset 8 for a symbol, which a class does not tell."""
+    given = "({})" if op == "Gelu" else "({}, s)"
     lines = [f"x{i + 1} = {op}{given.format(f'x{i}')}" for i in range(60)]
-    text = f"(float[2,3] x0, float[3] s) => (float[2,3] x60) {{ {' '.join(lines)} }}"
+    text = f"(float[{length},3] x0, float[3] s) => (float[{length},3] x60) {{ {' '.join(lines)} }}"
     model = onnx.parser.parse_model(f'<ir_version: 9, opset_import: ["" : 20]> g {text}')
     with api.node_by_node():
         wanted = opshift.plan(model, 14)
