@@ -14,7 +14,7 @@ from opshift.convert.classes.rows import Unproven
 from opshift.errors import InvalidModel
 from opshift.model.bytes import wire
 from opshift.model.document import Document, function_id
-from opshift.model.functions import sizes_of
+from opshift.model.functions import recursion, sizes_of
 from opshift.model.illegible import illegible
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import attributes_of, containers_in, items_in_attributes, nodes_in
@@ -51,6 +51,10 @@ class LocalFunctions:
             Document(model)
         except InvalidModel:
             raise Unproven("functions that cannot be opened") from None
+        # Old releases of onnx follow such calls until the process dies.
+        calls = {function_id(one): {*map(call_id, nodes_in(one))} for one in made.protos}
+        if any(recursion(calls)):
+            raise Unproven("functions that call themselves")
         return made
 
     @property
