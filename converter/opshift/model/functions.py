@@ -17,6 +17,7 @@ from opshift.model.walk import (
     graphs_directly_in,
     graphs_in_attribute,
     graphs_of,
+    nodes_in,
     tops,
 )
 from opshift.opsets import schemas
@@ -54,10 +55,17 @@ def sizes_of(functions: Iterable[FunctionProto]) -> dict[FunctionId, int]:
     return sizes
 
 
+def calls_of(bodies: Mapping[FunctionId, FunctionProto]) -> dict[FunctionId, set[FunctionId]]:
+    """The functions that each function calls itself, those in its graphs included."""
+    return {
+        which: {*map(call_id, nodes_in(body))} & bodies.keys() for which, body in bodies.items()
+    }
+
+
 def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[str]:
     """What is wrong with functions that call themselves, directly or not."""
     for start in sorted(calls):
-        back = [one for one in calls[start] if one == start or start in _behind(calls, one)]
+        back = [one for one in calls[start] if one == start or start in behind(calls, one)]
         if back:
             way = "" if start in back else f" through {min(back)[1]!r}"
             yield (
@@ -66,7 +74,7 @@ def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[st
             )
 
 
-def _behind(
+def behind(
     calls: Mapping[FunctionId, Collection[FunctionId]], start: FunctionId
 ) -> set[FunctionId]:
     """The functions that a function calls, directly or not."""

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Set
 from dataclasses import field
 
 from opshift.author.registry import Registry
@@ -12,9 +12,9 @@ from opshift.author.traits import Fold, Fragile, Illegal, OutputRanks, OutputSha
 from opshift.author.verdicts import FORM
 from opshift.convert.classes.rows import Unproven
 from opshift.errors import InvalidModel
+from opshift.model import functions
 from opshift.model.bytes import wire
 from opshift.model.document import Document, function_id
-from opshift.model.functions import recursion, sizes_of
 from opshift.model.illegible import illegible
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import attributes_of, containers_in, items_in_attributes, nodes_in
@@ -34,6 +34,7 @@ class LocalFunctions:
 
     protos: tuple[FunctionProto, ...] = ()
     sizes: Mapping[FunctionId, int] = field(default_factory=dict)
+    calls: Mapping[FunctionId, Set[FunctionId]] = field(default_factory=dict)
     _behind: dict[FunctionId, bytes] = field(default_factory=dict)
 
     @classmethod
@@ -44,7 +45,7 @@ class LocalFunctions:
         if model.ir_version < FIRST_IR:
             raise Unproven("functions of an old IR version")
         try:
-            made = cls(tuple(model.functions), sizes_of(model.functions))
+            made = cls.made(tuple(model.functions), functions.sizes_of(model.functions))
         except InvalidModel:
             raise Unproven("functions that stand for many nodes") from None
         try:
@@ -52,10 +53,16 @@ class LocalFunctions:
         except InvalidModel:
             raise Unproven("functions that cannot be opened") from None
         # Old releases of onnx follow such calls until the process dies.
-        calls = {function_id(one): {*map(call_id, nodes_in(one))} for one in made.protos}
-        if any(recursion(calls)):
+        if any(functions.recursion(made.calls)):
             raise Unproven("functions that call themselves")
         return made
+
+    @classmethod
+    def made(
+        cls, protos: tuple[FunctionProto, ...], sizes: Mapping[FunctionId, int]
+    ) -> LocalFunctions:
+        """These functions, with what they call."""
+        return cls(protos, sizes, functions.calls_of({function_id(one): one for one in protos}))
 
     @property
     def key(self) -> bytes:
@@ -68,19 +75,10 @@ class LocalFunctions:
         if which not in self.sizes:
             return b""
         if which not in self._behind:
-            found, waiting = set[FunctionId](), [which]
-            while waiting:
-                one = waiting.pop()
-                if one in self.sizes and one not in found:
-                    found.add(one)
-                    waiting += self._calls(one)
+            found = {which, *functions.behind(self.calls, which)}
             held = (one for one in self.protos if function_id(one) in found)
             self._behind[which] = _as_fields(held)
         return self._behind[which]
-
-    def _calls(self, which: FunctionId) -> list[FunctionId]:
-        held = (one for one in self.protos if function_id(one) == which)
-        return [call_id(node) for function in held for node in nodes_in(function)]
 
     @property
     def graphs(self) -> list[bytes]:
@@ -103,8 +101,8 @@ class LocalFunctions:
 NONE = LocalFunctions()
 
 
-def _as_fields(functions: Iterable[FunctionProto]) -> bytes:
-    bodies = (one.SerializeToString(deterministic=True) for one in functions)
+def _as_fields(protos: Iterable[FunctionProto]) -> bytes:
+    bodies = (one.SerializeToString(deterministic=True) for one in protos)
     return b"".join(wire.framed(FIELD, one) for one in bodies)
 
 

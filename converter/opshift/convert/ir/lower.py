@@ -244,10 +244,7 @@ class Lowering:
 
 def _callers_first(model: ModelProto) -> list[FunctionId]:
     """The functions in an order in which every caller comes before its callees."""
-    bodies = functions.functions_of(model)
-    calls = {
-        which: {*map(call_id, nodes_in(body))} & bodies.keys() for which, body in bodies.items()
-    }
+    calls = functions.calls_of(functions.functions_of(model))
     for told in functions.recursion(calls):
         raise InvalidModel(told)
     callers = {which: [one for one in calls if which in calls[one]] for which in calls}

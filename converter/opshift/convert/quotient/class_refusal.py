@@ -15,7 +15,8 @@ from opshift.convert.quotient import Key
 from opshift.convert.quotient.class_journal import VAGUE
 from opshift.convert.quotient.class_plan import NOBODY, ClassPlan, Quotient
 from opshift.convert.quotient.goal import ClassGoal
-from opshift.convert.quotient.refusing import Declared, PresentFacts, RefusedPlace, Refusing, bare
+from opshift.convert.quotient.model_types import Declared
+from opshift.convert.quotient.refusing import PresentFacts, RefusedPlace, Refusing, bare
 from opshift.convert.quotient.template import Answer, Beyond
 from opshift.convert.ways import climb_for, descent_for
 from opshift.errors import OpshiftError

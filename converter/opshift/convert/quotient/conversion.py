@@ -22,7 +22,7 @@ from opshift.convert.classes.facets import (
 from opshift.convert.classes.memo import Memo
 from opshift.convert.classes.node_class import NodeClass
 from opshift.convert.classes.proof import ClassBudget, Proof, prove, proves
-from opshift.convert.classes.rows import GraphField, Unordered, Unproven, names_in
+from opshift.convert.classes.rows import GraphField, Unordered, Unproven
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import BARE, TYPES, Feature
 from opshift.convert.ir.lift import lift
@@ -45,8 +45,9 @@ from opshift.convert.quotient.class_plan import REFUSED, ClassPlan
 from opshift.convert.quotient.function_bodies import NO_BODIES
 from opshift.convert.quotient.goal import LOWEST, ClassGoal
 from opshift.convert.quotient.instantiate import Instance
+from opshift.convert.quotient.model_types import declared_in
 from opshift.convert.quotient.row_keys import RowKeys
-from opshift.convert.quotient.step_counts import StepCounts
+from opshift.convert.quotient.step_counts import CrossingCounts
 from opshift.convert.quotient.template import Answer, Beyond, Blocked, Vague
 from opshift.convert.quotient.told_rows import ToldRows
 from opshift.convert.request import Request
@@ -62,7 +63,6 @@ from opshift.report import Report
 
 if TYPE_CHECKING:
     from opshift.convert.quotient.class_refusal import ClassRefusal, Unclear
-    from opshift.convert.quotient.refusing import Declared
     from opshift.errors import Refused
 
 _IR, _GRAPH, _IMPORT = 1, 7, 8
@@ -332,7 +332,7 @@ class _Work:
         if not self.stays or self.memo.functions.protos:
             return []
         graph = ModelProto.FromString(made).graph
-        if {one.name for one in graph.initializer} <= {one.name for one in graph.input}:
+        if not _has_bare(graph):
             raise Beyond("the IR version")
         content = needs.of_content(Content(made), (), bare=True, above=self.aim)
         binding = [one for one in content if one.computes]
@@ -450,7 +450,7 @@ class _Work:
         """The refusal of the classes of the rows, and the key of each row."""
         from opshift.convert.quotient import class_refusal
 
-        plan, declared = self._plan(), self._declared()
+        plan, declared = self._plan(), declared_in(self.proof)
         self._asked = self.keys.of(plan, classes)
         keys = {row: self._asked.get(row) or untouched(one) for row, one in enumerate(classes)}
         every = dict.fromkeys(keys.values())
@@ -465,15 +465,6 @@ class _Work:
             found = class_refusal.find(plan, self.goal, list(every), declared, ir)
             plan.refusals[asked] = found
         return found, keys
-
-    def _declared(self) -> Declared:
-        """The types that the model declares outside of its nodes."""
-        from opshift.convert.quotient.refusing import Declared
-
-        names = names_in(self.proof.data, self.proof.others, GraphField.INITIALIZER)
-        tensors = {self.proof.values[name] for name in names}
-        parts = (map(self.memo.tokens, {*one}) for one in (tensors, self.proof.declared.values()))
-        return Declared(*(frozenset[str]().union(*part) for part in parts))
 
     def _lacking_rows(self) -> list[int]:
         """The rows whose classes have no answer."""
@@ -541,7 +532,7 @@ class _Work:
                 yield data[start:end]
 
     def _report(self, answers: Mapping[int, Answer], nodes: int, notes: list[str]) -> Report:
-        counts = StepCounts()
+        counts = CrossingCounts()
         counts.add_rows(answers.values())
         counts.add_bodies(self.bodies)
         return Report(

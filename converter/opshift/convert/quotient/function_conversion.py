@@ -125,7 +125,7 @@ def _learned(
         return str(why)
     if not quotient.accepts(found.model):
         return REFUSED
-    functions = LocalFunctions(tuple(found.model.functions), proof.memo.functions.sizes)
+    functions = LocalFunctions.made(tuple(found.model.functions), proof.memo.functions.sizes)
     return dataclasses.replace(found, later_types=LaterTypes(plan, functions))
 
 

@@ -4,13 +4,13 @@
 from __future__ import annotations
 
 import functools
+import operator
 import re
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from opshift.author import dynamic
 from opshift.author.traits import Fold
-from opshift.convert.change import Rewritten, Step
 from opshift.convert.classes.facets import VARIABLE
 from opshift.convert.classes.proof import Proof
 from opshift.convert.classes.rows import ABSENT, GraphField, names_in
@@ -19,8 +19,8 @@ from opshift.convert.quotient.class_journal import Order
 from opshift.convert.quotient.class_refusal import ClassRefusal
 from opshift.convert.quotient.instantiate import Instance
 from opshift.convert.quotient.refusing import RefusedPlace
+from opshift.convert.quotient.step_counts import StepCounts
 from opshift.convert.quotient.template import Answer, Beyond
-from opshift.convert.state import step_report
 from opshift.errors import Refused, RefusedNode
 from opshift.model.scope import Key as Operator
 from opshift.report import StepReport
@@ -71,16 +71,11 @@ class RefusedRows:
 
     def _steps(self) -> Iterator[StepReport]:
         """What the steps before the refusal did in all."""
-        kept = defaultdict[int, Counter[str]](Counter)
-        rewritten = defaultdict[int, Counter[Rewritten]](Counter)
+        counts = StepCounts[int](operator.itemgetter(0))
         for key, answer in self.refusal.answers.items():
-            count = len(self.rows[key])
-            for (step, *_), op, n in answer.kept:
-                kept[step][op] += n * count
-            for (step, *_), kind, n in answer.rewritten:
-                rewritten[step][kind] += n * count
+            counts.add(answer, len(self.rows[key]))
         for number, domain, start, to in self.refusal.steps:
-            yield step_report(Step(domain, start, to, rewritten[number], kept[number]))
+            yield counts.report(number, domain, start, to)
 
     # -- nodes -------------------------------------------------------------------------------
 

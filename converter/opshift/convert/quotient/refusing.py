@@ -19,6 +19,7 @@ from opshift.convert.quotient.compile import (
     Compilation,
     RecordingStepper,
 )
+from opshift.convert.quotient.model_types import Declared
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper
 from opshift.errors import RefusedNode
@@ -37,13 +38,6 @@ class RefusedPlace(NamedTuple):
     key: Key
     order: Order
     node: RefusedNode
-
-
-class Declared(NamedTuple):
-    """The element types that a model declares outside of its nodes."""
-
-    tensors: frozenset[str]  # of its initializers
-    values: frozenset[str]
 
 
 class Refusing(Compilation):
