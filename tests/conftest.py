@@ -7,7 +7,6 @@
 import os
 import sys
 
-import pytest
 from hypothesis import HealthCheck, settings
 from opshift import plugins
 
@@ -23,11 +22,3 @@ for name in ("OPSHIFT_OPSETS", "OPSHIFT_TARGETS"):
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A pytest that a test runs loads our plugin as it is installed, and no other.
 os.environ.update(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_PLUGINS="opshift.testing.plugin")
-
-
-@pytest.fixture(autouse=True)
-def _first_models() -> None:
-    """No test depends on how many models the tests before it have converted."""
-    from opshift.convert import api
-
-    api.small_models.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Adapters that are added for one test, and small models that go by classes."""
+"""Adapters that are added for one test."""
 
 from __future__ import annotations
 
@@ -9,8 +9,6 @@ import pytest
 from opshift.author import registry
 from opshift.author.traits import Fold
 from opshift.author.verdicts import Adapter
-from opshift.convert import api
-from opshift.convert.quotient import conversion
 
 
 @pytest.fixture
@@ -27,11 +25,3 @@ def with_adapters(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setattr(registry, "default", lambda: branch)
 
     return add
-
-
-@pytest.fixture
-def small_models_go_by_classes(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The models of some tests are small."""
-    monkeypatch.setattr(api, "FEWEST_NODES", 0)
-    monkeypatch.setattr(api, "MANY_NODES", 0)
-    monkeypatch.setattr(conversion, "ALIKE", 1)

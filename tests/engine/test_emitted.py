@@ -12,7 +12,6 @@ from opshift.author import emitted, registry
 from opshift.author.verdicts import CastNarrowed
 from opshift.combinators import cast_around
 from opshift.convert import plan_table
-from opshift.convert.api import node_by_node
 from opshift.opsets import schemas
 from text_models import model, ops
 
@@ -70,8 +69,7 @@ def test_without_any_table_each_example_converts_alike(monkeypatch):
     monkeypatch.setattr(registry, "default", lambda: blank)
     monkeypatch.setattr(emitted, "names", lambda adapter: frozenset())
     monkeypatch.setattr(plan_table, "_table", dict)
-    with node_by_node():
-        assert [converted(case) for case in cases] == expected
+    assert [converted(case) for case in cases] == expected
 
 
 def _turns(case: examples.Case) -> bool:

@@ -16,10 +16,9 @@ from opshift import AdapterBug, MissingExtra, Refused, convert, convert_file, co
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
 from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED
-from opshift.convert import api, form_plan, plan_table, planner, verdict_edges
+from opshift.convert import form_plan, plan_table, planner, verdict_edges
 from opshift.convert.ir import ir_plan
 from opshift.convert.ir.features import BARE, BROUGHT, FEATURES, FUNCTIONS, METADATA, TRAINING
-from opshift.convert.quotient import ClassAnswer
 from opshift.opsets import schemas
 from opshift.testing import example_target
 from opshift.versions import NEWEST_IR
@@ -29,7 +28,6 @@ import examples
 from examples import converted
 
 SEED, SAMPLE = 20261122, 60
-by_classes = api.by_classes
 RELU = "(float[2] x) => (float[2] y) { y = Relu(x) }"
 GELU = """<float r = {1.4142135}, float one = {1}, float half = {0.5}> {
     d = Div(x, r) e = Erf(d) a = Add(e, one) m = Mul(x, a) y = Mul(m, half) }"""
@@ -64,8 +62,6 @@ def test_a_replacement_without_a_planned_edge_is_a_bug(kind, monkeypatch):
 @pytest.mark.parametrize("kind", [FORM, ALTERNATIVE])
 def test_a_form_of_an_operator_that_the_plan_does_not_lead_to_is_a_bug(kind, monkeypatch):
     case = written_by(kind)
-    # The classes have the forms.
-    monkeypatch.setattr(api, "by_classes", lambda *_: ClassAnswer(None, False))
     assert converted(case)
     monkeypatch.setattr(form_plan, "plan_forms", lambda state: None)
     with pytest.raises(AdapterBug, match="the plan does not contain"):
@@ -74,7 +70,6 @@ def test_a_form_of_an_operator_that_the_plan_does_not_lead_to_is_a_bug(kind, mon
 
 def test_a_newer_operator_for_what_the_plan_does_not_lead_to_is_a_bug(monkeypatch):
     before = model(f"(float[2,3] x) => (float[2,3] y) {GELU}", 20)
-    monkeypatch.setattr(api, "by_classes", lambda *_: ClassAnswer(None, False))
     assert [node.op_type for node in convert_version(before, 20, modernize=True).graph.node] == [
         "Gelu"
     ]
@@ -98,7 +93,6 @@ def unsolved(monkeypatch):
     branch = registry.default().branch()  # one that has solved nothing so far
     monkeypatch.setattr(registry, "default", lambda: branch)
     monkeypatch.setattr(plan_table, "_table", dict)
-    monkeypatch.setattr(api, "by_classes", lambda *_: ClassAnswer(None, False))
     monkeypatch.setitem(sys.modules, "networkx", None)
     ir_plan.solved.cache_clear()
     yield
@@ -127,15 +121,10 @@ def test_without_the_table_and_the_graph_library_no_example_converts(unsolved):
                 convert_version(proto, **wishes)
 
 
-@pytest.mark.parametrize("by_class", [False, True])
-def test_without_the_table_and_the_graph_library_no_file_converts(
-    by_class, unsolved, tmp_path, monkeypatch
-):
-    """Also where only a number in the header changes, and nothing was to be solved in memory."""
-    if by_class:
-        monkeypatch.setattr(api, "by_classes", by_classes)
+def test_without_the_table_and_the_graph_library_no_file_converts(unsolved, tmp_path):
+    """Also if only a number in the header changes, and nothing was to be solved in memory."""
     source, result = tmp_path / "a.onnx", tmp_path / "b.onnx"
-    proto = model(chain("Relu", api.FEWEST_NODES), 13, ir=8)
+    proto = model(chain("Relu"), 13, ir=8)
     source.write_bytes(data := proto.SerializeToString())
     for wishes in wishes_for(proto):
         with pytest.raises(MissingExtra, match="networkx"):
@@ -159,25 +148,18 @@ def test_the_table_or_the_graph_library_alone_is_enough(wishes, monkeypatch):
         assert convert_version(before, **wishes) == expected
 
 
-def chain(op: str, count: int) -> str:
-    """A graph of one operator after another; a long one is converted by classes."""
-    names = ["x", *(f"h{i}" for i in range(1, count)), "y"]
-    nodes = "".join(f" {names[i + 1]} = {op}({names[i]})" for i in range(count))
-    return f"(float[2] x) => (float[2] y) {{{nodes} }}"
+def chain(op: str) -> str:
+    """A graph of one node."""
+    return f"(float[2] x) => (float[2] y) {{ y = {op}(x) }}"
 
 
 @pytest.mark.parametrize("op", ["Relu", "Identity", "acme.Run"])
-@pytest.mark.parametrize("count", [1, api.FEWEST_NODES], ids=["nodes", "classes"])
 @pytest.mark.parametrize("step", [1, -1])
-def test_without_the_table_and_the_graph_library_no_opset_is_left(
-    step, count, op, unsolved, monkeypatch
-):
-    """Also where no operator that may occur is another one at the next opset."""
-    if count > 1:
-        monkeypatch.setattr(api, "by_classes", by_classes)
+def test_without_the_table_and_the_graph_library_no_opset_is_left(step, op, unsolved):
+    """Also if no operator that may occur is another one at the next opset."""
     for start in range(1, schemas.latest("") or 0):
         pair = (start, start + 1) if step > 0 else (start + 1, start)
-        before = model(chain(op, count), pair[0], ir=10, more=', "acme" : 1')
+        before = model(chain(op), pair[0], ir=10, more=', "acme" : 1')
         with pytest.raises(MissingExtra, match="networkx"):
             convert_version(before, pair[1])
 

@@ -14,7 +14,6 @@ from opshift.author import registry
 from opshift.author.verdicts import ALTERNATIVE
 from opshift.convert import api, equal_forms, route
 from opshift.convert.attempt import Conversion
-from opshift.convert.quotient import ClassAnswer
 from opshift.convert.request import Request
 from opshift.convert.ways import Way, Ways
 from opshift.opsets import schemas
@@ -121,7 +120,6 @@ def ways(monkeypatch):
 
     monkeypatch.setattr(Conversion, "run", noted)
     monkeypatch.setattr(Ways, "chosen", chosen)
-    monkeypatch.setattr(api, "by_classes", lambda *_: ClassAnswer(None, False))
     return tried
 
 
@@ -157,7 +155,6 @@ def test_without_the_alternative_the_conversion_is_refused_as_the_plan_says(name
 def test_without_folding_the_step_writes_more_nodes(monkeypatch):
     folding = convert(folded(), 12).report
     monkeypatch.setattr("opshift.author.facts.Facts._evaluate", lambda *given: None)
-    monkeypatch.setattr(api, "by_classes", lambda *_: ClassAnswer(None, False))
     assert folding.nodes_after == 1
     assert convert(folded(), 12).report.nodes_after > folding.nodes_after
 
@@ -217,7 +214,6 @@ def test_the_plan_of_an_operator_shows_its_other_form():
 def test_leaving_a_domain_before_the_steps_writes_more_nodes(monkeypatch):
     late = convert(vendor(), 20, domains=["ai.onnx"]).report
     monkeypatch.setattr("opshift.convert.route.leaves_late", lambda state: False)
-    monkeypatch.setattr(api, "by_classes", lambda *_: ClassAnswer(None, False))
     early = convert(vendor(), 20, domains=["ai.onnx"]).report
     assert late.nodes_after == 1
     assert early.nodes_after > late.nodes_after

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 
-import numpy as np
 import onnx
 import onnx.numpy_helper
 import pytest
@@ -70,23 +69,6 @@ def test_another_ir_version_needs_no_engine(model):
     assert onnx.load(result).ir_version == 9
     slow = {"importlib.metadata", "importlib.resources", "onnx.onnx_ml_pb2"}
     assert not sorted(found & {*HEAVY, *ENGINE, *slow})
-
-
-@pytest.mark.parametrize(("nodes", "loaded"), [(4, False), (100, True)])
-def test_neither_weights_nor_classes_of_nodes_need_numpy(tmp_path, nodes, loaded):
-    """Few nodes are checked by onnx and more by classes; their columns come with many."""
-    relus = " ".join(f"a{i} = Relu({f'a{i - 1}' if i else 'x'})" for i in range(nodes))
-    made = onnx.parser.parse_model(
-        f"""<ir_version: 8, opset_import: ["": 13]> g (float[2000] x, float[2000] w) => (float[2000] y)
-        {{ {relus} y = PRelu(a{nodes - 1}, w) }}"""
-    )
-    weight = onnx.numpy_helper.from_array(np.ones(2000, np.float32), "w")
-    made.graph.initializer.append(weight)
-    onnx.save(made, tmp_path / "model.onnx")
-    words = ["convert", tmp_path / "model.onnx", "--to", "21", "-o", tmp_path / "result.onnx"]
-    found = imported(*words, folder=tmp_path)
-    assert not found & {"numpy", "opshift.convert.classes.columns"}
-    assert ("opshift.convert.classes.proof" in found) == loaded
 
 
 def test_a_conversion_that_computes_nothing_needs_no_numpy(model):

@@ -6,7 +6,6 @@ from __future__ import annotations
 import pytest
 from onnx import ModelProto
 from opshift import convert_version
-from opshift.convert.api import node_by_node
 from opshift.convert.step import Stepper
 from text_models import model
 
@@ -38,8 +37,7 @@ def ask_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def nodes(before: ModelProto, to: int) -> int:
-    with node_by_node():
-        return len(convert_version(before, to).graph.node)
+    return len(convert_version(before, to).graph.node)
 
 
 @pytest.mark.parametrize("to", [12, 11, 10, 9, 7])

@@ -13,7 +13,6 @@ import onnx
 import pytest
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
-from opshift.convert import api
 from opshift.opsets import schemas
 
 from tools.fuzz import case as fuzz_case
@@ -83,10 +82,8 @@ def test_the_command(tmp_path: Path) -> None:
     assert "answers" in done.stdout
 
 
-@pytest.mark.parametrize("fewest", [0, api.FEWEST_NODES], ids=["by classes", "node by node"])
 @pytest.mark.parametrize("path", FOUND, ids=lambda path: path.stem)
-def test_what_was_found_once(path: Path, fewest: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(api, "FEWEST_NODES", fewest)
+def test_what_was_found_once(path: Path) -> None:
     case = fuzz_case.Case.load(path)
     if newest(case.model) > onnx.defs.onnx_opset_version() and path.stem not in ANY_VERSION:
         pytest.skip("the installed onnx is older than the model")

@@ -55,14 +55,12 @@ def _module(file: str) -> str:
 def _run_examples(package: str) -> None:
     """Converts the examples and evaluates folds; other tests check the results."""
     from opshift import InvalidModel, Refused, convert_version, testing
-    from opshift.convert.api import node_by_node
 
     for adapter, example in testing.examples(package):
         model = testing.example_model(adapter, example)
         target = testing.example_target(adapter, example)
         try:
-            with node_by_node():
-                convert_version(model, target, **example.wishes)
+            convert_version(model, target, **example.wishes)
         except (Refused, InvalidModel):
             continue
     for modern, example in testing.modern_rules(package):

@@ -23,7 +23,6 @@ from opshift.author import emitted, index, registry
 from opshift.author.builder import Builder
 from opshift.author.node import Node
 from opshift.author.verdicts import Adapter, Result
-from opshift.convert.api import node_by_node
 from opshift.opsets import schemas
 from opshift.text import qualified
 
@@ -44,7 +43,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def table(package: str) -> str:
     """The operators that the adapters of a package write when their examples are converted."""
     rows = defaultdict[str, set[str]](set)
-    with mock.patch.object(Adapter, "__call__", _watched(rows)), node_by_node():
+    with mock.patch.object(Adapter, "__call__", _watched(rows)):
         for adapter, example in testing.examples(package):
             model = testing.example_model(adapter, example)
             target = testing.example_target(adapter, example)

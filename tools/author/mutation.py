@@ -34,7 +34,6 @@ from typing import Any
 from opshift import InvalidModel, Refused, convert_version, testing
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter
-from opshift.convert.api import node_by_node
 from opshift.convert.legal.rules import Findings, check_model
 from opshift.testing.example_models import differences
 from opshift.testing.input_sets import SETS
@@ -75,8 +74,7 @@ class ExampleRun:
         """The model and its result."""
         before = testing.example_model(self.adapter, self.example)
         target = testing.example_target(self.adapter, self.example)
-        with node_by_node():
-            return before, convert_version(before, target, **self.example.wishes)
+        return before, convert_version(before, target, **self.example.wishes)
 
 
 Lines = dict[tuple[str, int], list[ExampleRun]]

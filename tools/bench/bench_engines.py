@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from tools.bench.benchmark import Benchmark, Measurement, short
-from tools.bench.workloads import layers, nested, transformer, weighty
+from tools.bench.workloads import layers, nested, quantized, transformer, weighty
 
 Work = Callable[[], Any]
 
@@ -33,7 +33,9 @@ def generate(case: Benchmark, folder: str) -> None:
     builds: dict[str, Callable[[int, int], Any]] = {
         "W1": weighty,
         "W2": lambda opset, size: weighty(opset, size, str(where / "m.data")),
+        "W3=": lambda opset, size: transformer(opset, size, equal=True),
         "W4": nested,
+        "W7": quantized,
     }
     model = builds.get(case.workload, transformer)(case.source, case.size)
     (where / "m.onnx").write_bytes(model.SerializeToString())
@@ -124,7 +126,10 @@ def measure(engine: str, case: Benchmark, folder: str, verify: bool) -> Measurem
     peak = _memory("VmHWM")
     converts = engine in ("opshift", "C++")
     note = _flaw(result, case, Path(folder)) if verify and converts else ""
-    return Measurement(cpu, wall, peak, imports, base, note)
+    later = _cpu()
+    if case.mode == "memory":
+        work()
+    return Measurement(cpu, wall, peak, imports, base, note, later=_cpu() - later)
 
 
 def _warm(engine: str) -> float:

@@ -11,6 +11,7 @@ class Goal:
     """The goals of a row; None stands for no goal."""
 
     cpu_of_cpp: float | None = None
+    later_of_cpp: float | None = None
     within_two_cp: bool = False
     peak_mb: float | None = None
 
@@ -44,6 +45,7 @@ class Measurement:
     base_mb: float = 0.0
     note: str = ""
     bound: bool = False
+    later: float = 0.0  # the CPU time of a second call in the same process, in memory alone
 
     @property
     def done(self) -> bool:

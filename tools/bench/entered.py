@@ -5,8 +5,7 @@
 
 A model of three nodes is converted in a process that converted another model before. A call of a
 function enters its file; a call from one file into another is a change of file. The counts are for
-the first conversion of the model, for a later one, whose classes are known, and for a conversion
-node by node. `--list` names the files of the last one.
+the first conversion of the model and for a later one. `--list` names the files of the later one.
 """
 
 from __future__ import annotations
@@ -14,7 +13,6 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Sequence
-from contextlib import nullcontext
 from itertools import pairwise
 from pathlib import Path
 from types import FrameType
@@ -23,7 +21,6 @@ from typing import Any
 import onnx.parser
 import opshift
 import opshift_adapters
-from opshift.convert.api import node_by_node
 
 ROOTS = tuple(str(Path(str(one.__file__)).parent) for one in (opshift, opshift_adapters))
 TEXT = """<ir_version: 8, opset_import: ["" : 13]> g (float[2,3] x) => (float[2,3] y)
@@ -39,15 +36,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--to", type=int, default=12, help="the wanted opset")
     parser.add_argument("--list", action="store_true", help="name the files")
     args = parser.parse_args(argv)
-    for warm in (node_by_node, nullcontext):
-        with warm():
-            opshift.convert_version(onnx.parser.parse_model(OTHER), args.to)
+    opshift.convert_version(onnx.parser.parse_model(OTHER), args.to)
     found: list[str] = []
     print("| conversion | files | changes of file | calls |\n|---|---|---|---|")
-    ways = {"first": nullcontext, "later": nullcontext, "node by node": node_by_node}
-    for name, way in ways.items():
-        with way():
-            found = entered(TEXT, args.to)
+    for name in ("first", "later"):
+        found = entered(TEXT, args.to)
         changes = sum(one != after for one, after in pairwise(found))
         print(f"| {name} | {len(set(found))} | {changes} | {len(found)} |")
     if args.list:

@@ -1,12 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Measures real models in one process, and how many of their nodes are converted by classes.
+"""Measures conversions of real models beside onnx.version_converter, in bands of their size.
 
     python -m tools.bench real [FOLDER] [--to 21 13] [--write docs/explain/performance.md]
 
 FOLDER has one folder for each model, with a model.onnx. For each version, one new process converts
-all models three times, and another one converts them with onnx.version_converter; the CPU time is
-that of the models which both convert. A node is converted by classes where no adapter looked at it
-again. Why models went node by node in the last pass is listed, with the largest of each.
+all models three times, and another one converts them with onnx.version_converter. The CPU time is
+that of the models which both convert.
 """
 
 from __future__ import annotations
@@ -16,8 +15,8 @@ import contextlib
 import shlex
 import sys
 import time
-from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,48 +26,31 @@ from tools.lib import children
 CORPUS = Path(__file__).resolve().parents[3] / "shared" / "corpus"
 MARKS = "<!-- real:begin -->", "<!-- real:end -->"
 PASSES = 3
+BANDS = (1, 10, 24, 100, 400)
 
 
 class Timed(NamedTuple):
-    """One conversion: CPU seconds, the nodes of the model, and why it went node by node."""
+    """One conversion: its CPU seconds and the nodes of its model."""
 
     seconds: float
     nodes: int
-    why: str
-
-    @property
-    def by_classes(self) -> bool:
-        """Whether the model was converted by classes."""
-        return not self.why
 
 
 def ours(folder: str, to: int) -> list[dict[str, Timed]]:
     """Each pass over the models, without those that are refused or have the version already."""
     import onnx
     from opshift import OpshiftError, convert_version
-    from opshift.convert import api
 
-    told: list[str] = []
-    known = api.by_classes
-
-    def watched(*given: Any) -> Any:
-        found = known(*given)
-        told.append(found.why)
-        return found
-
-    api.by_classes = watched
     convert_version(onnx.parser.parse_model(TINY), 18)
     passes: list[dict[str, Timed]] = []
     models = _models(folder, to)
     for _ in range(PASSES):
         passes.append({})
         for name, model in models.items():
-            told.clear()
             start = time.process_time()
             with contextlib.suppress(OpshiftError):
                 convert_version(model, to)
-                seconds = time.process_time() - start
-                passes[-1][name] = Timed(seconds, _count(model), told[-1])
+                passes[-1][name] = Timed(time.process_time() - start, _count(model))
     return passes
 
 
@@ -107,36 +89,30 @@ def _count(model: Any) -> int:
     return sum(1 for _ in nodes(model))
 
 
-def rows(folder: Path, to: int) -> tuple[list[str], list[str]]:
-    """The rows of the table for one version, and those of why models went node by node."""
-    passes = _child(ours, folder, to)
-    other = _child(cpp, folder, to)
-    lines = []
-    for number, taken in enumerate(passes):
-        both = taken.keys() & other.keys()
-        seconds = sum(taken[name].seconds for name in both)
-        beside = sum(other[name] for name in both)
-        nodes = sum(one.nodes for one in taken.values())
-        fast = sum(one.nodes for one in taken.values() if one.by_classes)
-        models = sum(one.by_classes for one in taken.values())
-        lines.append(
-            f"| {to} | {number + 1} | {seconds:.2f} | {beside:.2f} | {seconds / beside:.2f} |"
-            f" {models} of {len(taken)} | {100 * fast / nodes:.1f} % of {nodes:,} |"
-        )
-    return lines, list(_reasons(to, passes[-1]))
+def rows(folder: Path, to: int) -> Iterator[str]:
+    """The rows of the table for one version: one for each band of sizes, and one for all models."""
+    passes, other = _child(ours, folder, to), _child(cpp, folder, to)
+    both = [name for name in passes[0] if name in other]
+    for low, high in pairwise((*BANDS, sys.maxsize)):
+        band = f"{low} to {high - 1}" if high < sys.maxsize else f"{low} and more"
+        names = [name for name in both if low <= passes[0][name].nodes < high]
+        yield _row(to, band, names, passes, other)
+    yield _row(to, "all", both, passes, other)
 
 
-def _reasons(to: int, taken: Mapping[str, Timed]) -> Iterator[str]:
-    """Why models went node by node: nodes, share, models and the largest model."""
-    total = sum(one.nodes for one in taken.values())
-    alone = defaultdict[str, list[tuple[int, str]]](list)
-    for name, one in taken.items():
-        if not one.by_classes:
-            alone[one.why].append((one.nodes, name))
-    ordered = sorted((-sum(nodes for nodes, _ in found), why) for why, found in alone.items())
-    for nodes, why in ordered:
-        share, (_, largest) = 100 * -nodes / total, max(alone[why])
-        yield f"| {to} | {why} | {-nodes} | {share:.1f} % | {len(alone[why])} | {largest} |"
+def _row(
+    to: int,
+    band: str,
+    names: Sequence[str],
+    passes: Sequence[Mapping[str, Timed]],
+    other: Mapping[str, float],
+) -> str:
+    beside = sum(other[name] for name in names) or 1.0
+    taken = [sum(one[name].seconds for name in names) for one in passes]
+    shares = " | ".join(f"{seconds / beside:.2f}" for seconds in taken)
+    nodes = sum(passes[0][name].nodes for name in names)
+    micro = " | ".join(f"{1e6 * seconds / max(nodes, 1):.0f}" for seconds in (taken[0], taken[-1]))
+    return f"| {to} | {band} | {len(names)} | {shares} | {micro} |"
 
 
 def _child(work: Callable[[str, int], Any], folder: Path, to: int) -> Any:
@@ -147,11 +123,8 @@ def _child(work: Callable[[str, int], Any], folder: Path, to: int) -> Any:
 
 
 HEAD = """\
-| to | pass | opshift CPU s | C++ CPU s | ratio | models by classes | nodes by classes |
-| --- | --- | --- | --- | --- | --- | --- |"""
-WHY = """\
-| to | why node by node | nodes | share | models | the largest |
-| --- | --- | --- | --- | --- | --- |"""
+| to | nodes | models | first pass / C++ | second / C++ | third / C++ | first, µs per node | third |
+| --- | --- | --- | --- | --- | --- | --- | --- |"""
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -162,14 +135,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--write", type=Path, metavar="FILE", help="replace the table in this page")
     args = parser.parse_args(argv)
     given = sys.argv[1:] if argv is None else argv
-    parts = [HEAD]
-    alone = [WHY]
-    for to in args.to:
-        lines, reasons = rows(args.folder, to)
-        parts += lines
-        alone += reasons
+    lines = [HEAD, *(row for to in args.to for row in rows(args.folder, to))]
     command = machine(shlex.join(["python", "-m", "tools.bench", "real", *given]))
-    text = "\n\n".join([command, "\n".join(parts), "\n".join(alone)])
+    text = "\n\n".join([command, "\n".join(lines)])
     print(text)
     if args.write:
         write_between_marks(args.write, text, MARKS)

@@ -35,19 +35,32 @@ def cases(small: bool) -> Iterator[Benchmark]:
     goal = Goal(within_two_cp=True, peak_mb=100)
     yield Benchmark("W1", f"{w1} MiB of weights in the file", "file", 11, 21, w1, goal)
     yield Benchmark("W2", f"{w2} MiB of external data, kept", "file", 11, 21, w2)
-    for source, target in ((11, 21), (13, 18), (21, 13)):
-        for nodes in (10_000 // part, 50_000 // part, 200_000 // part):
-            goal = Goal(cpu_of_cpp=0.25) if (source, target) == (13, 18) else Goal()
-            yield Benchmark("W3", f"{nodes:,} nodes", "memory", source, target, nodes, goal)
+    for source, target, nodes, first, later in TRANSFORMERS:
+        size, goal = nodes // part, Goal(cpu_of_cpp=first, later_of_cpp=later)
+        yield Benchmark("W3", f"{size:,} nodes", "memory", source, target, size, goal)
+    for nodes, first in ((10_000, 0.25), (50_000, 0.15), (200_000, 0.15)):
+        size, title = nodes // part, "nodes, equal weights"
+        yield Benchmark("W3=", f"{size:,} {title}", "memory", 13, 18, size, Goal(cpu_of_cpp=first))
     for source, target in ((11, 21), (13, 18)):
-        nodes, goal = 2000 // part, Goal(cpu_of_cpp=0.25)
+        nodes, goal = 2000 // part, Goal(cpu_of_cpp=1.0, later_of_cpp=0.3)
         yield Benchmark("W4", f"{nodes:,} nodes three deep", "memory", source, target, nodes, goal)
-    count = 300 // part
-    yield Benchmark("W5", f"{count} small models", "memory", 11, 21, count, Goal(cpu_of_cpp=0.15))
-    nodes = 10_000 // part
-    yield Benchmark(
-        "W6", f"{nodes:,} nodes, 21 steps", "steps", 7, 28, nodes, Goal(cpu_of_cpp=0.08)
-    )
+    count, goal = 300 // part, Goal(cpu_of_cpp=0.4, later_of_cpp=0.1)
+    yield Benchmark("W5", f"{count} small models", "memory", 11, 21, count, goal)
+    nodes, goal = 10_000 // part, Goal(cpu_of_cpp=0.08)
+    yield Benchmark("W6", f"{nodes:,} nodes, 21 steps", "steps", 7, 28, nodes, goal)
+    yield Benchmark("W7", f"{nodes:,} nodes with their own scales", "memory", 13, 18, nodes)
+    yield Benchmark("W0", f"{nodes:,} nodes, nothing to do", "memory", 13, 13, nodes)
+
+
+# The source, the target, the nodes, and the wanted CPU time of a first and a later call by C++.
+TRANSFORMERS = (
+    (13, 18, 10_000, 0.30, 0.20),
+    (13, 18, 50_000, 0.18, 0.15),
+    (13, 18, 200_000, 0.18, 0.15),
+    (11, 21, 10_000, 0.40, 0.30),
+    (21, 13, 10_000, None, None),
+    (21, 13, 200_000, None, None),
+)
 
 
 def run_case(case: Benchmark, folder: Path, repeats: int, limit: float) -> Row:
@@ -99,6 +112,7 @@ def _median(runs: Sequence[Measurement]) -> Measurement:
         wall=middle("wall"),
         peak_mb=middle("peak_mb"),
         imports=middle("imports"),
+        later=middle("later"),
         base_mb=middle("base_mb"),
     )
 

@@ -15,6 +15,11 @@ def ratio(ours: Measurement, theirs: Measurement) -> float | None:
     return ours.cpu / theirs.cpu if ours.done and not ours.bound and theirs.done else None
 
 
+def later(ours: Measurement, theirs: Measurement) -> float | None:
+    """CPU of a second call of ours over theirs."""
+    return ours.later / theirs.later if ours.later and theirs.later else None
+
+
 def verdict(case: Benchmark, by: dict[str, Measurement]) -> tuple[str, str]:
     """The target of a row in words, and whether it is met: yes, no or open."""
     goal, ours = case.goal, by["opshift"]
@@ -34,6 +39,10 @@ def verdict(case: Benchmark, by: dict[str, Measurement]) -> tuple[str, str]:
         if not reached and unknown and ours.done and not ours.bound:
             return ", ".join(words), "open"
         met.append(reached)
+    if goal.later_of_cpp is not None:
+        words.append(f"later ≤ {goal.later_of_cpp:g}")
+        share = later(ours, by["C++"])
+        met.append(share is not None and share <= goal.later_of_cpp)
     if not words:
         return "-", "-"
     return ", ".join(words), "yes" if all(met) and ours.done and not ours.bound else "**no**"
@@ -50,6 +59,7 @@ COLUMNS = (
     "peak MiB",
     "cp wall s",
     "CPU / C++",
+    "later / C++",
     "checks / C++",
     "target",
     "met",
@@ -64,7 +74,9 @@ def table(rows: Iterable[Row]) -> str:
         ours, theirs, copy, checks = by["opshift"], by["C++"], by.get("cp"), by.get("checks")
         name = [f"{case.workload} {case.title}", f"{case.source} → {case.target}"]
         cells = [*_figures(ours), *_figures(theirs), f"{copy.wall:.2f}" if copy else "-"]
-        cells += [_share(ours, theirs), _share(checks, theirs), *verdict(case, by)]
+        again = later(ours, theirs)
+        cells += [_share(ours, theirs), "-" if again is None else f"{again:.3f}"]
+        cells += [_share(checks, theirs), *verdict(case, by)]
         lines.append(_row([*name, *cells]))
         for engine, measured in by.items():
             if measured.note:

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models that are measured: transformers, layers, nested control flow, and heavy ones."""
+"""Models that are measured: transformers, layers, nested control flow, and heavy ones.
+
+Weights are random numbers, quantized nodes have their own scales, values have declared types, and
+one dimension is dynamic, as in the models of users.
+"""
 
 from __future__ import annotations
 
@@ -12,8 +16,13 @@ MIB = 1 << 20
 class Graph:
     """Writes nodes and weights that are legal at one opset."""
 
-    def __init__(self, opset: int, prefix: str = "") -> None:
+    def __init__(self, opset: int, prefix: str = "", *, equal: bool = False) -> None:
+        import numpy as np
+
         self.opset = opset
+        self.equal = equal  # whether all weights are equal, so that many nodes are alike
+        self.random = np.random.default_rng(0)
+        self.declared: list[Any] = []
         self.prefix = prefix
         self.nodes: list[Any] = []
         self.weights: dict[str, Any] = {}
@@ -25,6 +34,21 @@ class Graph:
         names = [first, *(f"{first}_{i}" for i in range(1, outputs))]
         self.nodes.append(helper.make_node(op, list(inputs), names, first, **attributes))
         return first
+
+    def floats(self, name: str, *shape: int) -> str:
+        """A weight of random numbers, or of equal ones if the weights are equal."""
+        import numpy as np
+
+        if self.equal:
+            return self.weight(name, np.full(shape, 0.1, np.float32))
+        return self.weight(name, self.random.standard_normal(shape, np.float32))
+
+    def declare(self, name: str, *shape: int | str) -> str:
+        """Declares the type of a float value, as exporters do."""
+        from onnx import TensorProto, helper
+
+        self.declared.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+        return name
 
     def weight(self, name: str, values: Any) -> str:
         from onnx import numpy_helper
@@ -54,7 +78,7 @@ class Graph:
         return self(op, x, self.integers(*axes), **attributes)
 
 
-HEADS, WIDTH = 2, 4
+HEADS, WIDTH = 2, 8
 
 
 def transformer_block(g: Graph, x: str, layer: int) -> str:
@@ -62,7 +86,7 @@ def transformer_block(g: Graph, x: str, layer: int) -> str:
     import numpy as np
 
     def weight(name: str, *shape: int) -> str:
-        return g.weight(f"layer{layer}.{name}", np.full(shape, 0.1, np.float32))
+        return g.floats(f"layer{layer}.{name}", *shape)
 
     def normed(x: str, name: str) -> str:
         centred = g("Sub", x, g.axes("ReduceMean", x, [2], 18, keepdims=1))
@@ -91,7 +115,7 @@ def transformer_block(g: Graph, x: str, layer: int) -> str:
     mask = g.axes("Unsqueeze", "mask", [1, 2], 13)
     mixed = g("MatMul", g("Softmax", g("Add", scores, mask), axis=3), v)
     joined = shaped(g("Transpose", mixed, perm=[0, 2, 1, 3]), WIDTH)
-    x = g("Add", x, dense(joined, "out"))
+    x = g.declare(g("Add", x, dense(joined, "out")), "b", 3, WIDTH)
     hidden = g("Tanh", dense(normed(x, "norm2"), "up"))
     return g("Add", x, dense(hidden, "down"))
 
@@ -108,18 +132,40 @@ def model_of(g: Graph, inputs: dict[str, list[Any]], outputs: dict[str, list[Any
         ]
 
     weights = list(g.weights.values())
-    graph = helper.make_graph(g.nodes, "bench", values(inputs), values(outputs), weights)
+    known = [one for one in g.declared if one.name not in outputs]
+    graph = helper.make_graph(
+        g.nodes, "bench", values(inputs), values(outputs), weights, value_info=known
+    )
     imports = [helper.make_opsetid("", g.opset)]
     return helper.make_model(graph, opset_imports=imports, ir_version=8)
 
 
-def transformer(opset: int, nodes: int) -> Any:
+def transformer(opset: int, nodes: int, *, equal: bool = False) -> Any:
     """A stack of transformer blocks with that many nodes, or a few more."""
-    g, x, layer = Graph(opset), "x", 0
+    g, x, layer = Graph(opset, equal=equal), "x", 0
     while len(g.nodes) < nodes:
         x = transformer_block(g, x, layer)
         layer += 1
     return model_of(g, {"x": ["b", 3, WIDTH], "mask": ["b", 3]}, {x: ["b", 3, WIDTH]})
+
+
+def quantized(opset: int, nodes: int) -> Any:
+    """Layers whose values are quantized and back, each with its own scale."""
+    import numpy as np
+
+    g, x = Graph(opset), "x"
+    while len(g.nodes) < nodes:
+        scale = g.constant(np.float32(g.random.uniform(0.01, 0.1)))
+        zero = g.weight("zero", np.uint8(128))
+        codes = g("QuantizeLinear", x, scale, zero)
+        y = g(
+            "MatMul",
+            g("DequantizeLinear", codes, scale, zero),
+            g.floats(f"w{len(g.nodes)}", WIDTH, WIDTH),
+        )
+        y = g("Sub", y, g.axes("ReduceMean", y, [1], 18, keepdims=1))
+        x = g.declare(g("LeakyRelu", y, alpha=float(g.random.uniform(0.01, 0.3))), "n", WIDTH)
+    return model_of(g, {"x": ["n", WIDTH]}, {x: ["n", WIDTH]})
 
 
 def layers(opset: int, nodes: int) -> Any:
@@ -128,7 +174,7 @@ def layers(opset: int, nodes: int) -> Any:
 
     g, x = Graph(opset), "x"
     while len(g.nodes) < nodes:
-        w = g.weight(f"w{len(g.nodes)}", np.full((WIDTH, WIDTH), 0.1, np.float32))
+        w = g.floats(f"w{len(g.nodes)}", WIDTH, WIDTH)
         y = g("Relu", g("Add", g("MatMul", x, w), g.constant(np.float32(0.5))))
         y = g("Sub", y, g.axes("ReduceMean", y, [1], 18, keepdims=1))
         y = g.axes("Squeeze", g.axes("Unsqueeze", y, [0], 13), [0], 13)

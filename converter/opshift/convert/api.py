@@ -8,19 +8,14 @@ import functools
 import gc
 import os
 import sys
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterator
-from contextvars import ContextVar
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol, TypeAlias, TypeVar, overload
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
 
 from opshift.author import registry
-from opshift.convert import stamp
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
-from opshift.convert.classes.rows import LARGE
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
-from opshift.convert.quotient import ClassAnswer
 from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
 from opshift.convert.result import Result
 from opshift.convert.ways import STRAIGHT, Reached, Ways
@@ -322,10 +317,8 @@ def _convert_in_memory(file: Opened, options: Request) -> Result[ModelProto]:
 def _convert_proto(
     model: ModelProto, options: Request, base_dir: str, *, inplace: bool
 ) -> Result[ModelProto]:
-    data = weights.bytes_of(model)
-    whole = None if data is None else Whole(model, data, Weights((), base_dir))
     carve = functools.partial(weights.carve_model, model, base_dir)
-    skeleton, store, report = convert(carve, options, whole)
+    skeleton, store, report = convert(carve, options)
     if inplace:
         if report.changed:
             weights.transplant(skeleton, store, model)
@@ -359,40 +352,16 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-class Whole(NamedTuple):
-    """A model without large initializers, which is carved only if more than its bytes is needed."""
-
-    model: ModelProto
-    data: bytes
-    store: Weights
-
-
 @_collector_paused()  # around the whole call: what it made is gone when collecting begins again
-def convert(
-    carve: Carve, options: Request, whole: Whole | None = None
-) -> tuple[ModelProto, Weights, Report]:
-    """Converts a skeleton by the straight way, or by the cheapest way if there is a choice.
-
-    `whole` is the model that is carved, and its bytes; most often nothing has to be carved from it.
-    """
+def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report]:
+    """Converts a skeleton by the straight way, or by the cheapest way if there is a choice."""
     adapters = registry.default()
-    skeleton, store = carve() if whole is None else (whole.model, whole.store)
-    told = by_classes(skeleton, options, adapters, None if whole is None else whole.data)
-    if told.result is not None:
-        made, done = ModelProto.FromString(told.result[0]), told.result[1]
-        before = stamp.signature_for(skeleton, options)
-        return made, store, stamp.labelled(made, done, options, before)
-    if told.refused is not None:
-        raise told.refused
-    if whole is not None and told.why == LARGE:
-        return convert(carve, options)
-    if whole is not None:
-        skeleton, store = carve()
+    skeleton, store = carve()
     ways = Ways()
     for way in ways:
         skeleton, store = (skeleton, store) if way == STRAIGHT else carve()
         functions = len(skeleton.functions)
-        attempt = Conversion(skeleton, store, options, adapters, way, proved=told.sound)
+        attempt = Conversion(skeleton, store, options, adapters, way)
         try:
             with diagnose.on_the_model(attempt):
                 report = attempt.run()
@@ -413,67 +382,6 @@ def convert(
             ways.reached(found, attempt.others())
     best = ways.chosen()
     return best.skeleton, best.store, best.report
-
-
-FEWEST_NODES = 24
-"""In a smaller model the classes cost more than they save, if few of its kind are converted."""
-
-MANY_NODES = 400
-"""In a smaller model the classes cost more than they save where they often lack an answer."""
-
-FEWEST_MODELS = 1
-"""So many small models with the same versions come before their classes are worth learning."""
-
-small_models: Counter[Hashable] = Counter()
-_alone: ContextVar[bool] = ContextVar("alone", default=False)
-
-
-@contextlib.contextmanager
-def node_by_node() -> Iterator[None]:
-    """Converts a model by asking adapters about each node, without remembered classes."""
-    before = _alone.set(True)
-    try:
-        yield
-    finally:
-        _alone.reset(before)
-
-
-def by_classes(
-    skeleton: ModelProto,
-    options: Request,
-    adapters: registry.Registry,
-    data: bytes | None = None,
-) -> ClassAnswer:
-    """Converts a model by the classes of its nodes; `data` are its bytes before it is carved."""
-    few = len(skeleton.graph.node) < FEWEST_NODES
-    if _alone.get() or (few and not _is_one_of_many(skeleton)):
-        return ClassAnswer(None, False, "few nodes")
-    from opshift.convert.quotient import conversion, goal
-
-    to = goal.version_of(options)
-    if to is not None and goal.tells_little(to) and len(skeleton.graph.node) < MANY_NODES:
-        return ClassAnswer(None, False, "few nodes")
-    carved = data is None
-    return conversion.convert(
-        skeleton.SerializeToString() if data is None else data, options, adapters, carved=carved
-    )
-
-
-def reached_by_classes(carve: Carve, options: Request) -> bool:
-    """Whether the classes of the nodes prove that a request can be met; nothing is written."""
-    skeleton = carve()[0]
-    if _alone.get() or len(skeleton.graph.node) < MANY_NODES:
-        return False
-    from opshift.convert.quotient import conversion
-
-    return conversion.reaches(skeleton.SerializeToString(), options, registry.default())
-
-
-def _is_one_of_many(model: ModelProto) -> bool:
-    """Whether the process has converted small models with these versions before."""
-    kind = (model.ir_version, *((one.domain, one.version) for one in model.opset_import))
-    small_models[kind] += 1
-    return small_models[kind] > FEWEST_MODELS
 
 
 __all__ = ["Request", "Target", "convert", "convert_file", "convert_version"]

@@ -39,8 +39,7 @@ def open_content(state: State) -> None:
     if weights.EXTERNAL_FIELD in data:
         opening.external_data(state.skeleton)
     state.view = weights.checkable(state.skeleton, b"" if inlined else data, state.store)
-    looks = state.options.checks and not state.proved
-    error = checker.whole(state.view, state.adapters, full=False) if looks else None
+    error = checker.whole(state.view, state.adapters, full=False) if state.options.checks else None
     if error is not None:
         opening.sparse_indices(state.skeleton)
         _repair(state)

@@ -59,7 +59,6 @@ class State(ABC):
     broken: Findings = field(init=False)  # the rules that were broken from the start
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
     node_budget: int | None = None  # for nodes that steps may still write
-    proved: bool = False  # the classes of the nodes show that the checker accepts the model
     sites: list[Site] = field(default_factory=list)  # what was modernized
     inlined: list[FunctionId] = field(default_factory=list)  # functions written out at their calls
     late: list[FunctionId] = field(default_factory=list)  # functions written out after the steps

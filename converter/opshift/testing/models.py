@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.codes.refusals import Why
-from opshift.convert.api import convert_version, node_by_node
+from opshift.convert.api import convert_version
 from opshift.convert.legal import checker
 from opshift.convert.legal.rules import check_model
 from opshift.convert.request import AnyTarget, Wishes
@@ -44,8 +44,7 @@ def assert_model_converts(
     strict = checker.whole(before, adapters, full=True) is None
     wishes: Wishes = {"allow_approximate": allow_approximate, "assume": assume}
     try:
-        with node_by_node():
-            after: ModelProto = convert_version(before, to, **wishes)
+        after: ModelProto = convert_version(before, to, **wishes)
         again: ModelProto = convert_version(before, to, **wishes)
     except Refused as refused:
         raise AssertionError(f"refused: {refused}") from None

@@ -20,7 +20,6 @@ from types import ModuleType
 from typing import Any, NoReturn
 
 from opshift.cli.entry import main
-from opshift.convert import api, classes
 from opshift.errors import MissingExtra
 
 MISSING = "this page was built without numpy, which this needs; use the command on your machine"
@@ -101,8 +100,6 @@ def start(folder: str) -> bool:
     complete = importlib.util.find_spec("numpy") is not None
     if not complete:
         sys.meta_path.insert(0, WithoutNumpy())  # type: ignore[arg-type]
-        # Conversion by classes needs numpy.
-        api.FEWEST_MODELS = api.FEWEST_NODES = classes._FEWEST_BYTES = sys.maxsize
     return complete
 
 

@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import registry
-from opshift.convert.api import Carve, carve_of, convert, reached_by_classes
+from opshift.convert.api import Carve, carve_of, convert
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose
@@ -180,7 +180,7 @@ def furthest(
     step, first = 1 if end > start else -1, True
     refusals: tuple[RefusedNode, ...] = ()
     at = _on_the_way(told, domain, start, end)
-    if at == end or reached_by_classes(carve, _towards(options, domain, end)):
+    if at == end:
         return Limit(end)
     if told and told.report and at != start and _growth(told.report) > NODE_BUDGET:
         return Limit(at, outgrown=True)
