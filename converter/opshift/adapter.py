@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING
 from opshift.assumptions import Assumption
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, for_all
-from opshift.author.bounds import moved as moved_bounds
 from opshift.author.builder import Builder
 from opshift.author.example import Example, example, shown
 from opshift.author.modern_rules import Arithmetic, Commutes, Modern, arithmetic, commutes, modern
+from opshift.author.moved_bounds import moved as moved_bounds
 from opshift.author.node import Node, Value
 from opshift.author.traits import (
     ByValue,

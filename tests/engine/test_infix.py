@@ -10,7 +10,8 @@ from opshift import AdapterBug, convert_version
 from opshift.adapter import Builder, Node, Result, T, adapter
 from opshift.author import registry
 from opshift.author.facts import Facts
-from opshift.author.node import Env, Value
+from opshift.author.facts import ScopeEnv as Env
+from opshift.author.node import Value
 from opshift.model.document import Document
 from opshift.model.weights import Weights
 from text_models import model, ops

@@ -11,7 +11,8 @@ from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from opshift.assumptions import Assumption
 from opshift.author.attributes import is_default, make_attribute, make_attributes
-from opshift.author.node import LARGEST_SMALL, Node, Value
+from opshift.author.facts import LARGEST_SMALL
+from opshift.author.node import Node, Value
 from opshift.author.traits import Fold
 from opshift.author.written import Crossing, Made, MadeEnv
 from opshift.codes.refusals import Why
@@ -148,7 +149,7 @@ class Builder:
         return Value(found, self.env)
 
     def _fold(self, schema: schemas.Schema) -> Fold | None:
-        return self.env.facts.adapters.rules(Fold).get((schema.domain, schema.name))
+        return self.env.rules(Fold).get((schema.domain, schema.name))
 
     def _written(
         self,

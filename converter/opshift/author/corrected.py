@@ -7,6 +7,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import safe_inference
+from opshift.author.env import TypesOnly
+from opshift.author.node import Node
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import UNTOLD, OutputShapes, ToldDims
 from opshift.model.scope import FunctionId, call_id
@@ -17,7 +19,6 @@ from opshift.protos import GraphProto, ModelProto, NodeProto, TensorShapeProto, 
 from opshift.protos.copies import copied
 
 if TYPE_CHECKING:
-    from opshift.author.node import Node
     from opshift.author.registry import Registry
 
 Rules: TypeAlias = Mapping[tuple[str, str], OutputShapes]
@@ -85,8 +86,6 @@ def _misjudged(
     model: ModelProto, rules: Rules, *, all_of_them: bool
 ) -> Iterator[tuple[Output, TypeProto]]:
     """The outputs that have a length which no rule confirms, with the types to give them."""
-    from opshift.author.node import Node, TypesOnly
-
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
     calls = _calls(model, rules)
     seen = ((TypesOnly(one.visible), node) for one in by_graph(model) for node in one.graph.node)

@@ -1,20 +1,30 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The facts known about values before the model runs: constants, types and shapes."""
+"""The facts known about values before the model runs: constants, types and shapes.
+
+A fact depends on the model alone: on the model as it was opened, and on the nodes that the steps
+have written since. It never depends on earlier questions. A value keeps its name and its meaning
+while steps replace the node that computes it, so a fact about the model as it was opened holds to
+the end; the nodes of now are asked for the rest.
+"""
 
 from __future__ import annotations
 
+import builtins
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from opshift.author import dynamic
 from opshift.author.attributes import CONSTANT_FORMS
+from opshift.author.bounds import Bounds, of_constant
 from opshift.author.declared import completed, correct
+from opshift.author.env import ModelEnv
 from opshift.author.inference import Known, infer_all, infer_node
+from opshift.author.node import Node, Survey
 from opshift.author.present_types import collect_present_types
-from opshift.author.scope_types import Path, path_of
-from opshift.author.traits import Fold, OutputRanks, OutputTypes
+from opshift.author.scope_types import Inferred, Path, path_of
+from opshift.author.traits import UNTOLD, Fold, OutputBounds, OutputRanks, OutputTypes
 from opshift.lazy import deferred
 from opshift.model import walk
 from opshift.model.arrays import Array, dense
@@ -30,14 +40,12 @@ from opshift.opsets.types import (
     is_vague,
     rank_of,
 )
-from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto, helper
+from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 from opshift.text import shortened
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from opshift.author.bounds import Bounds
-    from opshift.author.node import Env, Node, TypePart
     from opshift.author.registry import Registry
     from opshift.model.document import Document
     from opshift.model.scope import Root, Scope
@@ -46,28 +54,50 @@ else:
     np = deferred("numpy")
 
 MAX_FOLD_BYTES = 1 << 20
-MAX_FOLD_DEPTH = 64
-MAX_BOUNDS_DEPTH = 48  # nodes that are followed back to find the bounds of a value
+MAX_DEPTH = 24  # questions that ask questions; what lies deeper is answered first
 MAX_NAMED = 4  # values in one note of a report
+LARGEST_SMALL = 1024  # numbers of a constant of the model that may be replaced by another one
 UNSAID = TypeProto()
 _Answer = TypeVar("_Answer")
-MAX_NESTED = 16  # levels of folding that needs a type, which needs folding
+_Rule = TypeVar("_Rule")
 
 
-# Looks at the nodes of a graph or function, and at the names of the outputs of its graphs.
-Survey: TypeAlias = "Callable[[Iterator[Node], frozenset[str]], _Answer]"
+class Proved(NamedTuple):
+    """The type that follows from the inputs of the model, without the declaration of the value.
+
+    `claimed`: its rank follows from a rank that another value only declares.
+    """
+
+    kind: TypeProto | None
+    claimed: bool = False
+
+
+UNPROVED = Proved(None)
+Claims: TypeAlias = "Mapping[str, str]"  # by value: the part of its type that is only declared
+
+
+class Evaluated(NamedTuple):
+    """A fact that follows from the values of other values, and the claims that it rests on."""
+
+    found: Any
+    claims: Claims
+
+
+UNKNOWN = Evaluated(None, {})
+Find: TypeAlias = "Callable[[Facts, Scope, str], Any]"
+Question: TypeAlias = "tuple[Find, Scope, str]"
 
 
 class _TooDeep(Exception):  # noqa: N818 - it is no error, and only this module sees it
-    """Raised for a constant that needs too many nested folds."""
+    """Raised for a question at a great depth, which is answered before the one that needs it."""
 
-    def __init__(self, owner: Scope, name: str) -> None:
-        super().__init__(name)
-        self.key = (owner, name)
+    def __init__(self, question: Question) -> None:
+        super().__init__(question[2])
+        self.question = question
 
 
 class Facts:
-    """Answers questions about the values of one document; each answer is computed once."""
+    """Answers questions about the values of one document."""
 
     def __init__(
         self,
@@ -75,74 +105,127 @@ class Facts:
         weights: Weights,
         adapters: Registry,
         snapshot: Callable[[], bytes | ModelProto],
+        reopened: Callable[[], Document] | None = None,
     ) -> None:
         self.document = document
         self.weights = weights
         self.adapters = adapters
         self._snapshot = snapshot
+        self._reopened = reopened  # opens the model as it was, once nodes have changed
         self._inferred: Known | None = None
-        self._constants: dict[tuple[Scope, str], Array | None] = {}
-        self._bounds: dict[tuple[Scope, str], Bounds | None] = {}
-        self._bounds_depth = 0
-        self._depth = 0
-        self._followed: set[tuple[Scope, str]] = set()  # since the nodes have last changed
+        self._scopes = tuple(document.scopes())
         self._generation = document.generation
-        self._learned: dict[tuple[Scope, str], TypeProto] = {}
-        self._stated: dict[tuple[Scope, str], TypeProto | None] = {}
-        self._assumed: set[tuple[Scope, str]] = set()
-        self.assumptions: dict[str, str] = {}  # by value: what was believed of its declaration
-        self.inferred_alone: dict[bytes, dict[str, TypeProto]] = {}  # by digest of a node's model
-        self.believes = False  # whether any rank came from a declaration
+        self._memo: dict[Question, Any] = {}
+        self._first_memo: dict[Question, Any] | None = None  # the answers before any change
+        self._before: Facts | None = None
+        self._twins: dict[Scope, Scope] = {}
+        self._depth = 0
+        self._recorded: dict[tuple[Scope, str], Proved] = {}
+        self.relied_on: dict[str, str] = {}  # the claims that the steps relied on
+        self._alone: dict[bytes, Inferred] = {}  # by the model of a node
         self._present: frozenset[str] | None = None
         self._paths: dict[Scope, Path] = {}
         self._surveys: dict[tuple[Root, Survey[Any]], Any] = {}
         self._lengths: dict[tuple[Scope, str, int], str] = {}
 
+    # -- one answer for each question --------------------------------------------------------------
+
+    def _answer(self, find: Find, owner: Scope, name: str) -> Any:
+        """What `find` finds about a value of a scope. It is found once for the nodes of now."""
+        if self._generation != self.document.generation:
+            self._look_again()
+        question = find, owner, name
+        if question in self._memo:
+            return self._memo[question]
+        if self._depth:
+            return self._find(question)
+        waiting: list[Question] = [question]
+        while waiting:
+            try:
+                self._find(waiting[-1])
+                waiting.pop()
+            except _TooDeep as deep:
+                if deep.question in waiting:  # a cycle in the graph, which is not checked before
+                    self._memo[deep.question] = _NO_ANSWER[deep.question[0]]
+                else:
+                    waiting.append(deep.question)
+        return self._memo[question]
+
+    def _find(self, question: Question) -> Any:
+        if self._depth >= MAX_DEPTH:
+            raise _TooDeep(question)
+        find, owner, name = question
+        self._depth += 1
+        try:
+            found = self._memo[question] = find(self, owner, name)
+        finally:
+            self._depth -= 1
+        return found
+
+    def _look_again(self) -> None:
+        """Forgets the answers that nodes of an earlier generation gave."""
+        if self._first_memo is None:
+            for scope in self._scopes:
+                self._path(scope)  # the nodes that hold graphs may change
+            self._first_memo = self._memo
+        self._generation = self.document.generation
+        self._memo = {}
+        self._surveys.clear()
+
+    def _at_first(self, find: Find, owner: Scope, name: str) -> Any:
+        """The answer before the first change, for a value whose node a step has replaced."""
+        position = owner.producers.get(name)
+        if self._first_memo is None or (owner, position) not in self.document.rewritten:
+            return _NO_ANSWER[find]  # the nodes of now give the same answer, or a better one
+        question = find, owner, name
+        if question in self._first_memo:
+            return self._first_memo[question]
+        if self._before is None and self._reopened is not None:
+            self._open_again(self._reopened())
+        twin = self._twins.get(owner)
+        if self._before is None or twin is None or twin.owner(name) is not twin:
+            return _NO_ANSWER[find]
+        return self._before._answer(find, twin, name)
+
+    def _open_again(self, document: Document) -> None:
+        """Opens the model as it was before the first change."""
+        assert self._first_memo is not None
+        self._before = Facts(document, self.weights, self.adapters, self._snapshot)
+        twins = self._twins = dict(zip(self._scopes, document.scopes(), strict=True))
+        memo = self._first_memo.items()
+        self._before._memo = {(find, twins[at], name): found for (find, at, name), found in memo}
+        self._before._inferred = self._inferred
+        lengths = self._lengths.items()
+        self._lengths = {(twins.get(at, at), name, axis): one for (at, name, axis), one in lengths}
+        self._before._lengths = self._lengths
+
     def length_symbol(self, scope: Scope, name: str, axis: int) -> str:
         """The symbol of a length of a value of which inference knows no number."""
         known = self._lengths
-        return known.setdefault((scope, name, axis), f"{LENGTH}{len(known)}")
+        key = self._twins.get(scope, scope), name, axis
+        return known.setdefault(key, f"{LENGTH}{len(known)}")
+
+    def types_alone(self, model: ModelProto) -> Inferred:
+        """The types of the values of a model that holds one node."""
+        key = model.SerializeToString(deterministic=True)
+        if key not in self._alone:  # each output of the node is asked for, and each step asks again
+            self._alone[key] = infer_all(model, self.adapters).graphs.get((), {})
+        return self._alone[key]
 
     # -- constants ---------------------------------------------------------------------------
 
     def constant(self, scope: Scope, name: str) -> Array | None:
         """The value of a constant, which is the same for all inputs; else None."""
+        found: Array | None = self.evaluated(Facts.find_constant, scope, name).found
+        return found
+
+    def evaluated(self, find: Find, scope: Scope, name: str) -> Evaluated:
+        """A constant or bounds, with the claims of declarations that these rest on."""
         owner = scope.owner(name)
         if owner is None:
-            return None
-        self._forget_the_unknown()
-        if (owner, name) not in self._constants:
-            if self._depth >= MAX_FOLD_DEPTH:
-                raise _TooDeep(owner, name)
-            self._follow_constants(owner, name)
-        return self._constants[owner, name]
-
-    def _forget_the_unknown(self) -> None:
-        """Lets what was unknown be asked again once a step has written other operators."""
-        if self._generation != self.document.generation:
-            self._generation = self.document.generation
-            self._followed.clear()
-            self._constants = {
-                k: found for k, found in self._constants.items() if found is not None
-            }
-
-    def _follow_constants(self, owner: Scope, name: str) -> None:
-        """Finds a constant. Constants that it depends on at great depth are found before it."""
-        waiting = [(owner, name)]
-        while waiting:
-            self._depth += 1
-            try:
-                self._constants[waiting[-1]] = self._find_constant(*waiting[-1])
-                waiting.pop()
-            except _TooDeep as behind:
-                if self._depth > 1:
-                    raise
-                if behind.key in waiting:  # a cycle in the graph, which is not checked before
-                    self._constants[behind.key] = None
-                else:
-                    waiting.append(behind.key)
-            finally:
-                self._depth -= 1
+            return UNKNOWN
+        found: Evaluated = self._answer(find, owner, name)
+        return found
 
     def is_longer(self, scope: Scope, name: str, length: int) -> bool:
         """Whether an initializer has more elements, which is known before it is read."""
@@ -150,15 +233,21 @@ class Facts:
         tensor = owner.initializers.get(name) if owner is not None else None
         return tensor is not None and math.prod(tensor.dims) > length
 
-    def _find_constant(self, owner: Scope, name: str) -> Array | None:
+    def find_constant(self, owner: Scope, name: str) -> Evaluated:
+        """The value of a constant that a graph defines."""
         if name in owner.initializers:
             if self.document.names.may_be_set(owner, name):
-                return None
-            return self.weights.load(owner.initializers[name])
+                return UNKNOWN
+            return Evaluated(self.weights.load(owner.initializers[name]), {})
         if name in owner.inputs or name in owner.sparse:
-            return self._sparse_initializer(owner, name)
+            return Evaluated(self._sparse_initializer(owner, name), {})
         position = owner.producers.get(name)
-        return None if position is None else self._evaluate(owner, owner.node(position))
+        if position is None:
+            return UNKNOWN
+        found = self._evaluate(owner, owner.node(position))
+        if found.found is None:
+            found = self._at_first(Facts.find_constant, owner, name)
+        return found
 
     def _sparse_initializer(self, owner: Scope, name: str) -> Array | None:
         for sparse in getattr(owner.proto, "sparse_initializer", ()):
@@ -168,61 +257,40 @@ class Facts:
                 )
         return None
 
-    def _evaluate(self, owner: Scope, node: NodeProto) -> Array | None:
+    def _evaluate(self, owner: Scope, node: NodeProto) -> Evaluated:
         key = (schemas.normal(node.domain), node.op_type)
         if key == ("", "Constant"):
-            return self.constant_node(node)
+            return Evaluated(self.constant_node(node), {})
         if key == ("", "Identity"):
-            return self.constant(owner, node.input[0])
+            return self.evaluated(Facts.find_constant, owner, node.input[0])
         fold = self.adapters.rules(Fold).get(key)
         if fold is None or len(node.output) != 1 or key not in owner.root.index:
-            return None
-        value = fold.value(self._read(owner, node, self._env(owner, folding=True)))
-        return None if value is None or value.nbytes > MAX_FOLD_BYTES else value
+            return UNKNOWN
+        env = FoldingEnv(self, owner)
+        value = fold.value(Node(node, owner.root.schema_of(node), env))
+        known = value is not None and value.nbytes <= MAX_FOLD_BYTES
+        return Evaluated(value, env.claims) if known else UNKNOWN
 
     def bounds(self, scope: Scope, name: str) -> Bounds | None:
         """The bounds of an integer value, which hold for all inputs; else None."""
-        from opshift.author import bounds
+        found: Bounds | None = self.evaluated(Facts.find_bounds, scope, name).found
+        return found
 
-        owner = scope.owner(name)
-        if owner is None or self._bounds_depth > MAX_BOUNDS_DEPTH:
-            return None
-        key = (owner, name)
-        if key not in self._bounds:
-            self._bounds_depth += 1
-            try:
-                self._bounds[key] = bounds.find(self, scope, owner, name)
-            finally:
-                self._bounds_depth -= 1
-        return self._bounds[key]
-
-    def producer(self, scope: Scope, name: str) -> Node | None:
-        """The node that computes a value; None if that node calls a function of the model."""
-        owner = scope.owner(name)
-        position = owner.producers.get(name) if owner else None
-        if owner is None or position is None:
-            return None
-        node = owner.node(position)
-        known = (schemas.normal(node.domain), node.op_type) in owner.root.index
-        return self._read(owner, node, self._env(owner)) if known else None
-
-    def is_same(self, name: str, other: str) -> bool:
-        """Whether two names stand for one value: whoever records questions looks here."""
-        return name == other
-
-    def is_computed(self, scope: Scope, name: str) -> bool:
-        """Whether a node of the model computes a value."""
-        return self.producer(scope, name) is not None
-
-    def _env(self, scope: Scope, *, folding: bool = False) -> Env:
-        from opshift.author.node import Env, FoldingEnv
-
-        return (FoldingEnv if folding else Env)(self, scope)
-
-    def _read(self, owner: Scope, node: NodeProto, env: Env) -> Node:
-        from opshift.author.node import Node
-
-        return Node(node, owner.root.schema_of(node), env)
+    def find_bounds(self, owner: Scope, name: str) -> Evaluated:
+        """The bounds of a constant, or by the rule of the operator that computes a value."""
+        known = self.evaluated(Facts.find_constant, owner, name)
+        if known.found is not None:
+            return Evaluated(of_constant(known.found), known.claims)
+        env = ScopeEnv(self, owner)
+        node = env.producer(name)
+        rule = self.adapters.rules(OutputBounds).get(("", node.op)) if node is not None else None
+        found: Bounds | None = None
+        if rule is not None and node is not None and node.proto.domain in ("", "ai.onnx"):
+            found = _bounds_of(rule, node, name)
+        if found is None:
+            told: Evaluated = self._at_first(Facts.find_bounds, owner, name)
+            return told
+        return Evaluated(found, env.claims)
 
     def constant_node(self, node: NodeProto) -> Array | None:
         """The value of a Constant node in any of its attribute forms."""
@@ -276,52 +344,54 @@ class Facts:
         owner = scope.owner(name)
         if owner is None:
             return None
-        self._forget_the_unknown()
-        known = self._known(owner, name)
-        if (owner, name) not in self._followed and self._depth < MAX_NESTED:
-            declared = owner.declared.get(name)
-            if is_vague(known) or (declared is not None and claims_more(declared, known)):
-                self._infer_towards(owner, name)
-                known = self._known(owner, name)
-        return known
+        return completed(self._proved(owner, name).kind, owner.declared.get(name))
 
-    def tell(
-        self, scope: Scope, name: str, found: TypeProto | None, what: TypePart
-    ) -> TypeProto | None:
-        """Returns `found`. A subclass overrides it to record what an adapter reads."""
+    def _proved(self, owner: Scope, name: str) -> Proved:
+        """The type that follows from the declared inputs, and from ranks that are claimed."""
+        found: Proved = self._answer(Facts._find_proved, owner, name)
         return found
 
-    def dims(self, scope: Scope, name: str, found: TypeProto) -> Dims:
-        """The dimensions of a tensor. A subclass overrides it to record the question."""
-        return dims_of(found)
+    def _find_proved(self, owner: Scope, name: str) -> Proved:
+        found = self._given(owner, name)
+        if self._is_enough(owner, name, found):
+            return found
+        found = _better(found, self._at_first(Facts._find_proved, owner, name))
+        if self._is_enough(owner, name, found) or name not in owner.producers:
+            return found
+        kinds, claimed = self._answer(Facts._find_outputs, owner, name)
+        return _better(found, Proved(kinds.get(name), claimed))
 
-    def _known(self, owner: Scope, name: str) -> TypeProto | None:
-        key = (owner, name)
-        if key not in self._stated:
-            proved = self._proved(owner, name)
-            found = self._stated[key] = completed(proved, owner.declared.get(name))
-            self.believes = self.believes or (found is not proved and rank_of(proved) is None)
-        return self._stated[key]
+    def _is_enough(self, owner: Scope, name: str, found: Proved) -> bool:
+        """Whether the node that computes a value need not be looked at for its type."""
+        declared = owner.declared.get(name)
+        known = completed(found.kind, declared)
+        if is_vague(known) or (declared is not None and claims_more(declared, known)):
+            return False
+        # Nodes that steps have written may give a length that the nodes before them hid.
+        return self._first_memo is None or not _has_unnamed_length(known)
 
-    def _proved(self, owner: Scope, name: str) -> TypeProto | None:
-        """The type that follows from the declared inputs alone."""
+    def _given(self, owner: Scope, name: str) -> Proved:
+        """The type of a value without a look at the node that computes it."""
         fed = name in owner.inputs
         if name in owner.initializers and not (fed and self.document.names.may_be_set(owner, name)):
-            return owner.initializer_type(name)
-        if fed and (self._is_fed(owner) or self.document.is_fresh(name)):
-            return owner.declared.get(name)  # declared for an input of the model, or by an adapter
-        if (owner, name) in self._learned:
-            return self._learned[owner, name]
-        # Inference covers only the graph; a function may use its names for other values.
-        known = self._inferred_type(owner, name) if owner.root.kind == "graph" else None
-        return None if self.document.is_fresh(name) else known
+            return Proved(owner.initializer_type(name))
+        if fed and (self._is_fed(owner) or self.document.is_written(name)):
+            return Proved(owner.declared.get(name))  # for an input of the model, or by an adapter
+        if (owner, name) in self._recorded:
+            return self._recorded[owner, name]
+        return self._inferred_type(owner, name)
 
-    def _inferred_type(self, owner: Scope, name: str) -> TypeProto | None:
+    def _inferred_type(self, owner: Scope, name: str) -> Proved:
         """The type that inference of the whole model finds for a value of a graph."""
+        # Inference covers only the graph; a function may use its names for other values.
+        if owner.root.kind != "graph" or self.document.is_written(name):
+            return UNPROVED
         found = self.inferred.types.get(name, UNSAID)
         if found is None:  # several graphs use this name
             found = self.inferred.graphs.get(self._path(owner), {}).get(name)
-        return None if found is UNSAID else found
+        if found is UNSAID or found is None:
+            return UNPROVED
+        return Proved(found, self._is_inferred_from_a_claim(owner, name))
 
     def _path(self, scope: Scope) -> Path:
         """The place of a graph in the model, as inference numbers it."""
@@ -333,35 +403,28 @@ class Facts:
         """Whether the inputs of a graph are those of the model, whose types are trusted."""
         return owner is owner.root.top and owner.root.kind != "function"
 
-    def learn(self, scope: Scope, name: str, found: TypeProto, *, assumed: bool) -> None:
-        """Records the type of a value that the node which computes it gives."""
-        self._learned[scope, name] = found
-        self._stated.pop((scope, name), None)
-        if assumed:
-            self._assumed.add((scope, name))
+    def record_type(self, scope: Scope, name: str, kind: TypeProto, *, claimed: bool) -> None:
+        """Records the type of a value that a step has written."""
+        self._recorded[scope, name] = Proved(kind, claimed)
 
     @property
     def inferred(self) -> Known:
-        """The types that inference of the whole model finds."""
+        """The types that inference of the whole model finds, as the model was opened."""
         if self._inferred is None:
             self._inferred = infer_all(self._snapshot(), self.adapters)
-            self.believes = self.believes or bool(self._inferred.assumed)
         return self._inferred
 
     # -- declarations ------------------------------------------------------------------------
 
     def is_assumed(self, scope: Scope, name: str) -> bool:
         """Whether the rank of a value follows from a declaration that nothing confirms."""
-        owner = scope.owner(name) if self.believes else None
-        if owner is None or rank_of(self._known(owner, name)) is None:
+        owner = scope.owner(name)
+        if owner is None:
             return False
-        if (owner, name) in self._assumed:
-            return True
-        return rank_of(self._proved(owner, name)) is None or (
-            owner.root.kind == "graph"
-            and (owner, name) not in self._learned
-            and self._is_inferred_from_a_claim(owner, name)
-        )
+        proved = self._proved(owner, name)
+        if rank_of(proved.kind) is not None:
+            return proved.claimed
+        return rank_of(completed(proved.kind, owner.declared.get(name))) is not None
 
     def _is_inferred_from_a_claim(self, owner: Scope, name: str) -> bool:
         """Whether inference of the whole model needed a declaration to find the rank of a value."""
@@ -371,14 +434,10 @@ class Facts:
         own = self._path(owner)
         return own in paths or own not in self.inferred.graphs
 
-    def assume(self, name: str, what: str) -> None:
-        """Records for the report that the conversion used a fact that only a declaration gives."""
-        self.assumptions.setdefault(name, what)
-
     def believed(self) -> list[str]:
         """The notes about facts that come only from declarations."""
         found: dict[str, list[str]] = {}
-        for name, what in self.assumptions.items():
+        for name, what in self.relied_on.items():
             found.setdefault(what, []).append(self.document.origins.get(name) or repr(name))
         return [
             f"the {what} of {_listed(names)} comes from a declaration, not confirmed by inference"
@@ -400,8 +459,8 @@ class Facts:
 
     def confirmed(self, scope: Scope, name: str) -> TypeProto | None:
         """The inferred type of a value, if its rank does not come from a declaration."""
-        claimed = self._is_inferred_from_a_claim(scope, name)
-        return None if claimed else self._inferred_type(scope, name)
+        found = self._inferred_type(scope, name)
+        return None if found.claimed else found.kind
 
     def claimed(self, scope: Scope, name: str, dims: Dims) -> Dims:
         """The dimensions, completed by numbers that only a declaration gives.
@@ -424,64 +483,35 @@ class Facts:
         inputs = (value.type.tensor_type.shape.dim for value in self.document.model.graph.input)
         return frozenset(dim.dim_param for dims in inputs for dim in dims if dim.dim_param)
 
-    def _infer_towards(self, owner: Scope, name: str) -> None:
-        """Infers the types that inference of the whole model missed, up to this value.
+    # -- types of outputs by the node that computes them -----------------------------------------
 
-        The producers of a value are visited first, in a loop, because chains can be long.
-        """
-        waiting = [(owner, name)]
-        try:
-            while waiting:
-                place, wanted = waiting[-1]
-                position = place.producers.get(wanted)
-                node = None if position is None else place.node(position)
-                if (place, wanted) not in self._followed:
-                    self._followed.add((place, wanted))
-                    waiting += self._vague_behind(place, node) if node is not None else ()
-                    continue
-                if node is not None:
-                    self._infer_outputs(place, node)
-                waiting.pop()
-        except _TooDeep:
-            self._followed.difference_update(waiting)  # they are followed again after it
-            raise
-
-    def _vague_behind(self, place: Scope, node: NodeProto) -> Iterator[tuple[Scope, str]]:
-        for name in filter(None, node.input):
-            owner = place.owner(name)
-            if owner is None or (owner, name) in self._followed:
-                continue
-            if is_vague(self._known(owner, name)):
-                yield owner, name
-
-    def _infer_outputs(self, place: Scope, node: NodeProto) -> None:
-        """The types of a node's outputs, from its inputs as far as they are known by now."""
-        if self.document.is_call(node) or not self._tells_more(place, node):
-            return
-        types = infer_node(node, self._env(place))
-        assumed = any(self.is_assumed(place, name) for name in walk.reads(node) if name)
-        for output, found in types.items():
-            if schemas.type_name(found) is not None:
-                proved = self._proved(place, output)
-                known = better(proved, found)
-                if known is not None:
-                    self.learn(place, output, known, assumed=assumed and known is not proved)
+    def _find_outputs(self, owner: Scope, name: str) -> tuple[dict[str, TypeProto], bool]:
+        """The output types of the node that computes a value, and whether they rest on a claim."""
+        node = owner.node(owner.producers[name])
+        if self.document.is_call(node) or not self._tells_more(owner, node):
+            return {}, False
+        env = ScopeEnv(self, owner)
+        types = infer_node(node, env)
+        reads = filter(None, walk.reads(node))
+        claimed = bool(env.claims) or any(self.is_assumed(owner, one) for one in reads)
+        known = {one: kind for one, kind in types.items() if schemas.type_name(kind) is not None}
+        return known, claimed
 
     def _tells_more(self, place: Scope, node: NodeProto) -> bool:
         """Whether a fact about a node is known that inference of the whole model did not have."""
-        if any(map(self.document.is_fresh, (*node.input, *node.output))):
+        if any(map(self.document.is_written, (*node.input, *node.output))):
             return True
         if holds_graphs(node):
             # If two graphs use one name, inference of the whole model may give no type for it.
             types = self.inferred.types
             return any(
-                types.get(name, UNSAID) is None is self._inferred_type(place, name)
+                types.get(name, UNSAID) is None is self._inferred_type(place, name).kind
                 for name in node.output
             )
         schema = place.root.schema_of(node)
         if schema is None:
             return (schemas.normal(node.domain), node.op_type) in self.adapters.rules(OutputTypes)
-        outputs = [self._known(place, name) for name in node.output if name]
+        outputs = [self._stated(place, name) for name in node.output if name]
         if any(found is None or schemas.type_name(found) is None for found in outputs):
             return True  # a rule may need one typed input only; inference needs all
         if place.parent is not None and any(map(is_vague, outputs)):
@@ -494,6 +524,10 @@ class Facts:
             return True
         return any(self._is_news(place, name) for name in node.input if name)
 
+    def _stated(self, owner: Scope, name: str) -> TypeProto | None:
+        """The type that inference of the whole model and the declaration of a value give."""
+        return completed(self._given(owner, name).kind, owner.declared.get(name))
+
     def _has_rank_to_tell(self, schema: schemas.Schema, outputs: list[TypeProto | None]) -> bool:
         told = (schema.domain, schema.name) in self.adapters.rules(OutputRanks)
         return told and any(rank_of(found) is None for found in outputs)
@@ -504,9 +538,11 @@ class Facts:
         position = owner.producers.get(name) if owner is not None else None
         if owner is None or position is None:
             return False
-        if (owner, name) in self._learned:
+        proved = self._proved(owner, name)
+        if proved.kind is not self._inferred_type(owner, name).kind:
             return True
-        if owner.node(position).op_type == "Constant" or not is_small(self._known(owner, name)):
+        known = completed(proved.kind, owner.declared.get(name))
+        if owner.node(position).op_type == "Constant" or not is_small(known):
             return False
         return self.constant(owner, name) is not None
 
@@ -514,6 +550,8 @@ class Facts:
 
     def survey(self, root: Root, look: Survey[_Answer]) -> _Answer:
         """What a function finds that looks at all nodes of a graph or function, asked once."""
+        if self._generation != self.document.generation:
+            self._look_again()
         key = (root, look)
         if key not in self._surveys:
             ends = (one for scope in root.scopes for one in scope.proto.output)
@@ -525,9 +563,10 @@ class Facts:
     def _nodes(self, root: Root) -> Iterator[Node]:
         """All nodes, in order; those of a graph come before those of the graphs inside."""
         for scope in root.scopes:
-            env = self._env(scope)
+            env = ScopeEnv(self, scope)
             for position in scope.sorted_positions():
-                yield self._read(scope, scope.node(position), env)
+                node = scope.node(position)
+                yield Node(node, root.schema_of(node), env)
 
     # -- present types -----------------------------------------------------------------------
 
@@ -541,20 +580,133 @@ class Facts:
             self._present = frozenset(collect_present_types(self.document))
         return self._present
 
-    def possible_types(self) -> frozenset[str]:
-        """The element types that can occur. A subclass overrides it to record the question."""
-        return self.present_types
-
-    @property
-    def counting(self) -> bool:
-        """Whether the element types were collected, so that steps must add theirs."""
-        return self._present is not None
-
     def add_present_types(self, types: Iterable[str]) -> None:
         """Adds the element types that a step has brought in."""
-        if self._present is not None and not self._present.issuperset(types):
-            self._present |= set(types)
+        if not self.present_types.issuperset(types):
+            self._present = self.present_types | set(types)
+
+
+_NO_ANSWER: dict[Find, Any] = {
+    Facts.find_constant: UNKNOWN,
+    Facts.find_bounds: UNKNOWN,
+    Facts._find_proved: UNPROVED,
+    Facts._find_outputs: ({}, False),
+}
+
+
+def _has_unnamed_length(kind: TypeProto | None) -> bool:
+    """Whether a length of a tensor has a symbol that only inference made up."""
+    dims = kind.tensor_type.shape.dim if kind is not None else ()
+    return any(dim.dim_param.startswith(LENGTH) for dim in dims)
+
+
+def _better(found: Proved, other: Proved) -> Proved:
+    """The better one of two types of a value."""
+    kind = better(found.kind, other.kind)
+    return found if kind is found.kind else Proved(kind, other.claimed)
+
+
+def _bounds_of(rule: OutputBounds, node: Node, name: str) -> Bounds | None:
+    """The bounds that a rule gives for one output of a node."""
+    try:
+        found = rule.run(node)
+    except UNTOLD:
+        return None
+    at = list(node.proto.output).index(name)
+    return found[at] if at < len(found) else None
 
 
 def _listed(names: list[str]) -> str:
     return shortened(list(dict.fromkeys(names)), MAX_NAMED, "values")
+
+
+class ScopeEnv(ModelEnv):
+    """Answers questions about the values of a scope from the facts about its document."""
+
+    def __init__(self, facts: Facts, scope: Scope, claims: dict[str, str] | None = None) -> None:
+        self.facts = facts
+        self.scope = scope
+        self.claims = {} if claims is None else claims  # that the answers rest on
+
+    def _evaluated(self, find: Find, name: str) -> Any:
+        found = self.facts.evaluated(find, self.scope, name)
+        if found.claims:
+            self.claims.update(found.claims)
+        return found.found
+
+    def type(self, name: str) -> TypeProto | None:
+        return self.facts.type(self.scope, name)
+
+    def possible_types(self) -> frozenset[str]:
+        return self.facts.present_types
+
+    def constant(self, name: str) -> Array | None:
+        found: Array | None = self._evaluated(Facts.find_constant, name)
+        return found
+
+    def is_weight(self, name: str) -> bool:
+        return self.facts.is_longer(self.scope, name, LARGEST_SMALL)
+
+    def bounds(self, name: str) -> Bounds | None:
+        found: Bounds | None = self._evaluated(Facts.find_bounds, name)
+        return found
+
+    def load(self, tensor: TensorProto) -> Array:
+        return self.facts.weights.load(tensor)
+
+    def why_dynamic(self, name: str) -> str:
+        return self.facts.why_dynamic(self.scope, name)
+
+    def producer(self, name: str) -> Node | None:
+        owner = self.scope.owner(name)
+        position = owner.producers.get(name) if owner else None
+        if owner is None or position is None:
+            return None
+        node = owner.node(position)
+        if (schemas.normal(node.domain), node.op_type) not in owner.root.index:
+            return None
+        return Node(node, owner.root.schema_of(node), ScopeEnv(self.facts, owner, self.claims))
+
+    def is_computed(self, name: str) -> bool:
+        return self.producer(name) is not None
+
+    def survey(self, look: Survey[_Answer]) -> _Answer:
+        return self.facts.survey(self.scope.root, look)
+
+    def is_call(self, node: NodeProto) -> bool:
+        return self.facts.document.is_call(node)
+
+    def is_read(self, name: str) -> bool:
+        return self.facts.document.names.is_read(self.scope, name)
+
+    def length_symbol(self, name: str, axis: int) -> str:
+        return self.facts.length_symbol(self.scope, name, axis)
+
+    def types_alone(self, model: ModelProto) -> Inferred:
+        return self.facts.types_alone(model)
+
+    def graph(self, graph: GraphProto) -> GraphProto:
+        return self.scope.root.copy_of(graph)
+
+    def inside(self, graph: GraphProto) -> ScopeEnv:
+        return ScopeEnv(self.facts, self.scope.root.scope_of(graph))
+
+    def rules(self, kind: builtins.type[_Rule]) -> Mapping[tuple[str, str], _Rule]:
+        return self.facts.adapters.rules(kind)  # type: ignore[type-var]
+
+    def use_rank(self, name: str) -> None:
+        if self.facts.is_assumed(self.scope, name):
+            self.claims.setdefault(name, "rank")
+
+    def claimed_dims(self, name: str, dims: Dims) -> Dims:
+        found = self.facts.claimed(self.scope, name, dims)
+        if found != dims:
+            self.claims.setdefault(name, "shape")
+        return found
+
+
+class FoldingEnv(ScopeEnv):
+    """An Env for folding, which does not need reasons: to find them costs the most time."""
+
+    def why_dynamic(self, name: str) -> str:
+        return "it is computed"

@@ -29,7 +29,7 @@ def expand(node: Node, op: Builder) -> tuple[Value, ...]:
     for proto in body.node:
         copy = _instance(proto, attributes, names, op)
         domain = schemas.normal(copy.domain)
-        written = _crossed(copy, domain, _left(node, body, domain), op)
+        written = _crossed(copy, domain, _left(op, body, domain), op)
         for name, value in zip(proto.output, written, strict=False):
             names[name] = value.name
     return tuple(Value(names[formal], op.env) for formal in body.output[: node.n_outputs])
@@ -52,7 +52,7 @@ def _crossed(node: NodeProto, domain: str, left: int, op: Builder) -> tuple[Valu
 def _body(node: Node, op: Builder) -> FunctionProto:
     assert node.schema is not None
     domain, since = node.schema.domain, node.schema.since
-    version = node.env.scope.root.imports[domain]
+    version = op.scope.root.imports[domain]
     found = schemas.body(domain, node.op, since, version)
     if found is None:
         types = [value.type if value else None for value in node.inputs]
@@ -76,10 +76,10 @@ def _body(node: Node, op: Builder) -> FunctionProto:
     return found
 
 
-def _left(node: Node, body: FunctionProto, domain: str) -> int:
+def _left(op: Builder, body: FunctionProto, domain: str) -> int:
     """The version at which the nodes of a body are read: the one being left."""
     written = {schemas.normal(i.domain): i.version for i in body.opset_import}.get(domain)
-    return node.env.scope.root.imports.get(domain) or written or 1
+    return op.scope.root.imports.get(domain) or written or 1
 
 
 def _bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:

@@ -3,11 +3,12 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.author import corrected, declared, induction, safe_inference
+from opshift.author.env import Env, ModelEnv, TypesOnly
+from opshift.author.node import Node
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.scope_types import GraphTypes, Inferred, Path, by_graph, by_name
 from opshift.author.traits import UNTOLD, Carries, OutputRanks, OutputShapes, OutputTypes
@@ -27,7 +28,6 @@ from opshift.protos import (
 from opshift.protos.shape_inference import infer_node_outputs
 
 if TYPE_CHECKING:
-    from opshift.author.node import Env
     from opshift.author.registry import Registry
 
 Rules = Mapping[tuple[str, str], OutputRanks]
@@ -91,8 +91,6 @@ def _infer(model: ModelProto, adapters: Registry) -> tuple[list[GraphTypes], Mod
 
 def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -> bool:
     """Writes ranks beside the types that inference left without, for it to go on from."""
-    from opshift.author.node import TypesOnly
-
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
     written = False
     for graph, _, visible in found:
@@ -114,7 +112,7 @@ def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -
     return written
 
 
-def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[str, TypeProto]:
+def infer_node(node: NodeProto, env: ModelEnv, version: int | None = None) -> dict[str, TypeProto]:
     """One node's output types from its input types; each unknown length has its own symbol.
 
     Two values of one unknown length have one symbol, so that no adapter repeats one of them.
@@ -126,19 +124,18 @@ def infer_node(node: NodeProto, env: Env, version: int | None = None) -> dict[st
     return found
 
 
-def _name_lengths(shape: TensorShapeProto, env: Env, name: str) -> None:
+def _name_lengths(shape: TensorShapeProto, env: ModelEnv, name: str) -> None:
     for axis, dim in enumerate(shape.dim):
         if not dim.WhichOneof("value"):
-            dim.dim_param = env.facts.length_symbol(env.scope, name, axis)
+            dim.dim_param = env.length_symbol(name, axis)
 
 
-def _types_of(node: NodeProto, env: Env, version: int | None) -> dict[str, TypeProto]:
+def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, TypeProto]:
     """The output types of a node, by the schema's own inference first."""
-    root = env.scope.root
-    schema = root.schema_of(node, version)
+    schema = env.schema_of(node, version)
     if schema is None:
         key = (schemas.normal(node.domain), node.op_type)
-        told = told_types(env.facts.adapters.rules(OutputTypes).get(key), node, env)
+        told = told_types(env.rules(OutputTypes).get(key), node, env)
         _correct(told, node, None, env)
         return told
     domain = schema.domain
@@ -156,7 +153,7 @@ def _types_of(node: NodeProto, env: Env, version: int | None) -> dict[str, TypeP
         if schemas.type_name(known) is None:
             known.tensor_type.elem_type = kind  # beside the shape, if there is one
     _correct(inferred, node, schema, env)
-    rule = env.facts.adapters.rules(OutputRanks).get((domain, node.op_type))
+    rule = env.rules(OutputRanks).get((domain, node.op_type))
     for name, rank in zip(node.output, told_ranks(rule, node, schema, env), strict=False):
         known = inferred.setdefault(name, TypeProto())
         if name and rank_of(known) is None:
@@ -165,13 +162,13 @@ def _types_of(node: NodeProto, env: Env, version: int | None) -> dict[str, TypeP
 
 
 def objection(
-    node: NodeProto, env: Env, version: int | None = None, *, lengths: bool = True
+    node: NodeProto, env: ModelEnv, version: int | None = None, *, lengths: bool = True
 ) -> str | None:
     """What inference has against one node with the types of its inputs; None if nothing.
 
     Without `lengths`, only the element types and ranks of the inputs count.
     """
-    schema = env.scope.root.schema_of(node, version)
+    schema = env.schema_of(node, version)
     if schema is None or holds_graphs(node):
         return None
     types = _input_types(node, env)
@@ -184,7 +181,7 @@ def objection(
     return None
 
 
-def _imports(schema: schemas.Schema, env: Env, version: int | None) -> dict[str, int]:
+def _imports(schema: schemas.Schema, env: ModelEnv, version: int | None) -> dict[str, int]:
     """The imports of a node that is read at another version of its domain."""
     imported = env.scope.root.imports
     return {**imported.as_dict(), schema.domain: version or imported[schema.domain]}
@@ -196,7 +193,7 @@ def _input_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
 
 def _asked(
     node: NodeProto,
-    env: Env,
+    env: ModelEnv,
     schema: schemas.Schema,
     types: Mapping[str, TypeProto],
     imports: Mapping[str, int],
@@ -216,14 +213,12 @@ def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
 
 
 def _correct(
-    inferred: Mapping[str, TypeProto], node: NodeProto, schema: schemas.Schema | None, env: Env
+    inferred: Mapping[str, TypeProto], node: NodeProto, schema: schemas.Schema | None, env: ModelEnv
 ) -> None:
     """Gives outputs for which onnx's inference is wrong or finds no rank the shapes of a rule."""
-    from opshift.author.node import Node
-
     key = (schemas.normal(node.domain), node.op_type)
-    rule = env.facts.adapters.rules(OutputShapes).get(key)
-    told = corrected.shapes_of(rule, Node(node, schema, env)) if rule is not None else ()
+    rule = env.rules(OutputShapes).get(key)
+    told = corrected.shapes_of(rule, Node(node, schema, env))
     for name, dims in zip(node.output, told, strict=False):
         known = inferred.get(name)
         if known is None or dims is None:
@@ -236,8 +231,6 @@ def told_ranks(
     rule: OutputRanks | None, node: NodeProto, schema: schemas.Schema | None, env: Env
 ) -> Sequence[int]:
     """The ranks of a node's outputs, where lengths tell what inference reads from values alone."""
-    from opshift.author.node import Node
-
     try:
         return rule.run(Node(node, schema, env)) if rule is not None and schema is not None else ()
     except UNTOLD:
@@ -288,7 +281,7 @@ def give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
     tensor.shape.dim.extend([TensorShapeProto.Dimension()] * rank)
 
 
-def infer_alone(node: NodeProto, env: Env, imports: Mapping[str, int]) -> dict[str, TypeProto]:
+def infer_alone(node: NodeProto, env: ModelEnv, imports: Mapping[str, int]) -> dict[str, TypeProto]:
     """The output types of a node with subgraphs: those of a model that holds this node alone."""
     model = ModelProto(ir_version=IR_VERSION)
     for domain, version in imports.items():
@@ -299,13 +292,13 @@ def infer_alone(node: NodeProto, env: Env, imports: Mapping[str, int]) -> dict[s
         found = env.type(name) if name else None
         if found is not None:
             model.graph.input.add(name=name).type.CopyFrom(found)
-    key = hashlib.sha256(model.SerializeToString(deterministic=True)).digest()
-    known = env.facts.inferred_alone
-    if key not in known:  # each output of the node is asked for, and each step asks again
-        types = infer_all(model, env.facts.adapters).graphs.get((), {})
-        known[key] = {name: kind for name in node.output if (kind := types.get(name)) is not None}
+    types = env.types_alone(model)
     given = induction.symbols_of(model)
-    return {name: induction.without_marks(kind, given) for name, kind in known[key].items()}
+    return {
+        name: induction.without_marks(kind, given)
+        for name in node.output
+        if (kind := types.get(name)) is not None
+    }
 
 
 def _element_types(

@@ -11,7 +11,8 @@ from opshift.model.arrays import Array, is_array
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder, Emit
-    from opshift.author.node import Env, Value
+    from opshift.author.env import Env
+    from opshift.author.node import Value
 
 BROADCASTS = 7  # the first opset in which a number stands beside any value
 Beside: TypeAlias = "Value | float | Array"

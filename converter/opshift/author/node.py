@@ -4,30 +4,29 @@
 from __future__ import annotations
 
 import builtins
-import enum
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Literal, TypeVar
+from collections.abc import Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from opshift.author.attributes import is_default
-from opshift.author.facts import Facts, Survey
+from opshift.author.env import Env, TypePart
 from opshift.author.infix import Infix
 from opshift.author.node_inputs import Inputs
 from opshift.author.present_types import tokens
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, InvalidModel, Refusal
-from opshift.model.arrays import Array, from_array
-from opshift.model.scope import Scope
+from opshift.model.arrays import Array
 from opshift.opsets import schemas
-from opshift.opsets.types import Dims, dims_of, rank_of
+from opshift.opsets.types import Dims, rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 if TYPE_CHECKING:
     from opshift.author.bounds import Bounds
-    from opshift.author.builder import Builder
 
-LARGEST_SMALL = 1024  # numbers of a constant of the model that may be replaced by another one
 _Kind = TypeVar("_Kind")
 _Answer = TypeVar("_Answer")
+
+# Looks at the nodes of a graph or function, and at the names of the outputs of its graphs.
+Survey: TypeAlias = "Callable[[Iterator[Node], frozenset[str]], _Answer]"
 
 
 def _ints(values: Iterable[Any]) -> list[int]:
@@ -42,139 +41,6 @@ def _listed(values: Iterable[Any]) -> Iterable[Any]:
     if isinstance(values, bytes):  # a text, whose letters are numbers to Python
         raise TypeError
     return values
-
-
-class TypePart(enum.Enum):
-    """The part of a type that an adapter is told."""
-
-    ELEMENT = "element"
-    RANK = "rank"
-    ALL = "all"
-
-
-class Env:
-    """Answers questions about the values of a scope, and of what a Builder has written there."""
-
-    depth = -1  # the number of unfinished graphs around it
-
-    def __init__(self, facts: Facts, scope: Scope) -> None:
-        self.facts = facts
-        self.scope = scope
-
-    @property
-    def builder(self) -> Builder:
-        """The Builder that writes in this scope."""
-        raise AdapterBug(
-            "only values of the node that the adapter replaces have Python's operators"
-        )
-
-    def type(self, name: str) -> TypeProto | None:
-        return self.facts.type(self.scope, name)
-
-    def tell(self, name: str, found: TypeProto | None, what: TypePart) -> TypeProto | None:
-        """A type of which an adapter reads a part."""
-        return self.facts.tell(self.scope, name, found, what)
-
-    def dims(self, name: str, found: TypeProto) -> Dims:
-        """The dimensions of a tensor, as an adapter may read them."""
-        return self.facts.dims(self.scope, name, found)
-
-    def possible_types(self) -> frozenset[str]:
-        """Every element type that can occur in the model."""
-        return self.facts.possible_types()
-
-    def constant(self, name: str) -> Array | None:
-        return self.facts.constant(self.scope, name)
-
-    def tensor(self, name: str) -> TensorProto | None:
-        """A constant as a tensor of that name."""
-        value = self.constant(name)
-        return None if value is None else from_array(value, name)
-
-    def is_weight(self, name: str) -> bool:
-        """Whether a value has too many elements to be written as a new constant."""
-        return self.facts.is_longer(self.scope, name, LARGEST_SMALL)
-
-    def is_same(self, name: str, other: str) -> bool:
-        """Whether two names stand for one value of the model."""
-        return self.facts.is_same(name, other)
-
-    def bounds(self, name: str) -> Bounds | None:
-        return self.facts.bounds(self.scope, name)
-
-    def load(self, tensor: TensorProto) -> Array:
-        """The value of a tensor in an attribute."""
-        return self.facts.weights.load(tensor)
-
-    def why_dynamic(self, name: str) -> str:
-        return self.facts.why_dynamic(self.scope, name)
-
-    def producer(self, name: str) -> Node | None:
-        return self.facts.producer(self.scope, name)
-
-    def is_computed(self, name: str) -> bool:
-        return self.facts.is_computed(self.scope, name)
-
-    def survey(self, look: Survey[_Answer]) -> _Answer:
-        """What a function finds that looks at all nodes around."""
-        return self.facts.survey(self.scope.root, look)
-
-    def is_call(self, node: NodeProto) -> bool:
-        """Whether a node calls a function of the model, which may have the name of an operator."""
-        return self.facts.document.is_call(node)
-
-    def is_read(self, name: str) -> bool:
-        return self.facts.document.names.is_read(self.scope, name)
-
-    def use_rank(self, name: str) -> None:
-        """Adds a note to the report if the rank of a value comes only from a declaration."""
-        if self.facts.is_assumed(self.scope, name):
-            self.facts.assume(name, "rank")
-
-    def claimed_dims(self, name: str, dims: Dims) -> Dims:
-        """Dimensions completed by a declaration; the report then names the value."""
-        found = self.facts.claimed(self.scope, name, dims)
-        if found != dims:
-            self.facts.assume(name, "shape")
-        return found
-
-
-class FoldingEnv(Env):
-    """An Env for folding, which does not need reasons: to find them costs the most time."""
-
-    def why_dynamic(self, name: str) -> str:
-        return "it is computed"
-
-
-class TypesOnly(Env):
-    """An Env that knows only types: between two passes of inference."""
-
-    def __init__(self, types: Mapping[str, TypeProto | None]) -> None:
-        self.types = types
-
-    def type(self, name: str) -> TypeProto | None:
-        return self.types.get(name)
-
-    def tell(self, name: str, found: TypeProto | None, what: TypePart) -> TypeProto | None:
-        return found
-
-    def dims(self, name: str, found: TypeProto) -> Dims:
-        return dims_of(found)
-
-    def constant(self, name: str) -> Array | None:
-        return None
-
-    def bounds(self, name: str) -> Bounds | None:
-        return None
-
-    def why_dynamic(self, name: str) -> str:
-        return "only types are looked at"
-
-    def use_rank(self, name: str) -> None:
-        """Does nothing: inference tracks which types come from declarations."""
-
-    def claimed_dims(self, name: str, dims: Dims) -> Dims:
-        return dims
 
 
 class Value(Infix):
@@ -516,13 +382,13 @@ class Node:
     def graph(self, name: builtins.str) -> GraphProto:
         """A copy of a subgraph, whose own nodes are at the version being entered."""
         self.graphs_taken = True
-        return self.env.scope.root.copy_of(self._needed(name))
+        return self.env.graph(self._needed(name))
 
     def results(self, name: builtins.str) -> tuple[Value, ...]:
         """The outputs of a subgraph, as values of its own scope."""
         graph = self._needed(name)
-        inside = self.env.scope.root.scope_of(graph)
-        return tuple(Value(o.name, Env(self.env.facts, inside)) for o in graph.output)
+        inside = self.env.inside(graph)
+        return tuple(Value(o.name, inside) for o in graph.output)
 
     def attr(self, name: builtins.str) -> Any:
         """The value of an attribute, the old schema's default when absent, else None."""

@@ -10,6 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from opshift.author.attributes import is_default
+from opshift.author.facts import ScopeEnv
 from opshift.author.formula import (
     Applied,
     Axes,
@@ -23,7 +24,7 @@ from opshift.author.formula import (
     Term,
 )
 from opshift.author.modern_rules import Arithmetic, Commutes
-from opshift.author.node import Env, Node, Value
+from opshift.author.node import Node, Value
 from opshift.errors import Refusal
 from opshift.lazy import deferred
 from opshift.model.arrays import Array
@@ -62,7 +63,7 @@ class Found:
     """Nodes that compute a formula: its inputs and the numbers of its attributes."""
 
     binding: Binding
-    env: Env
+    env: ScopeEnv
 
     def __getitem__(self, name: str) -> Value:
         """An input of the formula, by the name of its parameter."""
@@ -85,7 +86,7 @@ def arithmetic_of(adapters: Registry) -> dict[str, Arithmetic]:
 class FormulaSearch:
     """The search around one node; every way to read the nodes as the formula is tried."""
 
-    def __init__(self, env: Env) -> None:
+    def __init__(self, env: ScopeEnv) -> None:
         self.env = env
         self.scope = env.scope
         self.arithmetic = arithmetic_of(env.facts.adapters)

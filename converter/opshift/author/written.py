@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Protocol
 
 from opshift.assumptions import Assumption
 from opshift.author.bounds import Bounds, of_constant
-from opshift.author.facts import Facts
+from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.inference import infer_node
-from opshift.author.node import Env, Node
+from opshift.author.node import Node
 from opshift.errors import AdapterBug
 from opshift.model.arrays import Array, to_array
 from opshift.model.rename import rename
@@ -92,7 +92,7 @@ class Made:
         self.equal.clear()
 
 
-class MadeEnv(Env):
+class MadeEnv(ScopeEnv):
     """Answers from what a Builder has written, then from the Builders around it, then the model.
 
     Its reference to the Builder is weak, so that memory is freed as soon as a node is done.
@@ -101,7 +101,7 @@ class MadeEnv(Env):
     def __init__(
         self, crossing: Crossing, facts: Facts, scope: Scope, made: Made, outer: MadeEnv | None
     ) -> None:
-        super().__init__(facts, scope)
+        super().__init__(facts, scope, outer.claims if outer is not None else None)
         self.crossing = crossing
         self.made = made
         self.outer = outer
@@ -158,7 +158,7 @@ class MadeEnv(Env):
 
     def use_rank(self, name: str) -> None:
         """The rank of a value that was made here follows from those of the model."""
-        waiting = [name] if self.facts.believes else []
+        waiting = [name]
         while waiting:
             name = waiting.pop()
             if name in self._ranks_used:

@@ -41,15 +41,14 @@ class Applier:
     def _note(self, change: NodeChange, written: list[Place]) -> None:
         """Records a change after its nodes were written."""
         self.step.touched |= dict.fromkeys(written, change.task.adapter.source)
-        if self.facts.counting:
-            for place in written:
-                carried = change.made.carried if place == change.place else frozenset[str]()
-                self._add_present_types(*place, carried)
-        self._remember_types(change)
+        for place in written:
+            carried = change.made.carried if place == change.place else frozenset[str]()
+            self._add_present_types(*place, carried)
 
     def _prepare(self, change: NodeChange) -> None:
         """Records a change before the old node is replaced."""
         scope = change.place[0]
+        self._record_types(change)
         self._log(change)
         self._remember_origin(change)
         used = list(used_constants(change.made))
@@ -110,17 +109,17 @@ class Applier:
             if schema is not None:
                 self.facts.add_present_types(types_from(node, schema))
 
-    def _remember_types(self, change: NodeChange) -> None:
-        known = {n: t for n, t in change.builder.env.types.items() if t is not None}
-        if not known:
-            return
+    def _record_types(self, change: NodeChange) -> None:
+        """Records the types of the new values."""
         scope, nodes = change.place[0], change.made.nodes
-        written = {o for node in nodes for o in node.output}
-        fresh = [name for name in known.keys() & written if self.document.is_fresh(name)]
-        read = {name for node in nodes for name in node.input} if fresh else set()
-        assumed = any(self.facts.is_assumed(scope, name) for name in read - written)
-        for name in fresh:
-            self.facts.learn(scope, name, known[name], assumed=assumed)
+        written = [o for node in nodes for o in node.output]
+        if not any(new := list(filter(self.document.is_written, written))):
+            return
+        read = {name for node in nodes for name in node.input if name}.difference(written)
+        claimed = any(self.facts.is_assumed(scope, name) for name in read)
+        for name in new:
+            if (kind := change.builder.env.type(name)) is not None:
+                self.facts.record_type(scope, name, kind, claimed=claimed)
 
     def _remember_origin(self, change: NodeChange) -> None:
         """Records for which node of the model others were written, so that refusals name it."""

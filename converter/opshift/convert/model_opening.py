@@ -53,7 +53,7 @@ def open_content(state: State) -> None:
         visit_all = state.options.check == "full"
         state.broken = rules.at_end(state.document, state.adapters, visit_all=visit_all)
         state.notes += state.broken.notes
-    state.learn()
+    state.learn(b"" if state.inlined or state.repaired else data)
 
 
 def _inline(state: State, prefix: str) -> None:

@@ -9,8 +9,9 @@ from typing import Any
 
 from opshift.author import formula
 from opshift.author.builder import Builder
+from opshift.author.facts import ScopeEnv
 from opshift.author.modern_rules import Modern
-from opshift.author.node import Env, Node, Value
+from opshift.author.node import Node, Value
 from opshift.author.registry import Registry
 from opshift.author.unify import Binding, FormulaSearch, Found, arithmetic_of
 from opshift.author.verdicts import KEEP, MODERN, Adapter, Result, Rewrite
@@ -95,21 +96,21 @@ class Modernizer(Stepper):
     def _write(self, node: Node, op: Builder) -> Result:
         """The operator in place of the last node of its formula."""
         name = node.proto.output[0] if node.n_outputs == 1 else ""
-        root = node.env.scope.owner(name) if name else None
-        if root is not node.env.scope:
+        root = op.scope.owner(name) if name else None
+        if root is not op.scope:
             return KEEP
-        for found in FormulaSearch(node.env).find(self.rule.formula, name):
+        for found in FormulaSearch(op.env).find(self.rule.formula, name):
             taken = {(id(root), one) for one in found.nodes}
             if taken & self._taken or not _stands_alone(self.document, root, name, found):
                 continue
-            told = self._told(found, node.env)
+            told = self._told(found, op.env)
             result = None if told is None else self._written(found, told, node, op)
             if result is not None:
                 self._nodes = found.nodes
                 return result
         return KEEP
 
-    def _told(self, found: Binding, env: Env) -> dict[str, Any] | None:
+    def _told(self, found: Binding, env: ScopeEnv) -> dict[str, Any] | None:
         """The attributes and the new constants; None if the operator computes something else."""
         told: Mapping[str, Any] | None = found.numbers
         if self.rule.when is not None:

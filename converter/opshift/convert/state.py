@@ -76,9 +76,14 @@ class State(ABC):
         self.prefixes.append(unused_prefix(data))
         return self.prefixes[-1]
 
-    def learn(self) -> None:
-        """Creates new facts about the document as it is now."""
-        self.facts = Facts(self.document, self.store, self.adapters, self.inferable)
+    def learn(self, data: bytes = b"") -> None:
+        """Creates new facts about the document as it is now, of which `data` may be the bytes."""
+        opened, prefix = data or self.skeleton.SerializeToString(), self.document.prefix
+
+        def reopened() -> Document:
+            return Document(ModelProto.FromString(opened), prefix)
+
+        self.facts = Facts(self.document, self.store, self.adapters, self.inferable, reopened)
 
     def index(self) -> None:
         """Indexes the skeleton anew, after it was changed beside the document."""

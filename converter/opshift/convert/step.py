@@ -195,7 +195,7 @@ class Stepper:
             if owner is not None and kind and self.facts.type(owner, value.name) is None:
                 found = TypeProto()
                 found.tensor_type.elem_type = kind
-                self.facts.learn(owner, value.name, found, assumed=False)
+                self.facts.record_type(owner, value.name, found, claimed=False)
 
     def applier(self) -> Applier:
         """Who writes the changes."""
@@ -314,7 +314,11 @@ class Stepper:
         self.given.clear()
         self.lowest = adapter.since
         try:
-            answer = self.ask(task, node, op)
+            try:
+                answer = self.ask(task, node, op)
+            finally:  # before the checks, which may rely on claims that the answer does not need
+                for value, part in op.env.claims.items():
+                    self.facts.relied_on.setdefault(value, part)
             if isinstance(answer, Keep):
                 self.step.kept[node.op] += 1
                 if not isinstance(adapter.verdict, Unchanged):
@@ -345,15 +349,12 @@ class Stepper:
             self.plan.extend((domain, op), self.version(root, domain))
 
     def _check(self, change: WrittenNodes) -> None:
-        """Checks the nodes that an adapter wrote; this adds no assumption to the report."""
-        noted = len(self.facts.assumptions)
+        """Checks the nodes that an adapter wrote."""
         rules.before_step(change)
         if self.traces:
             node, at = named(change.node.proto), place_of(self.domain, self.boundary)
             by = f"{change.adapter.source} wrote for {node} at {at}"
             self.step.suspects += [f"{by}: {one}" for one in suspect_lengths(change)]
-        while len(self.facts.assumptions) > noted:
-            self.facts.assumptions.popitem()
 
     def ask(self, task: Task, node: Node, op: Builder) -> Result:
         """The verdict on one node."""

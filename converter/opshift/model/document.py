@@ -35,6 +35,7 @@ class Document:
         self.heirs: dict[str, Heritage] = {}  # what new constants inherit
         self.sharded: dict[Place, None] = {}  # the rewritten nodes that shardings speak of
         self.names = Names(self)
+        self.rewritten: set[Place] = set()  # the nodes that replaced others
         self.generation = 0  # how often nodes have changed; what depends on them compares it
         self.added_initializers = False
         self.origins: dict[str, str] = {}
@@ -137,6 +138,7 @@ class Document:
         """
         self._leave(one.place for one in replacements)
         places = [replace(self, one) for one in replacements]
+        self.rewritten.update(place for written in places for place in written)
         self.generation += bool(replacements)
         return places
 
@@ -188,6 +190,11 @@ class Document:
 
     def is_fresh(self, name: str) -> bool:
         return name.startswith(self.prefix)
+
+    def is_written(self, name: str) -> bool:
+        """Whether a step wrote a name; the names of a function that was inlined are no such."""
+        after = len(self.prefix)
+        return name.startswith(self.prefix) and name[after : after + 1].isdecimal()
 
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]

@@ -7,8 +7,8 @@ import contextlib
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from opshift.author.facts import Facts
-from opshift.author.node import Env, Node
+from opshift.author.facts import Facts, ScopeEnv
+from opshift.author.node import Node
 from opshift.author.registry import Registry
 from opshift.author.traits import Differs, Flaw, Illegal
 from opshift.convert.legal.findings import Checked
@@ -67,7 +67,7 @@ def _told(
                 continue
             for scope, position in root.index[key]:
                 proto = scope.node(position)
-                node = Node(proto, root.schema_of(proto), Env(facts, scope))
+                node = Node(proto, root.schema_of(proto), ScopeEnv(facts, scope))
                 for trait in declared[key] if node.schema is not None else ():
                     with contextlib.suppress(Refusal):  # a fact that it needs is unknown
                         if told := trait.look(node):

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from opshift.author.builder import Builder
+from opshift.author.facts import ScopeEnv
 from opshift.author.inference import infer_node, objection
-from opshift.author.node import Env, Node
+from opshift.author.node import Node
 from opshift.author.verdicts import Adapter
 from opshift.convert.legal.graph_rules import unfit
 from opshift.model.scope import Place, Scope
@@ -199,7 +200,7 @@ def _is_sound(written: WrittenNodes) -> bool:
     A value that the adapter only passes on is the fault of the model, and so is a declared shape.
     """
     old, scope = written.node.proto, written.place[0]
-    env = Env(written.op.env.facts, scope)
+    env = ScopeEnv(written.op.env.facts, scope)
     if objection(old, env, None) or objection(old, env, _entered(old, written)):
         return False
     read = {name for one in (old, *written.op.made.nodes) for name in one.input if name}
@@ -277,7 +278,7 @@ def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:
 
 def _before(written: WrittenNodes) -> dict[str, TypeProto]:
     """The inferred types of the replaced node, because a declaration may be wrong already."""
-    return infer_node(written.node.proto, Env(written.op.env.facts, written.place[0]), None)
+    return infer_node(written.node.proto, ScopeEnv(written.op.env.facts, written.place[0]), None)
 
 
 def _name_of(kind: TypeProto | None) -> str | None:

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The bounds of elements that an operator only moves."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from opshift.author.bounds import MOST_EACH, Bounds, for_all
+from opshift.author.env import Delegating, Env
+from opshift.author.node import Node, Value
+from opshift.author.traits import Fold
+from opshift.lazy import deferred
+from opshift.model.arrays import Array
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = deferred("numpy")
+
+
+class _Positions(Delegating):
+    """An Env in which the elements of some values are their own positions."""
+
+    def __init__(self, env: Env, given: dict[str, Array]) -> None:
+        super().__init__(env)
+        self.given = given
+
+    def constant(self, name: str) -> Array | None:
+        return self.given[name] if name in self.given else self.env.constant(name)
+
+    def producer(self, name: str) -> Node | None:
+        return None if name in self.given else self.env.producer(name)
+
+    def why_dynamic(self, name: str) -> str:
+        return "it is computed"
+
+
+def moved(node: Node, data: Sequence[Value]) -> Bounds:
+    """The bounds of the outputs of an operator that only moves elements of these inputs.
+
+    Folding the operator on the positions of the elements tells where each of them goes.
+    """
+    bounds = [value.bounds for value in data]
+    if all(one.each for one in bounds):
+        positions, lows, highs = {}, [], []
+        count = 0
+        for value, one in zip(data, bounds, strict=True):
+            size = one.low.size
+            positions[value.name] = np.arange(count, count + size).reshape(one.low.shape)
+            lows.append(one.low.reshape(-1))
+            highs.append(one.high.reshape(-1))
+            count += size
+        places = _folded(node, positions, len(data))
+        if places is not None and places.size <= MOST_EACH:
+            low, high = (np.concatenate(parts)[places.reshape(-1)] for parts in (lows, highs))
+            return Bounds(low.reshape(places.shape), high.reshape(places.shape), each=True)
+    return for_all(min(one.lowest for one in bounds), max(one.highest for one in bounds))
+
+
+def _folded(node: Node, positions: dict[str, Array], count: int) -> Array | None:
+    """The positions after folding the operator; None if folding needs other values too."""
+    read = list(node.proto.input)
+    if sum(read.count(name) for name in positions) != count:
+        return None  # an index is also what is indexed
+    fold = node.env.rules(Fold).get(("", node.op))
+    if fold is None:
+        return None
+    return fold.value(Node(node.proto, node.schema, _Positions(node.env, positions)))
