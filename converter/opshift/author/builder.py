@@ -37,8 +37,7 @@ if TYPE_CHECKING:
     import numpy as np
 
     from opshift.author.convert_down import Later
-    from opshift.author.facts import Facts
-    from opshift.model.scope import Scope
+    from opshift.author.env import ModelEnv
 else:
     np = deferred("numpy")
 
@@ -65,18 +64,17 @@ class Builder:
     def __init__(
         self,
         crossing: Crossing,
-        facts: Facts,
-        scope: Scope,
+        model: ModelEnv,
         outer: Builder | None = None,
         subject: NodeProto | None = None,
     ) -> None:
         self.crossing = crossing
         self.subject = subject
         self.later: Later | None = outer.later if outer is not None else None
-        self.scope = scope
+        self.scope = model.scope
         self.made = Made()
         around = outer.env if outer is not None else None
-        self.env: MadeEnv = MadeEnv(crossing, facts, scope, self.made, around)
+        self.env: MadeEnv = MadeEnv(crossing, model, self.made, around)
         self.env.written_by = weakref.ref(self)
         if outer is not None:
             self.made.constants = outer.made.constants
@@ -373,7 +371,7 @@ class Builder:
 
         Each of `params` is an input: a value whose type it shares, or (element type, shape).
         """
-        inner = Builder(self.crossing, self.env.facts, self.scope, self)
+        inner = Builder(self.crossing, self.env.env, self)
         graph = GraphProto(name=self.crossing.fresh("body"))
         values = []
         for param in params:

@@ -46,12 +46,8 @@ class Env(ABC):
         )
 
     @abstractmethod
-    def type(self, name: str) -> TypeProto | None:
-        """The type of a value."""
-
-    def tell(self, name: str, found: TypeProto | None, what: TypePart) -> TypeProto | None:
-        """A type of which an adapter reads a part."""
-        return found
+    def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
+        """The type of a value, of which only a part may be read."""
 
     def dims(self, name: str, found: TypeProto) -> Dims:
         """The dimensions of a tensor, as an adapter may read them."""
@@ -157,7 +153,7 @@ class TypesOnly(Env):
     def __init__(self, types: Mapping[str, TypeProto | None]) -> None:
         self.types = types
 
-    def type(self, name: str) -> TypeProto | None:
+    def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
         return self.types.get(name)
 
     def constant(self, name: str) -> Array | None:
@@ -182,11 +178,8 @@ class Delegating(Env):
     def __init__(self, env: Env) -> None:
         self.env = env
 
-    def type(self, name: str) -> TypeProto | None:
-        return self.env.type(name)
-
-    def tell(self, name: str, found: TypeProto | None, what: TypePart) -> TypeProto | None:
-        return self.env.tell(name, found, what)
+    def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
+        return self.env.type(name, part)
 
     def dims(self, name: str, found: TypeProto) -> Dims:
         return self.env.dims(name, found)

@@ -19,7 +19,7 @@ from opshift.author import dynamic
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, of_constant
 from opshift.author.declared import completed, correct
-from opshift.author.env import ModelEnv
+from opshift.author.env import ModelEnv, TypePart
 from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.node import Node, Survey
 from opshift.author.present_types import collect_present_types
@@ -634,7 +634,7 @@ class ScopeEnv(ModelEnv):
             self.claims.update(found.claims)
         return found.found
 
-    def type(self, name: str) -> TypeProto | None:
+    def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
         return self.facts.type(self.scope, name)
 
     def possible_types(self) -> frozenset[str]:

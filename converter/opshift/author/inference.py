@@ -184,7 +184,8 @@ def objection(
 def _imports(schema: schemas.Schema, env: ModelEnv, version: int | None) -> dict[str, int]:
     """The imports of a node that is read at another version of its domain."""
     imported = env.scope.root.imports
-    return {**imported.as_dict(), schema.domain: version or imported[schema.domain]}
+    own = {"": imported[""]} if "" in imported else {}
+    return {**own, schema.domain: version or imported[schema.domain]}
 
 
 def _input_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:

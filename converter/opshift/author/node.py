@@ -67,9 +67,9 @@ class Value(Infix):
         """A value is true, so `value and value.rank_or_none` is None where an input is left out."""
         return True
 
-    def _told(self, use: TypePart) -> TypeProto | None:
+    def _told(self, part: TypePart) -> TypeProto | None:
         """The type, for a question about this part of it."""
-        return self.env.tell(self.name, self.env.type(self.name), use)
+        return self.env.type(self.name, part)
 
     @property
     def type(self) -> TypeProto | None:
@@ -92,7 +92,7 @@ class Value(Infix):
     def _of_peers(self) -> int | None:
         """The type of another input with the same type variable, such as a bias and its tensor."""
         for name in self.peers():
-            found = self.env.type(name)
+            found = self.env.type(name, TypePart.ELEMENT)
             if found is not None and found.tensor_type.elem_type:
                 return found.tensor_type.elem_type
         return None

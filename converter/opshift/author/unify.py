@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
 from opshift.author.attributes import is_default
-from opshift.author.facts import ScopeEnv
+from opshift.author.env import Env, ModelEnv
 from opshift.author.formula import (
     Applied,
     Axes,
@@ -63,7 +63,7 @@ class Found:
     """Nodes that compute a formula: its inputs and the numbers of its attributes."""
 
     binding: Binding
-    env: ScopeEnv
+    env: Env
 
     def __getitem__(self, name: str) -> Value:
         """An input of the formula, by the name of its parameter."""
@@ -86,11 +86,11 @@ def arithmetic_of(adapters: Registry) -> dict[str, Arithmetic]:
 class FormulaSearch:
     """The search around one node; every way to read the nodes as the formula is tried."""
 
-    def __init__(self, env: ScopeEnv) -> None:
+    def __init__(self, env: ModelEnv, adapters: Registry) -> None:
         self.env = env
         self.scope = env.scope
-        self.arithmetic = arithmetic_of(env.facts.adapters)
-        self.commutes = env.facts.adapters.traits(Commutes)
+        self.arithmetic = arithmetic_of(adapters)
+        self.commutes = adapters.traits(Commutes)
 
     def find(self, pattern: Term, name: str) -> Iterator[Binding]:
         """Every way in which the nodes behind a value compute a formula."""

@@ -5,25 +5,27 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from opshift.assumptions import Assumption
 from opshift.author.bounds import Bounds, of_constant
-from opshift.author.facts import Facts, ScopeEnv
+from opshift.author.env import Delegating, Env, ModelEnv, TypePart
 from opshift.author.inference import infer_node
-from opshift.author.node import Node
+from opshift.author.node import Node, Survey
 from opshift.errors import AdapterBug
 from opshift.model.arrays import Array, to_array
 from opshift.model.rename import rename
-from opshift.model.scope import Root, Scope, tensor_type
+from opshift.model.scope import Root, tensor_type
 from opshift.model.walk import reads
 from opshift.opsets import schemas
-from opshift.protos import NodeProto, TensorProto, TypeProto
+from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder
     from opshift.author.verdicts import Result
+
+_Answer = TypeVar("_Answer")
 
 
 class Crossing(Protocol):
@@ -92,22 +94,25 @@ class Made:
         self.equal.clear()
 
 
-class MadeEnv(ScopeEnv):
+class MadeEnv(Delegating, ModelEnv):
     """Answers from what a Builder has written, then from the Builders around it, then the model.
 
     Its reference to the Builder is weak, so that memory is freed as soon as a node is done.
     """
 
+    env: ModelEnv
+
     def __init__(
-        self, crossing: Crossing, facts: Facts, scope: Scope, made: Made, outer: MadeEnv | None
+        self, crossing: Crossing, model: ModelEnv, made: Made, outer: MadeEnv | None
     ) -> None:
-        super().__init__(facts, scope, outer.claims if outer is not None else None)
+        super().__init__(model)
+        self.scope = model.scope
         self.crossing = crossing
         self.made = made
         self.outer = outer
         self.depth = outer.depth + 1 if outer is not None else 0
         self.written_by: Callable[[], Builder | None] = lambda: None  # a weak reference
-        self.types: dict[str, TypeProto | None] = {}
+        self.types: dict[str, TypeProto | None] = {}  # of the values that were written
         self.later: tuple[NodeProto, int] | None = None  # being converted down, and its opset
         self._ranks_used: set[str] = set()
 
@@ -118,12 +123,7 @@ class MadeEnv(ScopeEnv):
             raise AdapterBug("a value is used after the adapter that it belongs to has returned")
         return found
 
-    def type(self, name: str) -> TypeProto | None:
-        if name not in self.types:
-            self.types[name] = self._find_type(name)
-        return self.types[name]
-
-    def _find_type(self, name: str) -> TypeProto | None:
+    def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
         env: MadeEnv | None = self
         while env is not None:
             if name in env.types:
@@ -131,12 +131,16 @@ class MadeEnv(ScopeEnv):
             env = env.outer
         if (node := self._maker(name)) is not None:
             self._follow(node)
-            return self._infer(node).get(name)
+            return self._keep(name, self._infer(node).get(name))
         if self.later is not None and self._is_later(name):
-            return infer_node(self.later[0], self, self.later[1]).get(name)
+            return self._keep(name, infer_node(self.later[0], self, self.later[1]).get(name))
         if name in self.made.constants:
-            return tensor_type(self.made.constants[name])
-        return super().type(name)
+            return self._keep(name, tensor_type(self.made.constants[name]))
+        return self.env.type(name, part)
+
+    def _keep(self, name: str, found: TypeProto | None) -> TypeProto | None:
+        self.types[name] = found
+        return found
 
     def _follow(self, node: NodeProto) -> None:
         """Finds the types on which those of a node rest, first ones first: a chain may be long."""
@@ -168,7 +172,7 @@ class MadeEnv(ScopeEnv):
             if node is not None:
                 waiting += filter(None, node.input)
             elif name not in self.made.constants:
-                super().use_rank(name)
+                self.env.use_rank(name)
 
     def _maker(self, name: str) -> NodeProto | None:
         env: MadeEnv | None = self
@@ -179,22 +183,22 @@ class MadeEnv(ScopeEnv):
         return None
 
     def is_read(self, name: str) -> bool:
-        return self._is_later(name) or super().is_read(name)
+        return self._is_later(name) or self.env.is_read(name)
 
     def _is_later(self, name: str) -> bool:
         """Whether a value is an output of the node that is being converted down."""
         return self.later is not None and name in self.later[0].output
 
     def is_computed(self, name: str) -> bool:
-        return self._written(name) is not None or super().is_computed(name)
+        return self._written(name) is not None or self.env.is_computed(name)
 
     def producer(self, name: str) -> Node | None:
-        found = super().producer(name)  # its inputs have operators like those of the node at hand
+        found = self.env.producer(name)  # its inputs have operators like those of the node at hand
         return None if found is None else Node(found.proto, found.schema, self)
 
     def constant(self, name: str) -> Array | None:
         made = self._written(name)
-        return super().constant(name) if made is None else made
+        return self.env.constant(name) if made is None else made
 
     def tensor(self, name: str) -> TensorProto | None:
         made = self.made.constants.get(name)
@@ -202,9 +206,27 @@ class MadeEnv(ScopeEnv):
 
     def bounds(self, name: str) -> Bounds | None:
         made = self._written(name)
-        return super().bounds(name) if made is None else of_constant(made)
+        return self.env.bounds(name) if made is None else of_constant(made)
 
     def _written(self, name: str) -> Array | None:
         """The value of a constant that was made here."""
         made = self.made.constants.get(name)
         return self.made.held.get(name) if made is None else to_array(made)
+
+    def schema_of(self, node: NodeProto, version: int | None) -> schemas.Schema | None:
+        return self.env.schema_of(node, version)
+
+    def length_symbol(self, name: str, axis: int) -> str:
+        return self.env.length_symbol(name, axis)
+
+    def types_alone(self, model: ModelProto) -> Mapping[str, TypeProto | None]:
+        return self.env.types_alone(model)
+
+    def graph(self, graph: GraphProto) -> GraphProto:
+        return self.env.graph(graph)
+
+    def inside(self, graph: GraphProto) -> Env:
+        return self.env.inside(graph)
+
+    def survey(self, look: Survey[_Answer]) -> _Answer:
+        return self.env.survey(look)

@@ -110,15 +110,11 @@ class Applier:
                 self.facts.add_present_types(types_from(node, schema))
 
     def _record_types(self, change: NodeChange) -> None:
-        """Records the types of the new values."""
-        scope, nodes = change.place[0], change.made.nodes
-        written = [o for node in nodes for o in node.output]
-        if not any(new := list(filter(self.document.is_written, written))):
-            return
-        read = {name for node in nodes for name in node.input if name}.difference(written)
-        claimed = any(self.facts.is_assumed(scope, name) for name in read)
-        for name in new:
-            if (kind := change.builder.env.type(name)) is not None:
+        """Records the types of values that an earlier step wrote, before their node goes."""
+        scope = change.place[0]
+        for name in filter(self.document.is_written, change.node.proto.output):
+            if (kind := self.facts.type(scope, name)) is not None:
+                claimed = self.facts.is_assumed(scope, name)
                 self.facts.record_type(scope, name, kind, claimed=claimed)
 
     def _remember_origin(self, change: NodeChange) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 from opshift.author import formula
 from opshift.author.builder import Builder
-from opshift.author.facts import ScopeEnv
+from opshift.author.env import Env
 from opshift.author.modern_rules import Modern
 from opshift.author.node import Node, Value
 from opshift.author.registry import Registry
@@ -99,7 +99,7 @@ class Modernizer(Stepper):
         root = op.scope.owner(name) if name else None
         if root is not op.scope:
             return KEEP
-        for found in FormulaSearch(op.env).find(self.rule.formula, name):
+        for found in FormulaSearch(op.env, self.adapters).find(self.rule.formula, name):
             taken = {(id(root), one) for one in found.nodes}
             if taken & self._taken or not _stands_alone(self.document, root, name, found):
                 continue
@@ -110,7 +110,7 @@ class Modernizer(Stepper):
                 return result
         return KEEP
 
-    def _told(self, found: Binding, env: ScopeEnv) -> dict[str, Any] | None:
+    def _told(self, found: Binding, env: Env) -> dict[str, Any] | None:
         """The attributes and the new constants; None if the operator computes something else."""
         told: Mapping[str, Any] | None = found.numbers
         if self.rule.when is not None:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
 from opshift.assumptions import Assumption
 from opshift.author import registry
 from opshift.author.builder import Builder
-from opshift.author.facts import Facts
+from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.node import Node
 from opshift.author.verdicts import (
     EQUAL_FORMS,
@@ -309,7 +309,8 @@ class Stepper:
     def _changed(self, place: Place, task: Task) -> NodeChange | None:
         scope, position = place
         proto, adapter = scope.node(position), task.adapter
-        op = Builder(self, self.facts, scope, subject=proto)
+        model = ScopeEnv(self.facts, scope)
+        op = Builder(self, model, subject=proto)
         node = Node(proto, task.schema, op.env)
         self.given.clear()
         self.lowest = adapter.since
@@ -317,7 +318,7 @@ class Stepper:
             try:
                 answer = self.ask(task, node, op)
             finally:  # before the checks, which may rely on claims that the answer does not need
-                for value, part in op.env.claims.items():
+                for value, part in model.claims.items():
                     self.facts.relied_on.setdefault(value, part)
             if isinstance(answer, Keep):
                 self.step.kept[node.op] += 1
@@ -336,7 +337,9 @@ class Stepper:
         if self.checks and (self.settled or not node.graphs_taken):
             at = (self.domain, self.start, self.to)
             self._check(
-                WrittenNodes(place, node, op, adapter, *at, self.given, self.typed, self.traces)
+                WrittenNodes(
+                    place, self.facts, node, op, adapter, *at, self.given, self.typed, self.traces
+                )
             )
         done = NodeChange(place, task, op.made, node, op)
         return done if self.runs is None or self.runs(done) else None

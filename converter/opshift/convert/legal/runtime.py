@@ -170,7 +170,7 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
     root = op.scope.root
 
     def type_of(name: str) -> TypeProto | None:
-        return op.env.types.get(name) or op.env.facts.type(op.scope, name)
+        return op.env.type(name)
 
     nodes = list(nodes)
     if not reads(nodes, root, row):

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from opshift.author.builder import Builder
-from opshift.author.facts import ScopeEnv
+from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.inference import infer_node, objection
 from opshift.author.node import Node
 from opshift.author.verdicts import Adapter
@@ -32,6 +32,7 @@ class WrittenNodes:
     """
 
     place: Place
+    facts: Facts
     node: Node
     op: Builder
     adapter: Adapter
@@ -200,11 +201,11 @@ def _is_sound(written: WrittenNodes) -> bool:
     A value that the adapter only passes on is the fault of the model, and so is a declared shape.
     """
     old, scope = written.node.proto, written.place[0]
-    env = ScopeEnv(written.op.env.facts, scope)
+    env = ScopeEnv(written.facts, scope)
     if objection(old, env, None) or objection(old, env, _entered(old, written)):
         return False
     read = {name for one in (old, *written.op.made.nodes) for name in one.input if name}
-    return not any(env.facts.is_assumed(scope, name) for name in read)
+    return not any(written.facts.is_assumed(scope, name) for name in read)
 
 
 def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
@@ -278,7 +279,7 @@ def _unfit_types(one: NodeProto, written: WrittenNodes) -> Iterator[str]:
 
 def _before(written: WrittenNodes) -> dict[str, TypeProto]:
     """The inferred types of the replaced node, because a declaration may be wrong already."""
-    return infer_node(written.node.proto, ScopeEnv(written.op.env.facts, written.place[0]), None)
+    return infer_node(written.node.proto, ScopeEnv(written.facts, written.place[0]), None)
 
 
 def _name_of(kind: TypeProto | None) -> str | None:
