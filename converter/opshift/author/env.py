@@ -88,6 +88,10 @@ class Env(ABC):
         """Every element type that can occur in the model."""
         raise NotImplementedError
 
+    def rare_types(self) -> frozenset[str]:
+        """The element types in the model that not every operator accepts."""
+        raise NotImplementedError
+
     def is_computed(self, name: str) -> bool:
         """Whether a node of the model computes a value."""
         raise NotImplementedError
@@ -204,6 +208,9 @@ class Delegating(Env):
 
     def possible_types(self) -> frozenset[str]:
         return self.env.possible_types()
+
+    def rare_types(self) -> frozenset[str]:
+        return self.env.rare_types()
 
     def is_computed(self, name: str) -> bool:
         return self.env.is_computed(name)

@@ -57,6 +57,10 @@ MAX_FOLD_BYTES = 1 << 20
 MAX_DEPTH = 24  # questions that ask questions; what lies deeper is answered first
 MAX_NAMED = 4  # values in one note of a report
 LARGEST_SMALL = 1024  # numbers of a constant of the model that may be replaced by another one
+# If a model has only these types, the nodes that adapters write need no type check.
+COMMON_TYPES = frozenset(
+    ["float", "double", "float16", "int64", "int32", "bool", "uint8", "string"]
+)
 UNSAID = TypeProto()
 _Answer = TypeVar("_Answer")
 _Rule = TypeVar("_Rule")
@@ -639,6 +643,9 @@ class ScopeEnv(ModelEnv):
 
     def possible_types(self) -> frozenset[str]:
         return self.facts.present_types
+
+    def rare_types(self) -> frozenset[str]:
+        return self.facts.present_types - COMMON_TYPES
 
     def constant(self, name: str) -> Array | None:
         found: Array | None = self._evaluated(Facts.find_constant, name)

@@ -26,11 +26,6 @@ from opshift.model.bytes import wire
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
 
-# If a model has only these types, the nodes that adapters write need no type check.
-COMMON_TYPES = frozenset(
-    ["float", "double", "float16", "int64", "int32", "bool", "uint8", "string"]
-)
-
 
 def ask(task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
     """The answer for one node: of the guard if it decides, else of the adapter."""
@@ -179,12 +174,10 @@ def require_declared(adapter: Adapter) -> None:
         )
 
 
-def check_types(node: Node, op: Builder, present: frozenset[str]) -> None:
+def check_types(node: Node, op: Builder) -> None:
     """Refuses the node if an operator that was written does not accept the types of its inputs."""
-    if present <= COMMON_TYPES:
-        return
-    rare = present - COMMON_TYPES
-    for proto in op.made.nodes:
+    rare = op.env.rare_types()
+    for proto in op.made.nodes if rare else ():
         domain = schemas.normal(proto.domain)
         version = op.crossing.version(op.scope.root, domain)
         schema = schemas.schema(domain, proto.op_type, version)

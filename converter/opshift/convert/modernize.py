@@ -68,6 +68,7 @@ class Modernizer(Stepper):
     def of(self, rule: Modern) -> Modernizer:
         """The stepper for a rule."""
         self.rule, self.sites, self.boundary = rule, [], MODERN
+        self.records = None  # the search looks at nodes without asking
         self._taken: set[tuple[int, int]] = set()  # the nodes of the formulas that were found
         return self
 

@@ -125,6 +125,8 @@ class State(ABC):
         )
         made.checks = self.options.checks
         made.traces = self.traces
+        if self.traces:
+            made.records = None
         return made
 
     def done(self, step: Step) -> None:

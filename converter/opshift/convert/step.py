@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Hashable, Iterable, Iterator
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
+from typing import NamedTuple
 
 from opshift.assumptions import Assumption
 from opshift.author import registry
@@ -37,13 +38,26 @@ from opshift.convert.change import NodeChange, Step, Task
 from opshift.convert.guard import Guard
 from opshift.convert.legal import rules
 from opshift.convert.legal.written_rules import WrittenNodes, suspect_lengths
+from opshift.convert.replay import records
+from opshift.convert.replay.binding import Binding
+from opshift.convert.replay.leaves import RefusedLeaf, Template
+from opshift.convert.replay.records import Branch, Records
 from opshift.errors import AdapterBug, FaultyChange, Refusal
 from opshift.model.document import Document
-from opshift.model.scope import Key, Place, Root
+from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import named
 from opshift.opsets import schemas
-from opshift.protos import TensorProto, TypeProto
+from opshift.protos import NodeProto, TensorProto, TypeProto
 from opshift.text import qualified
+
+
+class Answer(NamedTuple):
+    """A node, the Builder with what replaces it, and the kinds of nodes for which that is sound."""
+
+    node: Node
+    op: Builder
+    sound: set[Hashable]
+    kind: Hashable
 
 
 def is_idle(adapter: Adapter, derived: Guard) -> bool:
@@ -89,6 +103,7 @@ class Stepper:
         self.runs: Callable[[NodeChange], bool] | None = None  # whether a runtime runs a change
         self.left: frozenset[Key] = frozenset()  # operators that are written in another domain
         self.lowest = 1  # the version of another domain that the present verdict needs
+        self.records: Records | None = records.of(plan.adapters)
         self.partial = False  # whether nodes are written although others are refused
 
     # -- what a Builder asks -----------------------------------------------------------------
@@ -134,7 +149,8 @@ class Stepper:
         if adapter is None or not registry.reviewed(adapter, node.op):
             raise AdapterBug(f"no verdict leads {node.op} from {start} to {to}")
         schema, derived = schemas.schema(*key, start), guard.derive(*key, start, to)
-        return ask(self._task(key, adapter, schema, derived), node, op)
+        lost = self._lost(derived, op.env.possible_types()) if derived else frozenset[str]()
+        return ask(Task(key, adapter, schema, derived, lost), node, op)
 
     # -- the step ----------------------------------------------------------------------------
 
@@ -237,12 +253,8 @@ class Stepper:
         schema = schemas.schema(*key, self.start) if key[0] == self.domain else None
         if schema is None:  # met before its birth: read as it was born
             schema = next(iter(schemas.history(*key)), None)
-        return self._task(key, adapter, schema, self._derived(key))
-
-    def _task(
-        self, key: Key, adapter: Adapter, schema: schemas.Schema | None, derived: Guard | None
-    ) -> Task:
-        return Task(key, adapter, schema, derived, self._lost(derived))
+        derived = self._derived(key)
+        return Task(key, adapter, schema, derived, self._lost_here(derived))
 
     def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
         """The operators of this root that need a change or a check, with their verdicts."""
@@ -282,17 +294,18 @@ class Stepper:
     def _idle(self, adapter: Adapter, key: Key) -> bool:
         """Whether the schemas alone prove that no node of this operator changes."""
         derived = self._derived(key)
-        return derived is not None and is_idle(adapter, derived) and not self._lost(derived)
+        return derived is not None and is_idle(adapter, derived) and not self._lost_here(derived)
 
     def _derived(self, key: Key) -> Guard | None:
         """The guard derived from the two schemas of an operator."""
         return guard.derive(*key, self.start, self.to) if self.start != self.to else None
 
-    def _lost(self, derived: Guard | None) -> frozenset[str]:
+    def _lost_here(self, derived: Guard | None) -> frozenset[str]:
         """The types that the new schema lacks and the model can hold; usually none."""
-        return (
-            derived.lost_in(self.facts.present_types) if derived and derived.lost else frozenset()
-        )
+        return self._lost(derived, self.facts.present_types) if derived else frozenset()
+
+    def _lost(self, derived: Guard, present: frozenset[str]) -> frozenset[str]:
+        return derived.lost_in(present) if derived.lost else frozenset()
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
         """The answer about one node; a bug of its adapter names the boundary and the node."""
@@ -309,40 +322,72 @@ class Stepper:
     def _changed(self, place: Place, task: Task) -> NodeChange | None:
         scope, position = place
         proto, adapter = scope.node(position), task.adapter
-        model = ScopeEnv(self.facts, scope)
-        op = Builder(self, model, subject=proto)
-        node = Node(proto, task.schema, op.env)
         self.given.clear()
         self.lowest = adapter.since
         try:
-            try:
-                answer = self.ask(task, node, op)
-            finally:  # before the checks, which may rely on claims that the answer does not need
-                for value, part in model.claims.items():
-                    self.facts.relied_on.setdefault(value, part)
-            if isinstance(answer, Keep):
-                self.step.kept[node.op] += 1
-                if not isinstance(adapter.verdict, Unchanged):
-                    self.step.touched[place] = adapter.source
-                return None
-            settle(node, answer, op, adapter)
-            check_types(node, op, self.facts.present_types)
+            answer = self._answer(scope, proto, task)
         except Refusal as refusal:
             if self.boundary not in EQUAL_FORMS:
                 self.blockers.add(scope, proto, refusal)
             return None
+        if answer is None:
+            self.step.kept[proto.op_type] += 1
+            if not isinstance(adapter.verdict, Unchanged):
+                self.step.touched[place] = adapter.source
+            return None
+        node, op, sound, kind = answer
         if op.made.approximations:
             require_declared(adapter)
         self._plan_written(task.key, op.made, scope.root)
-        if self.checks and (self.settled or not node.graphs_taken):
-            at = (self.domain, self.start, self.to)
-            self._check(
-                WrittenNodes(
-                    place, self.facts, node, op, adapter, *at, self.given, self.typed, self.traces
-                )
-            )
+        if self.checks and kind not in sound and (self.settled or not node.graphs_taken):
+            at, kinds = (self.domain, self.start, self.to), (self.given, self.typed)
+            written = WrittenNodes(place, self.facts, node, op, adapter, *at, *kinds, self.traces)
+            self._check(written)
+            sound.add(kind)
         done = NodeChange(place, task, op.made, node, op)
         return done if self.runs is None or self.runs(done) else None
+
+    def _answer(self, scope: Scope, proto: NodeProto, task: Task) -> Answer | None:
+        """What a record or the adapter writes for a node; None if the node stays."""
+        found = self.records and self.records.find(self, task, scope, proto)
+        if found:
+            return self._replayed(*found, task)
+        model = ScopeEnv(self.facts, scope)
+        op = Builder(self, model, subject=proto)
+        node = Node(proto, task.schema, op.env)
+        try:
+            answer = ask(task, node, op)
+        finally:
+            self._rely_on(model.claims)
+        if isinstance(answer, Keep):
+            return None
+        settle(node, answer, op, task.adapter)
+        check_types(node, op)
+        return Answer(node, op, set(), None)
+
+    def _replayed(self, branch: Branch, binding: Binding, task: Task) -> Answer | None:
+        """What the end of a record writes for a node."""
+        leaf, scope, proto = branch.leaf, binding.scope, binding.node
+        for token in branch.ranks_used:
+            env, name = binding.place(token)
+            env.use_rank(name)
+        self._rely_on(binding.claims)
+        if isinstance(leaf, RefusedLeaf):
+            raise leaf.refusal(binding)
+        if not isinstance(leaf, Template):
+            return None
+        op = Builder(self, ScopeEnv(self.facts, scope), subject=proto)
+        op.made = op.env.made = leaf.made(binding)
+        declared = (scope.declared.get(name) for name in proto.output)
+        kind = (scope.parent is None, *(one and schemas.type_name(one) for one in declared))
+        # Whether a value of another node can be read depends on the places of both.
+        sound = set[Hashable]() if leaf.reaches else branch.sound
+        return Answer(Node(proto, task.schema, op.env), op, sound, kind)
+
+    def _rely_on(self, claims: Mapping[str, str]) -> None:
+        """Notes the claims of declarations that an answer rests on."""
+        for value, part in claims.items():
+            self.facts.relied_on.setdefault(value, part)
 
     def _plan_written(self, key: Key, made: Made, root: Root) -> None:
         """Plans the steps of the operators that an adapter was not known to write."""
@@ -358,7 +403,3 @@ class Stepper:
             node, at = named(change.node.proto), place_of(self.domain, self.boundary)
             by = f"{change.adapter.source} wrote for {node} at {at}"
             self.step.suspects += [f"{by}: {one}" for one in suspect_lengths(change)]
-
-    def ask(self, task: Task, node: Node, op: Builder) -> Result:
-        """The verdict on one node."""
-        return ask(task, node, op)

@@ -1,0 +1,141 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The answers to the questions of an adapter, in a form that can be compared."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+from collections.abc import Callable, Hashable
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from opshift.author.bounds import Bounds
+from opshift.author.env import TypePart
+from opshift.lazy import deferred
+from opshift.model.arrays import Array
+from opshift.opsets.types import rank_of, without_lengths
+from opshift.protos import AttributeProto, NodeProto, TensorProto, TypeProto
+
+if TYPE_CHECKING:
+    import numpy as np
+else:
+    np = deferred("numpy")
+
+Dims: TypeAlias = "tuple[int | str | None, ...]"
+Symbol: TypeAlias = Callable[[str], str]
+_LONG = 1024  # bytes; of a longer attribute, only the digest is kept
+_GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+
+
+class Untraceable(Exception):  # noqa: N818 - it is not an error
+    """Raised if a call of an adapter cannot be recorded."""
+
+
+class NoAnswer(Untraceable):
+    """Raised if no record can hold the answer about this node, although others may be recorded."""
+
+
+class Numbers:
+    """A constant that equals another one with the same type, shape and elements."""
+
+    __slots__ = ("_key", "array")
+
+    def __init__(self, array: Array) -> None:
+        self.array = array
+        if array.dtype.hasobject:
+            content: Hashable = tuple(array.reshape(-1).tolist())
+        else:
+            raw = array.tobytes()
+            content = raw if len(raw) <= _LONG else hashlib.sha256(raw).digest()
+        self._key = (array.dtype, array.shape, content)
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Numbers) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+
+def of_constant(found: Array | None) -> Numbers | None:
+    return None if found is None else Numbers(found)
+
+
+def of_bounds(found: Bounds | None) -> Hashable:
+    if found is None:
+        return None
+    low, high = (tuple(part.reshape(-1).tolist()) for part in (found.low, found.high))
+    return low, high, found.low.shape, found.each
+
+
+def bounds_of(answer: Any) -> Bounds | None:
+    if answer is None:
+        return None
+    low, high, shape, each = answer
+    first, last = (np.array(part, dtype=object).reshape(shape) for part in (low, high))
+    return Bounds(first, last, each)
+
+
+def of_type(found: TypeProto | None, part: TypePart, symbol: Symbol) -> Hashable:
+    """The part of a type that is read, with tokens in place of its symbols."""
+    if found is None:
+        return None
+    if part is TypePart.RANK:
+        return rank_of(found)
+    if found.WhichOneof("value") != "tensor_type" or found.denotation:
+        plain = without_lengths(found) if part is TypePart.ELEMENT else found
+        return plain.SerializeToString(deterministic=True)
+    tensor = found.tensor_type
+    if part is TypePart.ELEMENT:
+        return tensor.elem_type
+    if not tensor.HasField("shape"):
+        return tensor.elem_type, None
+    dims = (
+        one.dim_value if one.HasField("dim_value") else one.dim_param for one in tensor.shape.dim
+    )
+    known = (symbol(one) if isinstance(one, str) and one else one for one in dims)
+    return tensor.elem_type, tuple(None if one == "" else one for one in known)
+
+
+@functools.lru_cache(maxsize=4096)
+def type_of(answer: Any, part: TypePart) -> TypeProto | None:
+    """A type that has the part that was read. It is shared, so nobody may change it."""
+    if answer is None:
+        return None
+    found = TypeProto()
+    if isinstance(answer, bytes):
+        found.ParseFromString(answer)
+        return found
+    if part is TypePart.ELEMENT:
+        found.tensor_type.elem_type = answer
+        return found
+    dims: Dims | None = (None,) * answer if part is TypePart.RANK else answer[1]
+    if part is TypePart.ALL:
+        found.tensor_type.elem_type = answer[0]
+    if dims is not None:
+        found.tensor_type.shape.SetInParent()
+        for one in dims:
+            dim = found.tensor_type.shape.dim.add()
+            if isinstance(one, str):
+                dim.dim_param = one
+            elif one is not None:
+                dim.dim_value = one
+    return found
+
+
+def of_node(node: NodeProto) -> tuple[Hashable, ...]:
+    """A node without its names. A node with graphs or with data in other files has no such form."""
+    overload = getattr(node, "overload", "")
+    parts: list[Hashable] = [node.domain, node.op_type, overload, bool(node.name)]
+    for attribute in node.attribute:
+        if attribute.type in _GRAPHS or _is_elsewhere(attribute):
+            raise Untraceable
+        raw = attribute.SerializeToString(deterministic=True)
+        parts.append(raw if len(raw) <= _LONG else hashlib.sha256(raw).digest())
+    return tuple(parts)
+
+
+def _is_elsewhere(attribute: AttributeProto) -> bool:
+    sparse = attribute.sparse_tensor if attribute.HasField("sparse_tensor") else None
+    tensors = [*attribute.tensors, *((sparse.values, sparse.indices) if sparse else ())]
+    if attribute.HasField("t"):
+        tensors.append(attribute.t)
+    return any(one.data_location == TensorProto.EXTERNAL for one in tensors)

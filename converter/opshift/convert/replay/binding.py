@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The values of a model behind the tokens of one node, and the answers about them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Hashable, Iterable
+from typing import TYPE_CHECKING, Any
+
+from opshift.author.env import TypePart
+from opshift.author.facts import ScopeEnv
+from opshift.convert.replay import answers, tokens
+from opshift.convert.replay.answers import Untraceable
+from opshift.model.scope import Scope
+from opshift.opsets import schemas
+from opshift.opsets.types import LENGTH
+from opshift.protos import NodeProto
+
+if TYPE_CHECKING:
+    from opshift.convert.replay.records import Asker
+
+NEVER = object()  # the answer to a question that no record can have asked
+
+
+class Binding:
+    """One node of a model: its tokens stand for the values around it."""
+
+    def __init__(self, asker: Asker, scope: Scope, node: NodeProto) -> None:
+        self.asker = asker
+        self.scope = scope
+        self.node = node
+        self.claims: dict[str, str] = {}
+        self._envs: dict[Scope, ScopeEnv] = {}
+        self._places: list[tuple[Scope, str]] = []  # of each token of a value
+        self._tokens: dict[tuple[Scope, str], str] = {}
+        self._symbols: dict[str, str] = {}
+        self.inputs = self.bind(scope, node.input)
+        self.outputs = self.bind(scope, node.output)
+
+    def bind(self, scope: Scope, names: Iterable[str]) -> tuple[str, ...]:
+        """The tokens of names that a scope sees; one value has one token."""
+        found = []
+        for name in names:
+            if not name:
+                found.append("")
+                continue
+            place = (scope.owner(name) or scope, name)
+            if place not in self._tokens:
+                self._tokens[place] = tokens.value(len(self._places))
+                self._places.append((scope, name))
+            found.append(self._tokens[place])
+        return tuple(found)
+
+    def place(self, token: str) -> tuple[ScopeEnv, str]:
+        """The name that a token stands for, and the scope that sees it."""
+        if not tokens.is_value(token):
+            raise Untraceable
+        scope, name = self._places[int(token[2:-1])]
+        if scope not in self._envs:
+            self._envs[scope] = ScopeEnv(self.asker.facts, scope, self.claims)
+        return self._envs[scope], name
+
+    def symbol(self, symbol: str) -> str:
+        """The token of the symbol of a dimension."""
+        known = self._symbols
+        if symbol not in known:
+            start = LENGTH if symbol.startswith(LENGTH) else ""
+            known[symbol] = start + tokens.symbol(len(known))
+        return known[symbol]
+
+    def meaning(self, token: str) -> str:
+        """The text that a token in a message stands for."""
+        if token == tokens.NODE:
+            return self.node.name
+        if token.startswith("⟦why_"):
+            env, name = self.place(f"⟦{token[5:]}")
+            return env.why_dynamic(name)
+        if token.startswith("⟦s"):
+            found = next(one for one, told in self._symbols.items() if told.endswith(token))
+            return found.removeprefix(LENGTH)
+        return self.place(token)[1]
+
+    # -- answers ---------------------------------------------------------------------------------
+
+    def answer(self, question: tuple[Any, ...]) -> Any:
+        """The answer about this node, in a form that can be compared."""
+        kind, *given = question
+        try:
+            return _ANSWERS[kind](self, *given)
+        except Untraceable:
+            return NEVER
+
+    def _type(self, token: str, part: TypePart) -> Hashable:
+        env, name = self.place(token)
+        return answers.of_type(env.type(name), part, self.symbol)
+
+    def _dims(self, token: str) -> Hashable:
+        env, name = self.place(token)
+        found = env.type(name)
+        assert found is not None  # its rank was asked for before
+        return self._in_tokens(env.dims(name, found))
+
+    def _claimed(self, token: str) -> Hashable:
+        env, name = self.place(token)
+        found = env.type(name)
+        assert found is not None
+        return self._in_tokens(env.claimed_dims(name, env.dims(name, found)))
+
+    def _in_tokens(self, dims: Iterable[int | str | None]) -> tuple[int | str | None, ...]:
+        return tuple(self.symbol(one) if isinstance(one, str) else one for one in dims)
+
+    def _constant(self, token: str) -> Hashable:
+        env, name = self.place(token)
+        return answers.of_constant(env.constant(name))
+
+    def _bounds(self, token: str) -> Hashable:
+        env, name = self.place(token)
+        return answers.of_bounds(env.bounds(name))
+
+    def _is_weight(self, token: str) -> bool:
+        env, name = self.place(token)
+        return env.is_weight(name)
+
+    def _is_read(self, token: str) -> bool:
+        env, name = self.place(token)
+        return env.is_read(name)
+
+    def _is_computed(self, token: str) -> bool:
+        env, name = self.place(token)
+        return env.is_computed(name)
+
+    def _producer(self, token: str) -> Hashable:
+        """A node without names, its schema, and the tokens of its inputs and outputs."""
+        env, name = self.place(token)
+        found = env.producer(name)
+        if found is None:
+            return None
+        signature = answers.of_node(found.proto)
+        assert isinstance(found.env, ScopeEnv)
+        inputs, outputs = (
+            self.bind(found.env.scope, names) for names in (found.proto.input, found.proto.output)
+        )
+        return Neighbour(signature, inputs, outputs, found.proto, found.schema)
+
+    def _may_hold(self, types: frozenset[str]) -> bool:
+        return types <= self.asker.facts.present_types
+
+    def _rare(self) -> frozenset[str]:
+        return ScopeEnv(self.asker.facts, self.scope).rare_types()
+
+    def _version(self, domain: str) -> int:
+        return self.asker.version(self.scope.root, domain)
+
+
+_ANSWERS: dict[str, Callable[..., Any]] = {
+    "type": Binding._type,
+    "dims": Binding._dims,
+    "claimed": Binding._claimed,
+    "constant": Binding._constant,
+    "bounds": Binding._bounds,
+    "is_weight": Binding._is_weight,
+    "is_read": Binding._is_read,
+    "is_computed": Binding._is_computed,
+    "producer": Binding._producer,
+    "may_hold": Binding._may_hold,
+    "rare": Binding._rare,
+    "version": Binding._version,
+}
+
+
+class Neighbour:
+    """A node behind a value, which equals others by its operation and the tokens around it."""
+
+    __slots__ = ("_key", "inputs", "outputs", "proto", "schema")
+
+    def __init__(
+        self,
+        signature: Hashable,
+        inputs: tuple[str, ...],
+        outputs: tuple[str, ...],
+        proto: NodeProto,
+        schema: schemas.Schema | None,
+    ) -> None:
+        self.inputs = inputs
+        self.outputs = outputs
+        self.proto = proto
+        self.schema = schema
+        # The schema is kept by this object, so no other one has its id.
+        self._key = (signature, inputs, outputs, id(schema))
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Neighbour) and self._key == other._key
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def in_tokens(self) -> NodeProto:
+        """The node with tokens for names."""
+        return in_tokens(self.proto, self.inputs, self.outputs)
+
+
+def in_tokens(node: NodeProto, inputs: Iterable[str], outputs: Iterable[str]) -> NodeProto:
+    """A copy of a node with tokens for names."""
+    copy = NodeProto(domain=node.domain, op_type=node.op_type, input=inputs, output=outputs)
+    if node.name:
+        copy.name = tokens.NODE
+    if getattr(node, "overload", ""):
+        copy.overload = node.overload
+    copy.attribute.extend(node.attribute)
+    return copy

@@ -1,0 +1,185 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Shows an adapter a node with tokens for names, and records its questions with their answers."""
+
+from __future__ import annotations
+
+import builtins
+from collections.abc import Callable, Collection, Hashable, Mapping
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from opshift.assumptions import Assumption
+from opshift.author.bounds import Bounds
+from opshift.author.builder import Builder
+from opshift.author.env import Env, ModelEnv, TypePart
+from opshift.author.node import Node, Survey
+from opshift.author.verdicts import Result
+from opshift.convert.replay import answers, tokens
+from opshift.convert.replay.answers import NoAnswer, Untraceable
+from opshift.convert.replay.binding import NEVER, Binding
+from opshift.model.arrays import Array
+from opshift.model.scope import Root
+from opshift.opsets.types import LENGTH, Dims, dims_of
+from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
+
+if TYPE_CHECKING:
+    from opshift.convert.replay.records import Asker
+
+_Rule = TypeVar("_Rule")
+_Answer = TypeVar("_Answer")
+
+
+class Recorder(ModelEnv):
+    """Answers in tokens, and records each question once."""
+
+    def __init__(self, binding: Binding) -> None:
+        self.binding = binding
+        self.scope = binding.scope
+        self.asked: dict[tuple[Any, ...], Any] = {}  # the questions, in order, with their answers
+        self.ranks_used: dict[str, None] = {}
+        self.relied_on: tuple[str, ...] = ()  # the ranks that the answer of the adapter rests on
+
+    def ask(self, *question: Any) -> Any:
+        """The answer to a question."""
+        if question not in self.asked:
+            found = self.binding.answer(question)
+            if found is NEVER:
+                raise NoAnswer
+            self.asked[question] = found
+        return self.asked[question]
+
+    def _ask_of(self, kind: str, name: str, *more: Any) -> Any:
+        """The answer about a value of the model; nothing is known of other values."""
+        return self.ask(kind, name, *more) if tokens.is_value(name) else None
+
+    def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
+        return answers.type_of(self._ask_of("type", name, part), part)
+
+    def dims(self, name: str, found: TypeProto) -> Dims:
+        dims: Dims = self.ask("dims", name) if tokens.is_value(name) else dims_of(found)
+        return dims
+
+    def claimed_dims(self, name: str, dims: Dims) -> Dims:
+        claimed: Dims = self.ask("claimed", name) if tokens.is_value(name) else dims
+        return claimed
+
+    def constant(self, name: str) -> Array | None:
+        found = self._ask_of("constant", name)
+        return None if found is None else found.array
+
+    def bounds(self, name: str) -> Bounds | None:
+        return answers.bounds_of(self._ask_of("bounds", name))
+
+    def why_dynamic(self, name: str) -> str:
+        return tokens.reason(name) if tokens.is_value(name) else f"no node computes {name!r}"
+
+    def producer(self, name: str) -> Node | None:
+        found = self._ask_of("producer", name)
+        return None if found is None else Node(found.in_tokens, found.schema, self)
+
+    def use_rank(self, name: str) -> None:
+        if tokens.is_value(name):
+            self.ranks_used[name] = None
+
+    def possible_types(self) -> frozenset[str]:
+        return Present(self)
+
+    def rare_types(self) -> frozenset[str]:
+        found: frozenset[str] = self.ask("rare")
+        return found
+
+    def is_computed(self, name: str) -> bool:
+        return bool(self._ask_of("is_computed", name))
+
+    def is_weight(self, name: str) -> bool:
+        return bool(self._ask_of("is_weight", name))
+
+    def is_read(self, name: str) -> bool:
+        return bool(self._ask_of("is_read", name))
+
+    def is_call(self, node: NodeProto) -> bool:
+        return False  # neither the node nor its neighbours are calls
+
+    def load(self, tensor: TensorProto) -> Array:
+        return self.binding.asker.facts.weights.load(tensor)
+
+    def survey(self, look: Survey[_Answer]) -> _Answer:
+        raise Untraceable
+
+    def graph(self, graph: GraphProto) -> GraphProto:
+        raise Untraceable
+
+    def inside(self, graph: GraphProto) -> Env:
+        raise Untraceable
+
+    def rules(self, kind: builtins.type[_Rule]) -> Mapping[tuple[str, str], _Rule]:
+        return self.binding.asker.adapters.rules(kind)  # type: ignore[type-var]
+
+    def length_symbol(self, name: str, axis: int) -> str:
+        return f"{LENGTH}{name}.{axis}"
+
+    def types_alone(self, model: ModelProto) -> Mapping[str, TypeProto | None]:
+        raise Untraceable
+
+
+class Present(frozenset[str]):
+    """The element types of a model, of which only those that are asked for are known."""
+
+    recorder: Recorder
+
+    def __new__(cls, recorder: Recorder) -> Present:
+        made = super().__new__(cls)
+        made.recorder = recorder
+        return made
+
+    def __contains__(self, one: object) -> bool:
+        return bool(self.recorder.ask("may_hold", frozenset([one])))
+
+    def __ge__(self, other: Collection[object]) -> bool:
+        return bool(self.recorder.ask("may_hold", frozenset(other)))
+
+    issuperset = __ge__  # type: ignore[assignment]
+
+
+class RecordingCrossing:
+    """The step that a Builder writes for, with tokens for new names."""
+
+    def __init__(self, asker: Asker, recorder: Recorder) -> None:
+        self.asker = asker
+        self.recorder = recorder
+        self.allow_approximate = asker.allow_approximate
+        self.assume: Collection[Assumption] = asker.assume
+        self.lowest = asker.lowest
+        self.hints: dict[str, str] = {}  # by token of a new name
+        self.constants: dict[str, tuple[Hashable, TensorProto]] = {}  # by token
+        self._by_content: dict[Hashable, TensorProto] = {}
+
+    @property
+    def enters(self) -> str:
+        return self.asker.enters
+
+    def fresh(self, hint: str) -> str:
+        token = tokens.fresh(len(self.hints))
+        self.hints[token] = hint
+        return token
+
+    def version(self, root: Root, domain: str) -> int:
+        if domain == self.asker.domain:
+            return self.asker.to
+        found: int = self.recorder.ask("version", domain)
+        return found
+
+    def constant(
+        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
+    ) -> TensorProto:
+        if content not in self._by_content:
+            given = tensor()
+            token = tokens.constant(len(self.constants))
+            self.constants[token] = (content, given)
+            placed = TensorProto()
+            placed.CopyFrom(given)
+            placed.name = token
+            self._by_content[content] = placed
+        return self._by_content[content]
+
+    def cross(self, node: Node, start: int, to: int, op: Builder) -> Result:
+        return self.asker.cross(node, start, to, op)

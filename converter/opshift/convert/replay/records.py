@@ -1,0 +1,190 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The records of adapter calls: trees of questions, whose leaves are what the adapters answered.
+
+An adapter sees a model only through questions. So its answer about a node depends on the operation
+of the node and on the answers to the questions that it asks. The record of a call decides each
+later node of the same operation about which all answers are equal, in every conversion of the
+process.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Collection, Hashable
+from dataclasses import field
+from typing import Any, Protocol
+
+from opshift.assumptions import Assumption
+from opshift.author.builder import Builder
+from opshift.author.facts import Facts
+from opshift.author.node import Node
+from opshift.author.registry import Registry
+from opshift.author.verdicts import Keep, Result
+from opshift.convert import ask
+from opshift.convert.change import Task
+from opshift.convert.replay import answers
+from opshift.convert.replay.answers import NoAnswer, Untraceable
+from opshift.convert.replay.binding import Binding, in_tokens
+from opshift.convert.replay.leaves import Kept, Leaf, RefusedLeaf, template_of
+from opshift.convert.replay.recorder import Recorder, RecordingCrossing
+from opshift.errors import AdapterBug, InvalidModel, Refusal
+from opshift.model.scope import Root, Scope
+from opshift.protos import NodeProto, TensorProto
+from opshift.records import dataclass
+
+MOST = 100_000  # branches of one registry; then its records begin anew
+
+
+class Asker(Protocol):
+    """The step that asks about nodes."""
+
+    facts: Facts
+    adapters: Registry
+    allow_approximate: bool
+    assume: Collection[Assumption]
+    lowest: int
+    domain: str
+    to: int
+    boundary: tuple[int, int]
+
+    @property
+    def enters(self) -> str: ...
+    def fresh(self, hint: str) -> str: ...
+    def version(self, root: Root, domain: str) -> int: ...
+    def constant(
+        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
+    ) -> TensorProto: ...
+    def cross(self, node: Node, start: int, to: int, op: Builder) -> Result: ...
+
+
+@dataclass(slots=True, eq=False)
+class Branch:
+    """A question with a branch for each answer, or the end of a record.
+
+    `untraceable`: the adapter asks here for something that no record can hold.
+    """
+
+    question: tuple[Any, ...] | None = None
+    branches: dict[Any, Branch] = field(default_factory=dict)
+    leaf: Leaf | None = None
+    ranks_used: tuple[str, ...] = ()
+    sound: set[Hashable] = field(default_factory=set)  # kinds of nodes that passed the checks
+    untraceable: bool = False
+
+
+class Records:
+    """The records of the calls of one registry's adapters."""
+
+    def __init__(self) -> None:
+        self._trees: dict[Hashable, Branch] = {}
+        self._kept_alive: dict[int, object] = {}  # what keys name by its id
+        self._size = 0
+
+    def find(
+        self, asker: Asker, task: Task, scope: Scope, node: NodeProto
+    ) -> tuple[Branch, Binding] | None:
+        """The end of a record that decides a node; asks the adapter if there is none.
+
+        None means that the call cannot be recorded, so the adapter is asked about this node alone.
+        """
+        binding = Binding(asker, scope, node)
+        try:
+            key = self._key(asker, task, binding)
+        except Untraceable:
+            return None
+        tree = self._trees.get(key)
+        if tree is None:
+            if self._size > MOST:
+                self._trees.clear()
+                self._size = 0
+            tree = self._trees[key] = Branch()
+        branch = _walk(tree, binding)
+        if branch is None and self._record(tree, asker, task, Binding(asker, scope, node)):
+            binding = Binding(asker, scope, node)
+            branch = _walk(tree, binding)
+        return None if branch is None or branch.leaf is None else (branch, binding)
+
+    def _key(self, asker: Asker, task: Task, binding: Binding) -> Hashable:
+        """All that decides about a node before its adapter asks anything."""
+        root = binding.scope.root
+        for one in (task.adapter, task.schema):
+            self._kept_alive[id(one)] = one
+        return (
+            id(task.adapter), id(task.schema), asker.boundary, asker.domain, asker.to, task.lost,
+            asker.enters, asker.allow_approximate, frozenset(asker.assume), root.kind,
+            root.imports.get(""), answers.of_node(binding.node), binding.inputs, binding.outputs,
+        )  # fmt: skip
+
+    def _record(self, tree: Branch, asker: Asker, task: Task, binding: Binding) -> bool:
+        """Asks the adapter, and adds the record of the call to a tree; whether it could."""
+        recorder = Recorder(binding)
+        try:
+            leaf = asked(asker, task, recorder)
+        except NoAnswer:
+            return False
+        branch = tree
+        for question, answer in recorder.asked.items():
+            if branch.leaf is not None or branch.question not in (None, question):
+                raise AssertionError(f"{task.adapter.source}: {question} was not asked before")
+            branch.question = question
+            if answer not in branch.branches:
+                branch.branches[answer] = Branch()
+                self._size += 1
+            branch = branch.branches[answer]
+        branch.untraceable = leaf is None
+        branch.leaf, branch.ranks_used = leaf, recorder.relied_on
+        return leaf is not None
+
+
+def _walk(tree: Branch, binding: Binding) -> Branch | None:
+    """The end of the record whose answers this node gives."""
+    branch = tree
+    while branch.leaf is None and not branch.untraceable:
+        if branch.question is None:
+            return None
+        found = branch.branches.get(binding.answer(branch.question))
+        if found is None:
+            return None
+        branch = found
+    return branch
+
+
+def asked(asker: Asker, task: Task, recorder: Recorder) -> Leaf | None:
+    """What an adapter answers about a node with tokens for names; None if no record can hold it."""
+    binding = recorder.binding
+    crossing = RecordingCrossing(asker, recorder)
+    proto = in_tokens(binding.node, binding.inputs, binding.outputs)
+    op = Builder(crossing, recorder, subject=proto)
+    node = Node(proto, task.schema, op.env)
+    try:
+        try:
+            answer = ask.ask(task, node, op)
+        finally:  # the checks of the answer may use ranks that the answer does not rest on
+            recorder.relied_on = tuple(recorder.ranks_used)
+        if isinstance(answer, Keep):
+            return Kept()
+        ask.settle(node, answer, op, task.adapter)
+        ask.check_types(node, op)
+        return template_of(op.made, crossing, binding)
+    except Refusal as refusal:
+        hints = {**crossing.hints, **dict.fromkeys(crossing.constants, "const")}
+        return RefusedLeaf(refusal.why, refusal.detail, hints)
+    except NoAnswer:
+        raise
+    except (Untraceable, AdapterBug, InvalidModel):  # a fault is worded with the names of the node
+        return None
+
+
+_ALL: weakref.WeakKeyDictionary[Registry, Records] = weakref.WeakKeyDictionary()
+
+
+def of(adapters: Registry) -> Records:
+    """The records of a registry, which are forgotten with it."""
+    if adapters not in _ALL:
+        _ALL[adapters] = Records()
+    return _ALL[adapters]
+
+
+def forget() -> None:
+    """Forgets all records, for whoever changes the code of an adapter."""
+    _ALL.clear()

@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Tokens that stand for the names of one node, so that a record holds for other nodes too."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+_TOKEN = re.compile(r"⟦\w+⟧")
+_QUOTED = re.compile(r"'(⟦\w+⟧)'")
+NODE = "⟦node⟧"
+
+
+def value(number: int) -> str:
+    """The token of a value of the model."""
+    return f"⟦v{number}⟧"
+
+
+def is_value(token: str) -> bool:
+    """Whether a token stands for a value of the model; others stand for what is written."""
+    return token.startswith("⟦v")
+
+
+def reason(token: str) -> str:
+    """The token of the reason why a value is not a constant."""
+    return f"⟦why_{token[1:]}"
+
+
+def symbol(number: int) -> str:
+    """The token of the symbol of a dimension."""
+    return f"⟦s{number}⟧"
+
+
+def fresh(number: int) -> str:
+    """The token of a new name."""
+    return f"⟦f{number}⟧"
+
+
+def constant(number: int) -> str:
+    """The token of a new constant."""
+    return f"⟦c{number}⟧"
+
+
+def filled(text: str, meaning: Callable[[str], str]) -> str:
+    """A text with what its tokens stand for; a quoted token becomes a quoted name."""
+    if "⟦" not in text:
+        return text
+    text = _QUOTED.sub(lambda found: repr(meaning(found[1])), text)
+    return _TOKEN.sub(lambda found: meaning(found[0]), text)
