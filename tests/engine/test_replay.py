@@ -14,7 +14,7 @@ import pytest
 from opshift import Refused, convert_version
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
-from opshift.convert.replay import records
+from opshift.convert.replay import call_records
 from opshift.testing import example_target
 from text_models import model
 
@@ -82,14 +82,14 @@ def test_an_answer_from_nowhere_is_found(with_adapters) -> None:
 
 
 def test_the_records_of_a_registry_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(records, "MOST", 20)
-    records.forget()
+    monkeypatch.setattr(call_records, "MOST", 20)
+    call_records.forget()
     draw = random.Random(SEED)
     cases = [c for c in examples.cases() if not (c.example.invalid or examples.too_new(c))]
     for case in draw.sample(cases, 60):
         with contextlib.suppress(Refused):
             convert_version(examples.model_of(case), example_target(case.adapter, case.example))
-    assert len(records.of(registry.default())._trees) < 60
+    assert len(call_records.of(registry.default())._trees) < 60
 
 
 def test_a_shared_type_is_not_changed() -> None:

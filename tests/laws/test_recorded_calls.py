@@ -11,10 +11,10 @@ import laws
 import pytest
 from onnx import ModelProto
 from opshift.convert.change import Task
-from opshift.convert.replay import records
-from opshift.convert.replay.binding import Binding
+from opshift.convert.replay import call_records
+from opshift.convert.replay.binding import NodeTokens
+from opshift.convert.replay.call_records import Asker, Branch, Records
 from opshift.convert.replay.recorder import Recorder
-from opshift.convert.replay.records import Asker, Branch, Records
 from opshift.convert.request import Request
 from opshift.convert.state import State
 from opshift.model.scope import Scope
@@ -39,11 +39,11 @@ def verified(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     def compared(
         self: Records, asker: Asker, task: Task, scope: Scope, node: NodeProto
-    ) -> tuple[Branch, Binding] | None:
+    ) -> tuple[Branch, NodeTokens] | None:
         found = find(self, asker, task, scope, node)
         if found is not None:
-            recorder = Recorder(Binding(asker, scope, node))
-            leaf = records.asked(asker, task, recorder)
+            recorder = Recorder(NodeTokens(asker, scope, node))
+            leaf = call_records.asked(asker, task, recorder)
             assert (leaf, recorder.relied_on) == (found[0].leaf, found[0].ranks_used), node
             told.append(task.adapter.source)
         return found

@@ -23,7 +23,7 @@ from opshift.author import emitted, index, registry
 from opshift.author.builder import Builder
 from opshift.author.node import Node
 from opshift.author.verdicts import Adapter, Result
-from opshift.convert.replay import records
+from opshift.convert.replay import call_records
 from opshift.opsets import schemas
 from opshift.text import qualified
 
@@ -44,7 +44,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 def table(package: str) -> str:
     """The operators that the adapters of a package write when their examples are converted."""
     rows = defaultdict[str, set[str]](set)
-    records.forget()  # each adapter is asked while it is watched
+    call_records.forget()  # each adapter is asked while it is watched
     with mock.patch.object(Adapter, "__call__", _watched(rows)):
         for adapter, example in testing.examples(package):
             model = testing.example_model(adapter, example)

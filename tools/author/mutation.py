@@ -35,7 +35,7 @@ from opshift import InvalidModel, Refused, convert_version, testing
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter
 from opshift.convert.legal.rules import Findings, check_model
-from opshift.convert.replay import records
+from opshift.convert.replay import call_records
 from opshift.testing.example_models import differences
 from opshift.testing.input_sets import SETS
 from opshift.testing.models import ROUNDING
@@ -96,7 +96,7 @@ def traced(package: str) -> Lines:
         def trace(frame: FrameType, event: str, arg: Any, local: Any = local) -> Any:
             return local if frame.f_code.co_filename.startswith(root) else None
 
-        records.forget()
+        call_records.forget()
         sys.settrace(trace)
         try:
             with suppress(Refused, InvalidModel):
@@ -119,13 +119,13 @@ def installed(mutant: Mutant) -> Iterator[None]:
     originals = {one: one.__code__ for one in replaced}
     for one, code in replaced.items():
         one.__code__ = code
-    records.forget()
+    call_records.forget()
     try:
         yield
     finally:
         for one, code in originals.items():
             one.__code__ = code
-        records.forget()
+        call_records.forget()
 
 
 def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, CodeType]]:

@@ -38,10 +38,10 @@ from opshift.convert.change import NodeChange, Step, Task
 from opshift.convert.guard import Guard
 from opshift.convert.legal import rules
 from opshift.convert.legal.written_rules import WrittenNodes, suspect_lengths
-from opshift.convert.replay import records
-from opshift.convert.replay.binding import Binding
+from opshift.convert.replay import call_records
+from opshift.convert.replay.binding import NodeTokens
+from opshift.convert.replay.call_records import Branch, Records
 from opshift.convert.replay.leaves import RefusedLeaf, Template
-from opshift.convert.replay.records import Branch, Records
 from opshift.errors import AdapterBug, FaultyChange, Refusal
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
@@ -103,7 +103,7 @@ class Stepper:
         self.runs: Callable[[NodeChange], bool] | None = None  # whether a runtime runs a change
         self.left: frozenset[Key] = frozenset()  # operators that are written in another domain
         self.lowest = 1  # the version of another domain that the present verdict needs
-        self.records: Records | None = records.of(plan.adapters)
+        self.records: Records | None = call_records.of(plan.adapters)
         self.partial = False  # whether nodes are written although others are refused
 
     # -- what a Builder asks -----------------------------------------------------------------
@@ -365,7 +365,7 @@ class Stepper:
         check_types(node, op)
         return Answer(node, op, set(), None)
 
-    def _replayed(self, branch: Branch, binding: Binding, task: Task) -> Answer | None:
+    def _replayed(self, branch: Branch, binding: NodeTokens, task: Task) -> Answer | None:
         """What the end of a record writes for a node."""
         leaf, scope, proto = branch.leaf, binding.scope, binding.node
         for token in branch.ranks_used:

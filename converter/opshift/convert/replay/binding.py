@@ -8,20 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 from opshift.author.env import TypePart
 from opshift.author.facts import ScopeEnv
-from opshift.convert.replay import answers, tokens
-from opshift.convert.replay.answers import Untraceable
+from opshift.convert.replay import comparable, tokens
+from opshift.convert.replay.comparable import Untraceable
 from opshift.model.scope import Scope
 from opshift.opsets import schemas
 from opshift.opsets.types import LENGTH
 from opshift.protos import NodeProto
 
 if TYPE_CHECKING:
-    from opshift.convert.replay.records import Asker
+    from opshift.convert.replay.call_records import Asker
 
 NEVER = object()  # the answer to a question that no record can have asked
 
 
-class Binding:
+class NodeTokens:
     """One node of a model: its tokens stand for the values around it."""
 
     def __init__(self, asker: Asker, scope: Scope, node: NodeProto) -> None:
@@ -91,7 +91,7 @@ class Binding:
 
     def _type(self, token: str, part: TypePart) -> Hashable:
         env, name = self.place(token)
-        return answers.of_type(env.type(name), part, self.symbol)
+        return comparable.of_type(env.type(name), part, self.symbol)
 
     def _dims(self, token: str) -> Hashable:
         env, name = self.place(token)
@@ -110,11 +110,11 @@ class Binding:
 
     def _constant(self, token: str) -> Hashable:
         env, name = self.place(token)
-        return answers.of_constant(env.constant(name))
+        return comparable.of_constant(env.constant(name))
 
     def _bounds(self, token: str) -> Hashable:
         env, name = self.place(token)
-        return answers.of_bounds(env.bounds(name))
+        return comparable.of_bounds(env.bounds(name))
 
     def _is_weight(self, token: str) -> bool:
         env, name = self.place(token)
@@ -134,7 +134,7 @@ class Binding:
         found = env.producer(name)
         if found is None:
             return None
-        signature = answers.of_node(found.proto)
+        signature = comparable.of_node(found.proto)
         assert isinstance(found.env, ScopeEnv)
         inputs, outputs = (
             self.bind(found.env.scope, names) for names in (found.proto.input, found.proto.output)
@@ -152,18 +152,18 @@ class Binding:
 
 
 _ANSWERS: dict[str, Callable[..., Any]] = {
-    "type": Binding._type,
-    "dims": Binding._dims,
-    "claimed": Binding._claimed,
-    "constant": Binding._constant,
-    "bounds": Binding._bounds,
-    "is_weight": Binding._is_weight,
-    "is_read": Binding._is_read,
-    "is_computed": Binding._is_computed,
-    "producer": Binding._producer,
-    "may_hold": Binding._may_hold,
-    "rare": Binding._rare,
-    "version": Binding._version,
+    "type": NodeTokens._type,
+    "dims": NodeTokens._dims,
+    "claimed": NodeTokens._claimed,
+    "constant": NodeTokens._constant,
+    "bounds": NodeTokens._bounds,
+    "is_weight": NodeTokens._is_weight,
+    "is_read": NodeTokens._is_read,
+    "is_computed": NodeTokens._is_computed,
+    "producer": NodeTokens._producer,
+    "may_hold": NodeTokens._may_hold,
+    "rare": NodeTokens._rare,
+    "version": NodeTokens._version,
 }
 
 

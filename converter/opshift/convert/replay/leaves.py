@@ -10,8 +10,8 @@ from opshift.assumptions import Assumption
 from opshift.author.written import Made
 from opshift.codes.refusals import Why
 from opshift.convert.replay import tokens
-from opshift.convert.replay.answers import Untraceable
-from opshift.convert.replay.binding import Binding
+from opshift.convert.replay.binding import NodeTokens
+from opshift.convert.replay.comparable import Untraceable
 from opshift.convert.replay.recorder import RecordingCrossing
 from opshift.errors import Refusal
 from opshift.model.walk import holds_graphs
@@ -35,7 +35,7 @@ class RefusedLeaf:
     detail: str
     hints: Mapping[str, str]  # of the new names that the text may contain
 
-    def refusal(self, binding: Binding) -> Refusal:
+    def refusal(self, binding: NodeTokens) -> Refusal:
         """The refusal of a node."""
 
         def meaning(token: str) -> str:
@@ -71,7 +71,7 @@ class Template:
     unread: str | None
     reaches: bool  # whether it reads a value that the replaced node does not read
 
-    def made(self, binding: Binding) -> Made:
+    def made(self, binding: NodeTokens) -> Made:
         """The nodes for one node of a model."""
         asker, root = binding.asker, binding.scope.root
         known: dict[str, str] = {"": ""}
@@ -109,7 +109,7 @@ class Template:
 Leaf: TypeAlias = Kept | RefusedLeaf | Template
 
 
-def template_of(made: Made, crossing: RecordingCrossing, binding: Binding) -> Template:
+def template_of(made: Made, crossing: RecordingCrossing, binding: NodeTokens) -> Template:
     """The template of what an adapter wrote for a node with tokens for names."""
     if made.carried or any(map(holds_graphs, made.nodes)):
         raise Untraceable

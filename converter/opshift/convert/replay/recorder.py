@@ -13,16 +13,16 @@ from opshift.author.builder import Builder
 from opshift.author.env import Env, ModelEnv, TypePart
 from opshift.author.node import Node, Survey
 from opshift.author.verdicts import Result
-from opshift.convert.replay import answers, tokens
-from opshift.convert.replay.answers import NoAnswer, Untraceable
-from opshift.convert.replay.binding import NEVER, Binding
+from opshift.convert.replay import comparable, tokens
+from opshift.convert.replay.binding import NEVER, NodeTokens
+from opshift.convert.replay.comparable import NoAnswer, Untraceable
 from opshift.model.arrays import Array
 from opshift.model.scope import Root
 from opshift.opsets.types import LENGTH, Dims, dims_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 if TYPE_CHECKING:
-    from opshift.convert.replay.records import Asker
+    from opshift.convert.replay.call_records import Asker
 
 _Rule = TypeVar("_Rule")
 _Answer = TypeVar("_Answer")
@@ -31,7 +31,7 @@ _Answer = TypeVar("_Answer")
 class Recorder(ModelEnv):
     """Answers in tokens, and records each question once."""
 
-    def __init__(self, binding: Binding) -> None:
+    def __init__(self, binding: NodeTokens) -> None:
         self.binding = binding
         self.scope = binding.scope
         self.asked: dict[tuple[Any, ...], Any] = {}  # the questions, in order, with their answers
@@ -52,7 +52,7 @@ class Recorder(ModelEnv):
         return self.ask(kind, name, *more) if tokens.is_value(name) else None
 
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
-        return answers.type_of(self._ask_of("type", name, part), part)
+        return comparable.type_of(self._ask_of("type", name, part), part)
 
     def dims(self, name: str, found: TypeProto) -> Dims:
         dims: Dims = self.ask("dims", name) if tokens.is_value(name) else dims_of(found)
@@ -67,7 +67,7 @@ class Recorder(ModelEnv):
         return None if found is None else found.array
 
     def bounds(self, name: str) -> Bounds | None:
-        return answers.bounds_of(self._ask_of("bounds", name))
+        return comparable.bounds_of(self._ask_of("bounds", name))
 
     def why_dynamic(self, name: str) -> str:
         return tokens.reason(name) if tokens.is_value(name) else f"no node computes {name!r}"

@@ -34,7 +34,7 @@ class NoAnswer(Untraceable):
     """Raised if no record can hold the answer about this node, although others may be recorded."""
 
 
-class Numbers:
+class ConstantAnswer:
     """A constant that equals another one with the same type, shape and elements."""
 
     __slots__ = ("_key", "array")
@@ -49,14 +49,14 @@ class Numbers:
         self._key = (array.dtype, array.shape, content)
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, Numbers) and self._key == other._key
+        return isinstance(other, ConstantAnswer) and self._key == other._key
 
     def __hash__(self) -> int:
         return hash(self._key)
 
 
-def of_constant(found: Array | None) -> Numbers | None:
-    return None if found is None else Numbers(found)
+def of_constant(found: Array | None) -> ConstantAnswer | None:
+    return None if found is None else ConstantAnswer(found)
 
 
 def of_bounds(found: Bounds | None) -> Hashable:

@@ -22,9 +22,9 @@ from opshift.author.registry import Registry
 from opshift.author.verdicts import Keep, Result
 from opshift.convert import ask
 from opshift.convert.change import Task
-from opshift.convert.replay import answers
-from opshift.convert.replay.answers import NoAnswer, Untraceable
-from opshift.convert.replay.binding import Binding, in_tokens
+from opshift.convert.replay import comparable
+from opshift.convert.replay.binding import NodeTokens, in_tokens
+from opshift.convert.replay.comparable import NoAnswer, Untraceable
 from opshift.convert.replay.leaves import Kept, Leaf, RefusedLeaf, template_of
 from opshift.convert.replay.recorder import Recorder, RecordingCrossing
 from opshift.errors import AdapterBug, InvalidModel, Refusal
@@ -40,13 +40,14 @@ class Asker(Protocol):
 
     facts: Facts
     adapters: Registry
-    allow_approximate: bool
     assume: Collection[Assumption]
     lowest: int
     domain: str
     to: int
     boundary: tuple[int, int]
 
+    @property
+    def allow_approximate(self) -> bool: ...
     @property
     def enters(self) -> str: ...
     def fresh(self, hint: str) -> str: ...
@@ -82,12 +83,12 @@ class Records:
 
     def find(
         self, asker: Asker, task: Task, scope: Scope, node: NodeProto
-    ) -> tuple[Branch, Binding] | None:
+    ) -> tuple[Branch, NodeTokens] | None:
         """The end of a record that decides a node; asks the adapter if there is none.
 
         None means that the call cannot be recorded, so the adapter is asked about this node alone.
         """
-        binding = Binding(asker, scope, node)
+        binding = NodeTokens(asker, scope, node)
         try:
             key = self._key(asker, task, binding)
         except Untraceable:
@@ -99,12 +100,12 @@ class Records:
                 self._size = 0
             tree = self._trees[key] = Branch()
         branch = _walk(tree, binding)
-        if branch is None and self._record(tree, asker, task, Binding(asker, scope, node)):
-            binding = Binding(asker, scope, node)
+        if branch is None and self._record(tree, asker, task, NodeTokens(asker, scope, node)):
+            binding = NodeTokens(asker, scope, node)
             branch = _walk(tree, binding)
         return None if branch is None or branch.leaf is None else (branch, binding)
 
-    def _key(self, asker: Asker, task: Task, binding: Binding) -> Hashable:
+    def _key(self, asker: Asker, task: Task, binding: NodeTokens) -> Hashable:
         """All that decides about a node before its adapter asks anything."""
         root = binding.scope.root
         for one in (task.adapter, task.schema):
@@ -112,10 +113,10 @@ class Records:
         return (
             id(task.adapter), id(task.schema), asker.boundary, asker.domain, asker.to, task.lost,
             asker.enters, asker.allow_approximate, frozenset(asker.assume), root.kind,
-            root.imports.get(""), answers.of_node(binding.node), binding.inputs, binding.outputs,
+            root.imports.get(""), comparable.of_node(binding.node), binding.inputs, binding.outputs,
         )  # fmt: skip
 
-    def _record(self, tree: Branch, asker: Asker, task: Task, binding: Binding) -> bool:
+    def _record(self, tree: Branch, asker: Asker, task: Task, binding: NodeTokens) -> bool:
         """Asks the adapter, and adds the record of the call to a tree; whether it could."""
         recorder = Recorder(binding)
         try:
@@ -136,7 +137,7 @@ class Records:
         return leaf is not None
 
 
-def _walk(tree: Branch, binding: Binding) -> Branch | None:
+def _walk(tree: Branch, binding: NodeTokens) -> Branch | None:
     """The end of the record whose answers this node gives."""
     branch = tree
     while branch.leaf is None and not branch.untraceable:
