@@ -110,9 +110,9 @@ def test_only_what_is_behind_a_value_is_looked_at(monkeypatch):
     seen = []
     genuine = facts.infer_node
 
-    def watched(node, env):
+    def watched(node, env, version):
         seen.append(node.output[0])
-        return genuine(node, env)
+        return genuine(node, env, version)
 
     monkeypatch.setattr(facts, "infer_node", watched)
     convert_version(model(graph, opset=12, more=', "custom" : 1'), 13)

@@ -248,7 +248,7 @@ class Facts:
         position = owner.producers.get(name)
         if position is None:
             return UNKNOWN
-        found = self._evaluate(owner, owner.node(position))
+        found = self._evaluate(owner, position)
         if found.found is None:
             found = self._at_first(Facts.find_constant, owner, name)
         return found
@@ -261,7 +261,8 @@ class Facts:
                 )
         return None
 
-    def _evaluate(self, owner: Scope, node: NodeProto) -> Evaluated:
+    def _evaluate(self, owner: Scope, position: int) -> Evaluated:
+        node = owner.node(position)
         key = (schemas.normal(node.domain), node.op_type)
         if key == ("", "Constant"):
             return Evaluated(self.constant_node(node), {})
@@ -271,7 +272,7 @@ class Facts:
         if fold is None or len(node.output) != 1 or key not in owner.root.index:
             return UNKNOWN
         env = FoldingEnv(self, owner)
-        value = fold.value(Node(node, owner.root.schema_of(node), env))
+        value = fold.value(Node(node, owner.schema_at(position), env))
         known = value is not None and value.nbytes <= MAX_FOLD_BYTES
         return Evaluated(value, env.claims) if known else UNKNOWN
 
@@ -491,18 +492,20 @@ class Facts:
 
     def _find_outputs(self, owner: Scope, name: str) -> tuple[dict[str, TypeProto], bool]:
         """The output types of the node that computes a value, and whether they rest on a claim."""
-        node = owner.node(owner.producers[name])
-        if self.document.is_call(node) or not self._tells_more(owner, node):
+        position = owner.producers[name]
+        node = owner.node(position)
+        if self.document.is_call(node) or not self._tells_more(owner, position):
             return {}, False
         env = ScopeEnv(self, owner)
-        types = infer_node(node, env)
+        types = infer_node(node, env, owner.ahead.get(position))
         reads = filter(None, walk.reads(node))
         claimed = bool(env.claims) or any(self.is_assumed(owner, one) for one in reads)
         known = {one: kind for one, kind in types.items() if schemas.type_name(kind) is not None}
         return known, claimed
 
-    def _tells_more(self, place: Scope, node: NodeProto) -> bool:
+    def _tells_more(self, place: Scope, position: int) -> bool:
         """Whether a fact about a node is known that inference of the whole model did not have."""
+        node = place.node(position)
         if any(map(self.document.is_written, (*node.input, *node.output))):
             return True
         if holds_graphs(node):
@@ -512,7 +515,7 @@ class Facts:
                 types.get(name, UNSAID) is None is self._inferred_type(place, name).kind
                 for name in node.output
             )
-        schema = place.root.schema_of(node)
+        schema = place.schema_at(position)
         if schema is None:
             return (schemas.normal(node.domain), node.op_type) in self.adapters.rules(OutputTypes)
         outputs = [self._stated(place, name) for name in node.output if name]
@@ -570,7 +573,7 @@ class Facts:
             env = ScopeEnv(self, scope)
             for position in scope.sorted_positions():
                 node = scope.node(position)
-                yield Node(node, root.schema_of(node), env)
+                yield Node(node, scope.schema_at(position), env)
 
     # -- present types -----------------------------------------------------------------------
 
@@ -672,7 +675,7 @@ class ScopeEnv(ModelEnv):
         node = owner.node(position)
         if (schemas.normal(node.domain), node.op_type) not in owner.root.index:
             return None
-        return Node(node, owner.root.schema_of(node), ScopeEnv(self.facts, owner, self.claims))
+        return Node(node, owner.schema_at(position), ScopeEnv(self.facts, owner, self.claims))
 
     def is_computed(self, name: str) -> bool:
         return self.producer(name) is not None

@@ -186,6 +186,8 @@ class Stepper:
         for change in taken:
             self._hold_types(change)
         applier.apply([c for c in changes if not c.node.graphs_taken])
+        if taken:
+            self._pass_imports()
         self.settled = True
         # Adapters that took a subgraph apart must see it as it is now; innermost first.
         for change in sorted(taken, key=lambda c: -c.place[0].depth):
@@ -202,6 +204,15 @@ class Stepper:
             if self.blockers:
                 raise self.blockers.refused
             applier.apply([again])
+            self._pass_imports()
+        for scope, _ in self.step.touched if taken else ():
+            scope.ahead.clear()
+
+    def _pass_imports(self) -> None:
+        """Keeps the version of each written node until the imports of its root follow."""
+        for scope, position in self.step.touched:
+            if schemas.normal(scope.node(position).domain) == self.enters:
+                scope.ahead[position] = self.to
 
     def _hold_types(self, change: NodeChange) -> None:
         """Keeps the element types that a node has because no other type occurs before the step."""

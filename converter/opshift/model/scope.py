@@ -35,6 +35,7 @@ class Scope:
     depth: int
     order: dict[int, tuple[int, ...]] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
+    ahead: dict[int, int] = field(default_factory=dict)  # versions of nodes that the imports lack
     _producers: dict[str, int] | None = None
     _inputs: frozenset[str] | None = None
     _initializers: dict[str, TensorProto] | None = None
@@ -94,6 +95,10 @@ class Scope:
         if name not in self._initializer_types:
             self._initializer_types[name] = tensor_type(self.initializers[name])
         return self._initializer_types[name]
+
+    def schema_at(self, position: int) -> schemas.Schema | None:
+        """The schema of a node of this scope, at the version for which it was written."""
+        return self.root.schema_of(self.node(position), self.ahead.get(position))
 
     @property
     def node_names(self) -> set[str]:
