@@ -50,6 +50,10 @@ class BadDestination(OpshiftError, OSError):  # noqa: N818
     code = "BAD_DESTINATION"
 
 
+class LeftoverWarning(UserWarning):
+    """A hidden file of opshift could not be closed or removed. The result is not affected."""
+
+
 class MissingExtra(OpshiftError, ImportError):  # noqa: N818
     """An optional package is not installed; the message tells how to install it."""
 

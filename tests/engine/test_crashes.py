@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that die, and calls that fail, at any point: the old result or the new one, never both.
 
-`tools/fuzz/crash.py` does this at every system call, with strace; here the calls of Python are counted.
+`tools/fuzz/crash.py` does this at every system call, with strace. Here the calls of Python are counted, and each
+test hits a part of them.
 """
 
 from __future__ import annotations
@@ -15,12 +16,14 @@ from pathlib import Path
 
 import pytest
 from opshift import convert_file
-from opshift.model.bytes import leftovers
-from opshift.model.bytes.leftovers import Claim, sweep
+from opshift.model.bytes import locks
+from opshift.model.bytes.claim import Claim
+from opshift.model.bytes.leftovers import sweep
 from pairs import contents, load, save, weight
 
 CALLS = ("open", "write", "copy_file_range", "sendfile", "fsync", "link", "replace", "unlink",
-         "chmod", "mkdir")  # fmt: skip
+         "chmod", "mkdir", "close")  # fmt: skip
+KILLS = 3  # a case is killed at every third call
 FAILURES = (errno.ENOSPC, errno.EIO, errno.EDQUOT, errno.EINTR)
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="children that die need fork")
@@ -104,7 +107,7 @@ def child(act: Callable[[], None]) -> int:
 @pytest.mark.parametrize("case", CASES)
 def test_killed_at_any_call_it_is_the_old_or_the_new(case, tmp_path):
     before, after = cases_of(tmp_path / "plain", case)
-    for number in itertools.count():
+    for number in itertools.count(list(CASES).index(case) % KILLS, KILLS):
         folder = tmp_path / str(number)
         source, out, options = prepared(folder, case)
 
@@ -133,7 +136,7 @@ def test_killed_at_any_call_it_is_the_old_or_the_new(case, tmp_path):
 @pytest.mark.parametrize("failure", FAILURES, ids=errno.errorcode.get)
 def test_a_call_that_fails_leaves_the_old_or_the_new(case, failure, tmp_path):
     before, after = cases_of(tmp_path / "plain", case)
-    for number in itertools.count():
+    for number in itertools.count(FAILURES.index(failure), len(FAILURES)):
         folder = tmp_path / str(number)
         source, out, options = prepared(folder, case)
         files = contents(folder)
@@ -165,20 +168,20 @@ def test_a_call_that_fails_leaves_the_old_or_the_new(case, failure, tmp_path):
 
 
 def test_the_files_of_a_live_run_stay(tmp_path):
-    claim = Claim.on(str(tmp_path))
+    claim = Claim.on(str(tmp_path), "other.onnx")
     Path(claim.name()).write_bytes(b"half")
     there = set(os.listdir(tmp_path))
     assert child(lambda: sweep(str(tmp_path)) and os._exit(1)) == 0
     assert set(os.listdir(tmp_path)) == there
     convert_file(save(tmp_path / "m.onnx"), tmp_path / "o.onnx", 13)
     assert there <= set(os.listdir(tmp_path))
-    claim.release()
+    claim.release(sweeps=True)
     assert sorted(os.listdir(tmp_path)) == ["m.onnx", "o.onnx"]
 
 
 def test_the_files_of_a_dead_run_go(tmp_path):
     def die() -> None:
-        claim = Claim.on(str(tmp_path))
+        claim = Claim.on(str(tmp_path), "o.onnx")
         Path(claim.name()).write_bytes(b"half")
         os._exit(9)
 
@@ -203,13 +206,13 @@ def test_what_only_looks_like_ours_stays(tmp_path):
 
 
 def test_without_locks_age_decides(tmp_path, monkeypatch):
-    monkeypatch.setattr(leftovers, "_lock", lambda fd: None)
-    claim = Claim.on(str(tmp_path))
+    monkeypatch.setattr(locks, "lock", lambda fd, *, shared=False: None)
+    claim = Claim.on(str(tmp_path), "o.onnx")
     Path(claim.name()).write_bytes(b"half")
     assert sweep(str(tmp_path)) == []
     os.utime(claim.path, (1, 1))
     assert len(sweep(str(tmp_path))) == 2
-    claim.release()
+    claim.release(sweeps=True)
 
 
 @pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root has two users")

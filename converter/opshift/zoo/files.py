@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 
 from opshift.errors import InvalidModel
 from opshift.model import weights
@@ -77,11 +77,16 @@ class FileResult:
             layout.require_free(self.output, made.weights.locations)
         if not os.path.isdir(self.folder):
             os.makedirs(self.folder, exist_ok=True)
-        files = spliced(made, self.output, external, layout)
-        mark = Mark(key(), marks.stamps(files, self.folder), made.versions)
-        made.of.check_unchanged()
-        marks.write(self.mark, mark)
-        return self.stamps(mark)
+        written: list[Mark] = []
+
+        def published(files: list[str]) -> None:
+            mark = Mark(key(), marks.stamps(files, self.folder), made.versions)
+            made.of.check_unchanged()
+            marks.write(self.mark, mark)
+            written.append(mark)
+
+        spliced(made, self.output, external, layout, published)
+        return self.stamps(written[0])
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:
         """The stamps that a rerun must find unchanged: of the files and of the mark."""
@@ -99,7 +104,13 @@ def found(path: str) -> LocalModel:
     return LocalModel(path, skeleton, store, file.view.whole, (path, *data), reads, home)
 
 
-def spliced(made: ConvertedModel, path: str, external: str, layout: Layout) -> list[str]:
+def spliced(
+    made: ConvertedModel,
+    path: str,
+    external: str,
+    layout: Layout,
+    published: Callable[[list[str]], None] | None = None,
+) -> list[str]:
     """Writes a result to a file; returns all files that belong to it.
 
     Their names are synced to the disk when the run ends. A rerun repeats what a power cut lost.
@@ -107,7 +118,7 @@ def spliced(made: ConvertedModel, path: str, external: str, layout: Layout) -> l
     try:
         return weights.splice(
             made.skeleton, made.weights, path,
-            external=external, alone=False, taken=layout.outputs,
+            external=external, alone=False, taken=layout.outputs, published=published,
         )  # fmt: skip
     except InvalidModel as error:
         raise Unpublished(str(error)) from error

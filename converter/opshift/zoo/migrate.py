@@ -141,7 +141,6 @@ def migrate(
     folder = os.fspath(dst) if dst is not None else ""
     run = ZooRun.of(os.fspath(source), folder, recipe, shard or Shard(), retry)
     summary = Summary(len(run.items), notes=run.notes)
-    run.sweep()
     with KeptOutcomes() as kept:
         with run.remembering(os.fspath(journal) if journal else "") as memory:
             for outcome in run.outcomes(engine or local_engine(), memory):
@@ -150,6 +149,7 @@ def migrate(
                     kept.add(outcome)
                 if heard is not None:
                     heard(summary, outcome)
+        run.sweep()
         if report is not None:
             told = html.RunTimes(
                 command or f"zoo.migrate({source!r}, {dst!r})", begun, time.time() - begun
@@ -292,12 +292,16 @@ class ZooRun:
             return False  # the worker asks again, and reports the error
 
     def sweep(self) -> None:
-        """Removes what killed workers left behind, in the folders of data files too."""
+        """Removes old data, and what killed workers left behind, in the folders of data files too.
+
+        Each folder is listed once, and again only if something is to be removed.
+        """
         if is_url(self.dst):
             return  # the store does not list its objects
-        for here, folders, _ in os.walk(self.dst) if self.dst else ():
+        for here, folders, names in os.walk(self.dst) if self.dst else ():
             folders[:] = [name for name in folders if name != HIDDEN]
-            leftovers.sweep(here)
+            if any(name.startswith(leftovers.PREFIX) for name in names):
+                leftovers.sweep(here)
 
 
 def _place(path: str) -> str:

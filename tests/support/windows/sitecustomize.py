@@ -5,6 +5,7 @@ A Python that finds this file in its path imports it first, and so do all its ch
 """
 
 import builtins
+import fcntl
 import os
 import signal
 import sys
@@ -48,7 +49,17 @@ class _Sys(types.ModuleType):
         setattr(sys, name, value)
 
 
+def _locking(fd, mode, count):
+    """Locks a byte like `msvcrt.locking`: two handles of a file exclude each other."""
+    try:
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as error:
+        raise PermissionError(13, "Permission denied") from error
+
+
 SEEN["sys"] = _Sys("sys")
+SEEN["msvcrt"] = types.ModuleType("msvcrt")
+SEEN["msvcrt"].LK_NBLCK, SEEN["msvcrt"].locking = 2, _locking
 _import = builtins.__import__
 
 

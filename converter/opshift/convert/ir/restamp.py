@@ -14,11 +14,11 @@ from contextlib import suppress
 from opshift.convert.ir import ir_plan, needs
 from opshift.convert.ir.features import FUNCTIONS, METADATA, TRAINING, TYPES
 from opshift.convert.request import Request
-from opshift.model.bytes import leftovers, place, wire
-from opshift.model.bytes.file_attributes import Attributes
+from opshift.model.bytes import place, wire
+from opshift.model.bytes.claim import tidy
 from opshift.model.bytes.place import File, Place, Stream
 from opshift.model.bytes.ranges import Moved, Region
-from opshift.model.bytes.source import BINARY, Opened, is_text
+from opshift.model.bytes.source import BINARY, Identity, Opened, changed, is_text
 from opshift.model.bytes.staging import Staging
 from opshift.opsets.identity import normal
 from opshift.records import dataclass
@@ -42,7 +42,7 @@ class Restamp:
         """Write the file with the other IR version, whole or not at all."""
         goal = place.at(dst)
         if in_place and (not self.report.changed or self._overwrite()):
-            leftovers.sweep(os.path.dirname(self.file.path) or os.curdir)
+            tidy(goal.name)
             return
         start, end = self.field
         size = len(self.file.view)
@@ -53,11 +53,11 @@ class Restamp:
             goal.write(pieces)
             self.file.check_unchanged()
             return
-        if not in_place:
-            own = ("the source itself, which only --in-place replaces", self.file.seen)
-            place.require_free(goal.name, [own])
-        like = Attributes.of(goal.path) if in_place else None
-        with Staging(goal.path, like) as staging:
+        with Staging(goal.path, in_place=in_place) as staging:
+            if not in_place:
+                own = ("the source itself, which only --in-place replaces", self.file.seen)
+                place.require_free(goal.name, [own])
+            staging.use_data()
             staging.write_model(pieces, [self.file.readers])
             staging.commit(self.file.check_unchanged)
 
@@ -74,12 +74,13 @@ class Restamp:
         mode, old = os.lstat(self.file.path), self.file.view[start:end]
         if len(self._written) != len(old) or mode.st_nlink > 1 or not stat.S_ISREG(mode.st_mode):
             return False
-        self.file.check_unchanged()
         try:
             fd = os.open(self.file.path, os.O_WRONLY | BINARY)
         except OSError:
             return False
         try:
+            if Identity.of(os.fstat(fd)) != self.file.seen:  # also if its name has a new file
+                raise changed(self.file.path)
             _write_at(fd, end - 1, self._written[-1:])
             os.fsync(fd)
         except OSError:
@@ -87,7 +88,8 @@ class Restamp:
                 _write_at(fd, end - 1, old[-1:])
             raise
         finally:
-            os.close(fd)
+            with suppress(OSError):  # the byte is on the disk, or the old one is back
+                os.close(fd)
         return True
 
 
@@ -193,7 +195,7 @@ def _notes(file: Opened, options: Request, before: int, moves: bool) -> list[str
     from opshift.model.bytes.outline import Content, skeleton
 
     try:
-        content = Content(skeleton(file))
+        content = Content(skeleton(file.view))
     except (wire.Malformed, DecodeError):
         return None
     if moves and content.external:

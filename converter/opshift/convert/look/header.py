@@ -51,7 +51,7 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
     if is_text(file.path):
         return None
     try:
-        data = skeleton(file)
+        data = skeleton(file.view)
         listing = outline.Listing.FromString(data)
         roots = list(roots_of(listing))
         if not roots[0].imports:

@@ -99,7 +99,7 @@ def info(path: str | os.PathLike[str]) -> Info:
     given = Opened(os.fspath(path))
     file = _binary(given)
     try:
-        listing = outline.Listing.FromString(skeleton(file))
+        listing = outline.Listing.FromString(skeleton(file.view))
         roots = list(header.roots_of(listing))
         top = _fields(file.view, 0, len(file.view))
         ((start, end),) = [one[:2] for one in top.get(_GRAPH, ())]

@@ -1,202 +1,244 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds and removes the files that a killed run left in a folder.
 
-A run holds a lock on one hidden file in each folder that it writes to. The kernel releases
-the lock when the process ends, even if it is killed. The file also lists the data files that
-appear and disappear with a model, because those have names of their own.
+A run has one hidden file in each folder that it writes to (`claim.py`). It is locked while the run
+lives. It lists the data files that appear and disappear with a model, because those have names of
+their own.
 """
 
 from __future__ import annotations
 
 import contextlib
-import errno
 import json
 import os
 import re
-import sys
+import stat
 import time
-from collections.abc import Iterator
-from dataclasses import field
-from typing import Any
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
 
 from opshift.errors import InvalidModel
-from opshift.model.bytes.source import TEXTS, Identity, Opened, write_all
-from opshift.records import dataclass
+from opshift.model.bytes import locks
+from opshift.model.bytes.source import BINARY, TEXTS, Identity, Pages
 
-STALE = 3600.0  # seconds after which a file is given up where the system has no locks
+STALE = 3600.0  # seconds after which a file is given up if the system has no locks
+BRIEF = 5.0  # seconds until the removal of old data is left to a later run
 
+PREFIX = ".opshift-"
+NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _RUN = re.compile(r"\.opshift-([0-9a-f]{12})\.run")
 _TEMPORARY = re.compile(r"\.opshift-([0-9a-f]{12})(?:-\d+)?\.tmp")
 _MODELS = (".onnx", ".pb", ".ort", *TEXTS)
+_TAIL = 5  # bytes; the ends of most names of data files are equal: ".data"
+
+DataFile: TypeAlias = tuple[str, Identity]  # its name, relative to a folder
+
+_swept: set[str] = set()  # the folders that this process has swept
 
 
-@dataclass(slots=True)
-class Claim:
-    """The files of a live run in one folder."""
-
-    folder: str
-    token: str
-    fd: int
-    count: int = 0
-    finished: bool = True
-    temporary: list[str] = field(default_factory=list)
-
-    @staticmethod
-    def on(folder: str) -> Claim:
-        """Claims names in a folder for as long as this process lives."""
-        while True:
-            token = os.urandom(6).hex()
-            path = os.path.join(folder, f".opshift-{token}.run")
-            fd = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL, 0o600)
-            if _lock(fd) is not False and os.path.exists(path):  # no sweeper was quicker
-                return Claim(folder, token, fd)
-            os.close(fd)
-
-    @property
-    def path(self) -> str:
-        return os.path.join(self.folder, f".opshift-{self.token}.run")
-
-    def name(self) -> str:
-        """A name for a temporary file, which is removed in the end."""
-        self.count += 1
-        path = os.path.join(self.folder, f".opshift-{self.token}-{self.count}.tmp")
-        self.temporary.append(path)
-        return path
-
-    def note(self, model: str, data: dict[str, Identity]) -> None:
-        """Records the data files that are removed unless the finished model refers to them."""
-        write_all(self.fd, json.dumps({"model": model, "data": data}).encode())
-        os.fsync(self.fd)
-
-    def release(self) -> None:
-        """Removes the temporary files that are still there, then the claim if all is done."""
-        for path in self.temporary:
-            try:
-                _removed(path)
-            except OSError:
-                self.finished = False  # the next run tries again
-        os.close(self.fd)
-        if self.finished:
-            _unlink(self.path)
+def run_file(folder: str, token: str) -> str:
+    """The path of the hidden file of a run."""
+    return os.path.join(folder, f".opshift-{token}.run")
 
 
-def sweep(folder: str) -> list[str]:
-    """Removes what killed runs left in a folder, and nothing that a live run uses."""
+def temporary(folder: str, token: str, number: int) -> str:
+    """The path of a temporary file of a run."""
+    return os.path.join(folder, f".opshift-{token}-{number}.tmp")
+
+
+def note(data: Iterable[DataFile]) -> bytes:
+    """The line of a run's file that lists data files."""
+    return json.dumps({"data": dict(data)}).encode() + b"\n"
+
+
+def noted(fd: int) -> set[DataFile]:
+    """The data files that a run's file lists."""
+    os.lseek(fd, 0, os.SEEK_SET)
+    found: set[DataFile] = set()
+    for line in os.read(fd, os.fstat(fd).st_size).splitlines():
+        with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
+            data = json.loads(line)["data"]
+            found |= {(os.path.basename(name), Identity(*of)) for name, of in data.items()}
+    return found
+
+
+def sweep_once(folder: str) -> None:
+    """Like `sweep`, but once for each folder and process, because it lists the whole folder."""
+    if os.path.abspath(folder) not in _swept:
+        sweep(folder)
+
+
+def sweep_again(folder: str) -> None:
+    """Lets the next `sweep_once` of a folder look at it again."""
+    _swept.discard(os.path.abspath(folder))
+
+
+def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> list[str]:
+    """Removes the files that killed runs left in a folder, and nothing that a live run uses.
+
+    `own` is the token of the run that calls. Its `retired` data files are removed unless a model
+    mentions them; the set then holds the files that are left to a later run.
+    """
+    _swept.add(os.path.abspath(folder))
+    retired = set() if retired is None else retired
     removed: list[str] = []
-    with contextlib.suppress(OSError):
-        names = [name for name in os.listdir(folder) if name.startswith(".opshift-")]
-        runs = {match[1] for name in names if (match := _RUN.fullmatch(name))}
-        for token in runs:
-            with _abandoned(os.path.join(folder, f".opshift-{token}.run")) as run:
-                if run is not None:
-                    removed += _remove_run(folder, token, names, run)
-        for name in names:
-            match = _TEMPORARY.fullmatch(name)
-            if match and match[1] not in runs and _is_stale(os.path.join(folder, name)):
-                removed += _unlink(os.path.join(folder, name))
+    with (
+        contextlib.suppress(OSError),
+        locks.folder_lock(folder, BRIEF if retired else 0.0) as unused,
+    ):
+        names = os.listdir(folder or os.curdir)
+        runs = dict(_ended_runs(folder, names, own, removed))
+        data = retired.union(*runs.values())
+        left = _retire(folder, data, names, removed) if unused else data
+        retired &= left
+        for token, listed in runs.items():
+            if not listed & left:
+                _end_run(folder, token, listed, removed)
     return removed
 
 
-def _remove_run(folder: str, token: str, names: list[str], run: bytes) -> list[str]:
-    removed = []
+def _ended_runs(
+    folder: str, names: list[str], own: str, removed: list[str]
+) -> Iterator[tuple[str, set[DataFile]]]:
+    """Removes the temporary files of ended runs; yields the token and the list of each run."""
+    files: dict[str, list[str]] = {}
     for name in names:
-        if (match := _TEMPORARY.fullmatch(name)) and match[1] == token:
-            removed += _removed(os.path.join(folder, name))
-    with contextlib.suppress(ValueError, KeyError, TypeError, AttributeError):
-        said: dict[str, Any] = json.loads(run)
-        seen = {os.path.basename(name): Identity(*of) for name, of in said["data"].items()}
-        removed += retire(folder, seen)
-    return removed + _unlink(os.path.join(folder, f".opshift-{token}.run"))
+        if match := _TEMPORARY.fullmatch(name):
+            files.setdefault(match[1], []).append(os.path.join(folder, name))
+    for path in files.pop(own, ()):
+        removed += _unlink(path)
+    for token in {match[1] for name in names if (match := _RUN.fullmatch(name))} - {own}:
+        left = files.pop(token, [])
+        with _abandoned(run_file(folder, token)) as listed:
+            if listed is not None:
+                for path in left:
+                    removed += removed_if_there(path)
+                yield token, listed
+    for path in (path for left in files.values() for path in left):
+        if is_stale(path):
+            removed += _unlink(path)
 
 
-def retire(folder: str, data: dict[str, Identity]) -> list[str]:
+def _end_run(folder: str, token: str, listed: set[DataFile], removed: list[str]) -> None:
+    """Removes the file of an ended run, unless another run has taken it over meanwhile."""
+    path = run_file(folder, token)
+    with _abandoned(path) as now:
+        if now == listed:
+            removed += _unlink(path)
+
+
+def _retire(
+    folder: str, data: set[DataFile], names: list[str], removed: list[str]
+) -> set[DataFile]:
     """Removes unchanged data files that no model beside them mentions.
 
-    A file that cannot be removed raises an OSError, and the next run tries again.
+    Returns those that could not be removed.
     """
-    removed = []
-    for name, seen in data.items():
-        path = os.path.join(folder, name)
-        try:
-            there = Identity.of(os.lstat(path))[1:] == seen[1:]  # disks are numbered anew
-        except OSError:
-            continue
-        base = os.path.basename(name)
-        if there and not any(mentions(model, base) for model in _models(folder)):
-            removed += _removed(path)
-    return removed
+    there = {one for one in data if _is_there(folder, *one)}
+    unread = {os.path.basename(name) for name, _ in there}
+    for name in names:
+        if unread and name.endswith(_MODELS):
+            unread -= mentioned(os.path.join(folder, name), unread)
+    failed: set[DataFile] = set()
+    for name, seen in there:
+        if os.path.basename(name) in unread:
+            try:
+                removed += removed_if_there(os.path.join(folder, name))
+            except OSError:
+                failed.add((name, seen))
+    return failed
 
 
-def _models(folder: str) -> Iterator[str]:
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.name.endswith(_MODELS) and entry.is_file():
-                yield entry.path
+def _is_there(folder: str, name: str, seen: Identity) -> bool:
+    try:
+        now = Identity.of(os.lstat(os.path.join(folder, name)))
+    except OSError:
+        return False
+    return now[1:] == seen[1:]  # disks are numbered anew
 
 
-def mentions(model: str, name: str) -> bool:
-    """Whether a model may refer to a data file; in doubt the answer is yes."""
+def mentioned(model: str, names: Iterable[str]) -> set[str]:
+    """The data files to which a model may refer, of some names; in doubt it refers to all."""
+    text = text_of(model)
+    if text is None:
+        return set(names)
+    found: set[str] = set()
+    ends: dict[bytes, dict[bytes, str]] = {}
+    for name in names:
+        for form in (os.fsencode(name), name.encode("unicode_escape")):
+            ends.setdefault(form[-_TAIL:], {})[form] = name
+    for tail, forms in ends.items():
+        lengths, at = {len(form) for form in forms}, text.find(tail)
+        while at >= 0:
+            end = at + len(tail)
+            read = (text[max(0, end - length) : end] for length in lengths)
+            found.update(forms[form] for form in read if form in forms)
+            at = text.find(tail, at + 1)
+    return found
+
+
+def text_of(model: str) -> bytes | None:
+    """The bytes of a model without its weights; None if it cannot be read."""
     from opshift.model.bytes import wire
     from opshift.model.bytes.outline import skeleton
 
     try:
-        if os.path.getsize(model) == 0:
-            return False
-        found = skeleton(Opened(model))
+        fd = os.open(model, os.O_RDONLY | BINARY | getattr(os, "O_NONBLOCK", 0))
     except FileNotFoundError:
-        return False
+        return b""
+    except OSError:
+        return None
+    try:
+        status = os.fstat(fd)
+        return skeleton(Pages(fd, status.st_size, model)) if stat.S_ISREG(status.st_mode) else b""
     except (wire.Malformed, OSError, InvalidModel):
-        return True
-    return os.fsencode(name) in found or name.encode("unicode_escape") in found
+        return None
+    finally:
+        os.close(fd)
 
 
 @contextlib.contextmanager
-def _abandoned(path: str) -> Iterator[bytes | None]:
-    """The content of the file of a run that has ended; None if the run may be alive."""
-    fd = None
+def _abandoned(path: str) -> Iterator[set[DataFile] | None]:
+    """The data files that an ended run lists; None if the run may be alive."""
     try:
-        fd = os.open(path, os.O_RDWR | getattr(os, "O_NOFOLLOW", 0))
-        locked = _lock(fd)
-        free = _is_ours(path) and (_is_stale(path) if locked is None else locked)
-        yield os.read(fd, os.fstat(fd).st_size) if free else None
-    except OSError:
-        if fd is None:
-            yield None  # it is gone, or is not ours
-        else:
-            raise
+        fd = os.open(path, os.O_RDWR | BINARY | NOFOLLOW)
+    except OSError:  # it is gone, or is not ours
+        yield None
+        return
+    try:
+        locked = locks.lock(fd)
+        free = is_stale(path) if locked is None else locked and is_at(fd, path)
+        yield noted(fd) if free and is_ours(path) else None
     finally:
-        if fd is not None:
-            os.close(fd)
+        os.close(fd)
 
 
-def _lock(fd: int) -> bool | None:
-    """Takes a lock; returns whether it was free, or None if the system has no locks."""
-    if sys.platform == "win32":
-        return None
-    import fcntl
-
+def is_at(fd: int, path: str) -> bool:
+    """Whether an open file still has its name."""
     try:
-        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError as error:
-        return False if error.errno in (errno.EWOULDBLOCK, errno.EACCES, errno.EINTR) else None
-    return True
-
-
-def _is_ours(path: str) -> bool:
-    """Whether a file was written by this user or by somebody who may remove files here."""
-    if not hasattr(os, "geteuid"):
-        return True
-    return os.lstat(path).st_uid in (os.geteuid(), os.stat(os.path.dirname(path)).st_uid)
-
-
-def _is_stale(path: str) -> bool:
-    try:
-        return os.lstat(path).st_mtime < time.time() - STALE and _is_ours(path)
+        return os.path.samestat(os.fstat(fd), os.lstat(path))
     except OSError:
         return False
 
 
-def _removed(path: str) -> list[str]:
+def is_ours(path: str) -> bool:
+    """Whether a file was written by this user or by somebody who may remove files here."""
+    if not hasattr(os, "geteuid"):
+        return True
+    folder = os.path.dirname(path) or os.curdir
+    return os.lstat(path).st_uid in (os.geteuid(), os.stat(folder).st_uid)
+
+
+def is_stale(path: str) -> bool:
+    """Whether a file of this user was not written to for a long time."""
+    try:
+        return os.lstat(path).st_mtime < time.time() - STALE and is_ours(path)
+    except OSError:
+        return False
+
+
+def removed_if_there(path: str) -> list[str]:
+    """Removes a file that may be gone already; returns its path if it was there."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
         return [path]
@@ -205,5 +247,5 @@ def _removed(path: str) -> list[str]:
 
 def _unlink(path: str) -> list[str]:
     with contextlib.suppress(OSError):
-        return _removed(path)
+        return removed_if_there(path)
     return []

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator
 
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
-from opshift.model.bytes.source import Opened
+from opshift.model.bytes.source import Pages
 from opshift.opsets.elements import ELEMENTS, OLDEST
 
 _SMALL = 64 << 20
 _EXTERNAL = 1  # TensorProto.DataLocation
 
 
-def skeleton(file: Opened) -> bytes:
+def skeleton(view: Pages) -> bytes:
     """The bytes of a model file; those of a large file without its weights."""
-    if len(file.view) <= _SMALL:  # parsing them is quicker than leaving them out
-        return file.view[:]
-    return wire.carve(file.view, wire.THRESHOLD)[0]
+    if len(view) <= _SMALL:  # parsing them is quicker than leaving them out
+        return view[:]
+    return wire.carve(view, wire.THRESHOLD)[0]
 
 
 class Content:

@@ -6,14 +6,16 @@ from __future__ import annotations
 import filecmp
 import itertools
 import os
+import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import cached_property
 from types import TracebackType
 
-from opshift.errors import InvalidModel
-from opshift.model.bytes import file_attributes, leftovers
+from opshift.errors import BadDestination, InvalidModel, OpshiftError
+from opshift.model.bytes import file_attributes, file_names, leftovers, locks
+from opshift.model.bytes.claim import WAIT, Claim, tidy
 from opshift.model.bytes.file_attributes import Attributes, Readers
-from opshift.model.bytes.leftovers import Claim
 from opshift.model.bytes.ranges import Moved, Region, write_pieces
 from opshift.model.bytes.source import BINARY, Identity, Named
 from opshift.records import dataclass
@@ -32,26 +34,33 @@ class Taken:
 
 
 class Staging:
-    """Writes the files of one result: data files get free names, the model its own name last."""
+    """Writes the files of one result: data files get free names, the model its own name last.
+
+    Nobody else writes a result of this name from `__enter__` to `__exit__`.
+    """
 
     def __init__(
         self,
         model: str,
-        like: Attributes | None = None,
+        *,
+        in_place: bool = False,
         taken: Collection[str] = (),
         sweeps: bool = True,
     ) -> None:
-        """`like`: attributes of the replaced source; `taken`: names of other results."""
+        """`in_place`: the model keeps its attributes; `taken`: names of other results."""
         self._model, self._folder = model, os.path.dirname(model)
-        self._like, self._taken, self._sweeps = like, Taken(taken), sweeps
+        self._in_place, self._taken, self._sweeps = in_place, Taken(taken), sweeps
         self._claims: dict[str, Claim] = {}
-        self._swept: set[str] = set()
+        self._using = ExitStack()
+        self._is_using = False
         self._ready: list[tuple[str, str]] = []
         self._own: dict[str, Identity] = {}
+        self._kept: set[str] = set()
         self._undo: list[str] = []
         self._folders: list[str] = []
 
     def __enter__(self) -> Staging:
+        self._claim(self._folder)
         return self
 
     def write_model(self, pieces: Pieces, sources: Sequence[Readers] = ()) -> None:
@@ -59,26 +68,54 @@ class Staging:
         name = self._written(self._model, pieces, sources)
         self._ready.append((name, self._model))
 
-    def write_data(self, pieces: Pieces, sources: Sequence[Readers] = ()) -> str:
+    def write_data(
+        self, pieces: Pieces, sources: Sequence[Readers] = (), old: Iterable[str] = ()
+    ) -> str:
         """Stages a data file of the model; returns the path that it will have.
 
-        A name that is in use stays with its file. An existing file with equal bytes is used.
+        A name that is in use stays with its file. An existing file with equal bytes is used; the
+        `old` files of the replaced model come first.
         """
-        first = next(own_names(self._model))
-        name = self._written(first, pieces, sources)
-        for path in owned(self._model):
-            if path not in self._taken.names and _serves(path, name):
+        name = self._written(next(own_names(self._model)), pieces, sources)
+        for path in old:
+            if self._is_equal(path, name):
                 return path
-        path = next(path for path in own_names(self._model) if path not in self._taken)
+        for path in own_names(self._model):
+            if path not in self._taken:
+                break
+            if self._is_equal(path, name):
+                return path
         self._ready.append((name, path))
         self._own[os.path.basename(path)] = Identity.of(os.stat(name))
         return path
 
+    def _is_equal(self, path: str, name: str) -> bool:
+        """Whether an existing data file serves as a staged one; no run removes it then."""
+        if path in self._taken.names or not _serves(path, name):
+            return False
+        self.use_data()
+        if _serves(path, name):
+            self._kept.add(path)
+        return path in self._kept
+
+    def use_data(self) -> None:
+        """Keeps every run from removing data files beside the model until the model is there."""
+        if not self._is_using:
+            lock = locks.folder_lock(self._folder, WAIT, shared=True)
+            if not self._using.enter_context(lock):
+                raise BadDestination(
+                    f"{self._model}: another run of opshift is removing data files in this folder;"
+                    " run the command again when it has ended"
+                )
+            self._is_using = True
+
     def place(self, source: Named, path: str) -> None:
         """Stages a copy of a data file; an existing equal file stays."""
-        self._sweep(os.path.dirname(path))
+        self.use_data()
         if os.path.lexists(path):
             _require_same(source.path, path)
+            if self._sweeps and os.path.realpath(os.path.dirname(path)) not in self._claims:
+                tidy(os.path.join(os.path.dirname(path), os.path.basename(self._model)))
             return
         self._make_folder(os.path.dirname(path))
         region = Region(source, 0, source.seen.size)
@@ -89,13 +126,16 @@ class Staging:
     def commit(
         self, check: Callable[[], None], *, synced: bool = True, old: Iterable[str] = ()
     ) -> None:
-        """Renames every file, the model last, unless `check` raises; syncs them if `synced`. Then
-        removes the `old` data files that no model beside them mentions."""
+        """Renames every file, the model last, unless `check` raises; syncs them if `synced`.
+
+        Afterwards the `old` data files are removed unless a model beside them mentions them.
+        """
         check()
-        retired = {os.path.basename(path): Identity.of(os.lstat(path)) for path in old}
+        claim = self._claim(self._folder)
+        gone = [path for path in old if path not in self._kept]
+        retired = {(os.path.basename(path), Identity.of(os.lstat(path))) for path in gone}
         if self._own or retired:
-            note = {**self._own, **retired}
-            self._claim(self._folder).note(os.path.basename(self._model), note)
+            claim.note([*self._own.items(), *retired])
         *data, (model, path) = sorted(self._ready, key=lambda pair: pair[1] == self._model)
         for name, place in data:
             self._name(name, place)
@@ -107,10 +147,7 @@ class Staging:
         self._folders.clear()
         if synced or retired:
             self._sync([path])
-        try:
-            leftovers.retire(self._folder or os.curdir, retired)
-        except OSError:  # the result is there; the next run tries again
-            self._claims[self._folder].finished = False
+        claim.retired |= retired
 
     def _name(self, name: str, place: str) -> None:
         """Renames a staged data file to a name that no other file has."""
@@ -128,8 +165,8 @@ class Staging:
 
     def _written(self, path: str, pieces: Pieces, sources: Sequence[Readers]) -> str:
         """A temporary file of these bytes; nobody may read it who may not read the result."""
+        name = self._claim(os.path.dirname(path)).name()
         with _named(path):
-            name = self._claim(os.path.dirname(path)).name()
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY
             fd = os.open(name, flags, file_attributes.first(sources))
         try:
@@ -143,16 +180,17 @@ class Staging:
             os.close(fd)
         return name
 
-    def _claim(self, folder: str) -> Claim:
-        if folder not in self._claims:
-            self._sweep(folder)
-            self._claims[folder] = Claim.on(folder)
-        return self._claims[folder]
+    @cached_property
+    def _like(self) -> Attributes | None:
+        """The attributes of the model that is replaced in place."""
+        there = self._in_place and os.path.exists(self._model)
+        return Attributes.of(self._model) if there else None
 
-    def _sweep(self, folder: str) -> None:
-        if self._sweeps and folder not in self._swept:
-            self._swept.add(folder)
-            leftovers.sweep(folder or os.curdir)
+    def _claim(self, folder: str) -> Claim:
+        key = os.path.realpath(folder)
+        if key not in self._claims:
+            self._claims[key] = Claim.on(folder, os.path.basename(self._model))
+        return self._claims[key]
 
     def _make_folder(self, folder: str) -> None:
         missing = []
@@ -174,13 +212,14 @@ class Staging:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        folder = self._folder or os.curdir
+        self._using.close()
+        claim = self._claim(self._folder)
         for path in self._undo:
             with suppress(OSError):
                 seen = Identity.of(os.stat(path))
-                leftovers.retire(folder, {os.path.relpath(path, folder): seen})
-        for claim in self._claims.values():
-            claim.release()
+                claim.retired.add((os.path.relpath(path, self._folder or os.curdir), seen))
+        for claim in reversed(self._claims.values()):
+            claim.release(sweeps=self._sweeps)
         for folder in reversed(self._folders):
             with suppress(OSError):
                 os.rmdir(folder)
@@ -188,21 +227,23 @@ class Staging:
 
 def own_names(model: str) -> Iterator[str]:
     """The names that a model's data file may have, best first."""
-    yield f"{model}.data"
+    folder, name = os.path.split(model)
+    path = os.path.join(folder, file_names.stem(name))
+    yield f"{path}.data"
     for number in itertools.count(1):
-        yield f"{model}.{number}.data"
+        yield f"{path}.{number}.data"
 
 
-def owned(model: str) -> list[str]:
-    """The existing data files with such names."""
-    first, last = os.path.basename(model), ".data"
-    found = []
-    for name in os.listdir(os.path.dirname(model) or os.curdir):
-        if name.startswith(first) and name.endswith(last):
-            middle = name[len(first) : -len(last)]
-            if not middle or (middle[0] == "." and middle[1:].isdecimal()):
-                found.append(os.path.join(os.path.dirname(model), name))
-    return sorted(found, key=lambda path: (len(path), path))
+def own_data(model: str) -> list[str]:
+    """The existing data files of a model that are named after it."""
+    text = leftovers.text_of(model)
+    folder, name = os.path.split(model)
+    found: set[str] = set()
+    for form in (os.fsencode(stem := file_names.stem(name)), stem.encode("unicode_escape")):
+        numbers = re.finditer(re.escape(form) + rb"((?:\.\d+)?\.data)", text or b"")
+        found.update(stem + match[1].decode() for match in numbers)
+    paths = (os.path.join(folder, name) for name in found)
+    return sorted(filter(os.path.isfile, paths), key=lambda path: (len(path), path))
 
 
 def _linked(name: str, place: str) -> bool:
@@ -241,6 +282,8 @@ def _named(path: str) -> Iterator[None]:
     """Replaces the temporary name in an error by the name that the caller knows."""
     try:
         yield
+    except OpshiftError:
+        raise
     except OSError as error:
         raise OSError(error.errno, error.strerror, path) from None
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
+from functools import cached_property
 from itertools import chain
 from math import prod
 from typing import TypeAlias
@@ -14,13 +15,13 @@ from opshift.errors import BadDestination, InvalidModel
 from opshift.model import walk
 from opshift.model.arrays import from_array
 from opshift.model.bytes import place, wire
+from opshift.model.bytes.claim import tidy
 from opshift.model.bytes.external import PLACE, inside, location_of
-from opshift.model.bytes.file_attributes import Attributes, Readers, readers
-from opshift.model.bytes.leftovers import mentions, sweep
+from opshift.model.bytes.file_attributes import Readers, readers
 from opshift.model.bytes.place import File, Place, Stream
 from opshift.model.bytes.ranges import Late, Moved, Region, write_pieces
 from opshift.model.bytes.source import Identity, Named, is_text
-from opshift.model.bytes.staging import Staging, owned
+from opshift.model.bytes.staging import Staging, own_data
 from opshift.model.weights import forms
 from opshift.model.weights.copy import copy_of
 from opshift.model.weights.store import EXTERNAL_KEY, InFile, Weights, marker_of
@@ -45,12 +46,14 @@ def splice(
     in_place: bool = False,
     alone: bool = True,
     taken: Collection[str] = (),
+    published: Callable[[list[str]], None] | None = None,
 ) -> list[str]:
     """Write the skeleton and its payloads to a file, which appears whole or not at all.
 
     Returns the paths of the files of the result, the model first. Their bytes are on the disk
     then. If the conversion runs `alone`, their names are too, and the files that killed runs left
-    are removed. Otherwise it is one of many, and must not use the names in `taken`.
+    are removed. Otherwise it is one of many, and must not use the names in `taken`. `published` is
+    called with the paths before anybody else may write a result of this name.
     """
     if external not in POLICIES:
         raise ValueError(f"external must be one of {', '.join(POLICIES)}, not {external!r}")
@@ -68,8 +71,8 @@ def splice(
         external = "one-file"
     if isinstance(goal, Stream):
         return _stream(goal, _in_form(pieces, goal.name), weights, external, outside)
-    result = _Result(goal, weights, external, in_place, outside)
-    with Staging(goal.path, result.like, taken, sweeps=alone) as staging:
+    with Staging(goal.path, in_place=in_place, taken=taken, sweeps=alone) as staging:
+        result = _Result(goal, weights, external, in_place, outside)
         beside = list[str]()
         if external == "one-file":
             pieces, beside = _one_file(copy_of(skeleton), weights, result, staging)
@@ -81,8 +84,11 @@ def splice(
             _bring(outside, weights, goal.name, external, staging)
             beside = _beside(goal.name, outside)
         staging.write_model(_in_form(pieces, goal.name), result.readers)
-        staging.commit(weights.check_unchanged, synced=alone, old=result.old_data())
-    return [goal.name, *beside]
+        staging.commit(weights.check_unchanged, synced=alone, old=result.old_data)
+        written = [goal.name, *beside]
+        if published is not None:
+            published(written)
+    return written
 
 
 def put(
@@ -98,7 +104,7 @@ def put(
     if changed or not in_place:
         splice(skeleton, weights, dst, external=external, in_place=in_place)
     else:
-        sweep(os.path.dirname(place.at(dst).name) or os.curdir)
+        tidy(place.at(dst).name)
 
 
 class _Result:
@@ -108,7 +114,6 @@ class _Result:
         self, goal: File, weights: Weights, external: str, in_place: bool, outside: _Located
     ) -> None:
         self.goal, self.outside = goal, outside
-        self.like = Attributes.of(goal.path) if in_place and os.path.exists(goal.path) else None
         self.readers: tuple[Readers, ...] = ()
         if weights.file is not None:
             self.readers = (weights.file.readers,)
@@ -129,16 +134,14 @@ class _Result:
         paths = {_named(region).path for _, region in self.outside}
         return (*self.readers, *map(readers, sorted(paths)))
 
+    @cached_property
     def old_data(self) -> list[str]:
-        """The data files of the model that will be replaced, by their names."""
-        if not os.path.exists(self.goal.path):
-            return []
+        """The data files that the replaced model has under names of its own."""
         needed = {seen[:2] for _, seen in self.needed}
         return [
             path
-            for path in owned(self.goal.path)
-            if mentions(self.goal.path, os.path.basename(path))
-            and Identity.of(os.stat(path))[:2] not in needed
+            for path in own_data(self.goal.path)
+            if Identity.of(os.stat(path))[:2] not in needed
         ]
 
 
@@ -218,7 +221,10 @@ def _located(model: ModelProto, weights: Weights) -> list[tuple[TensorProto, Reg
 def _bring(outside: _Located, weights: Weights, dst: str, policy: str, staging: Staging) -> None:
     """Make the data files reachable from the folder of the new file."""
     folder = os.path.dirname(dst) or os.curdir
-    if not outside or os.path.samefile(folder, weights.base_dir or os.curdir):
+    if not outside:
+        return
+    if os.path.samefile(folder, weights.base_dir or os.curdir):
+        staging.use_data()
         return
     for location, (tensor, region) in {location_of(t): (t, r) for t, r in outside}.items():
         if policy == "keep":
@@ -273,7 +279,7 @@ def _one_file(
                 f"{result.goal.name}: this is a link to {result.goal.path}, and a data file can"
                 " only be beside one of the two; name the file itself, or choose keep"
             )
-        written = [staging.write_data(pieces, result.readers_of_all)]
+        written = [staging.write_data(pieces, result.readers_of_all, result.old_data)]
         for tensor, offset, length in stubs:
             refer(tensor, os.path.basename(written[0]), offset, length)
     known = set(map(id, reached))

@@ -1,0 +1,176 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Claims the name of a result, so that one run at a time writes it.
+
+A claim is a lock on a hidden file whose name stands for the name of the model. It lasts from the
+first look at the old result to the removal of its data.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import warnings
+from collections.abc import Callable, Iterable
+from dataclasses import field
+
+from opshift.errors import BadDestination, LeftoverWarning
+from opshift.model.bytes import file_names, leftovers, locks
+from opshift.model.bytes.leftovers import NOFOLLOW, DataFile
+from opshift.model.bytes.source import BINARY, write_all
+from opshift.records import dataclass
+
+WAIT = 60.0  # seconds until a run gives up a result that another run is writing
+
+_holders: dict[tuple[int, int], tuple[int, int]] = {}  # process and thread, by the locked file
+
+
+@dataclass(slots=True)
+class Claim:
+    """The lock on the name of a result in one folder, and the files of the run that has it."""
+
+    folder: str
+    token: str
+    fd: int
+    is_new: bool  # no killed run has left the file
+    count: int = 0
+    finished: bool = True
+    temporary: list[str] = field(default_factory=list)
+    retired: set[DataFile] = field(default_factory=set)  # to remove unless a model mentions them
+
+    @staticmethod
+    def on(folder: str, model: str) -> Claim:
+        """Claims the name of a model in a folder for as long as this process lives.
+
+        Waits while another run has it, and raises BadDestination if that takes too long.
+        """
+        token, name = file_names.digest(model), os.path.join(folder, model)
+        path = leftovers.run_file(folder, token)
+        for _ in locks.tries(WAIT):
+            fd, is_new = _opened(path, name)
+            if fd is None:
+                continue
+            locked = locks.lock(fd)
+            if is_new if locked is None else locked and leftovers.is_at(fd, path):
+                if is_new or leftovers.is_ours(path):
+                    _holders[_identity(fd)] = _this_thread()
+                    claim = Claim(folder, token, fd, is_new)
+                    if not is_new:
+                        claim.retired = leftovers.noted(fd)
+                        leftovers.sweep(folder, token, claim.retired)
+                    return claim
+                _remove_of_another_user(path, name)
+            is_mine = _holders.get(_identity(fd)) == _this_thread()
+            os.close(fd)
+            if is_mine:
+                break
+            if locked is None and leftovers.is_stale(path):
+                leftovers.sweep(folder)
+        raise BadDestination(
+            f"{name}: another run of opshift is writing this file; run the command again when it"
+            " has ended"
+        )
+
+    @property
+    def path(self) -> str:
+        return leftovers.run_file(self.folder, self.token)
+
+    def name(self) -> str:
+        """A name for a temporary file, which is removed in the end."""
+        while True:
+            self.count += 1
+            path = leftovers.temporary(self.folder, self.token, self.count)
+            if self.is_new or not os.path.lexists(path):
+                self.temporary.append(path)
+                return path
+
+    def note(self, data: Iterable[DataFile]) -> None:
+        """Records the data files that are removed unless the finished model refers to them."""
+        os.lseek(self.fd, 0, os.SEEK_END)  # after the notes of a killed run
+        write_all(self.fd, leftovers.note(data))
+        os.fsync(self.fd)
+
+    def release(self, *, sweeps: bool) -> None:
+        """Removes the temporary files that are still there and, with `sweeps`, all leftovers.
+
+        The file of the claim stays if something remains to be done.
+        """
+        for path in self.temporary:
+            try:
+                leftovers.removed_if_there(path)
+            except OSError:
+                self.finished = False  # the next run tries again
+        if not sweeps:  # whoever sweeps the folder in the end does the rest
+            self.finished &= self.is_new and not self.retired
+        elif self.is_new and not self.retired:
+            leftovers.sweep_once(self.folder)
+        else:
+            leftovers.sweep(self.folder, self.token, self.retired)
+            self.finished &= not self.retired
+        self._close()
+
+    def _close(self) -> None:
+        """Gives the lock back; the result is complete, or was given up before."""
+        _holders.pop(_identity(self.fd), None)
+        if not self.finished:
+            leftovers.sweep_again(self.folder)
+        steps: list[Callable[[], object]] = [lambda: os.close(self.fd)]
+        if self.finished:
+            # The next run locks the file that has the name when the lock is free. Windows removes
+            # no open file.
+            steps.insert(os.name == "nt", lambda: leftovers.removed_if_there(self.path))
+        for step in steps:
+            try:
+                step()
+            except OSError as error:
+                told = f"{self.path}: {error.strerror}; the file may be removed"
+                warnings.warn(told, LeftoverWarning, stacklevel=2)
+
+
+def tidy(model: str) -> None:
+    """Removes what killed runs left beside a model that stays as it is."""
+    folder, name = os.path.split(model)
+    if os.path.lexists(leftovers.run_file(folder, file_names.digest(name))):
+        leftovers.sweep(folder)
+    else:
+        leftovers.sweep_once(folder)
+
+
+def _opened(path: str, name: str) -> tuple[int | None, bool]:
+    """The file to lock and whether it is new; no file if it has just been removed."""
+    try:
+        return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, 0o666), True
+    except FileExistsError:
+        pass
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, name) from None
+    for mode in (os.O_RDWR, os.O_RDONLY):
+        try:
+            return os.open(path, mode | BINARY | NOFOLLOW), False
+        except FileNotFoundError:
+            return None, False
+        except PermissionError:
+            continue
+    raise _of_another_user(path, name)
+
+
+def _remove_of_another_user(path: str, name: str) -> None:
+    """Removes the file of a run of another user that has ended."""
+    try:
+        os.unlink(path)
+    except OSError:
+        raise _of_another_user(path, name) from None
+
+
+def _of_another_user(path: str, name: str) -> BadDestination:
+    return BadDestination(
+        f"{name}: a run of another user has claimed this file; if it has ended, remove {path}"
+    )
+
+
+def _this_thread() -> tuple[int, int]:
+    return os.getpid(), threading.get_ident()
+
+
+def _identity(fd: int) -> tuple[int, int]:
+    status = os.fstat(fd)
+    return status.st_dev, status.st_ino

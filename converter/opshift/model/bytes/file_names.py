@@ -1,0 +1,27 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names that are derived from the name of a file, which may be as long as a name can be."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+
+_LONGEST = 255 - len(".1234567.data")  # bytes of a name that leave room for an ending
+
+
+def digest(name: str) -> str:
+    """Twelve letters that stand for a name; names that may mean one file have the same ones."""
+    if not name.isascii():
+        import unicodedata
+
+        name = unicodedata.normalize("NFC", name)
+    return hashlib.sha256(name.casefold().encode("utf-8", "surrogatepass")).hexdigest()[:12]
+
+
+def stem(name: str) -> str:
+    """The name itself, or a shorter one that stands for it if no ending would fit behind it."""
+    data = os.fsencode(name)
+    if len(data) <= _LONGEST:
+        return name
+    exact = hashlib.sha256(data).hexdigest()[:12]
+    return f"{data[: _LONGEST - 13].decode(errors='ignore')}-{exact}"

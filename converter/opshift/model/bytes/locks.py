@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Locks on files and folders; the system releases them when a process ends or is killed."""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import os
+import sys
+import time
+from collections.abc import Iterator
+
+_BUSY = (errno.EWOULDBLOCK, errno.EACCES, errno.EINTR)
+_FAR = 1 << 30  # on Windows a locked byte cannot be read, so it lies after the content
+
+
+def lock(fd: int, *, shared: bool = False) -> bool | None:
+    """Takes a lock without waiting; returns whether it was free, or None if there are no locks."""
+    if sys.platform == "win32":
+        import msvcrt
+
+        os.lseek(fd, _FAR, os.SEEK_SET)
+        try:
+            msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
+        except OSError as error:
+            return False if error.errno in _BUSY else None
+        return True
+    import fcntl
+
+    try:
+        fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+    except OSError as error:
+        return False if error.errno in _BUSY else None
+    return True
+
+
+def tries(seconds: float) -> Iterator[None]:
+    """Yields once, then again after growing pauses until the time is over."""
+    end, pause = time.monotonic() + seconds, 0.001
+    yield
+    while time.monotonic() < end:
+        time.sleep(pause)
+        pause = min(2 * pause, 0.05)
+        yield
+
+
+@contextlib.contextmanager
+def folder_lock(folder: str, seconds: float, *, shared: bool = False) -> Iterator[bool]:
+    """Locks a folder while its data files are used (shared) or removed.
+
+    Yields False if others kept the lock for so many seconds. A system that locks no folders gives
+    the lock to everybody.
+    """
+    fd = _opened_folder(folder)
+    if fd is None:
+        yield True
+        return
+    try:
+        yield any(lock(fd, shared=shared) is not False for _ in tries(seconds))
+    finally:
+        with contextlib.suppress(OSError):  # nothing was written, and the lock is free anyway
+            os.close(fd)
+
+
+def _opened_folder(folder: str) -> int | None:
+    if sys.platform == "win32":
+        return None
+    try:
+        return os.open(folder or os.curdir, os.O_RDONLY | os.O_DIRECTORY)
+    except PermissionError:  # files can be created in a folder that cannot be read
+        return None

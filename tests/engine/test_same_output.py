@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Several runs that write into one folder: each result is that of one run, complete.
+
+`tools/fuzz/orders.py` tries all orders of the steps of the runs; here is a sample.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from opshift import convert_file
+from opshift.errors import BadDestination, LeftoverWarning
+from opshift.model.bytes import claim as claims
+from opshift.model.bytes import file_names, leftovers
+from opshift.model.bytes.claim import Claim
+from pairs import contents, load, save, weight
+
+FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that stop need fork")
+SAMPLE = 8  # orders of each scenario
+HOLD = """import sys
+from opshift.model.bytes.claim import Claim
+Claim.on(sys.argv[1], sys.argv[2])
+print("claimed", flush=True)
+sys.stdin.read()"""
+
+
+# --- the law --------------------------------------------------------------------------------------
+
+
+@FORK
+def test_each_result_is_that_of_one_run_in_every_order_of_their_steps(tmp_path):
+    from tools.fuzz import orders
+
+    for scenario in orders.SCENARIOS:
+        for turns, fault in orders.faults(scenario, tmp_path / "f", random.Random(7), SAMPLE):
+            assert not fault, (scenario.name, turns)
+
+
+# --- who has a name -------------------------------------------------------------------------------
+
+
+def holder(folder: Path, model: str) -> subprocess.Popen[str]:
+    """A process that holds the claim on a name until its input ends."""
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    command = [sys.executable, "-c", HOLD, folder, model]
+    process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=env)  # fmt: skip
+    assert process.stdout.readline() == "claimed\n"
+    return process
+
+
+def test_a_run_waits_for_another_one(tmp_path):
+    source, out = save(tmp_path / "m.onnx"), tmp_path / "out.onnx"
+    with holder(tmp_path, "out.onnx") as process:
+        waiting = threading.Thread(target=convert_file, args=(source, out, 13))
+        waiting.start()
+        waiting.join(0.3)
+        assert not out.exists()
+        process.stdin.close()
+        waiting.join(60)
+    assert load(out) == (13, weight())
+    assert sorted(contents(tmp_path)) == ["m.onnx", "out.onnx"]
+
+
+def test_a_run_that_waited_too_long_says_so(tmp_path, monkeypatch):
+    monkeypatch.setattr(claims, "WAIT", 0.01)
+    source, out = save(tmp_path / "m.onnx"), save(tmp_path / "out.onnx", seed=2)
+    with holder(tmp_path, "out.onnx") as process:
+        with pytest.raises(BadDestination, match="another run of opshift is writing this file"):
+            convert_file(source, out, 13)
+        assert load(out) == (12, weight(2))
+        convert_file(source, tmp_path / "other.onnx", 13)
+        process.stdin.close()
+
+
+def test_a_thread_does_not_wait_for_itself(tmp_path):
+    claim = Claim.on(str(tmp_path), "out.onnx")
+    with pytest.raises(BadDestination, match="another run of opshift is writing this file"):
+        Claim.on(str(tmp_path), "out.onnx")
+    claim.release(sweeps=False)
+    Claim.on(str(tmp_path), "out.onnx").release(sweeps=False)
+    assert not contents(tmp_path)
+
+
+def test_one_file_has_one_claim_whatever_its_spelling():
+    same = {file_names.digest(name) for name in ("Ümlaut.onnx", "Ümlaut.onnx", "ÜMLAUT.ONNX")}
+    assert len(same) == 1
+    assert file_names.digest("m.onnx") != file_names.digest("n.onnx")
+
+
+@pytest.mark.skipif(not hasattr(os, "getuid") or os.getuid() != 0, reason="only root has two users")
+def test_what_another_user_left_is_no_obstacle_and_is_not_believed(tmp_path):
+    source = save(tmp_path / "m.onnx")
+    data = tmp_path / "w.bin"
+    data.write_bytes(b"of somebody")
+    status = data.stat()
+    seen = [status.st_dev, status.st_ino, status.st_size, status.st_mtime_ns]
+    left = Path(leftovers.run_file(str(tmp_path), file_names.digest("out.onnx")))
+    left.write_text(f'{{"data": {{"w.bin": {seen}}}}}')
+    os.chown(left, 65534, 65534)
+    convert_file(source, tmp_path / "out.onnx", 13)
+    assert sorted(contents(tmp_path)) == ["m.onnx", "out.onnx", "w.bin"]
+
+
+# --- after the model has its name -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("call", ["close", "unlink"])
+def test_a_claim_that_cannot_be_given_back_is_a_warning(call, tmp_path, monkeypatch):
+    source, out = save(tmp_path / "m.onnx"), tmp_path / "out.onnx"
+
+    def fail(what: object) -> None:
+        getattr(os, call)(what)
+        if out.exists():
+            raise OSError(5, "Input/output error")
+
+    for module in (claims, leftovers):
+        monkeypatch.setattr(module, "os", SimpleNamespace(**{**vars(os), call: fail}))
+    with pytest.warns(LeftoverWarning, match="Input/output error; the file may be removed"):
+        convert_file(source, out, 13)
+    assert load(out) == (13, weight())
+
+
+def test_data_that_a_live_run_may_use_is_left_to_a_later_run(tmp_path, monkeypatch):
+    monkeypatch.setattr(leftovers, "BRIEF", 0.01)
+    source = save(tmp_path / "m.onnx", "w.bin")
+    out = save(tmp_path / "out.onnx", "out.onnx.data", seed=2)
+    with leftovers.locks.folder_lock(str(tmp_path), 1.0, shared=True):
+        convert_file(source, out, 13, external="one-file")
+        assert "out.onnx.data" in contents(tmp_path)
+    convert_file(source, tmp_path / "other.onnx", 13)
+    assert sorted(contents(tmp_path)) == ["m.onnx", "other.onnx", "out.onnx", "out.onnx.1.data", "w.bin"]  # fmt: skip
+    assert load(out) == (13, weight())
+
+
+# --- a folder is listed once ----------------------------------------------------------------------
+
+
+@pytest.fixture
+def listed(monkeypatch):
+    """The folders that are listed, in order."""
+    found: list[str] = []
+
+    def counted(name: str):
+        real = getattr(os, name)
+
+        def count(path: object = ".", *words: object) -> object:
+            found.append(os.path.realpath(path))
+            return real(path, *words)
+
+        return count
+
+    for name in ("listdir", "scandir"):
+        monkeypatch.setattr(os, name, counted(name))
+    return found
+
+
+@pytest.mark.parametrize("external", ["inline", "one-file", "copy"])
+def test_a_process_lists_the_folder_of_its_results_once(external, listed, tmp_path):
+    folder = tmp_path / "out"
+    folder.mkdir()
+    for number in range(4):
+        source = save(tmp_path / f"from{number}" / "m.onnx", f"w{number}.bin", seed=number)
+        for name in ("a.onnx", "b.onnx"):
+            convert_file(source, folder / name, 13 + number, external=external)
+            convert_file(source, folder / name, 13 + number, external=external)
+    if external == "one-file":  # old data was removed
+        assert listed.count(str(folder)) == 1 + 2 * 3
+        assert len(contents(folder)) == 4
+    else:
+        assert listed.count(str(folder)) == 1
