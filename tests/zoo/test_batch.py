@@ -9,6 +9,7 @@ import signal
 import sqlite3
 import subprocess
 import sys
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -20,12 +21,13 @@ from opshift import BadTarget, InvalidModel, Request, codes, convert_version
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 from opshift.errors import printable
-from opshift.zoo import Fate, ModelLimits, migrate, sources
+from opshift.zoo import Fate, ModelLimits, marks, migrate, sources
 from opshift.zoo.journal import Journal
 from opshift.zoo.key import LARGE, found_beside, key_of
 from opshift.zoo.migrate import ZooRun, local_engine, prepare
 from opshift.zoo.outcome import Outcome
 from opshift.zoo.sources import Shard
+from pairs import load, save, weight
 from zoos import ERF, model, zoo
 
 
@@ -230,6 +232,62 @@ def test_what_a_killed_worker_left_is_swept_when_it_is_old(tmp_path):
     os.utime(old, (0, 0))
     run.sweep()
     assert (old.exists(), young.exists()) == (False, True)
+
+
+@pytest.mark.parametrize("external", ["copy", "one-file"])
+def test_a_run_lists_each_folder_of_results_once(external, tmp_path, monkeypatch):
+    class Here:
+        def run(self, fn, items):
+            return map(fn, items)
+
+    def pairs(seed):
+        for name in "abc":
+            save(tmp_path / "src" / f"{name}.onnx", f"{name}.bin", seed=seed)
+
+    def counted(path=".", real=os.scandir):
+        listed.append(os.path.realpath(path))
+        return real(path)
+
+    pairs(1)
+    migrate(tmp_path / "src", tmp_path / "dst", 13, external=external, engine=Here())
+    pairs(2)
+    if external == "copy":
+        for path in (tmp_path / "dst").glob("*.bin"):
+            path.unlink()
+    listed = []
+    monkeypatch.setattr(os, "scandir", counted)
+    monkeypatch.setattr(os, "listdir", lambda path=".": [one.name for one in counted(path)])
+    again = migrate(tmp_path / "src", tmp_path / "dst", 14, external=external, engine=Here())
+    assert fates(again) == {"ok": 3}
+    assert listed.count(str(tmp_path / "dst")) == 1
+    assert len(list((tmp_path / "dst").glob("*.*"))) == 6 + 1  # and .opshift
+    assert all(load(tmp_path / "dst" / f"{name}.onnx") == (14, weight(2)) for name in "abc")
+
+
+def test_two_runs_into_one_folder_leave_marks_that_are_true(tmp_path, monkeypatch):
+    source, dst = zoo(tmp_path / "src", 1), tmp_path / "dst"
+    stamps, nested = marks.stamps, []
+
+    class Here:
+        def run(self, fn, items):
+            return map(fn, items)
+
+    def run_to(target):
+        return fates(migrate(source, dst, target, engine=Here()))
+
+    def later(paths, folder):
+        if folder.startswith(str(dst)) and not nested:  # the model is there, its mark is not
+            nested.append(threading.Thread(target=run_to, args=(14,)))
+            nested[0].start()
+            nested[0].join(0.5)
+        return stamps(paths, folder)
+
+    monkeypatch.setattr(marks, "stamps", later)
+    run_to(13)
+    nested[0].join(60)
+    assert onnx.load(dst / "0" / "m0000.onnx").opset_import[0].version == 14
+    assert run_to(13) == {"ok": 1}
+    assert onnx.load(dst / "0" / "m0000.onnx").opset_import[0].version == 13
 
 
 def test_a_program_needs_no_guard_and_a_folder_for_temporary_files_may_have_a_long_path(tmp_path):

@@ -35,8 +35,8 @@ GROUPS: dict[str, tuple[str, ...]] = {
     ),
     "Look first": ("--check", "--dry-run", "--verify"),
     "Work": (
-        "--engine", "--cluster", "--workers", "--timeout", "--memory", "--retry", "--journal",
-        "--shard", "--max-failures",
+        "--engine", "--cluster", "--workers", "--timeout", "--memory", "--retry", "--rehash",
+        "--journal", "--shard", "--max-failures",
     ),
     "Inputs and tolerances": (
         "--inputs", "--seed", "--rtol", "--atol", "--ulp", "--seconds", "--megabytes", "--reduce",

@@ -20,7 +20,7 @@ from opshift.zoo.outcome import Stamp
 from opshift.zoo.stores import stores
 from opshift.zoo.stores.stores import StoreError
 
-Look: TypeAlias = Callable[[str], tuple[int, int | str]]
+Look: TypeAlias = Callable[[str], tuple[int, str]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +40,9 @@ class Mark:
         """A mark that was written by this version, if it is one."""
         try:
             raw = json.loads(data)
-            writes = tuple((str(path), int(size), version) for path, size, version in raw["writes"])
+            writes = tuple(
+                (str(path), int(size), str(version)) for path, size, version in raw["writes"]
+            )
             mark = Mark(raw["key"], writes, dict(raw["result"]))
             return mark if raw["schema_version"] == 1 else None
         except (ValueError, KeyError, TypeError):

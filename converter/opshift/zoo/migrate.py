@@ -64,6 +64,7 @@ def migrate(
     verify: bool = False,
     shard: Shard | None = None,
     retry: bool = False,
+    rehash: bool = False,
     journal: str | os.PathLike[str] | None = None,
     engine: Engine | None = None,
     heard: Callable[[Summary, Outcome], None] | None = None,
@@ -93,6 +94,8 @@ def migrate(
         The part of the models that this run converts.
     retry : bool, default False
         Try again the models that crashed or met a limit in an earlier run.
+    rehash : bool, default False
+        Read all models, also those whose size, times and file number are those of an earlier run.
     journal : path, optional
         The file that remembers the results of earlier runs.
     engine : Engine, optional
@@ -139,7 +142,7 @@ def migrate(
     recipe = prepare(Request.of(target, **wishes), external, verify)
     recipe = replace(recipe, runtimes=tuple(runtimes))
     folder = os.fspath(dst) if dst is not None else ""
-    run = ZooRun.of(os.fspath(source), folder, recipe, shard or Shard(), retry)
+    run = ZooRun.of(os.fspath(source), folder, recipe, shard or Shard(), retry, rehash)
     summary = Summary(len(run.items), notes=run.notes)
     with KeptOutcomes() as kept:
         with run.remembering(os.fspath(journal) if journal else "") as memory:
@@ -202,13 +205,21 @@ class ZooRun:
     dst: str
     shard: Shard
     retry: bool = False
+    rehash: bool = False
     listed: Listed = field(default_factory=Listed)
     notes: tuple[str, ...] = ()
     layout: Layout = field(default_factory=Layout)
     refused: Mapping[str, str] = field(default_factory=dict)  # why results cannot have their names
 
     @staticmethod
-    def of(source: str, dst: str, recipe: Recipe, shard: Shard, retry: bool = False) -> ZooRun:
+    def of(
+        source: str,
+        dst: str,
+        recipe: Recipe,
+        shard: Shard,
+        retry: bool = False,
+        rehash: bool = False,
+    ) -> ZooRun:
         if dst and _place(source) == _place(dst):
             raise BadTarget(
                 f"{dst}: this is the folder of the sources; give another folder for the results"
@@ -228,7 +239,7 @@ class ZooRun:
         notes = () if creates else (PLAIN_PUTS,)
         layout = Layout.of(everything, here) if here else Layout()
         refused = layouts.refused(everything, here)
-        return ZooRun(recipe, items, dst, shard, retry, listed, notes, layout, refused)
+        return ZooRun(recipe, items, dst, shard, retry, rehash, listed, notes, layout, refused)
 
     @contextlib.contextmanager
     def remembering(self, path: str = "") -> Iterator[Journal | None]:
@@ -279,11 +290,14 @@ class ZooRun:
             return None
         if self.recipe.runtimes and not old.runs:
             return None
+        if old.fate in QUARANTINED:
+            return None if self.retry else old
+        if self.rehash:
+            return None
         if not old.fate.failed:
             holds = self._unchanged(old.writes, item.output)
             return replace(old, fate=Fate.SKIPPED, why="up to date") if holds else None
-        known = old.fate is Fate.REFUSED or (old.fate in QUARANTINED and not self.retry)
-        return old if known else None
+        return old if old.fate is Fate.REFUSED else None
 
     def _unchanged(self, seen: tuple[Stamp, ...], path: str) -> bool:
         try:
@@ -294,14 +308,10 @@ class ZooRun:
     def sweep(self) -> None:
         """Removes old data, and what killed workers left behind, in the folders of data files too.
 
-        Each folder is listed once, and again only if something is to be removed.
+        A store does not list its objects.
         """
-        if is_url(self.dst):
-            return  # the store does not list its objects
-        for here, folders, names in os.walk(self.dst) if self.dst else ():
-            folders[:] = [name for name in folders if name != HIDDEN]
-            if any(name.startswith(leftovers.PREFIX) for name in names):
-                leftovers.sweep(here)
+        if self.dst and not is_url(self.dst):
+            leftovers.sweep_below(self.dst, leave_out=HIDDEN)
 
 
 def _place(path: str) -> str:

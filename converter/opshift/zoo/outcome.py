@@ -16,7 +16,7 @@ from opshift.report import SCHEMA_VERSION
 from opshift.results import BROKEN, ERROR, FAILED, PASSED, SKIPPED, ModelResult, Problem
 from opshift.text import printable, qualified
 
-Stamp: TypeAlias = tuple[str, int, int | str]  # (path, size, mtime_ns or a store's version)
+Stamp: TypeAlias = tuple[str, int, str]  # (path, size, version)
 # (a runtime, whether it runs the model now, whether after a conversion; None: not known)
 Runs: TypeAlias = tuple[str, bool, bool | None]
 SHOWN_BLOCKERS, SHOWN_LETTERS = 20, 1000

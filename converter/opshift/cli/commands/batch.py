@@ -82,6 +82,11 @@ EXTERNAL = ("copy", "inline", "one-file")
     help="Try again the models that crashed or met a limit in an earlier run.",
 )
 @click.option(
+    "--rehash",
+    is_flag=True,
+    help="Read all models, also those that have not changed since an earlier run.",
+)
+@click.option(
     "--journal",
     type=click.Path(dir_okay=False),
     help="The file that remembers the results of earlier runs.",
@@ -133,6 +138,7 @@ def command(
     timeout: float,
     memory: int | None,
     retry: bool,
+    rehash: bool,
     journal: str | None,
     report: str | None,
     results: tuple[str, ...],
@@ -164,6 +170,7 @@ def command(
                 verify=verify,
                 shard=read_shard(shard),
                 retry=retry,
+                rehash=rehash,
                 journal=journal,
                 engine=engine,
                 heard=heard,

@@ -15,7 +15,7 @@ import re
 import stat
 import time
 from collections.abc import Iterable, Iterator
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 from opshift.errors import InvalidModel
 from opshift.model.bytes import locks
@@ -24,7 +24,6 @@ from opshift.model.bytes.source import BINARY, TEXTS, Identity, Pages
 STALE = 3600.0  # seconds after which a file is given up if the system has no locks
 BRIEF = 5.0  # seconds until the removal of old data is left to a later run
 
-PREFIX = ".opshift-"
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _RUN = re.compile(r"\.opshift-([0-9a-f]{12})\.run")
 _TEMPORARY = re.compile(r"\.opshift-([0-9a-f]{12})(?:-\d+)?\.tmp")
@@ -73,7 +72,14 @@ def sweep_again(folder: str) -> None:
     _swept.discard(os.path.abspath(folder))
 
 
-def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> list[str]:
+class Swept(NamedTuple):
+    """The files that were removed, and the names of the folders that were seen."""
+
+    removed: list[str]
+    folders: list[str]
+
+
+def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> Swept:
     """Removes the files that killed runs left in a folder, and nothing that a live run uses.
 
     `own` is the token of the run that calls. Its `retired` data files are removed unless a model
@@ -81,20 +87,36 @@ def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> l
     """
     _swept.add(os.path.abspath(folder))
     retired = set() if retired is None else retired
-    removed: list[str] = []
+    found = Swept([], [])
     with (
         contextlib.suppress(OSError),
         locks.folder_lock(folder, BRIEF if retired else 0.0) as unused,
     ):
-        names = os.listdir(folder or os.curdir)
-        runs = dict(_ended_runs(folder, names, own, removed))
+        names = _listed(folder, found.folders)
+        runs = dict(_ended_runs(folder, names, own, found.removed))
         data = retired.union(*runs.values())
-        left = _retire(folder, data, names, removed) if unused else data
+        left = _retire(folder, data, names, found.removed) if unused else data
         retired &= left
         for token, listed in runs.items():
             if not listed & left:
-                _end_run(folder, token, listed, removed)
-    return removed
+                _end_run(folder, token, listed, found.removed)
+    return found
+
+
+def sweep_below(folder: str, *, leave_out: str) -> None:
+    """Sweeps a folder and all folders in it but those of one name; each is listed once."""
+    for name in sweep(folder).folders:
+        if name != leave_out:
+            sweep_below(os.path.join(folder, name), leave_out=leave_out)
+
+
+def _listed(folder: str, folders: list[str]) -> list[str]:
+    """The names of the files in a folder; those of its folders are added to a list."""
+    names = list[str]()
+    with os.scandir(folder or os.curdir) as entries:
+        for entry in entries:
+            (folders if entry.is_dir(follow_symlinks=False) else names).append(entry.name)
+    return names
 
 
 def _ended_runs(

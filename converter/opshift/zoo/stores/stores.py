@@ -94,13 +94,17 @@ def join(folder: str, name: str) -> str:
     return f"{folder}/{name}" if folder else name
 
 
-def look(path: str) -> tuple[int, int | str]:
-    """The present size and version of a file or an object."""
+def look(path: str) -> tuple[int, str]:
+    """The present size and version of a file or an object.
+
+    The times of files are set to a fixed date by many tools. The number of a file shows that it was
+    replaced, and the time of its last change, which no tool sets, that it was written to.
+    """
     if is_url(path):
         store, key = at(path)
         return store.stamp(posixpath.normpath(key))[1:]
     status = os.stat(path)
-    return status.st_size, status.st_mtime_ns
+    return status.st_size, f"{status.st_mtime_ns} {status.st_ino} {status.st_ctime_ns}"
 
 
 class Listed:
@@ -125,7 +129,7 @@ class Listed:
                 found[join(at(url)[0].root, posixpath.dirname(key)).rstrip("/")] += size
         return found
 
-    def look(self, path: str) -> tuple[int, int | str]:
+    def look(self, path: str) -> tuple[int, str]:
         """Like `look`, from a listing if there is one."""
         folder = next((url for url in self._known if path.startswith(url + "/")), None)
         if folder is None:
