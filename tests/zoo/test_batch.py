@@ -209,6 +209,22 @@ def test_strange_names_arrive_whole_and_are_shown_escaped(tmp_path):
     assert fates(migrate(tmp_path / "src", tmp_path / "dst", 13, engine=few()))["skipped"] == 1
 
 
+@pytest.mark.parametrize("letter", ["m", "é"])
+@pytest.mark.parametrize("external", ["copy", "one-file"])
+def test_a_name_of_any_length_gets_its_result_its_data_and_its_mark(letter, external, tmp_path):
+    folder, most = tmp_path / "src", 255 - len(".onnx")
+    for length in range(most - 20, most + 1):
+        rest = length % len(letter.encode())
+        name = letter * (length // len(letter.encode())) + "x" * rest + ".onnx"
+        save(folder / name, f"{length}.bin", seed=length)
+        assert length + 5 == len(os.fsencode(name))
+    for fate in ("ok", "skipped"):
+        summary = migrate(folder, tmp_path / "dst", 13, external=external, engine=few())
+        assert fates(summary) == {fate: 21}
+    for path in (tmp_path / "dst").glob("*.onnx"):
+        assert load(path) == (13, weight(len(os.fsencode(path.stem))))
+
+
 def test_sources_are_never_overwritten(tmp_path):
     folder = zoo(tmp_path, 1)
     with pytest.raises(BadTarget, match="this is the folder of the sources"):

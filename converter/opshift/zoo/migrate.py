@@ -15,7 +15,7 @@ from opshift import results as formats
 from opshift.convert import request as requests
 from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import BadTarget
-from opshift.model.bytes import leftovers, place
+from opshift.model.bytes import file_names, leftovers, place
 from opshift.model.bytes.staging import sync_folder
 from opshift.model.document import Document
 from opshift.opsets import schemas, targets
@@ -322,8 +322,9 @@ def _item(name: str, path: str, here: str, creates: bool, size: int) -> Item:
     source = path if is_url(path) else os.path.abspath(path)
     if not here:
         return Item(name, source, size=size)
-    mark = stores.join(here, f"{HIDDEN}/marks/{name}.json")
-    return Item(name, source, stores.join(here, name), mark, creates, size)
+    folder, base = os.path.split(name)
+    mark = f"{HIDDEN}/marks/{os.path.join(folder, file_names.stem(base))}.json"
+    return Item(name, source, stores.join(here, name), stores.join(here, mark), creates, size)
 
 
 def _folders(item: Item, outcome: Outcome) -> set[str]:

@@ -113,7 +113,7 @@ def _same(store: Store, there: Stamp, path: str) -> bool:
     """Whether an object equals a local file."""
     if there[1] != os.path.getsize(path):
         return False
-    copy = path + ".there"
+    copy = os.path.join(os.path.dirname(path), ".opshift-there")
     try:
         store.fetch(there[0], copy)
         return filecmp.cmp(path, copy, shallow=False)
