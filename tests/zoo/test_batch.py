@@ -391,9 +391,14 @@ def test_bad_usage_is_one_sentence(tmp_path, words, sentence):
     assert sentence in bad.stderr
 
 
-def test_interrupting_finishes_cleanly_and_says_how_to_go_on(tmp_path):
-    source, dst = zoo(tmp_path / "src", 300), tmp_path / "dst"
+@pytest.mark.parametrize("to_all", [True, False], ids=["to all processes", "to the driver"])
+@pytest.mark.parametrize("signals", [["SIGINT"], ["SIGTERM"], ["SIGINT", "SIGTERM"]], ids="+".join)
+def test_however_a_run_is_stopped_it_reports_its_models_and_says_how_to_go_on(
+    signals, to_all, tmp_path
+):
+    source, dst, rows = zoo(tmp_path / "src", 300), tmp_path / "dst", tmp_path / "rows.jsonl"
     words = [sys.executable, "-m", "opshift", "batch", source, dst, "--to", "13", "--workers", "1"]
+    words += ["--report", tmp_path / "zoo.html", "--results", rows, "--no-progress"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     driver = subprocess.Popen(
         words,
@@ -405,9 +410,27 @@ def test_interrupting_finishes_cleanly_and_says_how_to_go_on(tmp_path):
     )
     while not list(dst.glob("*/*.onnx")):
         assert driver.poll() is None
-    os.killpg(driver.pid, signal.SIGINT)  # as a terminal does: to the workers, too
+    for name in signals:
+        number = getattr(signal, name)
+        # A terminal sends it to the workers as well, and so does Slurm.
+        (os.killpg if to_all else os.kill)(driver.pid, number)
     out, err = driver.communicate(timeout=60)
     assert driver.returncode == cli.INTERRUPTED
     assert "run the same command again" in err
     assert "are not done" in out
     assert "Traceback" not in err
+    assert "failed" not in err
+    assert "crashed" not in out
+    done = [json.loads(line) for line in rows.read_text().splitlines()]
+    assert len(done) < 300
+    assert done or len(signals) > 1  # running models end at the first signal
+    assert {row["outcome"] for row in done} <= {"ok"}
+    assert (tmp_path / "zoo.html").read_text().endswith("</html>\n")
+    again = batch(source, dst, "--to", "13", "--json")
+    assert json.loads(again.stdout)["fates"]["skipped"] >= len(done)
+
+
+def test_without_progress_a_run_prints_none(mixed, tmp_path):
+    done = batch(mixed, tmp_path / "dst", "--to", "8", "--no-progress")
+    assert done.stderr == ""
+    assert "5 models: 3 ok" in done.stdout

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 from opshift.zoo.outcome import Fate, Outcome
-from opshift.zoo.workers import limits
+from opshift.zoo.workers import learned_limit, limits
 from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.supervisor import Supervisor
 from opshift.zoo.workers.worker import MOST, SMALL, SOON, Job, Worker
@@ -53,6 +53,28 @@ def test_the_kernel_stops_native_code_that_holds_the_interpreter():
 def test_the_driver_stops_what_took_its_alarm_away(monkeypatch):
     monkeypatch.setattr("opshift.zoo.workers.worker.GRACE", 0.1)
     assert run(Order("bad", "hang_without_alarm"), seconds=0.5)["bad"].fate is Fate.TIMEOUT
+
+
+def test_an_item_that_is_slow_is_put_aside_and_tried_once_more(tmp_path, monkeypatch):
+    """Only children that hang show that the others do not wait for them."""
+    monkeypatch.setattr(learned_limit, "FIRST", 1.0)
+    monkeypatch.setattr(learned_limit, "LONGEST", 2.0)
+    slow = [Order(f"slow{i}", "hang_once", str(tmp_path / f"{i}")) for i in range(2)]
+    orders = [
+        *slow,
+        Order("bad", "hang_with_the_interpreter"),
+        *(Order(f"good{i}") for i in range(9)),
+    ]
+    ended = run(*orders, seconds=None)
+    assert [outcome.fate for outcome in ended.values()].count(Fate.OK) == 11
+    assert list(ended)[:9] == [f"good{i}" for i in range(9)]
+    assert (ended["bad"].fate, ended["bad"].why) == (Fate.TIMEOUT, "not finished in 2 s")
+
+
+def test_a_limit_of_the_caller_is_the_only_one(tmp_path):
+    ended = run(Order("slow", "hang_once", str(tmp_path / "0")), Order("good"), seconds=1)
+    assert (ended["slow"].fate, ended["slow"].why) == (Fate.TIMEOUT, "not finished in 1 s")
+    assert ended["good"].fate is Fate.OK
 
 
 def test_a_crash_is_tried_again(tmp_path):
@@ -153,6 +175,18 @@ def test_stopping_hands_out_nothing_more():
     assert not supervisor.crew
 
 
+def test_after_the_deadline_running_items_are_given_up(tmp_path):
+    supervisor = Supervisor(2, ModelLimits(60, 1024))
+    flag = tmp_path / "begun"
+    outcomes = supervisor.run(obey, [Order("slow", "sleep", str(flag)), Order("good")])
+    assert next(outcomes).name == "good"
+    assert eventually(lambda: flag.exists() and flag.read_text())
+    supervisor.stop()
+    supervisor.stop(0.0)
+    assert list(outcomes) == []
+    assert eventually(lambda: not alive(int(flag.read_text())))
+
+
 def test_what_dies_while_stopping_had_no_turn(tmp_path):
     supervisor = Supervisor(2, ModelLimits(60, 1024))
     flag = tmp_path / "begun"
@@ -160,7 +194,8 @@ def test_what_dies_while_stopping_had_no_turn(tmp_path):
     assert next(outcomes).name == "good"
     supervisor.stop()
     assert eventually(lambda: flag.exists() and flag.read_text())
-    os.kill(int(flag.read_text()), signal.SIGINT)  # it does not mind
+    for ignored in (signal.SIGINT, signal.SIGTERM):
+        os.kill(int(flag.read_text()), ignored)
     os.kill(int(flag.read_text()), signal.SIGKILL)
     assert list(outcomes) == []
 
@@ -224,7 +259,7 @@ def test_an_item_that_finds_its_child_dead_does_not_change_the_cause_of_death():
         os.kill(worker.process.pid, signal.SIGKILL)
         worker.process.join()
         worker.give(Job(Order("bad", deed="segfault")))
-        ended = worker.autopsy("first")
+        ended = worker.autopsy(Job(Order("first")))
         assert (ended.fate, ended.why) == (Fate.CRASHED, "SIGKILL")
     finally:
         worker.close()

@@ -58,6 +58,12 @@ def fall_once(order: Order) -> None:
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+def hang_once(order: Order) -> None:
+    if not os.path.exists(order.path):
+        Path(order.path).touch()
+        time.sleep(1000)
+
+
 def hang_with_the_interpreter(order: Order) -> None:
     ctypes.PyDLL(None).sleep(1000)  # holds the lock of the interpreter, as native code may
 
@@ -108,6 +114,7 @@ DEEDS = {
     for deed in (
         segfault,
         fall_once,
+        hang_once,
         hang_with_the_interpreter,
         hang_without_alarm,
         ask_for_too_much,

@@ -38,7 +38,8 @@ class Output:
         self.verbosity = verbosity
         self.aside = False  # results go to stderr, because stdout is for a model
         self.color = color
-        self.progress = progress and verbosity >= 0 and sys.stderr.isatty()
+        self.progress = progress and verbosity >= 0
+        self.live = self.progress and sys.stderr.isatty()
         self._several: list[dict[str, Any]] | None = None
         self._model = ""
 
@@ -137,7 +138,7 @@ class Output:
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
         """A spinner on stderr while something needs some seconds."""
-        if not self.progress:
+        if not self.live:
             yield
             return
         from rich.console import Console

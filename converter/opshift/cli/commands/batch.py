@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import os
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from opshift.zoo.workers.supervisor import Supervisor
 
 EXTERNAL = ("copy", "inline", "one-file")
+SOON = 10.0  # seconds for the present models after SIGTERM
 
 
 @options.command(
@@ -65,10 +67,9 @@ EXTERNAL = ("copy", "inline", "one-file")
 @click.option(
     "--timeout",
     type=click.FloatRange(0, min_open=True),
-    default=600.0,
     metavar="S",
-    show_default=True,
-    help="The time limit for one model, in seconds.",
+    help="The time limit for one model, in seconds. Without it, opshift learns a limit from the"
+    " models before, and tries the models that exceed it once more at the end.",
 )
 @click.option(
     "--memory",
@@ -135,7 +136,7 @@ def command(
     kind: str,
     cluster: str | None,
     workers: int | None,
-    timeout: float,
+    timeout: float | None,
     memory: int | None,
     retry: bool,
     rehash: bool,
@@ -160,8 +161,8 @@ def command(
             "no place for the results is given; give DST, or --dry-run to write nothing"
         )
     with _engine(kind, cluster, workers, timeout, memory) as engine, _stops_cleanly(engine):
-        seen = progress.live(engine.crew) if output.progress else progress.plain()
-        with seen if output.verbosity >= 0 else progress.silent() as heard:
+        seen = progress.live(engine.crew) if output.live else progress.plain()
+        with seen if output.progress else progress.silent() as heard:
             summary = migrate(
                 source,
                 None if dry_run else dst,
@@ -193,7 +194,7 @@ def command(
 
 @contextmanager
 def _engine(
-    kind: str, cluster: str | None, workers: int | None, timeout: float, memory: int | None
+    kind: str, cluster: str | None, workers: int | None, timeout: float | None, memory: int | None
 ) -> Iterator[Supervisor | Spread]:
     """The engine: children on this machine, or a cluster, which is released afterwards."""
     from opshift.errors import ClusterLost
@@ -237,20 +238,34 @@ def read_shard(text: str) -> Shard:
 
 @contextmanager
 def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
-    """Lets running models end at the first Ctrl-C, and stops at the second."""
+    """Ends a run early with its summary and its files, as long as it is not asked three times.
+
+    At the first Ctrl-C, running models end. After SIGTERM they have a few seconds, because systems
+    that send it (Kubernetes, Slurm, systemd) kill the process soon. The second signal ends them.
+    """
     import signal
 
-    def asked(number: int, frame: object) -> None:
-        if engine.stopping:
-            raise KeyboardInterrupt
-        engine.stop()
-        click.echo(
-            "stopping when the present models are done; press Ctrl-C again to stop at once",
-            err=True,
-        )
+    times = 0
 
-    before = signal.signal(signal.SIGINT, asked)
+    def asked(number: int, frame: object) -> None:
+        nonlocal times
+        times += 1
+        if times > 2:
+            raise KeyboardInterrupt
+        if times == 2:
+            engine.stop(0.0)
+            text = "stopping now"
+        elif number == signal.SIGTERM:
+            engine.stop(SOON)
+            text = f"stopping within {SOON:g} seconds"
+        else:
+            engine.stop()
+            text = "stopping when the present models are done; press Ctrl-C again to stop at once"
+        os.write(2, f"{text}\n".encode())  # the signal may come while a stream is written to
+
+    before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
         yield
     finally:
-        signal.signal(signal.SIGINT, before)
+        for number, handler in before.items():
+            signal.signal(number, handler)

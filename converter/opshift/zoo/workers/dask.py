@@ -25,10 +25,13 @@ class Dask:
     def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         return self.client.submit(call, *arguments, pure=False, retries=0)
 
-    def ended(self, handles: Sequence[Any]) -> list[Any]:
-        from distributed import wait
+    def ended(self, handles: Sequence[Any], seconds: float) -> list[Any]:
+        from distributed import TimeoutError, wait
 
-        return list(wait(list(handles), return_when="FIRST_COMPLETED").done)
+        try:
+            return list(wait(list(handles), timeout=seconds, return_when="FIRST_COMPLETED").done)
+        except TimeoutError:
+            return []
 
     def result(self, handle: Any) -> Any:
         return handle.result()

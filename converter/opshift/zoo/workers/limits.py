@@ -16,9 +16,12 @@ GRACE = 5.0  # seconds after which the parent kills what the alarm did not
 
 @dataclass(frozen=True, slots=True)
 class ModelLimits:
-    """The time and memory for one model, and the number of tries."""
+    """The time and memory for one model, and the number of tries.
 
-    seconds: float = 600.0
+    Without `seconds`, a run learns how long a model may take (`learned_limit.py`).
+    """
+
+    seconds: float | None = None
     megabytes: int | None = None
     recycle: int = 5000  # models of one child, which a new child converts slowly at first
     retries: int = 1

@@ -24,10 +24,10 @@ class Ray:
 
         return ray.remote(max_retries=0)(call).remote(*arguments)
 
-    def ended(self, handles: Sequence[Any]) -> list[Any]:
+    def ended(self, handles: Sequence[Any], seconds: float) -> list[Any]:
         import ray
 
-        return list(ray.wait(list(handles), num_returns=1)[0])
+        return list(ray.wait(list(handles), num_returns=1, timeout=seconds)[0])
 
     def result(self, handle: Any) -> Any:
         import ray

@@ -18,7 +18,8 @@ from opshift.zoo.workers.supervisor import Supervisor
 
 def main() -> None:
     """Reads shards from stdin and writes their outcomes, until nobody needs it any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # only the driver is asked when to stop
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)  # only the driver is asked when to stop
     if len(sys.argv) > 1:
         die_with(Connection(int(sys.argv[1]), writable=False))
     answer = os.dup(1)

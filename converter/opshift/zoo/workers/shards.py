@@ -8,8 +8,10 @@ engine, so the cluster needs no limits of its own.
 from __future__ import annotations
 
 import functools
+import math
 import pickle
 import sys
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
@@ -24,6 +26,7 @@ from opshift.zoo.workers.worker import Worker
 from opshift.zoo.workers.worker_side import Sized
 
 MODELS, BYTES = 64, 2 << 30
+TICK = 0.5  # seconds between looks at the deadline
 Shard: TypeAlias = tuple[Sized, ...]
 
 
@@ -36,8 +39,8 @@ class Carrier(Protocol):
     def submit(self, call: Callable[..., Any], *arguments: Any) -> Any:
         """Starts a call, without retries; returns a handle."""
 
-    def ended(self, handles: Sequence[Any]) -> list[Any]:
-        """The handles of calls that have ended, after a wait if there are none."""
+    def ended(self, handles: Sequence[Any], seconds: float) -> list[Any]:
+        """The handles of calls that have ended; waits for one, but not longer than that."""
 
     def result(self, handle: Any) -> Any:
         """The result of a call; raises if the call was lost, ClusterLost if nothing can run."""
@@ -53,17 +56,27 @@ class Spread:
     carrier: Carrier
     limits: ModelLimits = field(default_factory=ModelLimits)
     stopping: bool = False
+    deadline: float = math.inf  # when running shards are given up
     crew: tuple[Worker, ...] = ()  # what works elsewhere cannot be watched
 
-    def stop(self) -> None:
-        """Submits no more shards; running shards continue."""
+    def stop(self, seconds: float = math.inf) -> None:
+        """Submits no more shards; running shards continue for so many seconds."""
         self.stopping = True
+        self.deadline = min(self.deadline, time.monotonic() + seconds)
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
         """An outcome for each item; a shard that is lost is halved and tried again.
 
-        Raises ClusterLost if the cluster ends, as each of the other items would be lost too.
+        Raises ClusterLost if the cluster ends, as each of the other items would be lost too, unless
+        the run was stopped: then the cluster may have been stopped as well.
         """
+        try:
+            yield from self._run(fn, items)
+        except ClusterLost:
+            if not self.stopping:
+                raise
+
+    def _run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
         fresh, again = cut(items), deque[Shard]()
         flying: dict[Any, Shard] = {}
         try:
@@ -74,9 +87,9 @@ class Spread:
                         break
                     work = packed(fn, self.limits, shard)
                     flying[asked(self.carrier.submit, elsewhere, work)] = shard
-                if not flying:
+                if not flying or time.monotonic() > self.deadline:
                     return
-                for handle in asked(self.carrier.ended, list(flying)):
+                for handle in asked(self.carrier.ended, list(flying), TICK):
                     yield from self._hear(handle, flying.pop(handle), again)
         finally:
             for handle in flying:

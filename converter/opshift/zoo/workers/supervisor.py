@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
@@ -11,6 +12,7 @@ from multiprocessing.connection import wait
 
 from opshift.records import dataclass
 from opshift.zoo.outcome import Fate, Outcome, shortened
+from opshift.zoo.workers.learned_limit import LearnedLimit
 from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.worker import Job, Worker
 from opshift.zoo.workers.worker_side import Sized
@@ -26,12 +28,16 @@ class Supervisor:
     workers: int
     limits: ModelLimits = field(default_factory=ModelLimits)
     stopping: bool = False
+    deadline: float = math.inf  # when running items are given up
     crew: list[Worker] = field(default_factory=list)
     again: deque[Job] = field(default_factory=deque)
+    aside: deque[Job] = field(default_factory=deque)  # for a last try
+    learned: LearnedLimit = field(default_factory=LearnedLimit)
 
-    def stop(self) -> None:
-        """Gives out no more items; running items continue."""
+    def stop(self, seconds: float = math.inf) -> None:
+        """Gives out no more items; running items continue for so many seconds."""
         self.stopping = True
+        self.deadline = min(self.deadline, time.monotonic() + seconds)
 
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]:
         """An outcome for each item, in the order in which they end."""
@@ -46,7 +52,7 @@ class Supervisor:
         while True:
             ended += self._feed(fn, fresh)  # before results are read, so that no worker waits
             yield from ended
-            if not any(worker.jobs for worker in self.crew):
+            if time.monotonic() > self.deadline or not any(worker.jobs for worker in self.crew):
                 return
             time.sleep(min(worker.ahead for worker in self.crew) / 2)  # to hear several at once
             ready = wait([worker.pipe for worker in self.crew], TICK)
@@ -63,11 +69,12 @@ class Supervisor:
             worker.close()
         self.crew.clear()
         self.again.clear()
+        self.aside.clear()
 
     def _feed(self, fn: Callable[..., Outcome], fresh: Iterator[Job]) -> Iterator[Outcome]:
         """Gives idle workers an item, starting those that are needed, then busy ones the next."""
         while not self.stopping:
-            if not (job := self.again.popleft() if self.again else next(fresh, None)):
+            if not (job := self._next(fresh)):
                 return
             free = next((worker for worker in self.crew if not worker.jobs), None)
             if not free and len(self.crew) < self.workers:
@@ -78,12 +85,30 @@ class Supervisor:
                     yield from self._again_or(_lost(job, error), job)
                     continue
                 self.crew.append(free)
-            if not free:
+            if not free and not job.is_last:  # which may hang
                 free = next((worker for worker in self.crew if worker.takes(job)), None)
             if not free:
                 self.again.appendleft(job)
                 return
+            job.seconds = self._limit(job)
             free.give(job)
+
+    def _next(self, fresh: Iterator[Job]) -> Job | None:
+        """The job whose turn it is; those that were put aside come last."""
+        if self.again:
+            return self.again.popleft()
+        job = next(fresh, None)
+        if job is None and self.aside:
+            job = self.aside.popleft()
+            job.is_last = True
+        return job
+
+    def _limit(self, job: Job) -> float:
+        if self.limits.seconds is not None:
+            return self.limits.seconds
+        if job.is_last:
+            return self.learned.last(len(self.aside) + 1)
+        return self.learned.first(job.item.size)
 
     def _hear_all(self, worker: Worker) -> Iterator[Outcome]:
         """Reads all answers that a worker has sent by now."""
@@ -94,16 +119,36 @@ class Supervisor:
     def _hear(self, worker: Worker) -> Iterator[Outcome]:
         """Reads one answer of a worker, or handles its death."""
         job, said = worker.hear()
-        outcome = said or worker.autopsy(job.item.name if job else "")
+        outcome = said or worker.autopsy(job)
         ruined = not said or outcome.fate is Fate.OOM
         if ruined or (worker.worn and not worker.jobs):
             self.again.extendleft(worker.jobs)  # waiting items are not affected
             self.crew.remove(worker)
             worker.close()
-        if job and ruined and outcome.fate is not Fate.TIMEOUT:
+        if job is None:
+            return
+        if outcome.fate is Fate.TIMEOUT:
+            yield from self._aside_or(outcome, job)
+            return
+        self._learn(outcome, job)
+        if ruined:
             yield from self._again_or(outcome, job)
-        elif job:
+        else:
             yield outcome
+
+    def _learn(self, outcome: Outcome, job: Job) -> None:
+        if not job.is_last:
+            self.learned.spent += outcome.seconds
+        if outcome.fate is Fate.OK:
+            self.learned.learn(job.item.size, outcome.seconds)
+
+    def _aside_or(self, outcome: Outcome, job: Job) -> Iterator[Outcome]:
+        """Puts a job aside for a last try; yields the outcome if that was the last try."""
+        if job.is_last or self.limits.seconds is not None:
+            yield outcome
+        else:
+            self.learned.spent += job.seconds
+            self.aside.append(job)
 
     def _again_or(self, outcome: Outcome, job: Job) -> Iterator[Outcome]:
         """Repeats a job if it has tries left; otherwise yields the outcome."""

@@ -30,10 +30,12 @@ LONGEST = 70  # bytes of a folder in which the name of the server's socket is no
 
 @dataclass(slots=True)
 class Job:
-    """One item and how often it has been tried."""
+    """One item, how often it has been tried, and the time limit of this try."""
 
     item: Sized
     attempts: int = 0
+    seconds: float = 0.0
+    is_last: bool = False  # it was put aside before
 
 
 class Worker:
@@ -83,7 +85,7 @@ class Worker:
         self.bytes += job.item.size
         self.served += 1
         try:
-            self.pipe.send_bytes(pickle.dumps(job.item))
+            self.pipe.send_bytes(pickle.dumps((job.item, job.seconds)))
         except OSError:
             self.sentence = Fate.LOST
 
@@ -101,7 +103,7 @@ class Worker:
     def watch(self) -> None:
         """Kills a child that the kernel has not stopped at its limits."""
         cap = self.limits.megabytes
-        if self.job and time.monotonic() > self.since + self.limits.seconds + GRACE:
+        if self.job and time.monotonic() > self.since + self.job.seconds + GRACE:
             self.sentence = Fate.TIMEOUT
         elif cap is not None and private_bytes(self.process.pid) > cap << 20:
             self.sentence = Fate.OOM
@@ -109,8 +111,8 @@ class Worker:
             return
         self.process.kill()
 
-    def autopsy(self, name: str) -> Outcome:
-        """The reason why a child died, after its end of the pipe was closed."""
+    def autopsy(self, job: Job | None) -> Outcome:
+        """The reason why a child died at a job, after its end of the pipe was closed."""
         self.process.join(1.0)
         if self.sentence is Fate.LOST and self.process.exitcode is not None:
             self.sentence = None  # the item found a child that had ended by itself
@@ -119,12 +121,13 @@ class Worker:
         code = self.process.exitcode or 0
         why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         fate = self.sentence or (Fate.TIMEOUT if why == "SIGALRM" else Fate.CRASHED)
-        if fate is Fate.TIMEOUT:
-            why = f"not finished in {self.limits.seconds:g} s"
+        if fate is Fate.TIMEOUT and job:
+            why = f"not finished in {job.seconds:.3g} s"
         elif fate is Fate.OOM:
             why = f"more than {self.limits.megabytes} MiB"
         said = self._last_words()
-        return Outcome(name, fate, why, shortened(f"{why}: {said}" if said else why))
+        name, detail = job.item.name if job else "", f"{why}: {said}" if said else why
+        return Outcome(name, fate, why, shortened(detail))
 
     def _last_words(self) -> str:
         self.log.seek(max(0, os.fstat(self.log.fileno()).st_size - 4096))

@@ -28,19 +28,20 @@ def serve(
     fn: Callable[..., Outcome], limits: ModelLimits, pipe: Connection, life: Connection, log: str
 ) -> None:
     """Works until the pipe closes; signals to stop are for the driver."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     _write_to(log)
     die_with(life)
     cap_memory(limits.megabytes)
     gc.freeze()  # objects that the collector does not touch stay in shared memory
     while True:
         try:
-            item = pipe.recv()
+            item, seconds = pipe.recv()
         except (EOFError, OSError):
             return
         if os.fstat(1).st_size:
             os.ftruncate(1, 0)
-        alarm(limits.seconds)
+        alarm(seconds)
         outcome = _call(fn, item)
         alarm(0)
         pipe.send_bytes(pickle.dumps(outcome))
