@@ -127,6 +127,27 @@ def test_a_claim_that_cannot_be_given_back_is_a_warning(call, tmp_path, monkeypa
     assert load(out) == (13, weight())
 
 
+def test_the_command_shows_the_warning_in_one_line(tmp_path):
+    save(tmp_path / "m.onnx")
+    code = (
+        "import os, types\n"
+        "from opshift.cli.entry import run\n"
+        "from opshift.model.bytes import leftovers\n"
+        "def fail(path):\n"
+        "    os.unlink(path)\n"
+        "    raise OSError(5, 'Input/output error')\n"
+        "leftovers.os = types.SimpleNamespace(**{**vars(os), 'unlink': fail})\n"
+        "run()"
+    )
+    words = [sys.executable, "-c", code, "convert", "m.onnx", "-o", "o.onnx", "--to", "13", "-q"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
+    done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, env=env, check=False)
+    assert done.returncode == 0
+    assert len(done.stderr.splitlines()) == 1
+    assert done.stderr.startswith("warning: .opshift-")
+    assert load(tmp_path / "o.onnx") == (13, weight())
+
+
 def test_data_that_a_live_run_may_use_is_left_to_a_later_run(tmp_path, monkeypatch):
     monkeypatch.setattr(leftovers, "BRIEF", 0.01)
     source = save(tmp_path / "m.onnx", "w.bin")

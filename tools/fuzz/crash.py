@@ -3,6 +3,9 @@
 
     python -m tools.fuzz crash [--only one-file] [--faults KILL EIO] [--sample 20 --seed 1]
 
+In some scenarios another conversion writes the same result at the same time, without a fault.
+`orders.py` decides the order of the steps of such runs; here it is left to the system.
+
 Each scenario runs once under strace to count the calls that touch its folder. Then each of these
 calls is hit once by each fault, in a process of its own, and the folder is looked at: it holds the
 old result, the new result, or a mixture. The same command then runs without a fault and has to end
@@ -25,7 +28,7 @@ import tempfile
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -54,23 +57,37 @@ class Scenario:
     results: tuple[str, ...] = ("out.onnx",)
     location: str = ""
     there: bool = False
+    rival: tuple[str, ...] = ()  # what another process does at the same time
 
     def prepare(self, folder: Path) -> None:
         save(folder / "in.onnx", self.location, 64, 1)
-        if self.there:
+        if self.there and self.words[0] != "batch":
             save(folder / "out.onnx", "out.onnx.data" if self.location else "", 128, 7)
-        if self.words[0] == "batch":
-            for number in range(3):
-                save(folder / "zoo" / f"m{number}.onnx", self.location, 64, number)
+        for number in range(3) if self.words[0] == "batch" else ():
+            save(folder / "zoo" / f"m{number}.onnx", self.location, 64, number)
+            if self.there:
+                save(folder / "done" / f"m{number}.onnx", f"m{number}.onnx.data", 128, number + 7)
 
     def run(self, folder: Path) -> int:
         """Does it in this process; the exit code."""
         os.chdir(folder)
-        words = [str(folder / word) if "/" in word else word for word in self.words]
+        return self._done(folder, self.words)
+
+    def run_rival(self, folder: Path) -> int:
+        """Does the same as a rival; the exit code."""
+        os.chdir(folder)
+        return self._done(folder, self.rival)
+
+    def _done(self, folder: Path, given: Sequence[str]) -> int:
+        from opshift.model.bytes import leftovers
+
+        leftovers._swept.clear()  # it would be empty in a process that was not forked
+        words = [str(folder / word) if "/" in word else word for word in given]
         if words[0] == "batch":
             from opshift.zoo import migrate
 
-            summary = migrate(folder / "zoo", folder / "done", 17, engine=Here())
+            external = words[1]
+            summary = migrate(folder / "zoo", folder / "done", 17, external=external, engine=Here())
             return int(summary.failures > 0)
         from opshift.cli import main
 
@@ -90,6 +107,7 @@ class Here:
 
 IN, OUT = "./in.onnx", "./out.onnx"
 ONE = ("--external-data", "one-file")
+BATCH = tuple(f"done/m{number}.onnx" for number in range(3))
 SCENARIOS = (
     Scenario("new file", ("convert", IN, "-o", OUT, "--to", "17")),
     Scenario("over a file", ("convert", IN, "-o", OUT, "--to", "17"), there=True),
@@ -104,8 +122,14 @@ SCENARIOS = (
     Scenario("--ir in place", ("convert", IN, "--in-place", "--ir", "8"), ("in.onnx",)),
     Scenario("--ir in place, a pair", ("convert", IN, "--in-place", "--ir", "8", *ONE),
              ("in.onnx",), location="in.onnx.data"),
-    Scenario("batch", ("batch",), tuple(f"done/m{number}.onnx" for number in range(3)),
-             location="w.bin"),
+    Scenario("one-file beside a rival", ("convert", IN, "-o", OUT, "--to", "17", *ONE),
+             location="w.bin", there=True, rival=("convert", IN, "-o", OUT, "--to", "18", *ONE)),
+    Scenario("in place beside a rival", ("convert", IN, "--in-place", "--to", "17", *ONE),
+             ("in.onnx",), location="in.onnx.data",
+             rival=("convert", IN, "--in-place", "--to", "18", "--external-data", "inline")),
+    Scenario("batch", ("batch", "copy"), BATCH, location="w.bin"),
+    Scenario("batch, one-file over pairs", ("batch", "one-file"), BATCH, location="w.bin",
+             there=True),
 )  # fmt: skip
 
 
@@ -147,8 +171,21 @@ def left_over(folder: Path) -> set[str]:
     return {str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file()}
 
 
+def needless(folder: Path) -> set[str]:
+    """The files below a folder that are neither a model nor named by one."""
+    files = {path for path in folder.rglob("*") if path.is_file()}
+    needed = {path for path in files if path.suffix == ".onnx"}
+    for model in list(needed):
+        for tensor in onnx.load(model, load_external_data=False).graph.initializer:
+            needed |= {model.parent / e.value for e in tensor.external_data if e.key == "location"}
+    return {str(path.relative_to(folder)) for path in files - needed}
+
+
 def traced(scenario: Scenario, folder: Path, *inject: str) -> tuple[int, str]:
-    """The exit code of a process that does it under strace, and the log of its calls."""
+    """The exit code of a process that does it under strace, and the log of its calls.
+
+    The rival starts when calls begin to be counted, and has ended at the return.
+    """
     log = folder.parent / "log"
     log.unlink(missing_ok=True)
     pid = os.fork()
@@ -174,7 +211,10 @@ def traced(scenario: Scenario, folder: Path, *inject: str) -> tuple[int, str]:
             raise SystemExit("strace cannot attach to a process; is it permitted here?")
         time.sleep(0.002)
     os.kill(pid, signal.SIGCONT)
-    code = os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+    rival = forked(scenario.run_rival, folder) if scenario.rival else 0
+    code = ended(pid)
+    if rival:
+        ended(rival)
     tracer.wait()
     return code, log.read_text(errors="replace")
 
@@ -209,7 +249,10 @@ def torn(scenario: Scenario, scratch: Path, args: argparse.Namespace) -> Iterato
     """The fault and the outcome of each injection."""
     folder = fresh(scenario, scratch)
     before = look(folder, scenario.results)
-    code, log = traced(scenario, folder)
+    others = sequences(scenario, scratch) if scenario.rival else []
+    folder = fresh(scenario, scratch)
+    unread = needless(folder)
+    code, log = traced(replace(scenario, rival=()), folder)
     if code:
         raise SystemExit(f"{scenario.name}: exit code {code} without a fault")
     after, files = look(folder, scenario.results), left_over(folder)
@@ -221,21 +264,33 @@ def torn(scenario: Scenario, scratch: Path, args: argparse.Namespace) -> Iterato
         found = look(folder, scenario.results)
         known = all(now in (old, new) for now, old, new in zip(found, before, after, strict=True))
         outcome = "new" if found == after else "old" if found == before else "between"
-        if not known:
+        if not known and found not in others:
             outcome = "MIXED"
-        elif code == 0 and found != after:
+        elif code == 0 and found not in (after, *others):
             outcome = "LIED"
-        elif again(scenario, folder) or look(folder, scenario.results) != after:
+        elif again(scenario, folder) or look(folder, scenario.results) not in (after, *others):
             outcome = "STUCK"
-        elif extra := left_over(folder) - files:
+        elif extra := needless(folder) - unread if others else left_over(folder) - files:
             outcome = f"LEFT {sorted(extra)}"
         if outcome.isupper() or outcome.startswith("LEFT"):
             print(f"  {scenario.name}: {fault} at {name} {number}: {outcome}", flush=True)
         yield fault, outcome.split()[0]
 
 
-def again(scenario: Scenario, folder: Path) -> int:
-    """The exit code of the same command without a fault."""
+def sequences(scenario: Scenario, scratch: Path) -> list[tuple[object, ...]]:
+    """The results of a rival, alone and before and after the conversion."""
+    found = []
+    for acts in ((scenario.run_rival,), (scenario.run_rival, scenario.run),
+                 (scenario.run, scenario.run_rival)):  # fmt: skip
+        folder = fresh(scenario, scratch)
+        if any(ended(forked(act, folder)) for act in acts):
+            raise SystemExit(f"{scenario.name}: a conversion fails without a fault")
+        found.append(look(folder, scenario.results))
+    return found
+
+
+def forked(act: Callable[[Path], int], folder: Path) -> int:
+    """A process that does something without a fault and prints nothing."""
     pid = os.fork()
     if pid == 0:
         code = 9
@@ -243,9 +298,19 @@ def again(scenario: Scenario, folder: Path) -> int:
             quiet = os.open(os.devnull, os.O_RDWR)
             os.dup2(quiet, 1)
             os.dup2(quiet, 2)
-            code = scenario.run(folder)
+            code = act(folder)
         os._exit(code)
+    return pid
+
+
+def ended(pid: int) -> int:
+    """The exit code of a child, after its end."""
     return os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
+
+
+def again(scenario: Scenario, folder: Path) -> int:
+    """The exit code of the same command without a fault."""
+    return ended(forked(scenario.run, folder))
 
 
 def warm(scratch: Path) -> None:

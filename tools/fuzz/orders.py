@@ -31,9 +31,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import onnx
-
-from tools.fuzz.crash import look, save
+from tools.fuzz.crash import look, needless, save
 
 DONE, TOLD, BUG = 0, 7, 8
 STEP, WAITS, ENDED = b"s", b"w", b""
@@ -280,16 +278,6 @@ def alone(scenario: Race, folder: Path, numbers: Sequence[int]) -> list[int]:
     ]
 
 
-def needless(folder: Path) -> list[str]:
-    """The files of a folder that are neither a model nor named by one."""
-    names = {path for path in folder.rglob("*") if path.is_file()}
-    needed = {path for path in names if path.suffix == ".onnx"}
-    for model in list(needed):
-        for tensor in onnx.load(model, load_external_data=False).graph.initializer:
-            needed |= {model.parent / e.value for e in tensor.external_data if e.key == "location"}
-    return sorted(str(path.relative_to(folder)) for path in names - needed)
-
-
 @dataclass(frozen=True)
 class PossibleResults:
     """What conversions may lead to: the results after each sequence of some of them."""
@@ -327,13 +315,13 @@ def fault(scenario: Race, known: PossibleResults, folder: Path, turns: Sequence[
     if found not in known.allowed(codes):
         return f"MIXED {codes}: {[one[0] if isinstance(one, tuple) else one for one in found]}"
     killed = any(code < 0 for code in codes)
-    if not killed and (left := set(needless(folder)) - known.needless):
+    if not killed and (left := needless(folder) - known.needless):
         return f"LEFT {sorted(left)} {codes}"
     if BUG in (later := alone(scenario, folder, range(len(codes)))):
         return f"STUCK {later}"
     if broken := [one for one in look(folder, scenario.results) if isinstance(one, str)]:
         return f"BROKEN-LATER {broken}"
-    left = set(needless(folder)) - known.needless
+    left = needless(folder) - known.needless
     return f"LEFT-LATER {sorted(left)} {codes}" if left else ""
 
 

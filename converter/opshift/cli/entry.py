@@ -12,7 +12,8 @@ import os
 import pkgutil
 import sys
 import threading
-from collections.abc import Sequence
+import warnings
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -164,11 +165,24 @@ def run(prog_name: str | None = None) -> None:
     """Runs the command as a process of its own."""
     # numpy starts a thread for each core, which costs more than the small values of a command need.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+    warnings.showwarning = functools.partial(_show_warning, warnings.showwarning)
     try:
         main(prog_name=prog_name)
     except SystemExit as end:
         _end_process(end.code)
         raise
+
+
+def _show_warning(
+    usual: Callable[..., None], message: Warning | str, kind: type[Warning], *place: Any
+) -> None:
+    """Shows a warning of opshift without the line of code that it comes from."""
+    from opshift.errors import LeftoverWarning
+
+    if issubclass(kind, LeftoverWarning):
+        click.echo(f"warning: {message}", err=True)
+    else:
+        usual(message, kind, *place)
 
 
 def _end_process(code: object) -> None:

@@ -15,6 +15,7 @@ from dataclasses import field
 
 from opshift.errors import BadDestination, LeftoverWarning
 from opshift.model.bytes import file_names, leftovers, locks
+from opshift.model.bytes.file_names import errors_name
 from opshift.model.bytes.leftovers import NOFOLLOW, DataFile
 from opshift.model.bytes.source import BINARY, write_all
 from opshift.records import dataclass
@@ -46,25 +47,12 @@ class Claim:
         token, name = file_names.digest(model), os.path.join(folder, model)
         path = leftovers.run_file(folder, token)
         for _ in locks.tries(WAIT):
-            fd, is_new = _opened(path, name)
-            if fd is None:
-                continue
-            locked = locks.lock(fd)
-            if is_new if locked is None else locked and leftovers.is_at(fd, path):
-                if is_new or leftovers.is_ours(path):
-                    _holders[_identity(fd)] = _this_thread()
-                    claim = Claim(folder, token, fd, is_new)
-                    if not is_new:
-                        claim.retired = leftovers.noted(fd)
-                        leftovers.sweep(folder, token, claim.retired)
-                    return claim
-                _remove_of_another_user(path, name)
-            is_mine = _holders.get(_identity(fd)) == _this_thread()
-            os.close(fd)
-            if is_mine:
+            with errors_name(name):
+                claim = _claimed(folder, token, name)
+            if claim is not None:
+                return claim
+            if _is_mine(path):
                 break
-            if locked is None and leftovers.is_stale(path):
-                leftovers.sweep(folder)
         raise BadDestination(
             f"{name}: another run of opshift is writing this file; run the command again when it"
             " has ended"
@@ -73,6 +61,12 @@ class Claim:
     @property
     def path(self) -> str:
         return leftovers.run_file(self.folder, self.token)
+
+    def recover(self) -> None:
+        """Removes what a killed run of the same result left."""
+        if not self.is_new:
+            self.retired = leftovers.noted(self.fd)
+            leftovers.sweep(self.folder, self.token, self.retired)
 
     def name(self) -> str:
         """A name for a temporary file, which is removed in the end."""
@@ -135,14 +129,36 @@ def tidy(model: str) -> None:
         leftovers.sweep_once(folder)
 
 
+def _claimed(folder: str, token: str, name: str) -> Claim | None:
+    """The claim on a name that no other run has at this moment."""
+    path, claim = leftovers.run_file(folder, token), None
+    fd, is_new = _opened(path, name)
+    if fd is None:
+        return None
+    try:
+        locked = locks.lock(fd)
+        if locked is None and not is_new and leftovers.is_stale(path):
+            leftovers.sweep(folder)
+        elif is_new if locked is None else locked and leftovers.is_at(fd, path):
+            if is_new or leftovers.is_ours(path):
+                found = Claim(folder, token, fd, is_new)
+                found.recover()
+                _holders[_identity(fd)] = _this_thread()
+                claim = found
+            else:
+                _remove_of_another_user(path, name)
+    finally:
+        if claim is None:
+            os.close(fd)
+    return claim
+
+
 def _opened(path: str, name: str) -> tuple[int | None, bool]:
     """The file to lock and whether it is new; no file if it has just been removed."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, 0o666), True
     except FileExistsError:
         pass
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, name) from None
     for mode in (os.O_RDWR, os.O_RDONLY):
         try:
             return os.open(path, mode | BINARY | NOFOLLOW), False
@@ -165,6 +181,15 @@ def _of_another_user(path: str, name: str) -> BadDestination:
     return BadDestination(
         f"{name}: a run of another user has claimed this file; if it has ended, remove {path}"
     )
+
+
+def _is_mine(path: str) -> bool:
+    """Whether this thread has locked a file."""
+    try:
+        status = os.lstat(path)
+    except OSError:
+        return False
+    return _holders.get((status.st_dev, status.st_ino)) == _this_thread()
 
 
 def _this_thread() -> tuple[int, int]:

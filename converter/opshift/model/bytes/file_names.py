@@ -5,6 +5,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from opshift.errors import OpshiftError
 
 _LONGEST = 255 - len(".1234567.data")  # bytes of a name that leave room for an ending
 
@@ -25,3 +29,14 @@ def stem(name: str) -> str:
         return name
     exact = hashlib.sha256(data).hexdigest()[:12]
     return f"{data[: _LONGEST - 13].decode(errors='ignore')}-{exact}"
+
+
+@contextmanager
+def errors_name(path: str) -> Iterator[None]:
+    """Replaces a hidden name in the errors of the system by the name that the caller knows."""
+    try:
+        yield
+    except OpshiftError:
+        raise
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, path) from None

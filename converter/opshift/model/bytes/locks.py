@@ -10,7 +10,8 @@ import sys
 import time
 from collections.abc import Iterator
 
-_BUSY = (errno.EWOULDBLOCK, errno.EACCES, errno.EINTR)
+_BUSY = {errno.EWOULDBLOCK, errno.EACCES, errno.EINTR}
+_UNKNOWN = {errno.ENOSYS, errno.EOPNOTSUPP, errno.ENOLCK, errno.EBADF, errno.EINVAL}
 _FAR = 1 << 30  # on Windows a locked byte cannot be read, so it lies after the content
 
 
@@ -23,15 +24,24 @@ def lock(fd: int, *, shared: bool = False) -> bool | None:
         try:
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
         except OSError as error:
-            return False if error.errno in _BUSY else None
+            return _refused(error)
         return True
     import fcntl
 
     try:
         fcntl.flock(fd, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
     except OSError as error:
-        return False if error.errno in _BUSY else None
+        return _refused(error)
     return True
+
+
+def _refused(error: OSError) -> bool | None:
+    """Whether a lock is taken (False), or the system has no such locks (None)."""
+    if error.errno in _BUSY:
+        return False
+    if error.errno in _UNKNOWN:
+        return None
+    raise error
 
 
 def tries(seconds: float) -> Iterator[None]:

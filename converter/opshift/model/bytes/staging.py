@@ -8,14 +8,15 @@ import itertools
 import os
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, suppress
 from functools import cached_property
 from types import TracebackType
 
-from opshift.errors import BadDestination, InvalidModel, OpshiftError
+from opshift.errors import BadDestination, InvalidModel
 from opshift.model.bytes import file_attributes, file_names, leftovers, locks
 from opshift.model.bytes.claim import WAIT, Claim, tidy
 from opshift.model.bytes.file_attributes import Attributes, Readers
+from opshift.model.bytes.file_names import errors_name
 from opshift.model.bytes.ranges import Moved, Region, write_pieces
 from opshift.model.bytes.source import BINARY, Identity, Named
 from opshift.records import dataclass
@@ -141,7 +142,7 @@ class Staging:
             self._name(name, place)
         if synced or self._own or retired:
             self._sync(place for _, place in data)
-        with _named(self._model):
+        with errors_name(self._model):
             os.replace(model, path)
         self._undo.clear()
         self._folders.clear()
@@ -166,7 +167,7 @@ class Staging:
     def _written(self, path: str, pieces: Pieces, sources: Sequence[Readers]) -> str:
         """A temporary file of these bytes; nobody may read it who may not read the result."""
         name = self._claim(os.path.dirname(path)).name()
-        with _named(path):
+        with errors_name(path):
             flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY
             fd = os.open(name, flags, file_attributes.first(sources))
         try:
@@ -275,17 +276,6 @@ def _require_same(source: str, path: str) -> None:
             f"{path!r} is there already and differs from {source!r}: "
             "remove it, or choose one-file or inline"
         )
-
-
-@contextmanager
-def _named(path: str) -> Iterator[None]:
-    """Replaces the temporary name in an error by the name that the caller knows."""
-    try:
-        yield
-    except OpshiftError:
-        raise
-    except OSError as error:
-        raise OSError(error.errno, error.strerror, path) from None
 
 
 def sync_folder(folder: str) -> None:
