@@ -6,7 +6,7 @@ from __future__ import annotations
 import importlib
 import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TYPE_CHECKING
 
 import click
@@ -261,7 +261,9 @@ def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
         else:
             engine.stop()
             text = "stopping when the present models are done; press Ctrl-C again to stop at once"
-        os.write(2, f"{text}\n".encode())  # the signal may come while a stream is written to
+        # The signal may come while Python writes to its stream, or after the reader has gone.
+        with suppress(OSError):
+            os.write(2, f"{text}\n".encode())
 
     before = {number: signal.signal(number, asked) for number in (signal.SIGINT, signal.SIGTERM)}
     try:
