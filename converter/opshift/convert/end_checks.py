@@ -7,7 +7,7 @@ from collections.abc import Iterable
 
 from opshift.convert.blockers import StepRefused
 from opshift.convert.change import Step
-from opshift.convert.legal import checker, diagnose, rules
+from opshift.convert.legal import checker, diagnose, nested_lengths, rules
 from opshift.convert.state import State
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel
 from opshift.model import imports, repair, weights
@@ -15,6 +15,7 @@ from opshift.model.functions import functions_of, inline_function
 from opshift.model.scope import FunctionId
 from opshift.opsets import schemas
 from opshift.protos.copies import copied
+from opshift.text import shortened
 
 
 def done(state: State, step: Step) -> None:
@@ -30,6 +31,8 @@ def check_fully(state: State, step: Step) -> None:
     error = checker.lenient(shown, state.adapters, full=True)
     if error is None or _namesakes(state) or _objected_before(state):
         return
+    if nested_lengths.drop_contradicted(copied(shown), state.adapters):
+        return  # the end of the conversion drops and notes what is still contradicted there
     if not checker.tolerates(state.document, state.adapters, error):
         seen = f"; it is first seen in what {step.suspects[0]}" if step.suspects else ""
         if told := diagnose.declarations(state.view, shown, error, state.adapters):
@@ -64,6 +67,11 @@ def check_whole(state: State) -> list[str]:
         named = repair.first_names(state.typed)
         note = f"the shape that was added to {named} does not fit the result; it was removed"
         return [note, *check_whole(state)]
+    if structure is None and (
+        wrong := nested_lengths.drop_contradicted(state.skeleton, state.adapters)
+    ):
+        named = shortened(wrong, 4)
+        return [f"removed declared shapes that inference contradicts: {named}"]
     if structure is None and _objected_before(state):
         return [f"type inference rejects the model, as it did before the conversion: {error}"]
     if checker.tolerates(state.document, state.adapters, error):

@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError
 from opshift.author.facts import Facts
 from opshift.author.inference import infer_all
 from opshift.author.registry import Registry
-from opshift.convert.legal import checker, rules
+from opshift.convert.legal import checker, nested_lengths, rules
 from opshift.convert.legal.findings import ERROR, WARNING, Checked, Phase
 from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import functions, imports, walk, weights
@@ -81,7 +81,7 @@ def contradiction(
     error = (
         rule_broken.get(ERROR)
         or _objection(before, document, adapters, retired=retired)
-        or checker.types(model, adapters, data_prop=True)
+        or checker.types(nested_lengths.without(model), adapters, data_prop=True)
         or _in_training(model, adapters)
     )
     return f"the model contradicts itself: {error}" if error else rule_broken.get(WARNING)

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A wrong length that a nested graph declares makes no valid model invalid."""
+
+import itertools
+import random
+from collections.abc import Iterable
+
+import onnx
+import pytest
+from onnx import helper
+from onnx.parser import parse_model
+from opshift import convert
+from opshift.author import registry
+from opshift.convert.legal import nested_lengths
+from opshift.verify import verify
+
+# `d` is 0, which inference finds only after a conversion has made it a constant.
+RANK = """s = Shape (x) rank = Shape (s) three = Constant <value_ints = [3]> ()
+  d = Sub (rank, three) zero = Constant <value_ints = [0]> () more = Greater (d, zero) c = Squeeze (more)"""
+DEAD = """If (c) <then_branch = a () => (int64[A] t) {
+    one = Constant <value_ints = [1]> () d1 = Reshape (d, one) empty = Expand (one, d1)
+    e = Concat <axis = 0> (empty, s) scalar = Reshape (one, empty) t = Add (e, scalar) },
+  else_branch = b () => (int64[3] u) { u = Identity (s) }>"""
+HEADER = '<ir_version: 8, opset_import: ["" : 17, "own" : 1]> g (float[2,3,4] x) => (int64[B] y)'
+PLACES = {
+    "graph": f"{HEADER} {{ {RANK} y = {DEAD} }}",
+    "branch": f"""{HEADER} {{ {RANK} yes = Constant <value = bool {{1}}> () y = If (yes) <
+        then_branch = p () => (int64[C] v) {{ v = {DEAD} }},
+        else_branch = q () => (int64[3] w) {{ w = Identity (s) }}> }}""",
+    "loop": f"""{HEADER} {{ {RANK} n = Constant <value = int64 {{2}}> () yes = Constant <value = bool {{1}}> ()
+        y = Loop (n, yes, s) <body = p (int64 i, bool k, int64[3] v0) => (bool k1, int64[3] v1) {{
+        k1 = Identity (k) w = {DEAD} v1 = Add (w, v0) }}> }}""",
+    "function": f"""{HEADER} {{ y = own.f (x) }}
+        <domain: "own", opset_import: ["" : 17]> f (x) => (y) {{ {RANK} y = {DEAD} }}""",
+}  # fmt: skip
+
+
+WRONG = {"t": [4], "e": [4], "scalar": [1]}  # 3, 3 and a scalar are right
+
+
+def with_wrong(text: str, names: Iterable[str]) -> onnx.ModelProto:
+    """A model whose dead branch declares wrong shapes of these values."""
+    model = parse_model(text)
+    attributes = [a for n in nodes(model) if n.op_type == "If" for a in n.attribute]
+    dead = next(one.g for one in attributes if one.g.name == "a")
+    for name in names:
+        place = dead.output[0] if name == "t" else dead.value_info.add(name=name)
+        kind = helper.make_tensor_type_proto(onnx.TensorProto.INT64, WRONG[name])
+        place.type.CopyFrom(kind)
+    return model
+
+
+def nodes(holder):
+    containers = [holder.graph, *holder.functions] if hasattr(holder, "graph") else [holder]
+    for node in (node for one in containers for node in one.node):
+        yield node
+        for attribute in node.attribute:
+            yield from nodes(attribute.g)
+
+
+CASES = [one for n in (1, 2, 3) for one in itertools.combinations(WRONG, n)]
+
+
+@pytest.mark.parametrize("target", [11, 10, 8])
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("names", CASES, ids=".".join)
+@pytest.mark.parametrize("check", ["default", "full"])
+def test_a_wrong_shape_in_a_dead_branch_is_no_fault_of_the_model(place, names, target, check):
+    model = with_wrong(PLACES[place], names)
+    onnx.checker.check_model(model, full_check=True)
+    result = convert(model, target, check=check)
+    onnx.checker.check_model(result.model, full_check=True)
+    assert verify(model, result.model).equal
+    told = [note for note in result.report.notes if "inference contradicts" in note]
+    assert all(repr(name) not in note for note in told for name in WRONG.keys() - {*names})
+
+
+def test_only_the_contradicted_shapes_are_removed():
+    """What was declared rightly, and the ranks, stay."""
+    rng = random.Random(39)
+    for _ in range(200):
+        graph = ["t0 = Identity (x)"]
+        names, wrong = ["t0"], set[str]()
+        for i in range(1, rng.randint(2, 9)):
+            graph.append(f"t{i} = Relu (t{i - 1})")
+            names.append(f"t{i}")
+        model = parse_model(
+            f"""<ir_version: 8, opset_import: ["" : 17]> g (bool c, float[2] x) => (float[N] y) {{
+            y = If (c) <then_branch = a () => (float[2] z) {{ {" ".join(graph)} z = Relu ({names[-1]}) }},
+            else_branch = b () => (float[M] u) {{ u = Identity (x) }}> }}"""
+        )
+        inner = model.graph.node[0].attribute[0].g
+        for name in names:
+            kind = rng.choice(["right", "wrong", "none"])
+            wrong |= {name} if kind == "wrong" else set()
+            if kind != "none":
+                dims = [2 if kind == "right" else 3]
+                inner.value_info.append(helper.make_tensor_value_info(name, 1, dims))
+        before = {v.name: len(v.type.tensor_type.shape.dim) for v in inner.value_info}
+        told = nested_lengths.drop_contradicted(model, registry.default())
+        assert sorted(told) == sorted(f"{name!r} in graph 'a'" for name in wrong)
+        assert before == {v.name: len(v.type.tensor_type.shape.dim) for v in inner.value_info}
+        onnx.checker.check_model(model, full_check=True)
