@@ -54,6 +54,13 @@ class LeftoverWarning(UserWarning):
     """A hidden file of opshift could not be closed or removed. The result is not affected."""
 
 
+def choose_external(*policies: str) -> str:
+    """How to choose another place for the weights, as the last words of a message."""
+    *others, last = policies
+    words = f"{', '.join(others)} or {last}" if others else last
+    return f"choose {words} (--external-data; in Python, external)"
+
+
 class MissingExtra(OpshiftError, ImportError):  # noqa: N818
     """An optional package is not installed; the message tells how to install it."""
 

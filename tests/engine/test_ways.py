@@ -6,12 +6,13 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from onnx import ModelProto, TensorProto, helper
-from opshift import Refused, convert, convert_version, plan
+from opshift import InvalidModel, Refused, convert, convert_version, plan
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
 from opshift.codes.refusals import Why
 from opshift.convert import ways
 from opshift.convert.attempt import Conversion
+from opshift.convert.legal import diagnose
 from opshift.errors import AdapterBug, RefusedNode
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
@@ -170,14 +171,45 @@ def test_approximations_count_more_than_nodes_and_nodes_more_than_work():
     assert found.chosen().way == ways.Way(climb=10)
 
 
-def test_a_bug_on_a_way_that_was_only_compared_is_noted_and_any_other_is_raised():
+def test_a_bug_on_a_way_that_was_only_compared_is_noted():
     found = ways.Ways()
-    with pytest.raises(AdapterBug, match="a test"):
-        found.failed(AdapterBug("a test"))
     found.reached(reached(ways.Way(climb=9), 3), ())
     found.failed(AdapterBug("a test"))
     (note,) = found.chosen().report.notes
     assert "was not compared, because of a bug: a test" in note
+
+
+def test_any_other_bug_is_raised_after_the_last_way():
+    found = ways.Ways()
+    found.failed(AdapterBug("a test"))
+    found.reached(reached(ways.Way(climb=9), 3), ())
+    with pytest.raises(AdapterBug, match="a test"):
+        found.chosen()
+
+
+@pytest.mark.parametrize("first", ["refused", "bug"])
+@pytest.mark.parametrize("invalid", [True, False])
+def test_a_model_that_is_invalid_on_one_way_is_invalid(first, invalid, monkeypatch):
+    """The user reads it, whatever the ways before it found."""
+    outcomes = iter([first, "invalid" if invalid else "refused"])
+
+    def run(conversion):
+        match next(outcomes):
+            case "refused":
+                raise refused("Add", 9)
+            case "bug":
+                raise AdapterBug("a test")
+        raise InvalidModel("a test of the second way")
+
+    monkeypatch.setattr(Conversion, "run", run)
+    monkeypatch.setattr(Conversion, "others", lambda *_: iter([ways.Way(stops=True)]))
+    monkeypatch.setattr(
+        ways.Ways, "__iter__", lambda _: iter([ways.STRAIGHT, ways.Way(stops=True)])
+    )
+    monkeypatch.setattr(diagnose, "contradiction", lambda *_, **__: None)
+    wanted = InvalidModel if invalid else Refused if first == "refused" else AdapterBug
+    with pytest.raises(wanted):
+        convert_version(model("(float[2] x) => (float[2] y) { y = Relu(x) }", 12), 9)
 
 
 def refused(op: str, near: int) -> Refused:

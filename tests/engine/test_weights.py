@@ -23,7 +23,7 @@ from onnx import (
     helper,
     numpy_helper,
 )
-from opshift.errors import InvalidModel
+from opshift.errors import BadDestination, InvalidModel
 from opshift.model import weights
 from opshift.model.arrays import to_array
 from opshift.model.bytes import ranges, source, wire
@@ -789,20 +789,20 @@ def test_a_result_that_nobody_could_read_goes_to_one_file(policy, tmp_path, monk
 
 def test_what_no_file_can_hold_is_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(output, "LIMIT", 20_000)
-    with pytest.raises(InvalidModel, match="even without its weights"):
+    with pytest.raises(BadDestination, match="even without its weights"):
         splice(*carve_model(everywhere()), tmp_path / "new.onnx")
     assert os.listdir(tmp_path) == []
 
 
 def test_inline_beyond_the_limit_is_refused(outside, tmp_path, monkeypatch):
     monkeypatch.setattr(output, "LIMIT", 20_000)
-    with pytest.raises(InvalidModel, match="choose one-file"):
+    with pytest.raises(BadDestination, match="choose one-file"):
         splice(*carve_file(outside), tmp_path / "new.onnx", external="inline")
     assert not (tmp_path / "new.onnx").exists()
 
 
 def test_keep_cannot_leave_the_folder(outside, tmp_path):
-    with pytest.raises(InvalidModel, match=r"'a.bin'.*choose copy, inline or one-file"):
+    with pytest.raises(BadDestination, match=r"'a.bin'.*choose copy, inline or one-file"):
         splice(*carve_file(outside), tmp_path / "new.onnx")
     assert sorted(os.listdir(tmp_path)) == ["from"]
 
@@ -810,13 +810,13 @@ def test_keep_cannot_leave_the_folder(outside, tmp_path):
 def test_another_file_of_that_name_is_not_overwritten(outside, tmp_path):
     (tmp_path / "to" / "sub").mkdir(parents=True)
     (tmp_path / "to" / "sub" / "b.bin").write_bytes(b"of another model")
-    with pytest.raises(InvalidModel, match="is there already"):
+    with pytest.raises(BadDestination, match="is there already"):
         splice(*carve_file(outside), tmp_path / "to" / "new.onnx", external="copy")
     assert sorted(os.listdir(tmp_path / "to")) == ["sub"]
 
 
 def test_a_model_does_not_overwrite_its_data(outside, tmp_path):
-    with pytest.raises(InvalidModel, match="would overwrite"):
+    with pytest.raises(BadDestination, match="would overwrite"):
         splice(*carve_file(outside), tmp_path / "a.bin", external="copy")
     assert not (tmp_path / "sub").exists()
 

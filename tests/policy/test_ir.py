@@ -170,15 +170,19 @@ def test_overloads_are_renamed_below_10():
     np.testing.assert_allclose(results(after)[0], X * 4 / 3, rtol=1e-6)
 
 
-def test_functions_at_another_version_are_refused_by_name():
+def test_functions_at_another_version_are_brought_to_that_of_the_model():
     before = onnx.parser.parse_model(FUNCTIONS)
     before.functions[1].opset_import[0].version = 17
     assert convert_version(before, ir_version=7).ir_version == 7  # these operators mean the same
-    before.functions[1].node[1].op_type = "ReduceMax"
-    with pytest.raises(
-        Refused, match=r"'Scaled' imports ai\.onnx 17 and the model 18, where ReduceM"
-    ):
+    reduced = before.functions[1].node[1]
+    reduced.op_type = "ReduceMax"
+    with pytest.raises(InvalidModel, match="ReduceMax 'r' has 2 inputs; at opset 17"):
         convert_version(before, ir_version=7)
+    del reduced.input[1:]
+    reduced.attribute.append(onnx.helper.make_attribute("axes", [0]))
+    after = convert_version(before, ir_version=7)
+    assert not after.functions
+    np.testing.assert_array_equal(results(after)[0], [2 * max(X)])
 
 
 def with_metadata():
@@ -548,9 +552,12 @@ def test_initializers_of_subgraphs_have_a_place_at_every_opset(opset):
 
 def test_training_information_goes_only_on_request(tmp_path):
     before = model(PLAIN, 13, ir=7, more=', "ai.onnx.preview.training" : 1')
-    before.training_info.add().algorithm.node.add(
-        op_type="Momentum", domain="ai.onnx.preview.training", input=["x"], output=["g"]
-    )
+    before.training_info.add().algorithm.node.append(
+        onnx.helper.make_node(
+            "Momentum", ["x"] * 5, ["g", "h"], domain="ai.onnx.preview.training",
+            alpha=0.9, beta=0.9, mode="standard", norm_coefficient=0.0,
+        )
+    )  # fmt: skip
     onnx.save(before, tmp_path / "in.onnx")
     files = tmp_path / "in.onnx", tmp_path / "o.onnx"
     with pytest.raises(

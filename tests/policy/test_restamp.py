@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
-from opshift import InvalidModel, Refused, convert_file
+from opshift import BadDestination, InvalidModel, Refused, convert_file
 from opshift.cli.entry import main
 from opshift.convert.api import convert
 from opshift.convert.ir import restamp
@@ -107,7 +107,7 @@ def never_more_than_the_engine(folder, features, to):
     stamp = restamp.look(folder / "in.onnx", asked, folder / "out.onnx", "keep")
     try:
         after, _, report = convert(lambda: weights.carve_file(folder / "in.onnx"), asked)
-    except Refused:
+    except (Refused, InvalidModel):  # nothing defines the condition of the nested graphs
         assert stamp is None
         return
     if stamp is None:
@@ -211,7 +211,7 @@ def test_external_data_is_not_left_behind(tmp_path):
         before, tmp_path / "in.onnx", save_as_external_data=True, location="d", size_threshold=0
     )
     (tmp_path / "sub").mkdir()
-    with pytest.raises(InvalidModel, match="choose copy, inline or one-file"):
+    with pytest.raises(BadDestination, match="choose copy, inline or one-file"):
         convert_file(tmp_path / "in.onnx", tmp_path / "sub" / "o.onnx", ir_version=9)
     convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", ir_version=9)
     convert_file(tmp_path / "in.onnx", tmp_path / "sub" / "o.onnx", ir_version=7, external="inline")

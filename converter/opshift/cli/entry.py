@@ -157,6 +157,7 @@ def main() -> None:
                 2    the command, a file or the environment is at fault
                 3    opshift or an adapter has a bug
                 4    --check: the conversion is possible and would change the model
+                5    it is not known whether the model can be used
                 130  interrupted
     """
 

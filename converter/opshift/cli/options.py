@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from opshift.cli.complete import complete_domains
-from opshift.cli.terminal import BAD_INPUT, BUG, INTERRUPTED, Output
+from opshift.cli.terminal import BAD_INPUT, BUG, INTERRUPTED, Output, exit_code
 from opshift.text import suggestion
 
 if TYPE_CHECKING:
@@ -249,7 +249,7 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
         told = refused
         return output.refused(told.lines, lambda: refused_as_dict(told))
     except (InvalidModel, BadTarget, BadDestination, ClusterLost, MissingExtra) as error:
-        return output.failed(str(error), BAD_INPUT, error.code)
+        return output.failed(str(error), exit_code(error), error.code)
     except click.UsageError as error:
         return output.failed(error.format_message(), BAD_INPUT, "BAD_USAGE")
     except BrokenPipeError:  # the reader of the output has seen enough
@@ -257,6 +257,10 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
         sys.exit(BAD_INPUT)
     except OSError as error:
         return output.failed(_sentence(error), BAD_INPUT, "FILE_ERROR")
+    except ImportError as error:
+        if (error.name or "").startswith("opshift"):
+            return output.failed(f"this is a bug of opshift: {error!r}", BUG, "BUG")
+        return output.failed(str(error), BAD_INPUT, "BROKEN_PACKAGE")
     except MemoryError as error:
         return output.failed(f"there is not enough memory: {error}", BAD_INPUT, "OUT_OF_MEMORY")
     except KeyboardInterrupt:

@@ -15,6 +15,7 @@ from opshift import codes
 from opshift.text import Line, Role, coloured, plain
 
 if TYPE_CHECKING:
+    from opshift.errors import OpshiftError
     from opshift.page.sheet import Page
 
 DONE = 0  # done, or nothing to do
@@ -22,12 +23,26 @@ REFUSED = 1  # the answer is no: impossible, not equal, or something is wrong wi
 BAD_INPUT = 2  # the command, a file or the environment is at fault
 BUG = 3  # opshift or an adapter is at fault
 WOULD_CHANGE = 4  # `--check`: the conversion is possible and would change the model
+NOT_KNOWN = 5  # nobody knows whether a runtime or a program can use the model
 INTERRUPTED = 130
 # The messages of these codes are ours, and one that ends with what to do needs no general advice.
 OWN_CURE = (
-    "BAD_DESTINATION", "BAD_TARGET", "BAD_USAGE", "FILE_ERROR", "INVALID_MODEL", "MISSING_EXTRA",
+    "BAD_DESTINATION", "BAD_TARGET", "BAD_USAGE", "BROKEN_PACKAGE", "FILE_ERROR", "INVALID_MODEL",
+    "MISSING_EXTRA",
 )  # fmt: skip
-GRAVEST = (BUG, BAD_INPUT, REFUSED, WOULD_CHANGE, DONE)  # of several models, the first counts
+GRAVEST = (
+    BUG,
+    BAD_INPUT,
+    REFUSED,
+    NOT_KNOWN,
+    WOULD_CHANGE,
+    DONE,
+)  # of several models, the first counts
+
+
+def exit_code(error: OpshiftError) -> int:
+    """The exit code for an error of which neither opshift nor an adapter is the cause."""
+    return REFUSED if error.code == "INVALID_MODEL" else BAD_INPUT
 
 
 class Output:

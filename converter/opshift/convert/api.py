@@ -19,7 +19,7 @@ from opshift.convert.legal import diagnose
 from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
 from opshift.convert.result import Result
 from opshift.convert.ways import STRAIGHT, Reached, Ways
-from opshift.errors import AdapterBug, BadDestination, InvalidModel, Refused
+from opshift.errors import AdapterBug, BadDestination, Refused
 from opshift.model import weights
 from opshift.model.bytes import place
 from opshift.model.bytes.source import Opened, opened
@@ -354,7 +354,11 @@ def _collector_paused() -> Iterator[None]:
 
 @_collector_paused()  # around the whole call: what it made is gone when collecting begins again
 def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report]:
-    """Converts a skeleton by the straight way, or by the cheapest way if there is a choice."""
+    """Converts a skeleton by the straight way, or by the cheapest way if there is a choice.
+
+    A model that is invalid on one of the ways is invalid. A straight way that writes only a header
+    does not look.
+    """
     adapters = registry.default()
     skeleton, store = carve()
     ways = Ways()
@@ -367,9 +371,6 @@ def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report
                 report = attempt.run()
         except StepRefused as refused:
             ways.refused(way, attempt.refused(refused.refusals), attempt.others(refused))
-        except InvalidModel:  # a straight way that only writes a header does not check for it
-            if way == STRAIGHT:
-                raise
         except Refused as refused:
             ways.refused(way, refused, attempt.others(refused))
         except AdapterBug as bug:

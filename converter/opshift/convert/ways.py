@@ -88,6 +88,7 @@ class Ways:
     number: Iterator[int] = field(default_factory=itertools.count)
     best: Reached | None = None
     answer: Refused | None = None  # the refusal that came nearest to the goal
+    bug: AdapterBug | None = None  # the first one on a way before any result
     seen: set[tuple[RefusedNode, ...]] = field(default_factory=set)
 
     def __iter__(self) -> Iterator[Way]:
@@ -116,15 +117,21 @@ class Ways:
         return exact and best is not None and len(way.inlined) > best.lost
 
     def failed(self, bug: AdapterBug) -> None:
-        """Notes a bug on a way that was tried only for a better result; raises any other."""
+        """Notes a bug on a way that was tried only for a better result; any other is raised.
+
+        It is raised last, because another way may show that the model is invalid.
+        """
         if self.best is None:
-            raise bug
+            self.bug = self.bug or bug
+            return
         told = f"a way that may give a better result was not compared, because of a bug: {bug}"
         report = replace(self.best.report, notes=(*self.best.report.notes, told))
         self.best = replace(self.best, report=report)
 
     def chosen(self) -> Reached:
-        """The result of the lowest cost; raises the refusal if no way leads to the goal."""
+        """The result of the lowest cost; raises a bug, or the refusal if no way has a result."""
+        if self.bug is not None:
+            raise self.bug
         if self.best is not None:
             return self.best
         assert self.answer is not None

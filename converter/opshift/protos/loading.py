@@ -22,10 +22,28 @@ LIBRARY, MESSAGES = "onnx_cpp2py_export", "onnx_ml_pb2"
 
 
 def load(part: str) -> None:
-    """Makes LIBRARY or MESSAGES importable without the package; with it, where that is safer."""
+    """Makes LIBRARY or MESSAGES importable without the package; with it, where that is safer.
+
+    Raises an ImportError if a package that onnx needs does not fit it.
+    """
     name = f"{PACKAGE}.{part}"
     if name in sys.modules:
         return
+    try:
+        _load(name)
+    except ModuleNotFoundError:
+        raise
+    except Exception as error:  # protobuf has errors of its own for messages that it cannot read
+        raise ImportError(
+            f"the installed onnx cannot be loaded, because a package that it needs does not fit:"
+            f" {error}; install an onnx and a protobuf that fit:"
+            " pip install --upgrade onnx protobuf",
+            name=name,
+        ) from error
+
+
+def _load(name: str) -> None:
+    """Imports a part of the package, alone if nobody else may import the package meanwhile."""
     spec = None if _is_shared() else _spec(name)
     if spec is None or spec.loader is None:
         importlib.import_module(PACKAGE)

@@ -9,7 +9,7 @@ import posixpath
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 
-from opshift.errors import BadDestination, InvalidModel
+from opshift.errors import BadDestination, InvalidModel, choose_external
 from opshift.model import weights
 from opshift.records import dataclass
 from opshift.text import printable
@@ -39,12 +39,12 @@ class Layout:
             if path in self.outputs:
                 raise BadDestination(
                     f"its data file {printable(location)!r} has the name that the result of another"
-                    " model gets; choose one-file or inline"
+                    f" model gets; {choose_external('one-file', 'inline')}"
                 )
             if self.home and HIDDEN in path[len(self.home) :].replace(os.sep, "/").split("/"):
                 raise BadDestination(
                     f"its data file {printable(location)!r} would lie in {HIDDEN}, where opshift"
-                    " keeps its own files; choose one-file or inline"
+                    f" keeps its own files; {choose_external('one-file', 'inline')}"
                 )
 
 

@@ -11,11 +11,13 @@ import click
 from opshift.cli import options
 from opshift.cli.complete import complete_runtimes
 from opshift.cli.options import common, guarded
-from opshift.cli.terminal import DONE, REFUSED, Output
+from opshift.cli.terminal import DONE, NOT_KNOWN, REFUSED, Output
 from opshift.opsets.described import SUFFIX
 
 if TYPE_CHECKING:
     from opshift.convert.look.accepts import Acceptance
+
+EXIT_CODES = {"yes": DONE, "no": REFUSED, "may": NOT_KNOWN, "not known": NOT_KNOWN}
 
 
 @options.command(
@@ -50,7 +52,8 @@ def command(
 
     The consumer is a runtime (--for), whose operators, types and forms opshift knows, or a program
     that reads certain versions (--opset, --ir, --model-version) by the rules of ONNX's versioning.
-    Nothing is converted. The exit code is 1 if the consumer cannot use one of the models.
+    Nothing is converted. The exit code is 1 if the consumer cannot use one of the models, and 5 if
+    this is not known, or depends on whether the consumer looks only at the operators.
     """
     documents = options.give_documents([word for word in opsets if word.endswith(SUFFIX)])
     words = tuple(word for word in opsets if not word.endswith(SUFFIX))
@@ -69,7 +72,7 @@ def command(
             else:
                 found = _runs(source, runtime)
         output.result(found.lines, found.as_dict, good=found.accepted)
-        return DONE if found.accepted else REFUSED
+        return EXIT_CODES[found.answer]
 
     return output.each(sources, lambda source: guarded(output, lambda: ask(source)))
 

@@ -84,9 +84,10 @@ def _unread(source: str, error: OpshiftError) -> ModelResult:
     """A file that cannot be checked as a case of a file of results."""
     from opshift import codes
     from opshift import results as formats
-    from opshift.cli.terminal import error_as_dict
+    from opshift.cli.terminal import error_as_dict, exit_code
 
     model = formats.name_of(source)
     told = formats.Problem(formats.ERROR, error.code, str(error))
-    row = {"model": model, **error_as_dict(error.code, str(error), codes.page(error.code).cure, 2)}
+    cure = codes.page(error.code).cure
+    row = {"model": model, **error_as_dict(error.code, str(error), cure, exit_code(error))}
     return formats.ModelResult(model, formats.BROKEN, row, (told,))

@@ -210,7 +210,10 @@ def _chosen(
 
 def unknown(document: Document, row: Ceiling) -> list[str]:
     """Domains of a model about which nothing is known for a runtime."""
-    used = Counter(key[0] for root in document.roots for key in root.index)
+    used: Counter[str] = Counter()
+    for root in document.roots:
+        for (domain, _), places in root.index.items():
+            used[domain] += len(places)
     return [
         f"whether {row.shown} has the domain {domain or 'ai.onnx'} ({counted(count, 'node')})"
         for domain, count in sorted(used.items())
@@ -229,23 +232,7 @@ def stamps(document: Document, row: Ceiling) -> list[str]:
         if top is not None and version > top:
             shown = domain or "ai.onnx"
             found.append(f"the model imports {shown} {version}; {row.shown} reads it up to {top}")
-    found += [
-        f"the model does not import {domain}, the domain of its operator {op}"
-        for domain, op in _unimported(document)
-        if domain not in row.imports
-    ]
     return found
-
-
-def _unimported(document: Document) -> list[Key]:
-    """Operators of domains that nothing imports, apart from functions of the model."""
-    own = {function.domain for function in document.model.functions}
-    return sorted(
-        (domain, op)
-        for root in document.roots
-        for domain, op in root.index
-        if domain and domain not in root.imports and domain not in own
-    )
 
 
 def below_floor(document: Document, row: Ceiling) -> list[RuntimeLack]:

@@ -14,6 +14,7 @@ from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import aim
 from opshift.convert.api import Carve, carve_of
+from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose, opening, runtime
 from opshift.convert.look.rehearse import rehearse
@@ -36,20 +37,46 @@ Source = ModelProto | str | os.PathLike[str] | Opened
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Acceptance(Shown):
-    """Whether a runtime loads and runs a model as it is, and every known reason why not."""
+    """Whether a consumer can use a model as it is, with every reason.
+
+    Attributes
+    ----------
+    target : str
+        The consumer: a runtime, or the versions that a program reads.
+    reasons : tuple of str
+        Every known reason why not.
+    unknown : tuple of str
+        The questions about the consumer that are not answered.
+    conditions : tuple of str
+        Versions above those of the consumer at which no operator of the model changed.
+    remarks : tuple of str
+        What was assumed.
+    """
 
     target: str
     reasons: tuple[str, ...]
-    unknown: tuple[str, ...] = ()  # what is not known about this runtime
-    remarks: tuple[str, ...] = ()  # what was assumed to find the runtime
+    unknown: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()
+    conditions: tuple[str, ...] = ()
+
+    @property
+    def answer(self) -> str:
+        """`"yes"`, `"no"`, `"may"` or `"not known"`."""
+        if self.reasons:
+            return "no"
+        return "not known" if self.unknown else "may" if self.conditions else "yes"
 
     @property
     def accepted(self) -> bool:
-        return not self.reasons
+        """Whether the answer is yes."""
+        return self.answer == "yes"
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
-        own = {"schema_version": SCHEMA_VERSION, "kind": "accepts", "accepted": self.accepted}
+        own = {
+            "schema_version": SCHEMA_VERSION, "kind": "accepts", "answer": self.answer,
+            "accepted": self.accepted,
+        }  # fmt: skip
         return {**own, **dataclasses.asdict(self)}
 
     def to_json(self) -> str:
@@ -57,13 +84,20 @@ class Acceptance(Shown):
 
     def lines(self) -> Iterator[Line]:
         """The answer, every reason against, what is not known and what was assumed."""
-        if self.accepted:
-            yield Line(f"Yes: {self.target} accepts the model.", Role.GOOD)
-        else:
-            yield Line(f"No: {self.target} does not accept the model.", Role.BAD)
+        text, role = _ANSWERS[self.answer]
+        yield Line(text.format(self.target), role)
         yield from (Line(f"  {reason}") for reason in self.reasons)
         yield from (Line(f"  not known: {text}", Role.CAUTION) for text in self.unknown)
+        yield from (Line(f"  {text}", Role.CAUTION) for text in self.conditions)
         yield from (Line(f"  note: {text}") for text in self.remarks)
+
+
+_ANSWERS = {
+    "yes": ("Yes: {} accepts the model.", Role.GOOD),
+    "no": ("No: {} does not accept the model.", Role.BAD),
+    "may": ("May: {} may accept the model.", Role.CAUTION),
+    "not known": ("Not known: whether {} accepts the model.", Role.CAUTION),
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,7 +153,7 @@ def accepts(model: Source, target: str) -> Acceptance:
     Returns
     -------
     Acceptance
-        `.accepted`, and every known reason why not.
+        `.answer`, `.accepted`, and every known reason why not.
 
     Raises
     ------
@@ -133,18 +167,22 @@ def accepts(model: Source, target: str) -> Acceptance:
     True
     """
     row = targets.find(target)
-    return _accepted(*_opened(carve_of(model), registry.default()), row)
+    carve = carve_of(model)
+    require_valid(carve)
+    return _accepted(*_opened(carve, registry.default()), row)
 
 
 def survey(model: Source, names: Iterable[str] = ()) -> RuntimeSurvey:
     """Each of the named runtimes or releases (all but onnx itself), now and after a conversion."""
-    opened = _opened(carve_of(model), registry.default())
+    carve = carve_of(model)
+    require_valid(carve)
+    opened = _opened(carve, registry.default())
     known = KnownResults(opened[0])
     fits = []
     for row in _rows(names):
         now = _accepted(*opened, row)
         after, blockers = _after(model, row, known)
-        fits.append(Fit(row.shown, now.accepted, after, now.reasons, blockers, now.remarks))
+        fits.append(Fit(row.shown, not now.reasons, after, now.reasons, blockers, now.remarks))
     return RuntimeSurvey(tuple(fits))
 
 
@@ -187,7 +225,7 @@ def releases(before: Carve, after: Carve) -> list[RuntimeRelease]:
     for row in _rows(()):
         now, then = _accepted(*first, row), _accepted(*second, row)
         why = next(iter(then.reasons or now.reasons), "")
-        found.append(RuntimeRelease(*_names(row), now.accepted, then.accepted, why))
+        found.append(RuntimeRelease(*_names(row), not now.reasons, not then.reasons, why))
     return found
 
 
@@ -201,6 +239,14 @@ def within_reach(model: Source) -> list[RuntimeRelease]:
 
 def _names(row: Ceiling) -> tuple[str, str]:
     return row.name, row.versions
+
+
+@diagnose.protobuf_errors()
+def require_valid(carve: Carve) -> None:
+    """Raises InvalidModel for a model that no conversion accepts."""
+    opened = Conversion(*carve(), Request(), registry.default())
+    with diagnose.on_the_model(opened):
+        opened.open()
 
 
 @diagnose.protobuf_errors()

@@ -10,7 +10,7 @@ from dataclasses import field
 
 from opshift.convert.api import carve_of
 from opshift.convert.legal import diagnose, opening
-from opshift.convert.look.accepts import Acceptance
+from opshift.convert.look.accepts import Acceptance, require_valid
 from opshift.errors import BadTarget
 from opshift.model import imports
 from opshift.model.model_version import ModelVersion, VersionFormat
@@ -52,15 +52,22 @@ def written_for(text: str) -> ModelVersion:
 @diagnose.protobuf_errors()
 def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
     """Whether nothing in a model breaks the consumer; nothing is converted."""
-    skeleton, _ = carve_of(model)()
+    carve = carve_of(model)
+    skeleton, _ = carve()
     opening.header(skeleton)
-    reasons = [*_ir(skeleton, consumer), *_opsets(skeleton, consumer)]
-    unknown = list(_not_asked(skeleton, consumer))
+    reasons, remarks = list(_ir(skeleton, consumer)), list[str]()
+    conditions: list[str] = []
+    for domain, knows in _above(skeleton, consumer):
+        text, unchanged = _later(skeleton, domain, knows)
+        (conditions if unchanged else reasons).append(text)
     if consumer.model_version is not None:
         stored = ModelVersion.unpack(skeleton.model_version)
         reasons += _breaking(stored, consumer.model_version)
-        unknown += _not_stored(stored, consumer.model_version)
-    return Acceptance(str(consumer), tuple(reasons), tuple(unknown))
+        remarks += _not_stored(stored, consumer.model_version)
+    if not reasons:  # the version of a model that nobody here knows is such a reason
+        require_valid(carve)
+    unknown = tuple(_not_asked(skeleton, consumer))
+    return Acceptance(str(consumer), tuple(reasons), unknown, tuple(remarks), tuple(conditions))
 
 
 def _ir(model: ModelProto, consumer: Consumer) -> Iterator[str]:
@@ -71,30 +78,44 @@ def _ir(model: ModelProto, consumer: Consumer) -> Iterator[str]:
         )
 
 
-def _opsets(model: ModelProto, consumer: Consumer) -> Iterator[str]:
-    """Operator sets above those that the consumer knows: it must know the whole set or refuse."""
+def _above(model: ModelProto, consumer: Consumer) -> Iterator[tuple[str, int]]:
+    """The operator sets of a model above those that the consumer knows, with the known version."""
     for domain, version in sorted(_newest(model).items()):
         knows = consumer.opsets.get(domain)
         if knows is not None and version > knows:
-            shown = domain or "ai.onnx"
-            option = f"--to {knows}" if not domain else f"--to {domain}={knows}"
-            yield (
-                f"the model imports {shown} {version}, and the consumer knows {shown} up to"
-                f" {knows}{_changed(model, domain, knows)}; convert it with {option}"
-            )
+            yield domain, knows
 
 
-def _changed(model: ModelProto, domain: str, knows: int) -> str:
-    """Which operators of a model mean something else at the version that a consumer knows."""
+def _later(model: ModelProto, domain: str, knows: int) -> tuple[str, bool]:
+    """A sentence about a later operator set, and whether no operator of the model changed in it.
+
+    A consumer that does not know the whole operator set must refuse the model by the letter of
+    ONNX's rules. Many runtimes look only at the operators.
+    """
+    shown, option = domain or "ai.onnx", f"{domain}={knows}" if domain else knows
+    changed = sorted(_changed(model, domain, knows))
+    if domain not in changelog.default().domains:
+        why = "no installed package describes its operators"
+    elif changed:
+        why = f"{', '.join(changed)} changed since then"
+    else:
+        why = "no operator of the model changed since then"
+    text = (
+        f"the model imports {shown} {_newest(model)[domain]}, and the consumer knows {shown} up to"
+        f" {knows} ({why}); convert it with --to {option}"
+    )
+    return text, not changed and domain in changelog.default().domains
+
+
+def _changed(model: ModelProto, domain: str, knows: int) -> set[str]:
+    """The operators of a model that mean something else at the version that a consumer knows."""
     known, found = changelog.default(), set()
     for node, versions in imports.operators(model):
         if normal(node.domain) == domain and versions.get(domain, 0) > knows:
             pair = (known.meaning(domain, node.op_type, v) for v in (knows, versions[domain]))
-            if len(set(pair)) > 1:
+            if len(set(pair)) > 1 or known.meaning(domain, node.op_type, knows) is None:
                 found.add(node.op_type)
-    if not found:
-        return " (no operator of the model changed since then)"
-    return f" ({', '.join(sorted(found))} changed since then)"
+    return found
 
 
 def _newest(model: ModelProto) -> dict[str, int]:

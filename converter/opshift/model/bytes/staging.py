@@ -12,7 +12,7 @@ from contextlib import ExitStack, suppress
 from functools import cached_property
 from types import TracebackType
 
-from opshift.errors import BadDestination, InvalidModel
+from opshift.errors import BadDestination, choose_external
 from opshift.model.bytes import file_attributes, file_names, leftovers, locks
 from opshift.model.bytes.claim import WAIT, Claim, tidy
 from opshift.model.bytes.file_attributes import Attributes, Readers
@@ -272,9 +272,9 @@ def _require_same(source: str, path: str) -> None:
     if not os.path.isfile(path) or not (
         os.path.samefile(source, path) or filecmp.cmp(source, path, shallow=False)
     ):
-        raise InvalidModel(
+        raise BadDestination(
             f"{path!r} is there already and differs from {source!r}: "
-            "remove it, or choose one-file or inline"
+            f"remove it, or {choose_external('one-file', 'inline')}"
         )
 
 

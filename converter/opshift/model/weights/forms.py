@@ -101,7 +101,7 @@ def _serializer(path: str) -> ProtoSerializer:
     ending = os.path.splitext(path)[1]
     form = serialization.registry.get_format_from_file_extension(ending)
     if form is None:
-        raise InvalidModel(
+        raise BadDestination(
             f"{path}: onnx knows no file format with the ending {ending!r}; use the ending .onnx"
         )
     return serialization.registry.get(form)

@@ -11,7 +11,7 @@ from itertools import chain
 from math import prod
 from typing import TypeAlias
 
-from opshift.errors import BadDestination, InvalidModel
+from opshift.errors import BadDestination, InvalidModel, choose_external
 from opshift.model import walk
 from opshift.model.arrays import from_array
 from opshift.model.bytes import place, wire
@@ -67,7 +67,9 @@ def splice(
     pieces = _woven(data, weights)
     if wire.total(pieces) > LIMIT:
         if external == "inline":
-            raise InvalidModel(f"{goal.name}: the model would exceed 2 GiB; choose one-file")
+            raise BadDestination(
+                f"{goal.name}: the model would exceed 2 GiB; {choose_external('one-file')}"
+            )
         external = "one-file"
     if isinstance(goal, Stream):
         return _stream(goal, _in_form(pieces, goal.name), weights, external, outside)
@@ -77,7 +79,7 @@ def splice(
         if external == "one-file":
             pieces, beside = _one_file(copy_of(skeleton), weights, result, staging)
             if wire.total(pieces) > LIMIT:
-                raise InvalidModel(
+                raise BadDestination(
                     f"{goal.name}: the model would exceed 2 GiB even without its weights"
                 )
         elif external != "inline":
@@ -174,8 +176,8 @@ def _stream(
     """Writes a result to a pipe or a device, which can have no data file beside it."""
     if external == "one-file" or (outside and external != "inline"):
         raise BadDestination(
-            f"{goal.name}: a result with external data cannot go to a pipe or a device; choose"
-            " inline, or name a file"
+            f"{goal.name}: a result with external data cannot go to a pipe or a device;"
+            f" {choose_external('inline')}, or name a file"
         )
     weights.check_unchanged()
     goal.write(pieces)
@@ -228,13 +230,13 @@ def _bring(outside: _Located, weights: Weights, dst: str, policy: str, staging: 
         return
     for location, (tensor, region) in {location_of(t): (t, r) for t, r in outside}.items():
         if policy == "keep":
-            raise InvalidModel(
+            raise BadDestination(
                 f"tensor {tensor.name!r}: its data file {location!r} would not be found from "
-                f"{dst!r}; choose copy, inline or one-file"
+                f"{dst!r}; {choose_external('copy', 'inline', 'one-file')}"
             )
         path = inside(folder, location, tensor.name)
         if path == os.path.realpath(dst):
-            raise InvalidModel(f"tensor {tensor.name!r}: its data file would overwrite {dst!r}")
+            raise BadDestination(f"tensor {tensor.name!r}: its data file would overwrite {dst!r}")
         staging.place(_named(region), path)
 
 

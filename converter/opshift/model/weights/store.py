@@ -62,7 +62,8 @@ class Weights:
         if self.file is not None and self.file.piped:
             raise InvalidModel(
                 f"tensor {tensor.name!r}: its data is in another file, and a model that comes"
-                " through a pipe has no folder to look in; give the model as a file"
+                " through a pipe has no folder to look in; give the model as a file",
+                "FILE_ERROR",
             )
         region = locate(tensor, self.base_dir)
         if isinstance(region.file, Named):

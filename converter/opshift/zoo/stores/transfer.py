@@ -10,6 +10,7 @@ import posixpath
 from collections.abc import Iterable
 from dataclasses import replace
 
+from opshift.errors import choose_external
 from opshift.model import weights
 from opshift.model.bytes.external import inside, location_of
 from opshift.model.walk import tensors
@@ -104,7 +105,7 @@ class StoreResult:
         if is_shared:
             raise Unpublished(
                 f"{store.root}/{name} is there already and differs:"
-                " remove it, or choose one-file or inline"
+                f" remove it, or {choose_external('one-file', 'inline')}"
             )
         return store.upload(name, path, create=False)
 
