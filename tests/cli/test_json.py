@@ -54,6 +54,7 @@ RUNS = [
     ("check {}/wrong.onnx", "check"),
     ("check {}/softmax.onnx {}/text.onnx", "several"),
     ("diff {}/softmax.onnx {}/erf.onnx", "diff"),
+    ("diff {} {}", "folder_diff"),
     ("ops Softmax", "ops"),
     ("ops --since 12 --diff 13", "ops"),
     ("ops --export ai.onnx 13 -o {}/ops.onnx", "written"),

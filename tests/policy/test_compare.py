@@ -12,6 +12,7 @@ from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import ModelVersion, convert_file, convert_version, diff
 from opshift.cli.entry import main
+from opshift.opsets import targets
 from text_models import model
 
 SOFTMAX = """(float[2,3,4] x) => (float[2,3,4] y) {
@@ -38,7 +39,9 @@ def test_a_conversion_is_recognised(to):
     assert rows(found, "version")["ai.onnx"] == ("13", str(to))
     assert not rows(found, "weight")
     assert {change.reason for change in found.changes} == {"the models have different versions"}
-    assert str(found).startswith("PATCH: users of the first model can use the second.\n")
+    need = "" if to < 13 else f" if their runtime reads opset {to}"
+    assert str(found).startswith(f"PATCH: users of the first model can use the second{need}")
+    assert bool(found.lost) == (to == 18)
 
 
 def test_a_conversion_that_prunes_or_lowers_the_ir_is_recognised():
@@ -113,3 +116,81 @@ def test_models_of_one_content_are_the_same():
     assert found.same == "both models have the same nodes and weights"
     assert found.level.name == "NONE"
     assert str(found).splitlines()[-1].startswith("Advice: keep the model version 0")
+
+
+TEXTED = """(float[2] x, bool c) => (float[2] y) {
+    a = com.acme.Twice(x) k = Constant<value = float[2] {1.0, 2.0}>() b = Add(a, k)
+    y = If(c) <then_branch = t () => (float[2] u) { u = Relu(b) },
+               else_branch = e () => (float[2] v) { v = Neg(b) }> }
+    <opset_import: ["" : 13], domain: "com.acme"> Twice (v) => (u) { u = Add(v, v) }"""
+
+
+def messages(message):
+    """A message and every message inside it."""
+    yield message
+    for field, value in message.ListFields():
+        if field.message_type is not None:
+            for part in [value] if isinstance(value, type(message).__mro__[1]) else value:
+                yield from messages(part)
+
+
+def texted():
+    proto = model(TEXTED, 13, more=', "com.acme" : 1')
+    proto.graph.value_info.add(name="b").type.CopyFrom(proto.graph.input[0].type)
+    proto.graph.initializer.append(numpy_helper.from_array(np.ones(2, np.float32), "w"))
+    return proto
+
+
+def write(message, field):
+    """Writes a text, and says whether the message has a place for it."""
+    if field not in message.DESCRIPTOR.fields_by_name:
+        return False
+    if field == "metadata_props":
+        message.metadata_props.add(key="k", value="v")
+    else:
+        setattr(message, field, "a text")
+    return True
+
+
+@pytest.mark.parametrize("field", ["doc_string", "metadata_props", "denotation"])
+def test_a_text_is_a_difference_and_no_change_of_the_computation(field):
+    """Every place of every message that holds such a text, one after another, in both directions."""
+    written = 0
+    for number, _ in enumerate(messages(texted())):
+        plain, noted = texted(), texted()
+        if not write(list(messages(noted))[number], field):
+            continue
+        written += 1
+        for pair in ((plain, noted), (noted, plain)):
+            found = diff(*pair)
+            assert found.same == "both models have the same nodes and weights"
+            assert found.level.name != "NONE"
+            assert len(rows(found, "metadata")) == 1
+    assert written > 5
+
+
+def test_a_lost_denotation_is_a_breaking_change():
+    before, after = texted(), texted()
+    before.graph.input[0].type.denotation = "IMAGE"
+    before.graph.input[0].type.tensor_type.shape.dim[0].denotation = "DATA_CHANNEL"
+    found = diff(before, after)
+    assert found.level.name == "MAJOR"
+    assert "the denotation of input 'x' changed: IMAGE -> none" in str(found)
+    assert "the denotation of dimension 0 of input 'x' changed: DATA_CHANNEL -> none" in str(found)
+    assert diff(after, before).level.name == "MINOR"
+
+
+@pytest.mark.parametrize(("opset", "ir"), [(21, 10), (13, 8), (21, 8), (13, 12)])
+def test_releases_that_read_only_the_first_model_are_named(opset, ir):
+    before = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13, ir=7)
+    after = model("(float[2] x) => (float[2] y) { y = Relu(x) }", opset, ir=ir)
+    found = diff(before, after)
+    lost = " ".join(found.lost)
+    for row in targets.table():
+        old, new = row.reads({"": 13}, 7), row.reads({"": opset}, ir)
+        if old and not new:
+            assert f"{row.name} " in f"{lost} "
+            assert row.versions in lost
+    assert found.lost
+    assert "can use the second if their runtime reads" in str(found)
+    assert not diff(after, before).lost

@@ -151,6 +151,7 @@ VALUES = st.lists(
         st.sampled_from([None, (1,), (None,), (1, 2)]),
         st.booleans(),
         st.just(""),
+        st.sampled_from([(), ("IMAGE", "DATA_BATCH"), ("", "DATA_BATCH")]),
     ),
     unique_by=lambda v: v.name,
     max_size=3,
@@ -162,6 +163,9 @@ SIGNATURES = st.builds(Signature, VALUES, VALUES)
 def test_nothing_changes_unnoticed_and_removal_is_major(before, after):
     changes = list(compare(before, after))
     assert bool(changes) == (before != after)
+    for change in changes:
+        named = "denotation" in change.reason or "widened" in change.reason
+        assert bool(change.task) == (change.level is Level.MAJOR) or named, change
     lost = {v.name for v in before.inputs} - {v.name for v in after.inputs}
     if lost:
         assert max(change.level for change in changes) is Level.MAJOR
@@ -247,7 +251,8 @@ def test_the_command(tmp_path):
     assert "MAJOR: the shape of input 'x' changed: tensor(float)[2] -> tensor(float)[3]" in text
     assert text.splitlines()[-1] == (
         "Advice: set the model version to 2.0.0. It was 1.2.3 in the first model and is 1.2.3 in"
-        " the second."
+        " the second. Code that uses the model must give tensor(float)[3] for input 'x', not"
+        " tensor(float)[2]; gets tensor(float)[3] for output 'y', not tensor(float)[2]."
     )
     words = ["diff", f"{tmp_path}/a.onnx", f"{tmp_path}/a.onnx", "--output-format", "json"]
     assert json.loads(CliRunner().invoke(main, words).stdout)["level"] == "NONE"

@@ -22,6 +22,7 @@ class ValueSignature:
     shape: tuple[int | None, ...] | None
     default: bool
     note: str
+    meaning: tuple[str, ...] = ()  # the denotations of the value and of its dimensions
 
     def __str__(self) -> str:
         shape = "" if self.shape is None else f"[{','.join(str(d or '?') for d in self.shape)}]"
@@ -38,10 +39,11 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class SignatureChange:
-    """One difference and the part of the version that it raises."""
+    """One difference, the part of the version that it raises, and what users' code must do."""
 
     level: Level
     reason: str
+    task: str = ""
 
 
 def signature(model: ModelProto) -> Signature:
@@ -58,11 +60,12 @@ def signature(model: ModelProto) -> Signature:
 
 
 def _value(name: str, proto: TypeProto, doc: str, default: bool) -> ValueSignature:
-    shape = None
+    shape, dims = None, proto.tensor_type.shape.dim
     if proto.tensor_type.HasField("shape"):
-        dims = proto.tensor_type.shape.dim
         shape = tuple(d.dim_value if d.HasField("dim_value") else None for d in dims)
-    return ValueSignature(name, schemas.type_name(proto) or "unknown", shape, default, doc)
+    meaning = (proto.denotation, *(one.denotation for one in dims))
+    kind = schemas.type_name(proto) or "unknown"
+    return ValueSignature(name, kind, shape, default, doc, meaning)
 
 
 def compare(before: Signature, after: Signature) -> Iterator[SignatureChange]:
@@ -72,7 +75,8 @@ def compare(before: Signature, after: Signature) -> Iterator[SignatureChange]:
     ):  # fmt: skip
         olds, news = {v.name: v for v in old}, {v.name: v for v in new}
         for name in olds.keys() - news.keys():
-            yield SignatureChange(Level.MAJOR, f"{what} {name!r} was removed")
+            task = f"must do without {what} {name!r}"
+            yield SignatureChange(Level.MAJOR, f"{what} {name!r} was removed", task)
         for name, value in news.items():
             if name not in olds:
                 yield _added(what, value)
@@ -80,7 +84,8 @@ def compare(before: Signature, after: Signature) -> Iterator[SignatureChange]:
                 yield from _changed(what, olds[name], value)
         common = [v.name for v in new if v.name in olds]
         if common != [v.name for v in old if v.name in news]:
-            yield SignatureChange(Level.MAJOR, f"the {what}s come in another order")
+            task = f"must name its {what}s, or list them in the new order"
+            yield SignatureChange(Level.MAJOR, f"the {what}s come in another order", task)
 
 
 def _added(what: str, value: ValueSignature) -> SignatureChange:
@@ -88,7 +93,8 @@ def _added(what: str, value: ValueSignature) -> SignatureChange:
         return SignatureChange(Level.MINOR, f"output {value.name!r} is new")
     if value.default:
         return SignatureChange(Level.MINOR, f"input {value.name!r} is new and has a default")
-    return SignatureChange(Level.MAJOR, f"input {value.name!r} is new and has no default")
+    task = f"must give input {value.name!r}"
+    return SignatureChange(Level.MAJOR, f"input {value.name!r} is new and has no default", task)
 
 
 def _changed(what: str, old: ValueSignature, new: ValueSignature) -> Iterator[SignatureChange]:
@@ -99,19 +105,36 @@ def _changed(what: str, old: ValueSignature, new: ValueSignature) -> Iterator[Si
             if _widens(old.type, new.type)
             else (Level.MAJOR, "changed")
         )
-        yield SignatureChange(level, f"the type of {name} {how}: {old.type} -> {new.type}")
+        verb = "must give" if what == "input" else "gets"
+        task = f"{verb} {new.type} for {name}, not {old.type}"
+        yield SignatureChange(level, f"the type of {name} {how}: {old.type} -> {new.type}", task)
     elif old.shape != new.shape:
         # An input may accept more shapes than before; an output may be described more exactly.
         wide, narrow = (new, old) if what == "input" else (old, new)
         free = _covers(wide.shape, narrow.shape)
         level = Level.MINOR if free else Level.MAJOR
-        yield SignatureChange(level, f"the shape of {name} changed: {old} -> {new}")
+        verb = "must give" if what == "input" else "gets"
+        task = "" if free else f"{verb} {new} for {name}, not {old}"
+        yield SignatureChange(level, f"the shape of {name} changed: {old} -> {new}", task)
+    yield from _other_meaning(name, old.meaning, new.meaning)
     if old.default and not new.default:
-        yield SignatureChange(Level.MAJOR, f"{name} lost its default")
+        yield SignatureChange(Level.MAJOR, f"{name} lost its default", f"must give {name}")
     if new.default and not old.default:
         yield SignatureChange(Level.MINOR, f"{name} has a default now")
     if old.note != new.note:
         yield SignatureChange(Level.PATCH, f"the documentation of {name} changed")
+
+
+def _other_meaning(
+    name: str, before: tuple[str, ...], after: tuple[str, ...]
+) -> Iterator[SignatureChange]:
+    """Denotations are promises about the meaning of a value: a lost one is a breaking change."""
+    for at, (old, new) in enumerate(itertools.zip_longest(before, after, fillvalue="")):
+        if old != new:
+            of = f"dimension {at - 1} of {name}" if at else name
+            level = Level.MAJOR if old else Level.MINOR
+            reason = f"the denotation of {of} changed: {old or 'none'} -> {new or 'none'}"
+            yield SignatureChange(level, reason)
 
 
 def _widens(old: str, new: str) -> bool:

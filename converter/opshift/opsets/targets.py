@@ -176,6 +176,11 @@ class Ceiling:
         """The release that was named, or the first of several."""
         return self.asked or self.versions.partition(",")[0].partition("..")[0]
 
+    def reads(self, imported: Mapping[str, int], ir_version: int) -> bool:
+        """Whether it reads these versions of operator sets and this IR version."""
+        fits = all(imported.get(domain, 0) <= top for domain, top in self.imports.items())
+        return fits and (self.ir is None or ir_version <= self.ir)
+
     def no_kernels(self, key: Key, since: int) -> kernel_tables.Missing | None:
         """The element types that it has no kernel for, of one version of an operator."""
         table = kernel_tables.shipped().get(self.kernels)

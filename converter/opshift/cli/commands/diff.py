@@ -3,29 +3,51 @@
 
 from __future__ import annotations
 
+import os
+
 import click
 
 from opshift.cli import options
 from opshift.cli.options import common, documents
-from opshift.cli.terminal import DONE, Output
+from opshift.cli.terminal import BAD_INPUT, DONE, Output
 
 
-@options.command("opshift diff old.onnx new.onnx", "opshift diff model.onnx converted.onnx -v")
-@click.argument("first", metavar="A", type=click.Path(dir_okay=False))
-@click.argument("second", metavar="B", type=click.Path(dir_okay=False))
+@options.command(
+    "opshift diff old.onnx new.onnx",
+    "opshift diff model.onnx converted.onnx -v",
+    "opshift diff zoo-1.0 zoo-1.1",
+)
+@click.argument("first", metavar="A", type=click.Path())
+@click.argument("second", metavar="B", type=click.Path())
 @documents
 @common
 def command(output: Output, first: str, second: str) -> int:
-    """Compare the models A and B.
+    """Compare the models A and B, or the models of two folders.
 
     The answer is whether B is a MAJOR, MINOR or PATCH change for the users of A. The comparison
     covers versions, interface, nodes by operator, weights by digest and metadata. A is also
     converted to the versions of B. If this gives the nodes and weights of B, both models compute
-    the same results.
+    the same results. In two folders, models of equal names are compared, and the answer is about
+    each model and the whole.
     """
+    folders = [os.path.isdir(path) for path in (first, second)]
+    if all(folders):
+        return _folders(output, first, second)
+    if any(folders):
+        folder, file = (first, second) if folders[0] else (second, first)
+        raise click.UsageError(f"{folder} is a folder and {file} is not; give two of one kind")
     from opshift.convert.look.compare import diff
 
     with output.working("comparing"):
         found = diff(first, second)
     output.result(found.lines, found.as_dict)
     return DONE
+
+
+def _folders(output: Output, first: str, second: str) -> int:
+    from opshift.zoo.folder_diff import diff_folders
+
+    with output.working("comparing"):
+        found = diff_folders(first, second)
+    output.result(found.lines, found.as_dict, good=not found.unread)
+    return BAD_INPUT if found.unread else DONE

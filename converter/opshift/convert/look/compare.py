@@ -14,17 +14,19 @@ from typing import Any
 import numpy as np
 
 from opshift.convert.api import carve_of, convert
+from opshift.convert.look import texts
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError
 from opshift.model import imports, walk
 from opshift.model.model_version import Level, ModelVersion
 from opshift.model.signature import SignatureChange, compare, signature
 from opshift.model.weights import Weights
-from opshift.opsets import schemas
+from opshift.opsets import schemas, targets
+from opshift.opsets.targets import Ceiling
 from opshift.protos import FunctionProto, ModelProto, TensorProto
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
-from opshift.text import Line, Role, Shown, qualified
+from opshift.text import Line, Role, Shown, qualified, shortened, show_versions
 
 Model = ModelProto | str | os.PathLike[str]
 MOST_ROWS = 20  # of one kind that are shown without -v
@@ -68,6 +70,10 @@ class Diff(Shown):
         Versions, nodes, weights and metadata that are different.
     same : str
         How it was shown that the second model computes the same, or an empty text.
+    raised : tuple of str
+        The versions that are higher in the second model.
+    lost : tuple of str
+        The releases of runtimes that read the versions of the first model only.
 
     Examples
     --------
@@ -82,6 +88,8 @@ class Diff(Shown):
     after: ModelVersion
     differences: tuple[Difference, ...] = ()
     same: str = ""  # how it was shown that the second model computes the same; empty: it was not
+    raised: tuple[str, ...] = ()
+    lost: tuple[str, ...] = ()
 
     @property
     def level(self) -> Level:
@@ -95,7 +103,16 @@ class Diff(Shown):
 
     @property
     def advice(self) -> str:
-        """The SemVer advice in one sentence."""
+        """The SemVer advice, and what the code of users must do, in one or two sentences."""
+        tasks = "; ".join(change.task for change in self.changes if change.task)
+        return (
+            f"{self._version_advice} Code that uses the model {tasks}."
+            if tasks
+            else self._version_advice
+        )
+
+    @property
+    def _version_advice(self) -> str:
         if not self.level:
             return f"Advice: keep the model version {self.before}, because no user is affected."
         if self.after == self.advised:
@@ -110,13 +127,16 @@ class Diff(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
-        changes = [{"level": c.level.name, "reason": c.reason} for c in self.changes]
+        changes = [
+            {"level": c.level.name, "reason": c.reason, "task": c.task} for c in self.changes
+        ]
         return {
             "schema_version": SCHEMA_VERSION, "kind": "diff", "level": self.level.name,
             "changes": changes, "before": str(self.before), "after": str(self.after),
             "advised": str(self.advised), "advice": self.advice,
             "differences": [asdict(one) for one in self.differences],
             "same_computation": bool(self.same), "established_by": self.same,
+            "raised": list(self.raised), "lost": list(self.lost),
         }  # fmt: skip
 
     def lines(self) -> Iterator[Line]:
@@ -124,10 +144,15 @@ class Diff(Shown):
         if not self.level:
             yield Line("NONE: users of the first model notice no difference.", Role.GOOD)
         elif self.same and self.level is Level.PATCH:
-            yield Line("PATCH: users of the first model can use the second.", Role.GOOD)
+            need = f" if their runtime reads {', '.join(self.raised)}" if self.raised else ""
+            text = f"PATCH: users of the first model can use the second{need}."
+            yield Line(text, Role.CAUTION if need else Role.GOOD)
         else:
             role = Role.BAD if self.level is Level.MAJOR else Role.CAUTION
             yield Line(f"{self.level.name}: {_EFFECTS[self.level]}", role)
+        if self.lost:
+            named = shortened(self.lost, 6)
+            yield Line(f"  These read only the versions of the first model: {named}.", Role.CAUTION)
         if self.same:
             yield Line(f"  The computation is the same: {self.same}.", Role.GOOD)
         elif any(one.kind in ("version", "nodes", "weight") for one in self.differences):
@@ -189,20 +214,19 @@ def diff(first: Model, second: Model) -> Diff:
         *_differing("version", _versions(a.model), _versions(b.model)),
         *_differing("nodes", _operators(a.model), _operators(b.model)),
         *_differing("weight", a.digests(), b.digests()),
-        *_differing("metadata", _metadata(a.model), _metadata(b.model)),
+        *_differing("metadata", texts.texts_of(a.model), texts.texts_of(b.model)),
     ]
-    if [(p.key, p.value) for p in a.model.metadata_props] != [
-        (p.key, p.value) for p in b.model.metadata_props
-    ]:
-        changes.append(SignatureChange(Level.PATCH, "the model's metadata changed"))
+    if any(one.kind == "metadata" for one in differences):
+        changes.append(SignatureChange(Level.PATCH, "the documentation or the metadata changed"))
     same = _same(first, a, b)
     if same is None:
         changes.append(SignatureChange(Level.PATCH, "the models may compute different results"))
-    elif same != SAME_PARTS:
+    if _versions_alone(a.model) != _versions_alone(b.model):
         changes.append(SignatureChange(Level.PATCH, "the models have different versions"))
     changes.sort(key=lambda change: -change.level)
     before, after = (_version(side.model) for side in (a, b))
-    return Diff(tuple(changes), before, after, tuple(differences), same or "")
+    lost = _lost(a.model, b.model)
+    return Diff(tuple(changes), before, after, tuple(differences), same or "", *lost)
 
 
 @dataclass(slots=True)
@@ -280,9 +304,20 @@ def _operators(model: ModelProto) -> dict[str, str]:
     return {qualified(*key): str(count) for key, count in counts.items()}
 
 
-def _metadata(model: ModelProto) -> dict[str, str]:
-    found = {entry.key: repr(entry.value) for entry in model.metadata_props}
-    return {**found, **({"doc_string": repr(model.doc_string)} if model.doc_string else {})}
+def _lost(before: ModelProto, after: ModelProto) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """The versions that the second model raises, and the releases that read only the first one."""
+    old, new = ({**imports.versions(one), "IR": one.ir_version} for one in (before, after))
+    raised = {domain: version for domain, version in new.items() if version > old.get(domain, 0)}
+    gone: dict[str, list[str]] = {}
+    for row in targets.table() if raised else ():
+        if _reads(row, before) and not _reads(row, after):
+            gone.setdefault(row.name, []).append(row.versions)
+    releases = (f"{name} {', '.join(filter(None, found))}".strip() for name, found in gone.items())
+    return tuple(show_versions({d: v}) for d, v in raised.items()), tuple(releases)
+
+
+def _reads(row: Ceiling, model: ModelProto) -> bool:
+    return row.reads(imports.versions(model), model.ir_version)
 
 
 # -- whether the computation is the same ---------------------------------------------------------
@@ -325,7 +360,7 @@ def _versions_alone(model: ModelProto) -> tuple[int, dict[str, int]]:
     return model.ir_version, imports.versions(model)
 
 
-_HEADER = ("ir_version", "producer_name", "producer_version", "model_version", "doc_string")
+_HEADER = ("ir_version", "producer_name", "producer_version", "model_version", "domain")
 
 
 def _equal(a: _Side, b: _Side) -> bool:
@@ -334,12 +369,13 @@ def _equal(a: _Side, b: _Side) -> bool:
 
 
 def _bare(model: ModelProto) -> ModelProto:
-    """A copy without header, signature and notes, and with only the names of tensors."""
+    """A copy without header, signature and texts, and with only the names of tensors."""
     copy = ModelProto()
     copy.CopyFrom(model)
-    for name in (*_HEADER, "metadata_props"):
+    texts.remove(copy)
+    for name in _HEADER:
         copy.ClearField(name)
-    for name in ("input", "output", "value_info", "doc_string", "name"):
+    for name in ("input", "output", "value_info", "name"):
         copy.graph.ClearField(name)
     for tensor in walk.tensors(copy):
         kept = TensorProto(name=tensor.name)

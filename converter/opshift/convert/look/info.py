@@ -212,9 +212,5 @@ def _reach(
 
 def _loading(imports: Mapping[str, int], ir_version: int) -> tuple[str, ...]:
     """The runtimes of which some release admits the versions of the model."""
-    found: set[str] = set()
-    for row in targets.table():
-        fits = all(imports.get(domain, 0) <= top for domain, top in row.imports.items())
-        if fits and (row.ir is None or ir_version <= row.ir):
-            found.add(row.name)
+    found = {row.name for row in targets.table() if row.reads(imports, ir_version)}
     return tuple(sorted(found - {"onnx"}))

@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares two folders of models: each model, and the collection as a whole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+from opshift.convert.look.compare import Diff, diff
+from opshift.errors import OpshiftError
+from opshift.model.model_version import Level
+from opshift.records import dataclass
+from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown, counted
+from opshift.zoo import sources
+
+_EFFECTS = {
+    Level.NONE: "users of the first folder notice no difference.",
+    Level.PATCH: "users of the first folder can use the second, but results may differ.",
+    Level.MINOR: "users of the first folder can use the second, which offers more.",
+    Level.MAJOR: "users of the first folder must change their code or their inputs.",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ModelChange:
+    """One model of a folder: its comparison, or a reason why there is none."""
+
+    name: str
+    level: Level
+    found: Diff | None
+    reason: str
+
+    @property
+    def advice(self) -> str:
+        """The SemVer advice for this model; empty if there are no two models to compare."""
+        return self.found.advice if self.found is not None else ""
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "model": self.name, "level": self.level.name, "reason": self.reason,
+            "advice": self.advice,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class FolderDiff(Shown):
+    """Every model of two folders, gravest change first, and the level of the whole."""
+
+    models: tuple[ModelChange, ...]
+    unread: tuple[tuple[str, str], ...] = ()  # models that cannot be compared, and why
+
+    @property
+    def level(self) -> Level:
+        """The highest level of all models."""
+        return max((one.level for one in self.models), default=Level.NONE)
+
+    @property
+    def advice(self) -> str:
+        """The SemVer advice for the collection in one sentence."""
+        if self.level is Level.NONE:
+            return "Advice: keep the version of the collection, because no user is affected."
+        return f"Advice: raise the {self.level.name} number of the collection's version."
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form that `opshift schema` describes."""
+        return {
+            "schema_version": SCHEMA_VERSION, "kind": "folder_diff", "level": self.level.name,
+            "advice": self.advice, "models": [one.as_dict() for one in self.models],
+            "unread": [{"model": name, "reason": why} for name, why in self.unread],
+        }  # fmt: skip
+
+    def lines(self) -> Iterator[Line]:
+        """The level of the whole, the models of each level, and each changed model."""
+        role = {Level.NONE: Role.GOOD, Level.MAJOR: Role.BAD}.get(self.level, Role.CAUTION)
+        yield Line(f"{self.level.name}: {_EFFECTS[self.level]}", role)
+        counts = Counter(one.level for one in self.models)
+        told = ", ".join(f"{counts[level]} {level.name}" for level in sorted(counts, reverse=True))
+        yield Line(f"  {counted(len(self.models), 'model')}: {told or 'none'}")
+        for one in self.models:
+            same = one.level is Level.NONE
+            yield Line(f"  {one.name}: {one.level.name}: {one.reason}", more=same)
+            if one.advice:
+                yield Line(f"    {one.advice}", more=same)
+        for name, why in self.unread:
+            yield Line(f"  {name}: cannot be compared: {why}", Role.BAD)
+        yield Line(self.advice)
+
+
+def diff_folders(first: str, second: str) -> FolderDiff:
+    """Compares the models of equal names below two folders."""
+    old, new = dict(sources.find(first)), dict(sources.find(second))
+    found, unread = [], []
+    for name in sorted(old.keys() | new.keys()):
+        if name not in new:
+            found.append(ModelChange(name, Level.MAJOR, None, "the model was removed"))
+        elif name not in old:
+            found.append(ModelChange(name, Level.MINOR, None, "the model is new"))
+        else:
+            try:
+                told = diff(old[name], new[name])
+            except (OpshiftError, OSError) as error:
+                unread.append((name, str(error)))
+                continue
+            reason = next((change.reason for change in told.changes), "no difference for users")
+            found.append(ModelChange(name, told.level, told, reason))
+    found.sort(key=lambda one: (-one.level, one.name))
+    return FolderDiff(tuple(found), tuple(unread))
