@@ -88,8 +88,10 @@ def _bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
     if node.schema is not None and node.schema.stated:
         raw = schemas.raw(node.schema.domain, node.op, node.schema.since)
         for name, attribute in raw.attributes.items():
-            if attribute.default_value.name:
-                bound.setdefault(name, attribute.default_value)
+            # `default_value` is an addition of the package onnx, which may not be imported.
+            default = AttributeProto.FromString(attribute._default_value)
+            if default.name:
+                bound.setdefault(name, default)
     for proto in node.attribute_protos():
         if proto.ref_attr_name:
             raise Refusal(
