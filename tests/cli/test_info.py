@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import subprocess
 import sys
@@ -10,9 +11,18 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from opshift import InvalidModel, codes, convert_version, lowest_versions
+from opshift import (
+    InvalidModel,
+    ModelVersion,
+    check_model,
+    codes,
+    convert,
+    convert_version,
+    lowest_versions,
+)
 from opshift.cli.entry import main
 from opshift.convert.look.info import info
+from opshift.opsets import operator_set
 from text_models import model
 
 MODEL = Path(__file__).parents[2] / "examples" / "attention_opset12.onnx"
@@ -137,3 +147,78 @@ def test_a_tensor_is_no_model(tmp_path):
 def test_a_message_names_no_message_type_of_ours(tmp_path):
     (path := tmp_path / "m.onnx").write_bytes(MODEL.read_bytes()[:5000])
     assert "opshift.outline" not in run("info", path).stderr
+
+
+def described(rng):
+    """A model with a random header, and weights inside and outside of its file."""
+    import onnx
+
+    made = model("(float[2] x) => (float[2] y) { y = Relu(x) }")
+    made.model_version = rng.choice([0, 7, 0x01020159, 0x0001000200000159])
+    made.domain = rng.choice(["", "ai.acme"])
+    made.doc_string = rng.choice(["", "what it is for\nand more"])
+    for key in rng.sample(["author", "license", "Image.ColorSpaceGamma", "own"], rng.randrange(5)):
+        made.metadata_props.add(key=key, value=f"the {key}")
+    outside: dict[str, int] = {}
+    for number in range(rng.randrange(4)):
+        kind, size = rng.choice([(onnx.TensorProto.FLOAT, 32), (onnx.TensorProto.INT4, 4)])
+        dims = [rng.randint(1, 9), rng.randint(1, 300)]
+        tensor = made.graph.initializer.add(name=f"w{number}", data_type=kind, dims=dims)
+        tensor.data_location = onnx.TensorProto.EXTERNAL
+        place = rng.choice(["a.bin", "b.bin"])
+        length = -(-dims[0] * dims[1] * size // 8)
+        tensor.external_data.add(key="location", value=place)
+        if rng.random() < 0.5:
+            tensor.external_data.add(key="length", value=str(length))
+        outside[place] = outside.get(place, 0) + length
+    return made, outside
+
+
+def test_info_shows_the_header_and_the_bytes_outside(tmp_path):
+    import random
+
+    rng = random.Random(39)
+    for _ in range(100):
+        made, outside = described(rng)
+        (path := tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+        found = info(path)
+        assert found.model_version == str(ModelVersion.unpack(made.model_version))
+        assert (found.domain, found.doc_string) == (made.domain, made.doc_string)
+        assert found.metadata == {one.key: one.value for one in made.metadata_props}
+        assert found.external == outside
+        shown = run("info", path, "-v").stdout
+        assert (
+            f"model version {found.model_version}, {made.domain or 'no domain'}"
+            in shown.replace("domain ai", "ai")
+        )
+        assert all(f"metadata {key}: {value}" in shown for key, value in found.metadata.items())
+        assert all(f"in {name}" in shown for name in outside)
+        in_memory = dataclasses.replace(info(made), path=found.path)
+        assert in_memory == found
+
+
+@pytest.mark.parametrize("command", ["info", "check"])
+@pytest.mark.parametrize("name", ["ml.onnxopset", "ml"])
+def test_a_document_of_an_operator_set_is_shown_as_one(command, name, tmp_path):
+    found = operator_set.of_installed("ai.onnx.ml", 3)
+    (path := tmp_path / name).write_bytes(operator_set.write(found))
+    done = run(command, path)
+    assert done.exit_code == 0
+    count = len(found.operators)
+    assert f"no model, but the operator set ai.onnx.ml 3 with {count} operators" in done.stdout
+    assert all(one.schema.name in done.stdout for one in found.operators)
+    told = run("convert", path, "-o", tmp_path / "o.onnx", "--to", 13)
+    assert told.exit_code == 2
+    assert codes.page("OPERATOR_SET_FILE").sentence in told.stderr
+
+
+def test_experimental_operators_are_named(tmp_path):
+    text = """(float[1,2,5,8] x) => (float[1,2,5,8] y) {
+        y = ai.onnx.preview.FlexAttention(x, x, x) }"""
+    made = model(text, 26, ir=11, more=', "ai.onnx.preview" : 1')
+    (path := tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    assert info(path).experimental == ("ai.onnx.preview.FlexAttention",)
+    assert "experimental" in run("info", path).stdout
+    assert [one.rule for one in check_model(made).found] == ["EXPERIMENTAL"]
+    notes = convert(made, 25).report.notes
+    assert any("FlexAttention (1 node) is an experimental operator" in note for note in notes)

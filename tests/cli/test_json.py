@@ -17,6 +17,7 @@ from json_schema import SCHEMA, faults
 from onnx import parser
 from opshift.cli import commands
 from opshift.cli.entry import main
+from opshift.opsets import operator_set
 
 from tools.author import docs
 
@@ -45,6 +46,8 @@ RUNS = [
     ("verify {}/softmax.onnx {}/softmax.onnx", "verification"),
     ("verify {}/erf.onnx {}/neg.onnx", "verification"),
     ("info {}/softmax.onnx", "info"),
+    ("info {}/ml.onnxopset", "operator_set"),
+    ("check {}/ml.onnxopset", "operator_set"),
     ("targets", "targets"),
     ("targets onnxruntime", "targets"),
     ("targets {}/softmax.onnx onnxruntime==1.10", "survey"),
@@ -84,6 +87,9 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wrong.graph.node[0].input[0] = "nobody"
     onnx.save(wrong, home / "wrong.onnx")
     (home / "text.onnx").write_text("no model\n")
+    (home / "ml.onnxopset").write_bytes(
+        operator_set.write(operator_set.of_installed("ai.onnx.ml", 3))
+    )
     return home
 
 

@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 GROUP = "opshift.opsets"
 VARIABLE = "OPSHIFT_OPSETS"  # paths of documents, which the child processes use too
 SUFFIX = ".onnxopset"
+HEAD = b"\n\x09ONNXOPSET"  # the first field of an OperatorSetProto, its magic
 
 _sets: dict[tuple[str, int], tuple[OperatorSet, bytes, str]] = {}
 
@@ -32,6 +33,16 @@ def give(paths: Iterable[str]) -> dict[str, int]:
     if added:
         os.environ[VARIABLE] = os.pathsep.join([*known, *added])
     return found
+
+
+def is_document(path: str) -> bool:
+    """Whether a file holds an operator set and no model; nothing is read from a pipe."""
+    if not os.path.isfile(path):
+        return False
+    if path.endswith(SUFFIX):
+        return True
+    with open(path, "rb") as file:
+        return file.read(len(HEAD)) == HEAD
 
 
 def beside(path: str) -> None:

@@ -40,7 +40,10 @@ def command(
     def check(source: str) -> int:
         from opshift.convert.legal.rules import check_model
         from opshift.errors import InvalidModel
+        from opshift.opsets import described
 
+        if described.is_document(source):
+            return _document(output, source)
         with output.working(f"checking {os.path.basename(source)}"):
             try:
                 found = check_model(source)
@@ -64,6 +67,15 @@ def command(
         return code
 
     return guarded(output, all_of_them)
+
+
+def _document(output: Output, source: str) -> int:
+    """Shows a document of an operator set; reading it applies all of its rules."""
+    from opshift.convert.look.document_info import document_info
+
+    found = document_info(source)
+    output.result(found.lines, found.as_dict)
+    return DONE
 
 
 def _case(source: str, found: Findings, *, fails: bool) -> ModelResult:

@@ -3,11 +3,17 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
 from opshift.cli import options
 from opshift.cli.options import common, documents, guarded
 from opshift.cli.terminal import DONE, Output
+
+if TYPE_CHECKING:
+    from opshift.convert.look.document_info import DocumentInfo
+    from opshift.convert.look.info import Info
 
 
 @options.command("opshift info model.onnx", "opshift model.onnx")
@@ -17,14 +23,25 @@ from opshift.cli.terminal import DONE, Output
 def command(output: Output, sources: tuple[str, ...]) -> int:
     """Show what each model IN is.
 
-    The answer lists versions, interface, nodes, weights, and the runtimes whose versions fit.
+    The answer lists versions, what the model says about itself, interface, nodes, weights, and the
+    runtimes whose versions fit. A document of an operator set is shown as one.
     """
 
     def look(source: str) -> int:
-        from opshift.convert.look.info import info
-
-        found = info(source)
+        found = _found(source)
         output.result(found.lines, found.as_dict)
         return DONE
 
     return output.each(sources, lambda source: guarded(output, lambda: look(source)), headed=False)
+
+
+def _found(source: str) -> Info | DocumentInfo:
+    from opshift.opsets import described
+
+    if described.is_document(source):
+        from opshift.convert.look.document_info import document_info
+
+        return document_info(source)
+    from opshift.convert.look.info import info
+
+    return info(source)

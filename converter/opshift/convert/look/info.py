@@ -8,8 +8,9 @@ import json
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Iterator, Mapping, Sequence
+from math import prod
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from google.protobuf.message import DecodeError
 
@@ -20,36 +21,82 @@ from opshift.model.bytes import foreign, wire
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes.outline import skeleton
 from opshift.model.bytes.source import Opened, is_text
+from opshift.model.bytes.wire import Buffer
+from opshift.model.metadata import FORMS, standard
+from opshift.model.model_version import ModelVersion
 from opshift.opsets import changelog, targets
-from opshift.opsets.elements import T
+from opshift.opsets.elements import ELEMENTS, T
 from opshift.records import dataclass
-from opshift.text import Line, Role, Shown, counted, qualified, show_versions, size
+from opshift.text import Line, Role, Shown, counted, qualified, shortened, show_versions, size
 from opshift.versions import DOMAINS
 
-_IR, _PRODUCER, _PRODUCER_VERSION, _GRAPH = 1, 2, 3, 7  # fields of ModelProto
+if TYPE_CHECKING:
+    from opshift.protos import ModelProto
+
+# Fields of ModelProto.
+_PRODUCER, _PRODUCER_VERSION, _DOMAIN, _MODEL_VERSION, _DOC, _GRAPH = 2, 3, 4, 5, 6, 7
+_METADATA = 14
+_EXTERNAL = bytes([14 << 3, 1])  # how data_location says that the data is in another file
 _INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12  # fields of GraphProto
+_DIMS, _DATA_TYPE, _EXTERNAL_DATA = 1, 2, 13  # fields of TensorProto
+
+
+_Field: TypeAlias = tuple[int, int, int]
+"""Where the body of a field starts and ends, and the value of a number."""
 
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Info(Shown):
     """The facts that `opshift info` shows about a model.
 
-    `same` are the versions at which no operator changes its meaning, and `reach` those to which
-    the adapters of opshift can lead its operators at best.
+    Attributes
+    ----------
+    path : str
+        The file; empty for a model in memory.
+    size, weight_bytes : int
+        The bytes of the file, and of the weights in it.
+    external : mapping
+        The bytes of weights in each other file.
+    ir_version, imports, producer, model_version, domain, doc_string, metadata
+        The header of the model.
+    inputs, outputs : tuple of str
+        Each with its type and shape.
+    nodes, operators, functions, weights
+        How much the model holds.
+    experimental : tuple of str
+        The operators that may change without a new version.
+    same, reach : mapping
+        By domain, the versions at which no operator changes its meaning, and those to which the
+        adapters of opshift can lead its operators at best.
+    runtimes : tuple of str
+        The runtimes whose versions fit.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> found = opshift.info("model.onnx")
+    >>> found.imports[""], found.nodes
+    (12, 2)
     """
 
     path: str
     size: int
     ir_version: int
     producer: str
+    model_version: str
+    domain: str
+    doc_string: str
+    metadata: Mapping[str, str]
     imports: Mapping[str, int]
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     nodes: int
     operators: Mapping[str, int]
+    experimental: tuple[str, ...]
     functions: int
     weights: int
     weight_bytes: int
+    external: Mapping[str, int]
     same: Mapping[str, tuple[int, int]]
     reach: Mapping[str, tuple[int, int]]
     runtimes: tuple[str, ...]
@@ -67,22 +114,44 @@ class Info(Shown):
         """Versions first, then the signature, the content, and where the model can go."""
         versions = show_versions({**self.imports, "IR": self.ir_version})
         without = "" if self.imports else ", and no opset is imported"
-        yield Line(f"{self.path}: {versions}{without}", Role.GOOD)
+        yield Line(f"{self.path or 'the model'}: {versions}{without}", Role.GOOD)
         yield Line(f"  {size(self.size)}, written by {self.producer or 'an unnamed producer'}")
+        yield from self._said()
         yield from (Line(f"  input   {text}") for text in self.inputs)
         yield from (Line(f"  output  {text}") for text in self.outputs)
         functions = f", {counted(self.functions, 'function')}" if self.functions else ""
-        stored = f"{counted(self.weights, 'weight')} ({size(self.weight_bytes)} in this file)"
+        places = [f"{size(self.weight_bytes)} in this file"]
+        places += [f"{size(count)} in {name}" for name, count in self.external.items()]
+        stored = f"{counted(self.weights, 'weight')} ({shortened(places, 4, 'files')})"
         yield Line(f"  {counted(self.nodes, 'node')}{functions}, {stored}")
         ranked = sorted(self.operators.items(), key=lambda one: (-one[1], one[0]))
         yield Line("  " + ", ".join(f"{op} x{count}" for op, count in ranked[:12]))
         yield Line("  " + ", ".join(f"{op} x{count}" for op, count in ranked[12:]), more=True)
+        if self.experimental:
+            names = ", ".join(self.experimental)
+            yield Line(f"  experimental, may change without a new version: {names}", Role.CAUTION)
         yield Line(f"  reachable without a rewrite: {_ranges(self.same)}")
         yield Line(f"  reachable at best: {_ranges(self.reach)}")
         yield Line(f"  runtimes whose versions fit: {', '.join(self.runtimes) or 'none known'}")
-        path = shlex.quote(self.path)
-        yield Line(f"  `opshift lowest {path}` shows which versions the model can reach.")
-        yield Line(f"  `opshift targets {path}` shows which releases of runtimes run it.")
+        if self.path:
+            path = shlex.quote(self.path)
+            yield Line(f"  `opshift lowest {path}` shows which versions the model can reach.")
+            yield Line(f"  `opshift targets {path}` shows which releases of runtimes run it.")
+
+    def _said(self) -> Iterator[Line]:
+        """What the model says about itself; standard metadata comes first."""
+        domain = f"domain {self.domain}" if self.domain else "no domain"
+        yield Line(f"  model version {self.model_version}, {domain}")
+        if self.doc_string:
+            yield Line(f"  documentation: {' '.join(self.doc_string.split())}")
+        ranks = {name: rank for rank, name in enumerate(FORMS)}
+        names = sorted(self.metadata, key=lambda one: (ranks.get(standard(one) or "", 99), one))
+        for name in names:
+            yield Line(f"  metadata {name}: {self.metadata[name]}", more=standard(name) is None)
+        if hidden := [name for name in names if standard(name) is None]:
+            yield Line(
+                f"  {counted(len(hidden), 'entry', 'entries')} of other metadata; -v shows each"
+            )
 
 
 def _ranges(found: Mapping[str, tuple[int, int]]) -> str:
@@ -94,35 +163,80 @@ def _ranges(found: Mapping[str, tuple[int, int]]) -> str:
     return ", ".join(shown) or "not known"
 
 
-def info(path: str | os.PathLike[str]) -> Info:
-    """The facts about a model file: versions, signature, nodes, weights, reachable versions."""
-    given = Opened(os.fspath(path))
-    file = _binary(given)
+def info(model: ModelProto | str | os.PathLike[str]) -> Info:
+    """Show what a model holds: versions, signature, nodes, weights, reachable versions.
+
+    Parameters
+    ----------
+    model : ModelProto or path
+        The model.
+
+    Returns
+    -------
+    Info
+        The facts, which are read without a check of the model.
+
+    Raises
+    ------
+    InvalidModel
+        The file is not an ONNX model.
+    TypeError
+        The model is neither a ModelProto nor a path.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> opshift.info("model.onnx").imports[""]
+    12
+    """
+    if isinstance(model, (str, os.PathLike)):
+        given = Opened(os.fspath(model))
+        file = _binary(given)  # it is closed when nothing refers to it
+        return _read(file.view, given.path, len(given.view))
+    if getattr(getattr(model, "DESCRIPTOR", None), "full_name", "") != "onnx.ModelProto":
+        raise TypeError(f"model is a ModelProto or a path, not {type(model).__name__}")
+    whole = model.SerializeToString()
+    return _read(whole, "", len(whole))
+
+
+def _read(data: Buffer, path: str, length: int) -> Info:
+    """The facts in the bytes of a model."""
     try:
-        listing = outline.Listing.FromString(skeleton(file.view))
+        bare = skeleton(data)
+        listing = outline.Listing.FromString(bare)
         roots = list(header.roots_of(listing))
-        top = _fields(file.view, 0, len(file.view))
+        top = _fields(data, 0, len(data))
         ((start, end),) = [one[:2] for one in top.get(_GRAPH, ())]
-        graph = _fields(file.view, start, end)
+        graph = _fields(data, start, end)
+        tensors = graph.get(_INITIALIZER, ())
         operators = sum((root.operators for root in roots), Counter[header.Key]())
         imports = roots[0].imports
-        names = (_PRODUCER, _PRODUCER_VERSION)
-        texts = (_text(file.view, one) for name in names for one in top.get(name, ())[-1:])
+        producer = filter(None, (_last(data, top, n) for n in (_PRODUCER, _PRODUCER_VERSION)))
+        number = next((value for _, _, value in top.get(_MODEL_VERSION, ())[-1:]), 0)
         return Info(
-            file.path, len(given.view), listing.ir_version, " ".join(filter(None, texts)), imports,
-            tuple(_value(file.view, one) for one in graph.get(_INPUT, ())),
-            tuple(_value(file.view, one) for one in graph.get(_OUTPUT, ())),
+            path, length, listing.ir_version, " ".join(producer), str(_version(number)),
+            _last(data, top, _DOMAIN), _last(data, top, _DOC),
+            dict(_entry(data, one) for one in top.get(_METADATA, ())), imports,
+            tuple(_value(data, one) for one in graph.get(_INPUT, ())),
+            tuple(_value(data, one) for one in graph.get(_OUTPUT, ())),
             sum(operators.values()), {qualified(*key): n for key, n in operators.items()},
-            len(listing.functions), len(graph.get(_INITIALIZER, ())),
-            sum(stop - begin for begin, stop, _ in graph.get(_INITIALIZER, ())),
+            tuple(
+                qualified(*key)
+                for key in sorted(operators)
+                if changelog.is_experimental(*key, imports.get(key[0], 0))
+            ),
+            len(listing.functions), len(tensors),
+            sum(stop - begin for begin, stop, _ in tensors),
+            _outside(data, tensors) if _EXTERNAL in bare else {},
             dict(_spans(operators, imports)), dict(_reach(operators, imports)),
             _loading(imports, listing.ir_version) if imports else (),
         )  # fmt: skip
     except (wire.Malformed, DecodeError, UnicodeDecodeError, ValueError, IndexError) as error:
         if isinstance(error, InvalidModel):
             raise
-        head = bytes(file.view[: foreign.HEAD])
-        raise foreign.unreadable(file.path, head, error) from None
+        raise foreign.unreadable(path, bytes(data[: foreign.HEAD]), error) from None
 
 
 def _binary(file: Opened) -> Opened:
@@ -134,7 +248,43 @@ def _binary(file: Opened) -> Opened:
     return forms.binary(file)
 
 
-_Field = tuple[int, int, int]  # where the body starts and ends, and the value of a number
+def _version(number: int) -> ModelVersion:
+    return ModelVersion.unpack(number - (1 << 64) if number >> 63 else number)
+
+
+def _last(data: Buffer, top: Mapping[int, list[_Field]], number: int) -> str:
+    """The text in the last field of a number, which counts."""
+    return next((_text(data, one) for one in top.get(number, ())[-1:]), "")
+
+
+def _entry(data: Buffer, field: _Field) -> tuple[str, str]:
+    """The key and the value of an entry."""
+    own = _fields(data, *field[:2])
+    return _last(data, own, 1), _last(data, own, 2)
+
+
+def _outside(data: Buffer, tensors: Sequence[_Field]) -> dict[str, int]:
+    """The bytes of the initializers that are in each other file."""
+    found: Counter[str] = Counter()
+    for tensor in tensors:
+        own = _fields(data, *tensor[:2])
+        entries = dict(_entry(data, one) for one in own.get(_EXTERNAL_DATA, ()))
+        if "location" in entries:
+            length = entries.get("length", "")
+            found[entries["location"]] += int(length) if length.isdecimal() else _size(data, own)
+    return dict(found)
+
+
+def _size(data: Buffer, tensor: Mapping[int, list[_Field]]) -> int:
+    """The bytes that the elements of a tensor need."""
+    (_, _, kind), dims = tensor[_DATA_TYPE][-1], list[int]()
+    for start, end, value in tensor.get(_DIMS, ()):
+        if start == end:
+            dims.append(value)
+        while start < end:  # packed into one field
+            value, start = wire.read_varint(data, start)
+            dims.append(value)
+    return wire.raw_size(kind, prod(dims)) if kind in ELEMENTS else 0
 
 
 def _fields(data: Any, start: int, end: int) -> dict[int, list[_Field]]:

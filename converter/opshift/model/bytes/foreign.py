@@ -7,6 +7,7 @@ from google.protobuf.message import DecodeError
 
 from opshift import codes
 from opshift.errors import InvalidModel
+from opshift.opsets import described
 
 HEAD = 512  # bytes that are looked at
 
@@ -21,6 +22,7 @@ _MARKS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"\x89HDF\r\n\x1a\n", "HDF5_FILE"),
     (4, b"TFL3", "TFLITE_FILE"),
     (4, b"ORTM", "ORT_FILE"),
+    (0, described.HEAD, "OPERATOR_SET_FILE"),
     (257, b"ustar", "TAR_FILE"),
     (0, b"\x80\x02\x8a\x0a", "PYTORCH_FILE"),  # before 1.6: a pickled number
 )

@@ -7,18 +7,18 @@ from collections.abc import Iterable, Iterator
 
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
-from opshift.model.bytes.source import Pages
+from opshift.model.bytes.wire import Buffer
 from opshift.opsets.elements import ELEMENTS, OLDEST
 
 _SMALL = 64 << 20
 _EXTERNAL = 1  # TensorProto.DataLocation
 
 
-def skeleton(view: Pages) -> bytes:
-    """The bytes of a model file; those of a large file without its weights."""
-    if len(view) <= _SMALL:  # parsing them is quicker than leaving them out
-        return view[:]
-    return wire.carve(view, wire.THRESHOLD)[0]
+def skeleton(data: Buffer) -> bytes:
+    """The bytes of a model; those of a large model without its weights."""
+    if len(data) <= _SMALL:  # parsing them is quicker than leaving them out
+        return data[:]
+    return wire.carve(data, wire.THRESHOLD)[0]
 
 
 class Content:

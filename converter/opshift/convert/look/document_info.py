@@ -1,0 +1,66 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a document of an operator set holds."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from opshift.opsets import operator_set
+from opshift.records import dataclass
+from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown, counted
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class DocumentInfo(Shown):
+    """The operator set that a document describes."""
+
+    path: str
+    domain: str
+    version: int
+    operators: tuple[str, ...]
+    functions: tuple[str, ...]  # the operators with a function body
+    experimental: tuple[str, ...]
+    unstated: tuple[str, ...]  # the operators without inputs, outputs, types and attributes
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form that `opshift schema` describes."""
+        own = {"schema_version": SCHEMA_VERSION, "kind": "operator_set"}
+        return {**own, **dataclasses.asdict(self)}
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
+
+    def lines(self) -> Iterator[Line]:
+        """The domain and the version, the operators, and how to use the document."""
+        shown = f"{self.domain or 'ai.onnx'} {self.version}"
+        count = counted(len(self.operators), "operator")
+        yield Line(f"{self.path}: no model, but the operator set {shown} with {count}", Role.GOOD)
+        yield Line(f"  {', '.join(self.operators) or 'no operators'}")
+        for what, names in (
+            ("with a function body", self.functions),
+            ("experimental", self.experimental),
+            ("without inputs, outputs, types and attributes", self.unstated),
+        ):
+            if names:
+                yield Line(f"  {what}: {', '.join(names)}")
+        yield Line(f"  `--opset {self.path}` lets other commands read models with these operators.")
+
+
+def document_info(path: str) -> DocumentInfo:
+    """What a document of an operator set holds."""
+    with open(path, "rb") as file:
+        found = operator_set.read(file.read(), path)
+    names = tuple(sorted(one.schema.name for one in found.operators))
+    return DocumentInfo(
+        path,
+        found.domain,
+        found.version,
+        names,
+        tuple(sorted(one.name for one in found.functions)),
+        tuple(sorted(one.schema.name for one in found.operators if one.experimental)),
+        tuple(sorted(one.schema.name for one in found.operators if not one.schema.stated)),
+    )

@@ -1,0 +1,45 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The metadata of a model for which the documents of ONNX define names and forms."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+_URL = re.compile(r"https?://\S+")
+
+
+def _is_list(text: str) -> bool:
+    """Whether a text is a list of names with commas between them."""
+    return all(part.strip() for part in text.split(","))
+
+
+def _one_of(*words: str) -> tuple[str, Callable[[str], bool]]:
+    known = {word.lower() for word in words}
+    return f"one of {', '.join(words)}", lambda text: text.lower() in known
+
+
+_NAMES = ("names with commas between them", _is_list)
+_TEXT = ("a text", lambda text: bool(text.strip()))
+FORMS: dict[str, tuple[str, Callable[[str], bool]]] = {
+    "model_author": _NAMES,
+    "author": _NAMES,
+    "company": _TEXT,
+    "converted_from": _TEXT,
+    "model_license": _TEXT,
+    "license": _TEXT,
+    "license_url": ("a URL", lambda text: _URL.fullmatch(text) is not None),
+    "Image.BitmapPixelFormat": _one_of("Gray8", "Rgb8", "Bgr8", "Rgba8", "Bgra8"),
+    "Image.ColorSpaceGamma": _one_of("Linear", "SRGB"),
+    "Image.NominalPixelRange": _one_of(
+        "NominalRange_0_255", "Normalized_0_1", "Normalized_1_1", "NominalRange_16_235"
+    ),
+}
+"""The standard names, in the order in which they are shown, and the form of each value."""
+
+
+def standard(key: str) -> str | None:
+    """The standard name that a key means; the names for images have no case."""
+    if key in FORMS:
+        return key
+    return next((name for name in FORMS if "." in name and name.lower() == key.lower()), None)
