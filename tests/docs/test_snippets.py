@@ -83,7 +83,12 @@ def files(folder):
     return folder
 
 
-ANSWERED = {0, 1, 4}  # no, and "it would change", are answers; 2 is bad usage and 3 a bug
+ANSWERED = {
+    0,
+    1,
+    4,
+    5,
+}  # no, "it would change" and "not known" are answers; 2 is bad usage and 3 a bug
 # What a snippet of an adapter begins with, where the page tells of one part of its file.
 HEAD = """from collections.abc import Mapping, Sequence
 from typing import Any

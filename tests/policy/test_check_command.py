@@ -23,6 +23,7 @@ from opshift import (
 from opshift.cli.entry import main
 from opshift.convert.legal.findings import Phase
 from opshift.convert.legal.rules import RULES
+from opshift.opsets import elements, late_changes, schemas
 from text_models import model
 
 GOOD = "(float[2,3] x) => (float[2,3] y) { a = Softmax<axis=1>(x) y = Neg(a) }"
@@ -305,6 +306,22 @@ def _initialize_from_an_input(proto):
     training.initialization_binding.add(key="w", value="w0")
 
 
+def _name_the_graph(proto):
+    proto.graph.name = "7 not a name"
+
+
+def _name_the_function(proto):
+    proto.functions[0].name = proto.graph.node[0].op_type = "Run.1"
+
+
+def _describe_an_image(proto):
+    for key, value in {
+        "image.bitmappixelformat": "Cmyk", "license_url": "MIT", "author": "A,,B",
+        "Image.ColorSpaceGamma": "srgb", "model_author": "A, B", "License": "",
+    }.items():  # fmt: skip
+        proto.metadata_props.add(key=key, value=value)
+
+
 @pytest.mark.parametrize(
     ("text", "change", "rule", "level", "said"),
     [
@@ -314,6 +331,9 @@ def _initialize_from_an_input(proto):
         (GOOD, _describe_twice, "VALUE_INFO_TWICE", "warning", ["describes value 'a' twice"]),
         (GOOD, _map_of_numbers, "ELEMENT_TYPE", "error", ["value 'm' is a map with keys of FLOAT"]),
         (GOOD, _initialize_from_an_input, "TRAINING_INPUT", "error", ["training_info[0] has input 'given'"]),
+        (GOOD, _name_the_graph, "GRAPH_IDENTIFIER", "warning", ["a graph name is not written like an identifier of C, such as '7 not a name'"]),
+        (CALL, _name_the_function, "GRAPH_IDENTIFIER", "warning", ["a function name is not written like an identifier of C, such as 'Run.1'"]),
+        (GOOD, _describe_an_image, "METADATA_FORM", "info", ["'image.bitmappixelformat' is 'Cmyk'; ONNX defines it as one of Gray8", "'license_url' is 'MIT'; ONNX defines it as a URL", "'author' is 'A,,B'"]),
     ],
 )  # fmt: skip
 def test_more_that_the_messages_of_onnx_ask_for(text, change, rule, level, said):
@@ -437,3 +457,57 @@ def test_a_conversion_leaves_out_a_rule_that_is_not_in_the_list(monkeypatch):
     with pytest.raises(OpshiftError) as refused:
         convert_version(proto, 12)
     assert "add an opset_import for it" not in str(refused.value)
+
+
+@pytest.mark.parametrize("ir", [1, 2])
+def test_ir_1_and_2_are_read_as_a_conversion_reads_them(ir):
+    proto = model(GOOD, 5, ir=ir)
+    del proto.opset_import[:]
+    for node in proto.graph.node:
+        for attribute in node.attribute:
+            attribute.ClearField("type") if ir == 1 else None
+    before = proto.SerializeToString()
+    found = check_model(proto)
+    assert {one.rule for one in found.found} == {"OLD_IR"}
+    assert convert_version(proto, 7).ir_version >= 3
+    assert proto.SerializeToString() == before
+
+
+LOST = [
+    (key, change)
+    for key, changes in late_changes.table().items()
+    for change in changes
+    if change.kind == "lost" and change.parameter[0] == "input"
+]
+
+
+@pytest.mark.parametrize(("key", "change"), LOST, ids=[op for (_, op, _), _ in LOST])
+def test_a_type_that_a_release_of_onnx_removed_names_the_release(key, change):
+    domain, op, since = key
+    schema = schemas.schema(domain, op, since)
+    if schema is None or set(change.types) <= set(schema.input_at(change.parameter[1]).types):
+        pytest.skip("the installed onnx is older than the change")
+    for kind in sorted(change.types):
+        inputs = [
+            helper.make_tensor_value_info(
+                f"i{i}",
+                elements.T[kind[7:-1].upper()] if i == change.parameter[1] else TensorProto.FLOAT,
+                [1, 1, 2, 2],
+            )
+            for i in range(schema.min_input)
+        ]
+        node = helper.make_node(op, [one.name for one in inputs], ["y"], domain=domain)
+        output = helper.make_tensor_value_info("y", TensorProto.FLOAT, None)
+        graph = helper.make_graph([node], "g", inputs, [output])
+        made = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, since)])
+        made.ir_version = 8
+        told = [one.text for one in check_model(made).found if one.rule == "INPUT_TYPE"]
+        assert any(f"onnx {change.release} removed this type from {op}-{since}" in t for t in told)
+
+
+def test_no_type_that_is_accepted_now_is_called_removed():
+    for domain, op, since in late_changes.table():
+        schema = schemas.schema(domain, op, since)
+        for at, one in enumerate(schema.inputs if schema is not None else ()):
+            for kind in one.types:
+                assert late_changes.lost(domain, op, since, at, kind) is None

@@ -6,7 +6,8 @@ from __future__ import annotations
 import itertools
 
 from opshift.author import safe_inference
-from opshift.convert.legal import checker, opening, rules
+from opshift.convert.legal import checker, model_rules, opening, rules
+from opshift.convert.legal.findings import Checked
 from opshift.convert.state import State
 from opshift.model import functions, imports, order, repair, weights
 from opshift.model.document import Document
@@ -53,6 +54,7 @@ def open_content(state: State) -> None:
         visit_all = state.options.check == "full"
         state.broken = rules.at_end(state.document, state.adapters, visit_all=visit_all)
         state.notes += state.broken.notes
+        state.notes += model_rules.experimental(Checked(state.document, state.adapters))
     state.learn(b"" if state.inlined or state.repaired else data)
 
 

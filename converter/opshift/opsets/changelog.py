@@ -230,6 +230,12 @@ def latest(domain: str) -> int | None:
     return reached(domain, default().newest(domain))
 
 
+def is_experimental(domain: str, op_type: str, version: int) -> bool:
+    """Whether the implementation of an operator at a version is experimental."""
+    found = default().meaning(domain, op_type, version)
+    return found is not None and found.details.change.experimental
+
+
 def reached(domain: str, newest: int | None) -> int | None:
     """What the installed onnx has of the versions up to the newest of a domain."""
     if newest is None or domain not in versions.DOMAINS:

@@ -10,7 +10,7 @@ from opshift.convert.legal.findings import Checked
 from opshift.model import input_defaults
 from opshift.model.scope import Scope
 from opshift.model.walk import named
-from opshift.opsets import schemas
+from opshift.opsets import late_changes, schemas
 from opshift.protos import AttributeProto, GraphProto, NodeProto
 from opshift.text import counted
 
@@ -153,8 +153,20 @@ def input_types(checked: Checked) -> Iterator[str]:
                 param = schema.input_at(i) if schema is not None and name else None
                 kind = checked.facts.type(scope, name) if param is not None else None
                 found = schemas.type_name(kind) if kind is not None else None
-                if param is not None and found not in (None, *param.types):
-                    yield f"{named(node)} reads {name!r} of type {found}, which it does not accept"
+                if schema and param and found is not None and found not in param.types:
+                    text = f"{named(node)} reads {name!r} of type {found}, which it does not accept"
+                    yield text + _accepted_before(schema, i, found)
+
+
+def _accepted_before(schema: schemas.Schema, at: int, kind: str) -> str:
+    """The release of onnx that removed a type from a published operator, as part of a sentence."""
+    release = late_changes.lost(schema.domain, schema.name, schema.since, at, kind)
+    if release is None:
+        return ""
+    return (
+        f"; onnx {release} removed this type from {schema.name}-{schema.since}, and releases before"
+        " accept it"
+    )
 
 
 def unstated(checked: Checked) -> Iterator[str]:

@@ -112,6 +112,13 @@ def _value_identifiers(document: Document) -> Iterator[NamedText]:
     return _identifiers("value", names)
 
 
+def _graph_identifiers(document: Document) -> Iterator[NamedText]:
+    """The names of graphs and functions."""
+    graphs = {s.proto.name for s in document.scopes() if isinstance(s.proto, GraphProto)}
+    yield from _identifiers("graph", graphs)
+    yield from _identifiers("function", {name for _, name, _ in document.functions})
+
+
 def _identifiers(what: str, names: Iterable[str]) -> Iterator[NamedText]:
     """The specification wants names that C would accept; no runtime does."""
     bad = frozenset(name for name in names if name and not _IDENTIFIER.fullmatch(name))
@@ -246,6 +253,7 @@ RULES = (
     _rule("DOMAIN_NAME", WARNING, _domain_names),
     _rule("NODE_IDENTIFIER", WARNING, _node_identifiers, visits_all=True),
     _rule("VALUE_IDENTIFIER", WARNING, _value_identifiers, visits_all=True),
+    _rule("GRAPH_IDENTIFIER", WARNING, _graph_identifiers, visits_all=True),
     _rule("METADATA_TWICE", WARNING, _keys, visits_all=True),
     _rule("TRAINING_BINDING", ERROR, _bindings),
     _rule("TRAINING_INPUT", ERROR, _initializations),

@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
 from opshift.convert.legal import checker
 from opshift.convert.legal.findings import Checked
-from opshift.model import functions, walk, weights
+from opshift.model import functions, metadata, walk, weights
 from opshift.model.scope import Root
 from opshift.model.walk import named
-from opshift.opsets import schemas
+from opshift.opsets import changelog, late_changes, schemas
 from opshift.opsets.types import parts_of
 from opshift.protos import GraphProto, TensorProto, TypeProto
+from opshift.text import counted, qualified
 
 
 def unknown_imports(checked: Checked) -> Iterator[str]:
@@ -75,10 +77,36 @@ def deprecated(checked: Checked) -> Iterator[str]:
         instead = adapters.get(domain, op, schema.since - 1, schema.since)
         written = ", ".join(sorted(instead.emits)) if instead else ""
         way = f"use {written}, or convert from {schema.since - 1}" if written else "replace it"
+        release = late_changes.deprecated(domain, op, schema.since)
+        late = f" (onnx says so from release {release} on)" if release else ""
         yield (
             f"{op} ({len(places)} nodes in {root.name}) is deprecated from"
-            f" {domain or 'ai.onnx'} {schema.since} on; {way}"
+            f" {domain or 'ai.onnx'} {schema.since} on{late}; {way}"
         )
+
+
+def experimental(checked: Checked) -> Iterator[str]:
+    """Operators that may change without a new version."""
+    nodes: Counter[tuple[str, str]] = Counter()
+    for root in checked.document.roots:
+        for (domain, op), places in root.index.items():
+            if changelog.is_experimental(domain, op, root.imports.get(domain) or 0):
+                nodes[domain, op] += len(places)
+    for (domain, op), count in sorted(nodes.items()):
+        yield (
+            f"{qualified(domain, op)} ({counted(count, 'node')}) is an experimental operator, which"
+            " may change or disappear without a new version"
+        )
+
+
+def metadata_forms(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
+    """Values of standard metadata that have another form."""
+    for entry in checked.document.model.metadata_props:
+        name = metadata.standard(entry.key)
+        if name is not None and not metadata.FORMS[name][1](entry.value):
+            form = metadata.FORMS[name][0]
+            text = f"the metadata {entry.key!r} is {entry.value!r}; ONNX defines it as {form}"
+            yield frozenset({entry.key}), text
 
 
 def function_imports(checked: Checked) -> Iterator[str]:

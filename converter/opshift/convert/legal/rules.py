@@ -32,7 +32,7 @@ from opshift.convert.legal.findings import (
     Rule,
 )  # fmt: skip
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel
-from opshift.model import weights
+from opshift.model import repair, weights
 from opshift.model.document import Document
 from opshift.model.walk import named
 from opshift.protos import ModelProto
@@ -63,6 +63,8 @@ RULES = (
     Rule("OPERATOR_FLAW", WARNING, Phase.FAILED, author_rules.flaws, visits_all=True),
     Rule("UNTYPED_ATTRIBUTE", ERROR, Phase.CHECK_ONLY, graph_rules.untyped_attributes),
     Rule("DEPRECATED", ERROR, Phase.CHECK_ONLY, model_rules.deprecated),
+    Rule("EXPERIMENTAL", INFO, Phase.CHECK_ONLY, model_rules.experimental),
+    Rule("METADATA_FORM", INFO, Phase.CHECK_ONLY, model_rules.metadata_forms),
     Rule("EXTERNAL_DATA", ERROR, Phase.CHECK_ONLY, model_rules.data_files),
 )
 _OF_STEPS = (Phase.BEFORE_STEP, Phase.AFTER_STEP)
@@ -151,6 +153,7 @@ def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
         skeleton, store = weights.carve_model(model)
     else:
         skeleton, store = weights.carve_file(model)
+    upgraded = repair.before_opening(skeleton)
     try:
         opening.header(skeleton)
         document = Document(skeleton)
@@ -163,6 +166,7 @@ def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
     checked = Checked(document, adapters, facts, store)
     of_models = [rule for rule in RULES if rule.phase not in _OF_STEPS]
     found = [one for rule in of_models for one in rule.findings(checked)]
+    found += [Finding(INFO, text, "OLD_IR", frozenset({text})) for text in upgraded]
     legal = all(one.level != ERROR for one in found if one.rule not in _BEYOND)
     if legal and (told := checker.whole(view, adapters, full=True)) is not None:
         about = frozenset({_NODE.sub("", told)})  # a conversion may write another operator

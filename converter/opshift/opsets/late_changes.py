@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What releases of onnx changed in operator sets that were published before, read from data."""
+
+from __future__ import annotations
+
+import functools
+
+from opshift import plugins
+from opshift.records import dataclass
+
+FILE = "late_changes.txt"
+
+
+@dataclass(frozen=True, slots=True)
+class LateChange:
+    """One change of an implementation, and the first release of onnx that has it."""
+
+    release: str
+    kind: str  # "added", "removed", "deprecated", "gained" or "lost"
+    parameter: tuple[str, int] | None = None  # "input" or "output", and its position
+    types: frozenset[str] = frozenset()
+
+
+@functools.cache
+def table() -> dict[tuple[str, str, int], tuple[LateChange, ...]]:
+    """All changes by domain, operator and since-version, the oldest release first."""
+    found: dict[tuple[str, str, int], list[LateChange]] = {}
+    for row in plugins.data("opshift.opsets", FILE).decode().splitlines():
+        if row.startswith("#"):
+            continue
+        release, key, kind, *rest = row.split(" ")
+        domain, _, name = key.partition("::")
+        operator, _, since = name.rpartition(":")
+        change = LateChange(release, kind)
+        if rest:
+            place, at, types = rest
+            change = LateChange(release, kind, (place, int(at)), frozenset(types.split(",")))
+        found.setdefault((domain, operator, int(since)), []).append(change)
+    return {key: tuple(changes) for key, changes in found.items()}
+
+
+def lost(domain: str, op: str, since: int, at: int, kind: str) -> str | None:
+    """The release of onnx from which on an input no longer accepts a type that it accepted."""
+    changes = table().get((domain, op, since), ())
+    own = [one for one in changes if one.parameter == ("input", at) and kind in one.types]
+    return own[-1].release if own and own[-1].kind == "lost" else None
+
+
+def deprecated(domain: str, op: str, since: int) -> str | None:
+    """The release of onnx that deprecated an implementation after its publication."""
+    changes = table().get((domain, op, since), ())
+    return next((one.release for one in changes if one.kind == "deprecated"), None)

@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the table of operators that a release of onnx changed in an opset published before.
+
+    python -m tools.author late_changes WHEELS
+
+WHEELS is a folder with wheels of onnx: one for each minor release, from 1.4 on (`pip download
+--no-deps onnx==1.9.0`). Each is read by the Python that its name asks for, which must be on the
+PATH. onnx itself is not installed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import tempfile
+import zipfile
+from collections import defaultdict
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from opshift import opsets
+
+from tools.lib.program import described
+
+PATH = Path(opsets.__path__[0]) / "late_changes.txt"
+HEAD = "# python -m tools.author late_changes WHEELS, format 1\n"
+_NAME = re.compile(r"onnx-(\d+)\.(\d+)\.\d+\S*?-cp(\d)(\d+)-.*\.whl")
+# Runs in an old Python, beside nothing but the library of a wheel.
+_DUMP = """
+import glob, importlib.machinery, importlib.util, json, sys
+(path,) = glob.glob(sys.argv[1] + "/onnx/onnx_cpp2py_export*.so")
+loader = importlib.machinery.ExtensionFileLoader("onnx_cpp2py_export", path)
+module = importlib.util.module_from_spec(
+    importlib.util.spec_from_loader("onnx_cpp2py_export", loader))
+loader.exec_module(module)
+found = {}
+for one in module.defs.get_all_schemas_with_history():
+    allowed = {t.type_param_str: sorted(t.allowed_type_strs) for t in one.type_constraints}
+    def types(parameters):
+        names = [getattr(p, "typeStr", None) or p.type_str for p in parameters]
+        return [allowed.get(name, [name]) for name in names]
+    key = "%s::%s:%d" % (one.domain, one.name, one.since_version)
+    found[key] = {"deprecated": one.deprecated, "input": types(one.inputs),
+                  "output": types(one.outputs), "attributes": sorted(one.attributes)}
+json.dump(found, sys.stdout)
+"""
+
+Schemas = dict[str, dict[str, Any]]
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = described(__doc__)
+    parser.add_argument("wheels", type=Path)
+    folder = parser.parse_args(argv).wheels
+    wheels = sorted((_release(path), path) for path in folder.glob("onnx-*.whl"))
+    rows, before = [HEAD], Schemas()
+    for release, path in wheels:
+        now = _schemas(path)
+        shown = ".".join(map(str, release))
+        rows += [f"{shown} {row}\n" for row in changes(before, now)]
+        before = now
+    PATH.write_text("".join(rows), encoding="utf-8")
+    print(f"{len(wheels)} releases, {len(rows) - 1} changes: {PATH}")
+    return 0
+
+
+def changes(before: Schemas, now: Schemas) -> Iterator[str]:
+    """What a release changed in the operator sets that the release before it had."""
+    newest: dict[str, int] = defaultdict(int)
+    for key in before:
+        domain, since = _split(key)
+        newest[domain] = max(newest[domain], since)
+    for key in sorted(before.keys() | now.keys()):
+        domain, since = _split(key)
+        if since > newest[domain]:
+            continue
+        old, new = before.get(key), now.get(key)
+        if old is None or new is None:
+            yield f"{key} {'added' if old is None else 'removed'}"
+            continue
+        if new["deprecated"] and not old["deprecated"]:
+            yield f"{key} deprecated"
+        for kind in ("input", "output"):
+            for at, (was, has) in enumerate(zip(old[kind], new[kind], strict=False)):
+                for word, types in (("lost", {*was} - {*has}), ("gained", {*has} - {*was})):
+                    if types:
+                        yield f"{key} {word} {kind} {at} {','.join(sorted(types))}"
+
+
+def _split(key: str) -> tuple[str, int]:
+    return key.partition("::")[0], int(key.rpartition(":")[2])
+
+
+def _release(wheel: Path) -> tuple[int, int]:
+    found = _NAME.fullmatch(wheel.name)
+    if found is None:
+        raise SystemExit(f"{wheel.name}: this is no wheel of onnx for CPython")
+    return int(found[1]), int(found[2])
+
+
+def _schemas(wheel: Path) -> Schemas:
+    """All schemas of a release, read in the Python that its wheel is for."""
+    name = _NAME.fullmatch(wheel.name)
+    assert name is not None
+    with tempfile.TemporaryDirectory() as folder:
+        with zipfile.ZipFile(wheel) as packed:
+            names = (one for one in packed.namelist() if one.endswith(".so") or ".libs/" in one)
+            packed.extractall(folder, [*names])
+        words = [f"python{name[3]}.{name[4]}", "-c", _DUMP, folder]
+        done = subprocess.run(words, capture_output=True, text=True, check=True)
+    found: Schemas = json.loads(done.stdout)
+    return found
