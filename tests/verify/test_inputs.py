@@ -3,11 +3,13 @@
 
 from __future__ import annotations
 
+import random
+
 import numpy as np
 import pytest
 from opshift.author import registry
 from opshift.testing.model_text import parse_model
-from opshift.verify import generate, verify
+from opshift.verify import cases, generate, hints, verify
 
 
 def model(text, opset=13):
@@ -94,3 +96,84 @@ def test_sequences_and_optionals(kind):
     text = f"({kind} s) => ({kind} y) {{ y = Identity(s) }}"
     found = verify(model(text, 16), model(text, 17))
     assert found.equal, str(found)
+
+
+def test_every_generated_value_is_an_array_of_the_declared_type():
+    """Also a single number, which numpy likes to give back without its array."""
+    wanted = {kind for uses in hints.USES.values() for kind in uses.values()} - {"index"}
+    for (domain, op), uses in hints.USES.items():
+        for shape in ("", "[]", "[1]", "[n,3]"):
+            for element in ("float", "int64", "int32", "bool", "float16"):
+                count = max(uses) + 1
+                names = [f"i{number}" for number in range(count)]
+                inputs = ", ".join(f"{element}{shape} {name}" for name in names)
+                call = f"{domain}.{op}" if domain else op
+                text = f"({inputs}) => ({element}[a] y) {{ y = {call}({', '.join(names)}) }}"
+                for given in made(text):
+                    for name in names:
+                        assert isinstance(given[name], np.ndarray), (op, shape, element, name)
+                        assert given[name].dtype == {"float": "float32"}.get(element, element)
+                wanted -= {*uses.values()}
+    assert not wanted
+
+
+@pytest.mark.parametrize("value", [True, 3, 2.5, np.bool_(True), np.float32(1), [np.int64(1)]])
+def test_what_a_caller_gives_is_handed_on_as_arrays(value):
+    kind = {bool: "bool[]", float: "float[]"}.get(type(value), "int64[]")
+    if isinstance(value, np.generic):
+        kind = {"bool": "bool[]", "float32": "float[]"}[value.dtype.name]
+    one = model(f"({kind} x) => ({kind} y) {{ y = Identity(x) }}")
+    (case,) = cases.given(one, {"x": value})
+    inner = case.values["x"][0] if isinstance(value, list) else case.values["x"]
+    assert isinstance(inner, np.ndarray)
+    if not isinstance(value, list):
+        found = verify(one, one, {"x": value})
+        assert found.equal
+        assert {side.engine for side in found.sides} == {"onnxruntime"}
+
+
+def test_a_condition_among_the_inputs_is_judged_by_onnxruntime():
+    one = model("""(int64 n, bool c, float[2] x) => (float[2] y) {
+        y = Loop(n, c, x) <body = b (int64 i, bool ci, float[2] xi) => (bool co, float[2] xo) {
+            co = Identity(ci) xo = Add(xi, xi) }> }""", 11)  # fmt: skip
+    found = verify(one, one)
+    assert found.equal
+    assert {side.engine for side in found.sides} == {"onnxruntime"}
+
+
+def test_inputs_of_attention_with_a_cache_fit_each_other():
+    """Random sizes of batch, past and new tokens: the lengths agree with the shapes."""
+    rng = random.Random(39)
+    for _ in range(40):
+        batch, new, heads = rng.randint(1, 3), rng.randint(1, 4), rng.choice([1, 2])
+        past = rng.choice([None, 0, 1, 5])
+        if past is not None:
+            batch = 1 if new > 1 else batch  # several tokens behind a cache are of one row
+        cache = (
+            ""
+            if past is None
+            else "".join(f", float[{batch},{heads},{past},8] {name}" for name in "cd")
+        )
+        given = '"", ""' if past is None else "c, d"
+        total = new + (past or 0)
+        text = f"""(float[{batch},{new},32] q, float[{batch},{new},{8 * heads}] k,
+            float[{batch},{new},{8 * heads}] v{cache}, int32[{batch}] l, int32 t) => (
+            float[{batch},{new},32] y, float[{batch},{heads},{total},8] e,
+            float[{batch},{heads},{total},8] f) {{
+            y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads={heads}>(
+            q, k, v, {given}, l, t) }}"""  # fmt: skip
+        one = parse_model(f'<ir_version: 8, opset_import: ["" : 17, "com.microsoft" : 1]> g {text}')
+        found = verify(one, one)
+        assert found.equal, (text, str(found))
+        assert found.sides[0].engine == "onnxruntime"
+
+
+@pytest.mark.parametrize("call", ["com.acme.Run", "com.microsoft.NoSuch"])
+def test_an_operator_that_is_not_registered_is_named(call):
+    text = f"(float[2] x) => (float[2] y) {{ y = {call}(x) }}"
+    one = parse_model(
+        '<ir_version: 8, opset_import: ["" : 17, "com.acme" : 1, "com.microsoft" : 1]> g ' + text
+    )
+    told = str(verify(one, one))
+    assert f"operator {call} is not registered in this onnxruntime" in told
+    assert "raise the limits" not in told

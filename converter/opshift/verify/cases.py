@@ -30,6 +30,17 @@ class InputSet:
     label: str
     values: Mapping[str, Any]
 
+    def __post_init__(self) -> None:
+        values = {name: as_array(value) for name, value in self.values.items()}
+        object.__setattr__(self, "values", values)
+
+
+def as_array(value: Any) -> Any:
+    """A number of numpy as an array, which is what engines take; in lists, too."""
+    if isinstance(value, list):
+        return [as_array(one) for one in value]
+    return np.asarray(value) if isinstance(value, np.generic) else value
+
 
 def given(model: ModelProto, inputs: Inputs) -> list[InputSet]:
     """The sets of inputs that the caller means, as far as the model asks for them."""
@@ -59,6 +70,9 @@ def _read(model: ModelProto, inputs: Inputs) -> Iterable[InputSet]:
 
 def _typed(value: Any, declared: TypeProto | None) -> Any:
     """The array in the type of the input, for strings and floats that its source cannot store."""
+    if isinstance(value, (bool, int, float)) and declared is not None:
+        elem_type = declared.tensor_type.elem_type
+        return np.asarray(value, dtype_of(elem_type) if elem_type else None)
     if not isinstance(value, np.ndarray):
         return value
     if value.dtype.kind in "US":

@@ -69,8 +69,8 @@ def cases(
     fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     free = [info for info in model.graph.input if info.name not in fed]
     wanted = hints.hints(model)
-    indexed = any(h.kind == "index" for one in wanted.values() for h in one)
-    shapes = _shapes(model, adapters) if indexed else {}
+    shaped = any(h.data for one in wanted.values() for h in one)
+    shapes = _shapes(model, adapters) if shaped else {}
     for number, choice in enumerate(ladder):
         sizes: Sizes = {}
         for info in free:
@@ -79,8 +79,8 @@ def cases(
         made = {}
         for place, info in enumerate(free):
             kinds = wanted.get(info.name, ())
-            bound = min((_bound(shapes, h, sizes) for h in kinds if h.kind == "index"), default=1)
             kind = kinds[0].kind if kinds else "calm" if calm else ""
+            bound = min((_bound(shapes, h, sizes) for h in kinds if h.kind == kind), default=1)
             value = _value(info.type, kind, bound, rng, sizes)
             if not kind and isinstance(value, np.ndarray) and value.dtype == bool:
                 value = _flag(value, seed, place, number)
@@ -102,12 +102,15 @@ def _value(
     dtype = dtype_of(elem_type)
     if kind == "index":
         return rng.integers(0, bound, shape).astype(dtype)
+    if kind in (hints.KEYS, hints.LAST_KEY):
+        return np.full(shape, bound - (kind == hints.LAST_KEY), dtype)
     count = int(np.prod(shape, dtype=int))
     if not kind or dtype.kind == "O":
         return plain.make_elements(elem_type, count, rng).reshape(shape)
     numbers = rng.normal(0, 2, shape)
     found = np.asarray(VALUES[kind](numbers))
-    return (found if is_float(dtype) else np.rint(found)).astype(dtype)
+    # numpy makes a scalar of what it rounds in an array without dimensions.
+    return np.asarray(found if is_float(dtype) else np.rint(found)).astype(dtype)
 
 
 def _flag(value: Array, seed: int, place: int, number: int) -> Array:
@@ -130,20 +133,27 @@ def _shape(kind: TypeProto, sizes: Sizes, choice: Sequence[int]) -> tuple[int, .
 
 
 def _bound(shapes: Mapping[str, Dims], hint: Hint, sizes: Sizes) -> int:
-    """The bound of an index; 1 if it is unknown."""
-    if hint.data not in shapes:
-        return 1
-    dims = shapes[hint.data]
-    shape = [one if isinstance(one, int) else sizes.get(one or "", 1) for one in dims]
+    """The bound of an index, or the number of keys; 1 if it is unknown."""
+    shape = _sized(shapes.get(hint.data, ()), sizes)
+    if hint.kind in (hints.KEYS, hints.LAST_KEY):
+        past = _sized(shapes.get(hint.past, ()), sizes)
+        return sum((*shape[1:2], *past[2:3])) or 1
     if hint.axis is None:
         return max(min(shape, default=1), 1)
     return max(shape[hint.axis], 1) if -len(shape) <= hint.axis < len(shape) else 1
 
 
+def _sized(dims: Dims, sizes: Sizes) -> list[int]:
+    return [one if isinstance(one, int) else sizes.get(one or "", 1) for one in dims]
+
+
 def _shapes(model: ModelProto, adapters: Registry) -> dict[str, Dims]:
     """The shapes of a graph's values, as far as they are declared or inferred without weights."""
     view = weights.checkable(weights.carve_model(model)[0])
-    graph = safe_inference.infer(view, adapters).graph
+    try:
+        graph = safe_inference.infer(view, adapters).graph
+    except safe_inference.COMPLAINTS:  # the engine reports what is wrong
+        graph = model.graph
     found = {
         info.name: dims_of(info.type)
         for info in itertools.chain(graph.input, graph.value_info, graph.output)

@@ -8,6 +8,7 @@ from collections.abc import Iterable, Mapping
 from opshift.model.functions import functions_of
 from opshift.model.scope import call_id
 from opshift.model.walk import graphs_of
+from opshift.opsets.identity import normal
 from opshift.protos import AttributeProto, FunctionProto, ModelProto, NodeProto
 from opshift.records import dataclass
 
@@ -16,12 +17,14 @@ from opshift.records import dataclass
 class Hint:
     """A kind of values, of which `generate.py` knows what they look like.
 
-    An index says whose shape bounds it: `data`, along `axis`, or along every axis where None.
+    An index says whose shape bounds it: `data`, along `axis`, or along every axis where None. The
+    keys of an attention are those of `data`, after those of `past`.
     """
 
     kind: str
     data: str = ""
     axis: int | None = None
+    past: str = ""
 
 
 # Operators, and by input position the kind of values they want.
@@ -58,10 +61,20 @@ WANTED: tuple[tuple[str, dict[int, str]], ...] = (
     ("Squeeze Unsqueeze ReduceSum ReduceMean ReduceMax ReduceMin ReduceProd", {1: "places"}),
     ("ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceSumSquare", {1: "places"}),
 )
-USES = {op: wanted for ops, wanted in WANTED for op in ops.split()}
+USES = {("", op): wanted for ops, wanted in WANTED for op in ops.split()}
+KEYS, LAST_KEY = "keys", "last key"  # how many keys an attention has, and the position of the last
+MICROSOFT = "com.microsoft"
+USES |= {
+    (MICROSOFT, "Attention"): {3: "mask", 6: "zero"},
+    (MICROSOFT, "MultiHeadAttention"): {4: "mask", 8: "zero"},
+    (MICROSOFT, "DecoderMaskedMultiHeadAttention"): {3: "mask", 7: "zero"},
+    (MICROSOFT, "GroupQueryAttention"): {5: LAST_KEY, 6: KEYS, 9: "zero"},
+    (MICROSOFT, "RotaryEmbedding"): {1: "zero"},
+}
 # Where several kinds are wanted of one input, the first of these wins.
 ORDER = (
-    *("true", "false", "shape", "places", "index", "zero", "one", "two", "three", "far"),
+    *("true", "false", "shape", "places", LAST_KEY, KEYS, "index"),
+    *("zero", "one", "two", "three", "far"),
     *("zero to two", "unit", "above one", "share", "low", "high", "positive", "nonzero", "mask"),
 )
 AXIS = {"Gather": 0, "GatherElements": 0, "Scatter": 0, "ScatterElements": 0}
@@ -103,8 +116,8 @@ class Tracer:
                 continue
             for _, graph in graphs_of(node):
                 self.nodes(graph.node, dict(exact), dict(positive))
-            if node.domain in ("", "ai.onnx"):
-                self.wants(node, exact, positive)
+            self.wants(node, exact, positive)
+            if not normal(node.domain):
                 _carry(node, exact, CARRYING)
                 _carry(node, positive, KEEPING_POSITIVE)
 
@@ -123,7 +136,7 @@ class Tracer:
                     origins[name] = inside[mine]
 
     def wants(self, node: NodeProto, exact: Origins, positive: Origins) -> None:
-        for position, kind in USES.get(node.op_type, {}).items():
+        for position, kind in USES.get((normal(node.domain), node.op_type), {}).items():
             if position < len(node.input):
                 origins = positive if kind == "positive" else exact
                 for name in origins.get(node.input[position], ()):
@@ -140,6 +153,8 @@ def _carry(node: NodeProto, origins: Origins, through: frozenset[str]) -> None:
 
 
 def _hint(node: NodeProto, kind: str) -> Hint:
+    if kind in (KEYS, LAST_KEY):
+        return Hint(kind, node.input[0], past=node.input[3])
     if kind != "index":
         return Hint(kind)
     axis: int | None = 1 if node.op_type in CLASSES else AXIS.get(node.op_type)

@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import os
 import pickle
+import re
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+LACKS = "is not registered in this onnxruntime"
 Results = list[tuple[dict[str, Any], str]]
 """The outputs by name, or a sentence, for every set of inputs."""
 
@@ -72,9 +74,21 @@ def _own(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
+_UNREGISTERED = (
+    (r"Fatal error: ([\w.]*):(\w+)\(.*\) is not a registered function/op", "operator"),
+    (r"No Op registered for ()(\w+) with domain_version", "operator"),
+    (r"Could not find an implementation for ()(\w+\(\d+\)) node", "kernel for these types:"),
+)
+
+
 def _sentence(error: BaseException) -> str:
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0] if text else 'no message'}"[:500]
+    """The first line of an error; an operator that onnxruntime lacks is named."""
+    text = next(iter(str(error).strip().splitlines()), "no message")
+    for pattern, what in _UNREGISTERED:
+        if found := re.search(pattern, text):
+            domain, op = found.groups()
+            return f"{what} {f'{domain}.' if domain else ''}{op} {LACKS}"
+    return f"{type(error).__name__}: {text}"[:500]
 
 
 def main(folder: str) -> None:

@@ -32,7 +32,7 @@ from opshift.verify import (
 )
 from opshift.verify.cases import Inputs, InputSet, given
 from opshift.verify.isolated import Limits
-from opshift.verify.isolated_task import Results
+from opshift.verify.isolated_task import LACKS, Results
 from opshift.verify.precision import Precision
 from opshift.verify.subject import Model, Subject, opened
 from opshift.verify.tolerance import StatedTolerance
@@ -224,7 +224,9 @@ def compared(
         shown = ", ".join(map(repr, drawn))
         notes.append(f"{shown} depend on random numbers, so only type and shape were compared")
     if inputs is None and not answered:
-        helps = extra.MISSING if extra.is_missing() else "give your own, or raise the limits"
+        lacks = any(LACKS in error for _, error in expected)
+        helps = "convert it for the runtime" if lacks else "give your own, or raise the limits"
+        helps = extra.MISSING if extra.is_missing() else helps
         notes.append(f"A gives no answer for generated inputs; {helps}")
     for case, before, after in zip(cases, expected, actual, strict=True):
         rows += _rows(pair, case, before, after, names, random)
