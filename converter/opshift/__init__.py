@@ -11,14 +11,15 @@ from opshift.release import VERSION
 if TYPE_CHECKING:
     from opshift import onnx_ir as onnx_ir
     from opshift import torch as torch
-    from opshift import verify as verify
     from opshift import zoo as zoo
     from opshift.codes.refusals import Why
     from opshift.convert.api import convert_file, convert_version
     from opshift.convert.api import convert_with_report as convert
     from opshift.convert.legal.findings import Findings
-    from opshift.convert.legal.rules import check_model
+    from opshift.convert.legal.rules import check, check_model
+    from opshift.convert.look.accepts import Acceptance, accepts
     from opshift.convert.look.compare import Diff, diff
+    from opshift.convert.look.info import Info, info
     from opshift.convert.look.known_targets import Targets, targets
     from opshift.convert.look.lowest import Lowest, lowest_versions
     from opshift.convert.look.plan import Plan, plan
@@ -37,16 +38,19 @@ if TYPE_CHECKING:
     from opshift.model.model_version import Level, ModelVersion
     from opshift.opsets.identity import OperatorId
     from opshift.report import Report
+    from opshift.verify.model_pair import verify as verify
 
 __version__ = VERSION
 
 __all__ = [
+    "Acceptance",
     "AdapterBug",
     "BadDestination",
     "BadTarget",
     "ClusterLost",
     "Diff",
     "Findings",
+    "Info",
     "InvalidModel",
     "Level",
     "Lowest",
@@ -61,14 +65,18 @@ __all__ = [
     "Result",
     "Targets",
     "Why",
+    "accepts",
+    "check",
     "check_model",
     "convert",
     "convert_file",
     "convert_version",
     "diff",
+    "info",
     "lowest_versions",
     "plan",
     "targets",
+    "verify",
 ]
 
 _HOMES = {
@@ -94,7 +102,9 @@ _HOMES = {
     "convert.result": ("Result",),
     "report": ("Report",),
     "convert.legal.findings": ("Findings",),
-    "convert.legal.rules": ("check_model",),
+    "convert.legal.rules": ("check", "check_model"),
+    "convert.look.accepts": ("Acceptance", "accepts"),
+    "convert.look.info": ("Info", "info"),
 }
 
 

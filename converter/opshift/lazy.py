@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import importlib
+import sys
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
@@ -19,6 +20,43 @@ class _Deferred(ModuleType):
 def deferred(name: str) -> Any:
     """A module that is imported when something in it is first used."""
     return _Deferred(name)
+
+
+class _CallablePackage(ModuleType):
+    """A package that can be called like the function of its name, and shows its documentation."""
+
+    _function: tuple[str, str]
+
+    def __call__(self, *args: Any, **options: Any) -> Any:
+        return _function_of(self)(*args, **options)
+
+    @property
+    def __doc__(self) -> str | None:  # type: ignore[override]
+        """The docstring of the function, where a user looks for it."""
+        doc: str | None = _function_of(self).__doc__
+        return doc
+
+    @property
+    def __signature__(self) -> Any:
+        import inspect
+
+        return inspect.signature(_function_of(self))
+
+
+def _function_of(package: _CallablePackage) -> Any:
+    home, name = package._function
+    return getattr(importlib.import_module(f"{package.__name__}.{home}"), name)
+
+
+def make_callable(package: str, home: str, function: str) -> None:
+    """Lets a package be called like a function in one of its modules.
+
+    A user expects the function under the name of the package. Python binds a package to its parent
+    as soon as any module in it is imported, so that a function of this name would vanish.
+    """
+    module = sys.modules[package]
+    module.__class__ = _CallablePackage
+    module.__dict__["_function"] = home, function
 
 
 def lazy(

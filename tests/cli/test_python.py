@@ -28,7 +28,7 @@ def opset(model):
 
 def test_dir_lists_the_public_names_alone():
     """A star import leaves out what has the name of a package that the user may hold."""
-    assert {*opshift.__all__, "onnx_ir", "torch", "verify", "zoo"} == set(dir(opshift))
+    assert {*opshift.__all__, "onnx_ir", "torch", "zoo"} == set(dir(opshift))
     assert all(getattr(opshift, name) is not None for name in opshift.__all__)
 
 
@@ -49,6 +49,40 @@ def test_the_package_is_called_like_a_function(before):
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("13 Converted: opset 12 -> 13.")
+
+
+@pytest.mark.parametrize(
+    "before", ["", "import opshift.verify\n", "from opshift.verify import Limits, verify\n"]
+)
+def test_the_questions_of_the_command_are_functions_of_the_top(before):
+    """Each takes a model in memory or a path, as `convert` and `plan` do."""
+    code = (
+        f"{before}import opshift, onnx; from onnx import parser\n"
+        f"m = parser.parse_model({SOFTMAX!r})\n"
+        "assert opshift.verify(m, m).equal; assert opshift.verify.Limits\n"
+        "assert 'limits' in __import__('inspect').signature(opshift.verify).parameters\n"
+        "assert opshift.accepts(m, 'onnxruntime==1.10').answer == 'yes'\n"
+        "assert opshift.check(m).found == ()\n"
+        "print(opshift.info(m).imports[''], opshift.verify.__doc__.splitlines()[0])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.startswith("12 ")
+
+
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda model: opshift.info(model),
+        lambda model: opshift.check(model),
+        lambda model: opshift.accepts(model, "onnxruntime==1.10"),
+        lambda model: opshift.plan(model, 13),
+        lambda model: opshift.diff(model, model),
+        lambda model: opshift.verify(model, model),
+    ],
+)
+def test_what_is_no_model_is_a_type_error(ask):
+    with pytest.raises(TypeError, match="model is a ModelProto"):
+        ask(3)
 
 
 def test_the_result_holds_the_model_and_the_report(tmp_path):

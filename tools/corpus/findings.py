@@ -52,14 +52,14 @@ def case_of(adapter: Any, example: Any) -> Case:
 
 def added(model: Any, target: Any, *, approximate: bool = False) -> list[str] | None:
     """The findings that only the result has; None where there is no result."""
-    from opshift import OpshiftError, check_model, convert_version
+    from opshift import OpshiftError, check, convert_version
 
     try:
         result = convert_version(model, target, allow_approximate=approximate)
     except OpshiftError:
         return None
     source = str(model) if isinstance(model, Path) else model
-    return [f"{one.rule}: {one}" for one in check_model(result).beyond(check_model(source))]
+    return [f"{one.rule}: {one}" for one in check(result).beyond(check(source))]
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -11,7 +11,7 @@ from opshift.author.registry import Registry
 from opshift.codes.refusals import Why
 from opshift.convert.api import convert_version
 from opshift.convert.legal import checker
-from opshift.convert.legal.rules import check_model
+from opshift.convert.legal.rules import check
 from opshift.convert.request import AnyTarget, Wishes
 from opshift.errors import InvalidModel, Refused
 from opshift.protos import ModelProto
@@ -51,7 +51,7 @@ def assert_model_converts(
     _expect(after == again, "the same model gave two results")
     objection = checker.whole(after, adapters, full=strict)
     _expect(not objection, f"the checker rejects the result: {objection}")
-    worse = check_model(after).beyond(check_model(before))
+    worse = check(after).beyond(check(before))
     _expect(not worse, f"the result breaks a rule: {'; '.join(map(str, worse))}")
     if gives is not None:
         given = " ".join(node.op_type for node in after.graph.node)

@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tests whether two models compute equal results, by running both."""
+"""Tests whether two models compute equal results. The package can be called: `verify(a, b)`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from opshift.lazy import lazy
+from opshift.lazy import lazy, make_callable
 
 if TYPE_CHECKING:
     from opshift.verify.isolated import Limits
@@ -22,3 +22,4 @@ _HOMES = {
 
 
 __getattr__, __dir__ = lazy(__name__, _HOMES)
+make_callable(__name__, "model_pair", "verify")

@@ -38,7 +38,7 @@ def command(
     cases: list[ModelResult] = []
 
     def check(source: str) -> int:
-        from opshift.convert.legal.rules import check_model
+        from opshift.convert.legal.rules import check as check_model
         from opshift.errors import InvalidModel
         from opshift.opsets import described
 

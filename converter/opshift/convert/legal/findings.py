@@ -98,7 +98,7 @@ class Findings(Shown):
     Examples
     --------
     >>> import opshift
-    >>> opshift.check_model("model.onnx").fails(strict=False)
+    >>> opshift.check("model.onnx").fails(strict=False)
     False
     """
 

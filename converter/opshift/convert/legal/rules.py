@@ -121,7 +121,7 @@ def at_end(document: Document, adapters: Registry, *, visit_all: bool) -> Findin
     return Findings(tuple(one for one in found if one.level != INFO))
 
 
-def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
+def check(model: ModelProto | str | os.PathLike[str]) -> Findings:
     """Check a model and return every rule that it breaks.
 
     Parameters
@@ -146,7 +146,7 @@ def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
     Examples
     --------
     >>> import opshift
-    >>> opshift.check_model("model.onnx").fails(strict=False)
+    >>> opshift.check("model.onnx").fails(strict=False)
     False
     """
     if isinstance(model, ModelProto):
@@ -175,4 +175,5 @@ def check_model(model: ModelProto | str | os.PathLike[str]) -> Findings:
     return Findings(tuple(sorted(dict.fromkeys(found), key=lambda one: order.index(one.level))))
 
 
+check_model = check  # the name up to 0.2
 _NODE = re.compile(r"\(op_type:[^)]*\): ")

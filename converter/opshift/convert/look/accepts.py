@@ -162,9 +162,9 @@ def accepts(model: Source, target: str) -> Acceptance:
 
     Examples
     --------
-    >>> from opshift.convert.look.accepts import accepts
-    >>> accepts("model.onnx", "onnxruntime==1.10").accepted
-    True
+    >>> import opshift
+    >>> opshift.accepts("model.onnx", "onnxruntime==1.10").answer
+    'yes'
     """
     row = targets.find(target)
     carve = carve_of(model)
