@@ -153,7 +153,10 @@ class Report(Paged):
 
     @property
     def growth(self) -> str:
-        """`125 -> 271 nodes (+146, mostly Reshape)`; empty where the nodes were not counted."""
+        """`125 -> 271 nodes (+146, mostly Reshape)`; empty if the nodes were not counted.
+
+        An operator is named if it is more than half of the added nodes.
+        """
         before, after = self.nodes_before, self.nodes_after
         if before is None or after is None:
             return ""
@@ -166,7 +169,8 @@ class Report(Paged):
                 written.update({op: work.count * n for op, n in Counter(work.gives).items()})
                 written[work.op] -= work.count
         op, most = max(written.items(), key=lambda one: (one[1], one[0]), default=("", 0))
-        mostly = f", mostly {op}" if after > before and most > 0 else ""
+        added = sum(number for number in written.values() if number > 0)
+        mostly = f", mostly {op}" if after > before and 2 * most > added else ""
         return f"{before:,} -> {after:,} nodes ({after - before:+,}{mostly})"
 
     def lines(self, verb: str = "Converted") -> Iterator[Line]:

@@ -213,7 +213,7 @@ def _verified(
         outside = bool(weights.data_files(skeleton, store))
         weights.splice(skeleton, store, trial, external="one-file" if outside else "keep")
         found = verify(source.at_path(folder, "piped.onnx"), trial, values=values)
-    names = (source.path, target)
+    names = (source.path, f"{target} (converted)" if target == source.path else target)
     first, second = (
         dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)
     )
