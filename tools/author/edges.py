@@ -2,7 +2,7 @@
 """Runs every example of the adapters on many sets of inputs: ordinary values, and the edges.
 
     python -m tools.author edges [--only TEXT] [--sets nan infinite] [--sample] [--all]
-                                 [--variants]
+                                 [--variants [--convert]]
 
 Each example is converted. The original and the result then run on each set of inputs in
 `opshift.testing.input_sets`: no elements, one element, negative numbers, ties, repeated places, the
@@ -10,8 +10,10 @@ largest integers, extreme floats, infinities, NaN. onnxruntime computes where it
 otherwise the oracle. `docs/explain/decisions/0005-what-counts-as-equal.md` tells how results are
 compared. A set for which the original has no result is left out. A process that crashes counts as a
 difference. `--variants` runs the variants of each example instead: unknown ranks and sizes, other
-element types, each attribute off its default, and a use in a branch. `tools/author/edges.toml`
-gives the reasons for what stays.
+element types, a use in a branch, branches in its graphs, each attribute at and off its default, and
+each optional input and output that the example leaves out. With `--convert`, variants have to
+convert or to be refused, and nothing is computed. `tools/author/edges.toml` gives the reasons for
+what stays.
 """
 
 from __future__ import annotations
@@ -37,11 +39,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0, help="of the sample")
     parser.add_argument("--all", action="store_true", help="list what edges.toml explains, too")
     parser.add_argument("--variants", action="store_true", help="variants in place of inputs")
+    parser.add_argument("--convert", action="store_true", help="compute no variant")
     args = parser.parse_args(argv)
     chosen = [one for one in subjects(PACKAGE) if args.only in one.name]
     if args.sample:
         chosen = list(sampled(chosen, args.seed))
-    done = varied(chosen) if args.variants else survey(chosen, args.sets)
+    compared = not args.convert
+    done = varied(chosen, compare=compared) if args.variants else survey(chosen, args.sets)
     new = done.unexplained(reasons(REASONS))
     print("\n".join([*(done.found if args.all else new), *(f"not run: {n}" for n in done.idle)]))
     print(

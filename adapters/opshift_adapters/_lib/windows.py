@@ -4,7 +4,6 @@
 from typing import Any
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, np
-from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import part
 
@@ -178,16 +177,24 @@ def from_wide(op: Builder, y: Value, x: Value) -> Value:
 
 
 def without_windows_in_pad(node: Node, op: Builder) -> Result:
-    """A pooling whose last window, by the text below opset 22, is not in the end padding."""
-    x = node["X"]
-    if x.may_be(T.BFLOAT16) and x.elem_type == T.BFLOAT16:
-        return cast_around("float")(node, op)
-    if not (rounds_up(node) and last_starts_in_pad(node, op)):
-        return KEEP
-    if not (node.op == "AveragePool" and node.int("count_include_pad")):
-        return op.same(node, pads=floor_pads(node, x), auto_pad=None, ceil_mode=0)
-    inner, outer = counted_pads(node, x)
-    inputs = {"X": padded(op, x, inner, 0.0)}
-    return op.same(
-        node, inputs=inputs, pads=outer, auto_pad=None, ceil_mode=0, count_include_pad=0
-    )
+    """A pooling whose last window, by the text below opset 22, is not in the end padding.
+
+    Inference below opset 22 counts `pads` also if `auto_pad` replaces them, so they are removed.
+    """
+    x, own = node["X"], node["X"]
+    narrow = x.may_be(T.BFLOAT16) and x.elem_type == T.BFLOAT16
+    changes: dict[str, Any] = {}
+    if node.str("auto_pad") != "NOTSET" and node.has("pads"):
+        changes = {"pads": None}
+    if narrow:
+        own = op.Cast(x, to=T.FLOAT)
+    if rounds_up(node) and last_starts_in_pad(node, op):
+        counts = node.op == "AveragePool" and node.int("count_include_pad")
+        inner, outer = counted_pads(node, x) if counts else ([], floor_pads(node, x))
+        own = padded(op, own, inner, 0.0)
+        changes = {"pads": outer, "auto_pad": None, "ceil_mode": 0}
+        changes |= {"count_include_pad": 0} if counts else {}
+    if not narrow:
+        return op.same(node, inputs={"X": own}, **changes) if changes else KEEP
+    y, *more = op.same(node, inputs={"X": own}, outputs=node.n_outputs, **changes)
+    return op.Cast(y, to=T.BFLOAT16), *more

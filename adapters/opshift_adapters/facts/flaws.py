@@ -23,6 +23,7 @@ RANKS = (
     ranks("CenterCropPad Expand Reshape", shape="1"),
     ranks("ConstantOfShape", input="1"),
     ranks("Compress", condition="1"),
+    ranks("MaxUnpool", output_shape="1"),
     ranks("Tile", repeats="1"),
     ranks("TopK", K="1"),
     ranks("Split", split="1"),

@@ -6,6 +6,7 @@ from typing import Any
 from opshift.adapter import (
     KEEP,
     Builder,
+    InvalidModel,
     Node,
     Refusal,
     Result,
@@ -81,7 +82,10 @@ def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
         one = op.const(1.0, wide)
         scale = one / (one - as_type(op, ratio, wide))
     else:
-        scale = op.const(1 / (1 - float(known)), wide)
+        share = float(known.item())
+        if not 0 <= share < 1:
+            raise InvalidModel(f"Dropout drops the share {share:g}; give a ratio from 0 to below 1")
+        scale = op.const(1 / (1 - share), wide)
     y = as_type(op, x, wide) * op.Cast(kept, to=wide) * scale
     return as_type(op, y, kind), kept
 
@@ -96,6 +100,7 @@ def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
 @example("training", "(float[4,5] x) => (float[4,5] y, bool[4,5] m) <float r = {0.25}, bool t = {1}> { y, m = Dropout<seed=3>(x, r, t) }", gives="RandomUniformLike Less Not Cast Mul Mul")
 @example("training by default ratio", '(float[4,5] x) => (float[4,5] y) <bool t = {1}> { y = Dropout<seed=3>(x, "", t) }')
 @example("training with ratio 0", "(float[4,5] x) => (float[4,5] y, bool[4,5] m) <float r = {0}, bool t = {1}> { y, m = Dropout(x, r, t) }")
+@example("training with ratio 1", "(float[4,5] x) => (float[4,5] y) <float r = {1}, bool t = {1}> { y = Dropout(x, r, t) }", invalid="drops the share 1; give a ratio")
 @example("training in float16", "(float16[4,5] x, float16 r) => (float16[4,5] y) <bool t = {1}> { y = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25})
 @example("training in double", "(double[4,5] x, double r) => (double[4,5] y) <bool t = {1}> { y = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25})
 @example("perhaps training", "(float[4,5] x, float r, bool t) => (float[4,5] y, bool[4,5] m) { y, m = Dropout<seed=3>(x, r, t) }", inputs={"r": 0.25, "t": True})

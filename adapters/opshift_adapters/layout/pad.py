@@ -40,6 +40,7 @@ TYPES_21 = boundary(
     ),
 )
 
+UNUSED_FILLER = {"constant_value": "only the mode constant writes it"}
 WRAP = "(float[2,3] x, int64[4] p) => (float[a,b] y) { y = Pad<mode=\"wrap\">(x, p) }"
 
 # -- axis by axis --------------------------------------------------------------------------------
@@ -272,11 +273,12 @@ def cropped_last(node: Node, op: Builder) -> Result:
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
 
 
-@adapter("Pad", 19, 18)
+@adapter("Pad", 19, 18, ignores=UNUSED_FILLER)
 @example("constant", "(float[2,3] x) => (float[4,3] y) <int64[4] p = {1,0,1,0}, float c = {2.5}> { y = Pad(x, p, c) }", gives="Pad")
 @example("wrap", '(float[2,3] x) => (float[2,8] y) <int64[4] p = {0,4,0,1}> { y = Pad<mode="wrap">(x, p) }', gives="Gather")
 @example("wrap, cropped too", '(int8[2,3] x) => (int8[4,4] y) <int64[4] p = {3,-1,-1,2}> { y = Pad<mode="wrap">(x, p) }', gives="Slice Gather Slice Gather")
 @example("wrap without pads", '(float[2,3] x) => (float[2,3] y) <int64[4] p = {0,0,0,0}> { y = Pad<mode="wrap">(x, p) }', gives="Identity")
+@example("wrap with a value", '(float[3] x, float c) => (float[5] y) <int64[2] p = {1,1}> { y = Pad<mode="wrap">(x, p, c) }', gives="Gather")
 @example("computed wrap", WRAP, inputs={"p": [3, -1, 0, 7]})
 @example("computed wrap of some axes", WRAP.replace("int64[4] p)", "int64[2] p)").replace("(x, p)", '(x, p, "", axes)').replace("{ y", "<int32[1] axes = {-1}> { y"), inputs={"p": [2, 2]})
 @example("computed axes", WRAP.replace("int64[4] p)", "int64[2] p, int64[1] axes)").replace("(x, p)", '(x, p, "", axes)'), inputs={"p": [2, 4], "axes": [-1]})
@@ -366,7 +368,7 @@ INTS = "(int64[2,3] x) => (int64[a,b] y) <int64[4] p = {1,-1,2,0}> "
 ANY = "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = Pad(x, p, v) }"
 
 
-@adapter("Pad", 11, 10, handles_types=True, ignores={"constant_value": "only the mode constant writes it"})
+@adapter("Pad", 11, 10, handles_types=True, ignores=UNUSED_FILLER)
 @example("constant", "(float[2,3] x) => (float[4,3] y) <int64[4] p = {1,0,1,0}, float v = {2.5}> { y = Pad(x, p, v) }", gives="Pad")
 @example("reflect", '(double[2,3] x) => (double[4,3] y) <int64[4] p = {1,0,1,0}, double v = {0.1}> { y = Pad<mode="reflect">(x, p, v) }', gives="Pad")
 @example("value left out", '(float16[2,3] x) => (float16[1,3] y) <int64[4] p = {-1,0,0,0}> { y = Pad(x, p, "") }', gives="Pad")

@@ -130,7 +130,7 @@ def shape_15_14(node: Node, op: Builder) -> Result:
 @example("end of all", "(float[2,3,4] x) => (int64[2] y) { y = Shape<end=2>(x) }", imports={"": 17}, gives="Shape Slice")
 def shape_and_slice(node: Node, op: Builder) -> Result:
     """OpenVINO to 2023.0 does not read `start` and `end` of Shape; a Slice of the shape is written."""
-    return _sliced_shape(node, op)
+    return _sliced_shape(node, op) if op.version >= 15 else KEEP
 
 
 def _sliced_shape(node: Node, op: Builder) -> Result:

@@ -53,28 +53,35 @@ class KeyTable:
 
 
 def _table(node: Node) -> KeyTable:
-    keys, _ = _side(node, "keys")
-    values, suffix = _side(node, "values")
+    keys = _side(node, "keys")
+    values = _side(node, "values")
     if len(keys) != len(values):
         raise Refusal(Why.AMBIGUOUS, f"{len(keys)} keys and {len(values)} values")
-    if suffix == "tensor" and node.has("default_tensor"):
-        return KeyTable(keys, values, node.tensor("default_tensor").flat[0])
+    if "default_tensor" in node.attributes:
+        given = _as_objects(node.tensor("default_tensor").ravel())
+        if given.dtype != values.dtype or not given.size:
+            raise Refusal(Why.AMBIGUOUS, f"default_tensor is {given.dtype}, and the values are {values.dtype}")
+        return KeyTable(keys, values, given[0])
     word = {"O": "string", "i": "int64", "f": "float"}[values.dtype.kind]
     default = node.str("default_string") if word == "string" else node.attr(f"default_{word}")
     return KeyTable(keys, values, default)
 
 
-def _side(node: Node, side: str) -> tuple[Array, str]:
-    """The keys or the values, and the kind of the attribute that holds them."""
+def _side(node: Node, side: str) -> Array:
+    """The keys or the values."""
     written = [name for name in node.attributes if name.startswith(f"{side}_")]
     if len(written) != 1:
         raise Refusal(Why.AMBIGUOUS, f"{len(written)} lists of {side}")
     suffix = written[0].removeprefix(f"{side}_")
     if suffix == "tensor":
-        found = node.tensor(written[0]).ravel()
-        return (found.astype("O") if found.dtype.kind in "OSU" else found), suffix
+        return _as_objects(node.tensor(written[0]).ravel())
     listed = node.strings(written[0]) if suffix == "strings" else node.attr(written[0])
-    return np.array(listed, dtype=LISTS[suffix]), suffix
+    return np.array(listed, dtype=LISTS[suffix])
+
+
+def _as_objects(array: Array) -> Array:
+    """The array, with texts as Python's."""
+    return array.astype("O") if array.dtype.kind in "OSU" else array
 
 
 def _distinct(table: KeyTable, *, last_wins: bool) -> KeyTable:
@@ -219,6 +226,8 @@ DOUBLES = "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1
 @example("a default of another type", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],default_float=0.5,default_string="z">(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("lists", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
 @example("tensors", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_tensor=string[2] {"a", "b"}, values_tensor=float[2] {0.5, 2.5}, default_tensor=float[1] {7.0}>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("lists and a tensor", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],default_tensor=int64[1] {7}>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example("a default tensor of another type", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],default_tensor=float[1] {7}>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
 @example("short numbers", "(int32[4] x) => (int16[4] y) { y = ai.onnx.ml.LabelEncoder" + SHORT + "(x) }", gives="Cast LabelEncoder Cast", inputs=NUMBERS, imports=BOTH)
 @example("doubles", "(double[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder" + DOUBLES + "(x) }", inputs={"x": lambda: [0.1, 0.5, 0.1 + 1e-12, np.nan]}, imports=BOTH)
 @example("words to doubles", '(string[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_tensor=double[2] {0.1, 0.2}, default_tensor=double[1] {0.3}>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)

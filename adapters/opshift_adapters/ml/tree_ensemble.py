@@ -79,6 +79,9 @@ def lists_that_do_not_fit(node: Node) -> str | None:
     votes = "target" if node.op == "TreeEnsembleRegressor" else "class"
     for kind, needed in (("nodes", NODE_LISTS), (votes, VOTE_LISTS)):
         sizes = {name: _count(node, f"{kind}_{name}") for name in needed.split()}
+        optional = f"{kind}_missing_value_tracks_true"
+        if kind == "nodes" and node.has(optional):
+            sizes[optional.removeprefix("nodes_")] = _count(node, optional)
         if len(set(sizes.values())) > 1:
             return f"its lists are of unequal lengths: {kind} " + ", ".join(f"{n} {k}" for n, k in sizes.items())
     modes, trees = node.strings("nodes_modes"), node.ints("nodes_treeids")
@@ -172,6 +175,7 @@ HINTS = dict.fromkeys(("nodes_hitrates", "nodes_hitrates_as_tensor"), "the numbe
 @example("a base in a tensor", X + TWO + ",base_values_as_tensor=float[2] {0.5, -0.25}>(x) }", gives="TreeEnsemble Add", inputs=ROWS, imports=NEW)
 @example("largest, a leaf without a vote", X + ONE.replace(VOTES, "target_treeids=[0,0,1],target_nodeids=[1,3,0],target_ids=[0,0,0],target_weights=[1.5,2.25,0.1]") + ',aggregate_function="MAX">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
 @example("unequal lists", X + ONE.replace("target_ids=[0,0,0,0]", "target_ids=[0]") + ">(x) }", invalid="lists are of unequal lengths", imports=NEW)
+@example("a list of nodes that is too short", X + ONE + ",nodes_missing_value_tracks_true=[1]>(x) }", invalid="lists are of unequal lengths", imports=NEW)
 @example("an unknown mode", X + ONE.replace("BRANCH_GT", "BRANCH_UP") + ">(x) }", invalid="no mode 'BRANCH_UP'", imports=NEW)
 @example("a node that is not there, beside tensors", X + _in_tree(ONE).replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,9,") + ">(x) }", invalid="refers to node 9 of tree 0", imports=NEW)
 @example("a node that is not there", X + ONE.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,9,") + ">(x) }", invalid="refers to node 9 of tree 0", imports=NEW)

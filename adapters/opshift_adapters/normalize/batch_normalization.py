@@ -47,6 +47,7 @@ TYPES_15 = boundary(15, "BatchNormalization:241e77", directions="up")
 @example("float16 data, bfloat16 parameters", f"(float16[2,3,4] x, bfloat16[3] s, bfloat16[3] b, {STATISTICS}) => (float16[2,3,4] y) {{ y = {CALL}", gives="Cast Cast Cast BatchNormalization Cast", inputs=POSITIVE)
 @example("other statistics", f"(float16[2,3,4] x, float16[3] s, float16[3] b, {STATISTICS}) => (float16[2,3,4] y) {{ y = {CALL}", gives="BatchNormalization", inputs=POSITIVE)
 @example("training in two types", f"(float16[2,3,4] x, {PARAMETERS}) => (float16[2,3,4] y, float[3] rm, float[3] rv) {{ {TRAIN}", gives="Cast BatchNormalization Cast", inputs=POSITIVE)
+@example("training in two types for Y alone", f'(float16[2,3,4] x, {PARAMETERS}) => (float16[2,3,4] y) {{ y, "", "" = BatchNormalization<training_mode=1>(x, s, b, m, v) }}', gives="Cast BatchNormalization Cast", inputs=POSITIVE)
 def batch_normalization_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 lets `scale` and `B` have another type than X; below it, they are cast to one."""
     x, y, scale = node["X"], node.output("Y"), node["scale"].elem_type
@@ -55,7 +56,8 @@ def batch_normalization_15_14(node: Node, op: Builder) -> Result:
         return KEEP
     wide = widest(data, scale)
     inputs = {name: as_type(op, node[name], wide) for name in ("X", "scale", "B")}
-    values = op.same(node, inputs=inputs, outputs=arity(node))
+    count = 3 if node.int("training_mode") else arity(node)
+    values = op.same(node, inputs=inputs, outputs=count)
     return as_type(op, values[0], data), *values[1:]
 
 

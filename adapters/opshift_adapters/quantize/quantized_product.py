@@ -54,6 +54,7 @@ PRODUCT_OF_CODES = "(float[2,K] x, uint8[K,4] b, uint8 p, uint8[4] q) => (int32[
 @example("per row and column", "(int8[2,3] a, int8[3,4] b, int8[2] p, int8[4] q) => (int32[2,4] y) { y = MatMulInteger(a, b, p, q) }", gives="Cast Cast Unsqueeze Sub Cast Cast Sub MatMul")
 @example("per row of many", "(int8[2,2,3] a, int8[3,4] b, int8[2,2,1] p) => (int32[2,2,4] y) { y = MatMulInteger(a, b, p) }", gives="Cast Cast Sub Cast MatMul")
 @example("a vector", "(int8[3] a, int8[3,4] b, int8[1] p) => (int32[4] y) { y = MatMulInteger(a, b, p) }")
+@example("a vector with a zero point of unknown size", "(int8[3] a, int8[3,4] b, int8[N] p) => (int32[4] y) { y = MatMulInteger(a, b, p) }", inputs={"p": [3]})
 def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added MatMulInteger; below it, a MatMul of differences is written."""
     a, zero = node["A"], node.input("a_zero_point")
@@ -100,13 +101,16 @@ def _few_products(b: Value) -> bool:
 def _shifted(op: Builder, x: Value, zero: Value | None, kind: int, *, rows: bool) -> Value:
     """`x` minus its zero point; a vector of zero points has one for each row, or each column."""
     wide = op.Cast(x, to=kind)
-    return wide if zero is None else wide - _per_row(op, op.Cast(zero, to=kind), rows)
+    if zero is None:
+        return wide
+    return wide - _per_row(op, x, op.Cast(zero, to=kind), rows)
 
 
-def _per_row(op: Builder, p: Value, rows: bool) -> Value:
+def _per_row(op: Builder, x: Value, p: Value, rows: bool) -> Value:
+    """Scales or zero points of a matrix, or of the one row that a vector is."""
     if p.rank == 0:
         return p
-    if p.shape_or_none == (1,):
+    if p.shape_or_none == (1,) or (rows and x.rank_or_none == 1):
         return op.Reshape(p, op.const([]))
     return op.Unsqueeze(p, axes=[1]) if rows and p.rank == 1 else p
 
@@ -184,7 +188,7 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
     op.approximate(ORDER)
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
     b = _shifted(op, node["b"], node["b_zero_point"], T.INT32, rows=False)
-    rows, columns = _per_row(op, node["a_scale"], True), _per_row(op, node["b_scale"], False)
+    rows, columns = (_per_row(op, node[n], node[f"{n}_scale"], n == "a") for n in ("a", "b"))
     factor = rows * columns / node["y_scale"]
     return _scaled(op, op.MatMul(a, b), factor, node["y_zero_point"])
 

@@ -29,6 +29,8 @@ BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float
 @adapter("LpPool", 22, 21, handles_types=True)
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="LpPool")
 @example("last window in the pad", "(float[3,2,7] x) => (float[3,2,3] y) { y = LpPool<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="LpPool")
+@example("last window in the pad of bfloat16", "(bfloat16[3,2,7] x) => (bfloat16[3,2,3] y) { y = LpPool<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="Cast LpPool Cast", atol=0.02)
+@example("pads that auto_pad replaces", LINE + '<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1, auto_pad="VALID">(x) }', gives="LpPool")
 @example("last window perhaps in the pad", OPEN + "<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="LpPool", inputs={"x": [[[0, 1, 2, 3, 4, 0, 1], [2, 3, 4, 0, 1, 2, 3]]]})
 @example("no window in the pad, in a function", "(float[3,2,7] x) => (float[3,2,4] y) { y = own.pool(x) }", functions='<opset_import: ["" : 22], domain: "own"> pool (x) => (y) { y = LpPool<kernel_shape=[2], strides=[2], pads=[0, 0], ceil_mode=1>(x) }', imports={"own": 1}, gives="pool")
 @example("bfloat16", "(bfloat16[3,2,7] x) => (bfloat16[3,2,o] y) { y = LpPool<kernel_shape=[3]>(x) }", gives="Cast LpPool Cast", atol=0.02)

@@ -59,6 +59,8 @@ CEIL_22 = boundary(
 @adapter("AveragePool MaxPool", 22, 21, handles_types=True)
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
 @example("last window in the pad", "(float[3,2,7] x) => (float[3,2,3] y) { y = {op}<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="{op}")
+@example("last window in the pad of bfloat16", "(bfloat16[3,2,7] x) => (bfloat16[3,2,3] y) { y = {op}<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }", gives="Cast {op} Cast", atol=0.02)
+@example("pads that auto_pad replaces", '(float[3,2,7] x) => (float[3,2,3] y) { y = {op}<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1, auto_pad="VALID">(x) }', gives="{op}")
 @example("signed bytes", "(int8[3,2,7] x) => (int8[3,2,o] y) { y = MaxPool<kernel_shape=[3], strides=[2]>(x) }", gives="MaxPool")
 @example("last window in pads that count", "(float[3,2,7] x) => (float[3,2,3] y) { y = AveragePool<kernel_shape=[2], strides=[3], pads=[1, 2], ceil_mode=1, count_include_pad=1>(x) }", gives="Pad AveragePool")
 @example("no window in pads that count", LINE.replace("{op}", "AveragePool") + "<kernel_shape=[3], strides=[3], pads=[1, 1], ceil_mode=1, count_include_pad=1>(x) }", gives="AveragePool")

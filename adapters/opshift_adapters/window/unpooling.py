@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MaxUnpool: the elements that MaxPool picked, written back at their indices."""
 
-from opshift.adapter import Builder, Node, Value, adapter, boundary, example, np
+from opshift.adapter import Builder, Node, Value, adapter, boundary, example, flaw, np
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import (
@@ -21,6 +21,17 @@ CORNERS = {"x": [[[[1, 2], [3, 4]]]], "i": [[[[5, 7], [13, 15]]]]}
 SIZED = TILES.replace(") =>", ", int64[4] o) =>") + ", strides=[2,2]>(x, i, o) }"
 
 
+@flaw("MaxUnpool")
+def lists_of_other_lengths(node: Node) -> str | None:
+    """There is one stride, and there are two pads, for each axis of the kernel."""
+    axes = len(node.ints("kernel_shape"))
+    for name, wanted in (("strides", axes), ("pads", 2 * axes)):
+        numbers = node.ints_or_none(name)
+        if numbers is not None and len(numbers) != wanted:
+            return f"{name} has {len(numbers)} numbers for {axes} dimensions, but must have {wanted}"
+    return None
+
+
 @adapter("MaxUnpool", 9, 8)
 @example("pairs", f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
 @example("half", f"(float16[1,2,2] x, int64[1,2,2] i) => (float16[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs=PICKED)
@@ -31,6 +42,8 @@ SIZED = TILES.replace(") =>", ", int64[4] o) =>") + ", strides=[2,2]>(x, i, o) }
 @example("unknown sizes", "(float[N,C,L] x, int64[N,C,L] i) => (float[N,C,o] y) { y = MaxUnpool" + HALVES + "(x, i) }", inputs=PICKED)
 @example("unknown rank", "(float[4] v, int64[4] j, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) i = Reshape(j, s) y = MaxUnpool" + HALVES + "(x, i) }", inputs={"j": [1, 2, 4, 7], "s": [1, 2, 2]})
 @example("nothing", "(float[N,C,L] x, int64[N,C,L] i) => (float[N,C,o] y) { y = MaxUnpool" + HALVES + "(x, i) }", inputs={"x": lambda: np.zeros((1, 0, 2)), "i": lambda: np.zeros((1, 0, 2))})
+@example("too few pads", "(float[4] v, int64[4] j, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) i = Reshape(j, s) y = MaxUnpool<kernel_shape=[2], pads=[1]>(x, i) }", invalid="pads has 1 numbers for 1 dimensions")
+@example("a size that is no list", "(float[4] v, int64[4] j, int64[n] s, int64 o) => (float[a,b,c] y) { x = Reshape(v, s) i = Reshape(j, s) y = MaxUnpool" + HALVES + "(x, i, o) }", invalid="output_shape 'o' has 0 dimensions")
 @example("a size said", SIZED, inputs=CORNERS | {"o": [1, 1, 5, 5]})
 @example("the size that follows", SIZED, inputs=CORNERS | {"o": [1, 1, 4, 4]})
 def max_unpool_9_8(node: Node, op: Builder) -> Value:

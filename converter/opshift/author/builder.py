@@ -28,6 +28,7 @@ from opshift.model.arrays import (
     to_array,
 )
 from opshift.model.rename import rename
+from opshift.model.walk import graphs_of, nodes_inside
 from opshift.opsets import schemas
 from opshift.opsets.types import without_symbols
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
@@ -83,6 +84,7 @@ class Builder:
             self.made.assumptions = outer.made.assumptions
             self.made.missed = outer.made.missed
             self.made.ops = outer.made.ops
+            self.made.inlined = outer.made.inlined
 
     @property
     def version(self) -> int:
@@ -412,11 +414,20 @@ class Builder:
                 if output:
                     names[output] = self.crossing.fresh(copy.op_type)
             rename(copy, names)
+            self._name_graphs(copy)
             self.made.add(copy)
         for info in graph.output:
             if info.HasField("type") and info.name in names:
                 self.env.types.setdefault(names[info.name], info.type)
         return tuple(Value(names.get(o.name, o.name), self.env) for o in graph.output)
+
+    def _name_graphs(self, copy: NodeProto) -> None:
+        """Gives each graph of an inlined node a name of its own, if another copy has its name."""
+        for inner in (copy, *nodes_inside(copy)):
+            for _, graph in graphs_of(inner):
+                if graph.name in self.made.inlined:
+                    graph.name = self.crossing.fresh(inner.op_type)
+                self.made.inlined.add(graph.name)
 
     def expand(self, node: Node) -> Value | tuple[Value, ...]:
         """The operator's function body, whose nodes are converted to the entered version too."""

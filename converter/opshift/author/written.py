@@ -62,6 +62,7 @@ class Made:
     carrier: NodeProto | None = None  # the first `op.same`: keeps the subgraphs of the original
     carried: frozenset[str] = frozenset()
     ops: set[str] = field(default_factory=set)
+    inlined: set[str] = field(default_factory=set)  # the names of graphs that were inlined
     unread: str | None = None  # why the node cannot stay, if it goes once nobody reads it
 
     def add(self, node: NodeProto) -> None:

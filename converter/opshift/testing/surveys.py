@@ -25,7 +25,7 @@ from opshift.testing.example_models import differences, example_model, example_t
 from opshift.testing.input_sets import SETS, divisible
 from opshift.testing.judge_process import shared
 from opshift.testing.models import Evaluate
-from opshift.testing.variants import UNKNOWN_SIZES, feeds, variants
+from opshift.testing.variants import UNKNOWN_SIZES, feeds, legal_variants
 from opshift.verify import oracle
 
 
@@ -92,39 +92,51 @@ def survey(
 
 
 def varied(
-    chosen: str | Iterable[ListedExample], *, evaluate: Evaluate | None = None
+    chosen: str | Iterable[ListedExample], *, evaluate: Evaluate | None = None, compare: bool = True
 ) -> InputSurvey:
-    """The variants of examples: each is refused, or computes the same as before."""
+    """The variants of examples: each is refused, or computes the same as before.
+
+    With `compare=False` nothing is computed: a variant has to be refused or to convert.
+    """
     ran, found, adapters = Counter[str](), list[str](), registry.default()
+
+    def is_legal(variant: ModelProto) -> bool:
+        return checker.whole(variant, adapters, full=True) is None
+
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
         ran[subject.name] = 0
         example = subject.example
         model = example_model(subject.adapter, example)
-        values = oracle.make_inputs(model, overrides=dict(example.inputs))
-        for name, variant in variants(model, subject.adapter.domain, subject.adapter.ops):
-            if checker.whole(variant, adapters, full=True) is not None:
-                continue  # the operator takes no such type or attribute
+        values = oracle.make_inputs(model, overrides=dict(example.inputs)) if compare else {}
+        ops = subject.adapter.ops
+        for name, variant in legal_variants(model, subject.adapter.domain, ops, is_legal):
             ran[subject.name] += 1
-            told = _variant(subject, name, variant, feeds(values), evaluate)
-            if told:
-                found.append(f"{subject.name} [{name}]: {told}")
+            after = _converted(subject, variant)
+            if isinstance(after, ModelProto) and compare:
+                after = _variant(subject, name, variant, after, feeds(values), evaluate)
+            if after and isinstance(after, str):
+                found.append(f"{subject.name} [{name}]: {after}")
     return InputSurvey(ran, found)
 
 
-def _variant(
-    subject: ListedExample, name: str, before: ModelProto, values: Mapping[str, Any],
-    evaluate: Evaluate | None,
-) -> str:  # fmt: skip
-    """How a variant fails; empty if it does not, or if the old opset does not allow it."""
-    asked = {info.name for info in before.graph.input}
-    given = {key: value for key, value in values.items() if key in asked}
-    given = divisible(before, oracle.make_inputs(before, overrides=given))
+def _converted(subject: ListedExample, before: ModelProto) -> ModelProto | str:
+    """The result of a variant, or how the conversion fails; empty if it is refused."""
     try:
-        after = convert_version(before, example_target(subject.adapter, subject.example))
+        return convert_version(before, example_target(subject.adapter, subject.example))
     except (InvalidModel, Refused):
         return ""
     except Exception as error:
         return f"{type(error).__name__}: {str(error)[:200]}"
+
+
+def _variant(
+    subject: ListedExample, name: str, before: ModelProto, after: ModelProto,
+    values: Mapping[str, Any], evaluate: Evaluate | None,
+) -> str:  # fmt: skip
+    """The difference of a variant and its result; empty if there is none."""
+    asked = {info.name for info in before.graph.input}
+    given = {key: value for key, value in values.items() if key in asked}
+    given = divisible(before, oracle.make_inputs(before, overrides=given))
     told = _differences(before, after, subject.example, given, ("given", "negative"), evaluate)
     if name == UNKNOWN_SIZES:
         fixed = subject.example.inputs

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models derived from an example: other facts, other types, other attributes, inside a branch."""
+"""Models derived from an example: other facts, other types, inside a branch, other parts."""
 
 from __future__ import annotations
 
@@ -9,14 +9,21 @@ from typing import Any
 
 import numpy as np
 
-from opshift.model.walk import graphs_in, nodes_in
-from opshift.opsets import schemas
-from opshift.opsets.schemas import Attribute, Schema
-from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from opshift.model.walk import graphs_directly_in, graphs_in, holds_graphs
+from opshift.protos import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+)
 from opshift.protos.whole import helper
+from opshift.testing.node_variants import completed, node_variants, subject
 
 CONDITION = "in_the_branch"
 UNKNOWN_SIZES = "unknown sizes"
+BRANCHES_INSIDE = "branches inside"
 TYPES = {
     "double": TensorProto.DOUBLE,
     "float16": TensorProto.FLOAT16,
@@ -28,37 +35,44 @@ TYPES = {
     "string": TensorProto.STRING,
     "complex64": TensorProto.COMPLEX64,
 }
-UNLIKE_FLOATS = ("of bfloat16", "of uint64", "of bool", "of string", "of complex64")
 SIZES_OF, GIVEN = "{}_sizes", "{}_given"
 """The names of two inputs that take the place of one: its sizes, and its elements."""
 OF_IR_4 = 9  # the opset that goes with the oldest IR version of an example
 RESHAPE = 5  # the opset from which Reshape has a computed shape
-WORDS = {
-    "auto_pad": ("SAME_UPPER", "VALID"),
-    "direction": ("reverse", "bidirectional"),
-    "mode": ("reflect", "edge", "linear", "cubic"),
-    "nearest_mode": ("floor", "ceil"),
-    "post_transform": ("LOGISTIC", "SOFTMAX"),
-    "aggregate_function": ("AVERAGE", "MAX"),
-}
-"""Values of attributes that are words; one that the checker does not take is no variant."""
 
 
 def variants(
     model: ModelProto, domain: str, ops: tuple[str, ...],
     wanted: Callable[[str], bool] = lambda name: True,
 ) -> Iterator[tuple[str, ModelProto]]:  # fmt: skip
-    """The variants with their names; the caller checks which of them are legal."""
+    """The variants with their names, in several forms if it is unknown which form is legal."""
     ways: dict[str, Callable[[ModelProto], ModelProto]] = {
         "unknown rank": _without_ranks,
         UNKNOWN_SIZES: _without_sizes,
         "in a branch": _in_a_branch,
+        BRANCHES_INSIDE: _branches_inside,
         **{f"of {name}": partial(_of_type, elem_type) for name, elem_type in TYPES.items()},
     }
+    found = subject(model, domain, ops)
     for name, way in ways.items():
-        if wanted(name) and _fits(model, name, described=_first(model, domain, ops) is not None):
+        if wanted(name) and _fits(model, name, described=found is not None):
             yield name, way(model)
-    yield from _attributes(model, domain, ops, wanted)
+    if found is not None:
+        yield from node_variants(_copy(model), found, wanted)
+
+
+def legal_variants(
+    model: ModelProto, domain: str, ops: tuple[str, ...], is_legal: Callable[[ModelProto], bool]
+) -> Iterator[tuple[str, ModelProto]]:
+    """The first legal variant of each name, and one with all legal parts of the node at once."""
+    done = set[str]()
+    for name, variant in variants(model, domain, ops, lambda name: name not in done):
+        if is_legal(variant):
+            done.add(name)
+            yield name, variant
+    found = subject(model, domain, ops)
+    if found is not None:
+        yield "everything", completed(_copy(model), found, is_legal)
 
 
 def feeds(values: Mapping[str, Any]) -> dict[str, Any]:
@@ -75,8 +89,10 @@ def _fits(model: ModelProto, name: str, *, described: bool) -> bool:
     """Whether the way of this name has what it needs in a model."""
     if name == "in a branch":
         return not model.graph.sparse_initializer
-    if name in UNLIKE_FLOATS and not described:  # nobody says which types the operator takes
-        return False
+    if name == BRANCHES_INSIDE:
+        return any(holds_graphs(node) for node in model.graph.node)
+    if name.startswith("of "):  # without a description, no type is known to be legal
+        return described
     return name != "unknown rank" or all(version >= RESHAPE for version in _opsets(model))
 
 
@@ -129,22 +145,31 @@ def _without_sizes(model: ModelProto) -> ModelProto:
 def _in_a_branch(model: ModelProto) -> ModelProto:
     """Puts all nodes into both branches of an If, which capture the inputs."""
     copy = _copy(model)
+    _into_branches(copy.graph, "")
+    copy.graph.input.append(helper.make_tensor_value_info(CONDITION, TensorProto.BOOL, []))
+    return copy
+
+
+def _branches_inside(model: ModelProto) -> ModelProto:
+    """Puts the nodes of each graph inside a node into both branches of an If."""
+    copy = _copy(model)
+    for number, graph in enumerate(graphs_directly_in(copy.graph)):
+        _into_branches(graph, f"_{number}")
+    copy.graph.input.append(helper.make_tensor_value_info(CONDITION, TensorProto.BOOL, []))
+    return copy
+
+
+def _into_branches(graph: GraphProto, suffix: str) -> None:
     branches = []
     for name in ("then_branch", "else_branch"):
-        graph = helper.make_graph(list(model.graph.node), name, [], list(model.graph.output))
-        branches.append(AttributeProto(name=name, type=AttributeProto.GRAPH, g=graph))
-    del copy.graph.node[:]
+        inner = helper.make_graph(list(graph.node), f"{name}{suffix}", [], list(graph.output))
+        branches.append(AttributeProto(name=name, type=AttributeProto.GRAPH, g=inner))
     for branch in branches:
         for info in branch.g.output:
             _rename_output(branch, info, f"{info.name}_{branch.name}")
-    copy.graph.node.append(
-        NodeProto(
-            op_type="If", input=[CONDITION], output=[one.name for one in model.graph.output],
-            attribute=branches,
-        )
-    )  # fmt: skip
-    copy.graph.input.append(helper.make_tensor_value_info(CONDITION, TensorProto.BOOL, []))
-    return copy
+    del graph.node[:]
+    outputs = [one.name for one in graph.output]
+    graph.node.add(op_type="If", input=[CONDITION], output=outputs, attribute=branches)
 
 
 def _rename_output(branch: AttributeProto, info: ValueInfoProto, name: str) -> None:
@@ -164,45 +189,3 @@ def _of_type(elem_type: int, model: ModelProto) -> ModelProto:
             if info.name not in fed and kind.tensor_type.elem_type == TensorProto.FLOAT:
                 kind.tensor_type.elem_type = elem_type
     return copy
-
-
-def _attributes(
-    model: ModelProto, domain: str, ops: tuple[str, ...], wanted: Callable[[str], bool]
-) -> Iterator[tuple[str, ModelProto]]:
-    """The first node with each attribute that it does not give, off its default."""
-    found = _first(model, domain, ops)
-    if found is None:
-        return
-    place, node, schema = found
-    given = {one.name for one in node.attribute}
-    for attribute in schema.attributes.values():
-        if attribute.name in given or attribute.is_graph:
-            continue
-        for value in _values(attribute) if wanted(f"{attribute.name}=") else ():
-            copy = _copy(model)
-            changed = next(n for i, n in enumerate(nodes_in(copy.graph)) if i == place)
-            changed.attribute.append(helper.make_attribute(attribute.name, value))
-            yield f"{attribute.name}={value}", copy
-
-
-def _first(
-    model: ModelProto, domain: str, ops: tuple[str, ...]
-) -> tuple[int, NodeProto, Schema] | None:
-    """The first node of these operators, its place, and its schema; None if there is none."""
-    versions = {one.domain: one.version for one in model.opset_import}
-    for place, node in enumerate(nodes_in(model.graph)):
-        if node.op_type in ops:
-            schema = schemas.schema(domain, node.op_type, versions.get(domain, 1))
-            return None if schema is None else (place, node, schema)
-    return None
-
-
-def _values(attribute: Attribute) -> tuple[object, ...]:
-    default = attribute.default
-    if attribute.kind == AttributeProto.FLOAT:
-        return (0.375 if not isinstance(default, float) else default / 2 + 0.125,)
-    if attribute.kind == AttributeProto.INT:
-        return (1 - default,) if default in (0, 1) else (1,)
-    if attribute.kind == AttributeProto.STRING:
-        return WORDS.get(attribute.name, ())
-    return ()

@@ -38,7 +38,7 @@ def label_encoder_first(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("LabelEncoder", since=2, domain=ML)
 def label_encoder(call: Call, x: np.ndarray) -> np.ndarray:
-    """The last of equal keys is used, and NaN matches NaN; the reference does neither."""
+    """The last of equal keys is used, NaN matches NaN, and `default_tensor` counts for lists."""
     suffixes = {"strings": object, "int64s": np.int64, "floats": np.float32, "tensor": None}
     keys, values = (
         [s for s in suffixes if call[f"{side}_{s}"] is not None] for side in ("keys", "values")
@@ -53,15 +53,13 @@ def label_encoder(call: Call, x: np.ndarray) -> np.ndarray:
     kept, made = (np.asarray(side).reshape(-1).tolist() for side in (kept, made))
     if len(kept) != len(made):
         raise OracleError(f"LabelEncoder: {len(kept)} keys, {len(made)} values")
-    if values[0] == "tensor":
-        dtype, default = call["values_tensor"].dtype, call["default_tensor"]
-        if default is None:
-            raise OracleError("LabelEncoder: values_tensor without default_tensor")
-        default = default.reshape(-1)[0]
+    dtype = call["values_tensor"].dtype if values[0] == "tensor" else suffixes[values[0]]
+    if call["default_tensor"] is not None:
+        default = call["default_tensor"].reshape(-1)[0]
+    elif values[0] == "tensor":
+        raise OracleError("LabelEncoder: values_tensor without default_tensor")
     else:
-        dtype, default = suffixes[values[0]], call[f"default_{values[0].rstrip('s')}"]
-        if values[0] == "strings":
-            default = call["default_string"]
+        default = call[f"default_{values[0].rstrip('s')}"]
     keyed = np.array(kept, dtype=x.dtype).tolist()
     return _looked_up(x, {_key(k): v for k, v in zip(keyed, made, strict=True)}, default, dtype)
 
