@@ -6,7 +6,7 @@ import sys
 from tools.lib.program import run
 
 TOOLS = (
-    "branches browser_page claims docs edges freeze gaps index late_changes lengths mutation"
+    "branches browser_page claims docs edges freeze gaps index kernels late_changes lengths mutation"
     " new_opset ops_database plans targets"
 )
 

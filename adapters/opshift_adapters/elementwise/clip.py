@@ -21,6 +21,8 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import EXACT_IN_FLOAT, FLOATS
+from opshift_adapters.elementwise.comparison import choose
+from opshift_adapters.elementwise.variadic import extreme_of_doubles
 
 INFINITE = {"x": [[float("-inf"), -0.5, 2.5], [float("inf"), float("nan"), 1e30]]}
 EDGES_8 = {"x": [-128, -1, 0, 5, 127]}
@@ -83,13 +85,16 @@ def clip_10_11(node: Node, op: Builder) -> Result:
 @example("double, lower bound", "(double[3] x) => (double[3] y) <double l = {-1}> { y = Clip(x, l) }", imports={"": 12}, gives="Max", inputs={"x": [-3, math.nan, 0.5]})
 @example("float", "(float[3] x) => (float[3] y) <float l = {-1}> { y = Clip(x, l) }", imports={"": 12}, gives="Clip")
 @example("double at 12", "(double[3] x) => (double[3] y) <double l = {-1}> { y = Clip(x, l) }", imports={"": 13}, gives="Clip")
+@example("double at 7", "(double[3] x) => (double[3] y) { y = Clip<min=-1.0, max=0.5>(x) }", imports={"": 7}, inputs={"x": [-3, 2, 0.25]})
 def by_max_and_min(node: Node, op: Builder) -> Result:
-    """No onnxruntime runs Clip of doubles below opset 12; Max and Min are written."""
+    """No onnxruntime runs Clip of doubles below opset 12; Max and Min are written, or reductions."""
     x = node["input"]
-    if x.elem_type_or_none != T.DOUBLE or not 8 <= op.version < 12:
+    if x.elem_type_or_none != T.DOUBLE or not 7 <= op.version < 12:
         return KEEP
     if op.version < 11:
         low, high = (op.const(node.float(name), T.DOUBLE) for name in ("min", "max"))
+        if op.version == 7:
+            return extreme_of_doubles(op, "Min", [extreme_of_doubles(op, "Max", [x, low]), high])
         return op.Min(op.Max(x, low), high)
     bounded = x
     for name, cut in (("min", op.Max), ("max", op.Min)):
@@ -126,7 +131,7 @@ CLIP_12 = boundary(12, "Clip:0bea62", directions="up")
 @example("int8", "(int8[5] x) => (int8[5] y) <int8 l = {-3}, int8 h = {7}> { y = Clip(x, l, h) }", gives="Cast Clip Cast", inputs=EDGES_8)
 @example("bounds that float holds", "(int64[5] x) => (int64[5] y) <int64 l = {-16777216}, int64 h = {16777216}> { y = Clip(x, l, h) }", gives="Cast Clip Cast", inputs={"x": [-(2**63), -16777215, 16777215, 16777217, 2**63 - 1]})
 @example("a bound that float does not hold", "(int64[3] x) => (int64[3] y) <int64 l = {0}, int64 h = {16777217}> { y = Clip(x, l, h) }", gives="Less Where Less Where", inputs={"x": [-1, 16777217, 2**24 + 2]})
-@example("uint64, computed", "(uint64[3] x, uint64 h) => (uint64[3] y) { y = Clip(x, , h) }", gives="Less Where", inputs={"x": [0, 2**63, 2**64 - 1], "h": 2**64 - 2})
+@example("uint64, computed", "(uint64[3] x, uint64 h) => (uint64[3] y) { y = Clip(x, , h) }", gives="Less Cast Mul Not Cast Mul Add", inputs={"x": [0, 2**63, 2**64 - 1], "h": 2**64 - 2})
 @example("crossed", "(int64[5] x, int64 l, int64 h) => (int64[5] y) { y = Clip(x, l, h) }", inputs=EDGES_8 | {"l": 4, "h": 2})
 @example("no bound", "(int32[2,3] x) => (int32[2,3] y) { y = Clip(x) }", gives="Identity")
 @example("float", "(float[2,3] x, float l) => (float[2,3] y) { y = Clip(x, l) }", gives="Clip")
@@ -139,9 +144,9 @@ def clip_12_11(node: Node, op: Builder) -> Result:
         bounds = (op.const(one.const().astype(np.float32), T.FLOAT) for one in (low, high))
         return op.Cast(op.Clip(op.Cast(x, to=T.FLOAT), *bounds), to=x.elem_type)
     if low is not None:
-        x = op.Where(x < low, low, x)
+        x = choose(op, x < low, low, x)
     if high is not None:
-        x = op.Where(high < x, high, x)
+        x = choose(op, high < x, high, x)
     return x
 
 

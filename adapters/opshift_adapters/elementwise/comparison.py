@@ -262,6 +262,18 @@ def by_other_means(node: Node, op: Builder) -> Result:
     return _select(op, node["condition"], node["X"], node["Y"])
 
 
+NO_KERNEL = (T.BOOL, T.INT16, T.UINT16, T.UINT64)
+"""The types for which no onnxruntime has a kernel of Where; a test compares with the table."""
+
+
+def choose(op: Builder, condition: Value, x: Value, y: Value) -> Value:
+    """Where(condition, x, y), in other operators for types without a kernel of Where."""
+    if x.elem_type_or_none in NO_KERNEL:
+        return _select(op, condition, x, y)
+    found: Value = op.Where(condition, x, y)
+    return found
+
+
 def _select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     """Where(condition, x, y) below opset 9 (to 7), by operators that accept the element type."""
     kind = x.elem_type

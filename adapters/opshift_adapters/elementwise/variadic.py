@@ -9,6 +9,7 @@ from opshift.adapter import (
     InvalidModel,
     Node,
     Result,
+    T,
     Value,
     adapter,
     boundary,
@@ -16,6 +17,8 @@ from opshift.adapter import (
     shown,
 )
 from opshift.combinators import drop_attribute
+
+from opshift_adapters.elementwise.comparison import choose
 
 VARIADIC_6 = boundary(
     6,
@@ -56,15 +59,43 @@ def sums_8_7(node: Node, op: Builder) -> Result:
 @example("static", "(float16[2,1] a, float16[3] b) => (float16[2,3] y) { y = {op}(a, b) }")
 @example("signs of zero", "(float[2,1] a, float[2] b) => (float[2,2] y) { y = {op}(a, b) }", inputs={"a": [[-0.0], [-0.0]], "b": [-0.0, -1]})
 @example("unknown rank", "(float[6] v, int64[n] s, float[3] b) => (float[k,m] y) { a = Reshape(v, s) y = {op}(a, b) }", inputs={"s": [2, 3]})
+@example("doubles", "(double[2] a, double[2] b) => (double[2] y) { y = {op}(a, b) }", inputs={"a": [-1, 3], "b": [2, -5]})
+@example("doubles of unknown sizes", "(double[N,1] a, double[M] b) => (double[N,M] y) { y = {op}(a, b) }", inputs={"a": [[-1], [3]], "b": [2, -5, 3]})
+@example("a double and zero", "(double[2] a) => (double[2] y) <double b = {0}> { y = Max(b, a) }", gives="Relu", inputs={"a": [-1, 3]})
+@example("one double", "(double[2] a) => (double[2] y) { y = {op}(a) }", gives="Identity")
 def extremes_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 broadcasts the inputs of Max and Min; below it, adding -0.0 gives them one shape."""
     inputs = _given(node)
-    if _one_shape(inputs):
-        return KEEP
+    if any(x.elem_type_or_none == T.DOUBLE for x in inputs):
+        return extreme_of_doubles(op, node.op, inputs)
+    return KEEP if _one_shape(inputs) else op.same_but(node, _in_one_shape(op, inputs))[0]
+
+
+def extreme_of_doubles(op: Builder, name: str, inputs: list[Value]) -> Value:
+    """Max or Min of doubles at opset 7, by Relu or a reduction: no onnxruntime has its kernel."""
+    if len(inputs) == 1:
+        return op.Identity(inputs[0])
+    for x, other in (inputs, inputs[::-1]) if name == "Max" and len(inputs) == 2 else ():
+        if _is_zero(other, x):
+            return op.Relu(x)
+    wide = inputs if _one_shape(inputs) else _in_one_shape(op, inputs)
+    stack = op.Concat(*(op.Unsqueeze(x, axes=[0]) for x in wide), axis=0)
+    found: Value = op.emit(f"Reduce{name}", stack, axes=[0], keepdims=0)
+    return found
+
+
+def _is_zero(x: Value, other: Value) -> bool:
+    """Whether a value is one zero that does not broadcast the other value."""
+    known = x.const_or_none()
+    one = known is not None and known.size == 1 and not known.any()
+    return one and known is not None and known.ndim <= (other.rank_or_none or 0)
+
+
+def _in_one_shape(op: Builder, inputs: list[Value]) -> list[Value]:
+    """The inputs in the shape to which all of them broadcast."""
     largest = _largest(inputs)
     zeros = reduce(lambda a, b: a + b, [_negative_zeros(op, x) for x in largest])
-    wide = [x if largest == [x] else x + zeros for x in inputs]
-    return op.same_but(node, wide)[0]
+    return [x if largest == [x] else x + zeros for x in inputs]
 
 
 def _given(node: Node) -> list[Value]:
@@ -91,8 +122,8 @@ def _pairwise(node: Node, op: Builder) -> Result:
     """Opset 12 added integers to Max and Min; below it, Less and Where choose from each pair."""
     inputs = _given(node)
     if node.op == "Max":
-        return reduce(lambda a, b: op.Where(a < b, b, a), inputs)
-    return reduce(lambda a, b: op.Where(b < a, b, a), inputs)
+        return reduce(lambda a, b: choose(op, a < b, b, a), inputs)
+    return reduce(lambda a, b: choose(op, b < a, b, a), inputs)
 
 
 EXTREMES_12 = boundary(

@@ -21,6 +21,7 @@ LOWER = "{ y = Trilu<upper=0>(x, k) }"
 @example("bfloat16", "(bfloat16[3,3] x) => (bfloat16[3,3] y) { y = Trilu(x) }")
 @example("complex", "(complex64[3,3] x) => (complex64[3,3] y) { y = Trilu(x) }")
 @example("unknown rank", "(float[24] v, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) y = Trilu(x) }", inputs={"s": [2, 3, 4]})
+@example("bool of unknown size", "(bool[N,M] x) => (bool[N,M] y) { y = Trilu(x) }")
 def trilu_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added Trilu; below it, Where chooses x or 0 by the distance to the diagonal."""
     x, k = node["input"], node.input("k") or op.const(0)
@@ -33,6 +34,8 @@ def trilu_14_13(node: Node, op: Builder) -> Result:
     if at is None or at.any():
         columns, rows = columns - rows, k
     outside = columns < rows if node.int("upper") else columns > rows
+    if kind == T.BOOL:
+        return ~outside & x
     if kind != T.BFLOAT16:
         return op.Where(outside, op.const(0, kind), x)
     chosen = op.Where(outside, op.const(0, T.FLOAT), op.Cast(x, to=T.FLOAT))

@@ -60,10 +60,14 @@ class KernelTable:
 
     def missing(self, key: Key, since: int, release: str) -> Missing | None:
         """The choices of element types that a release has no kernel for; None for none."""
-        around, lack = measured.around(release, self.releases), self.lacks.get(key, {}).get(since)
-        if not around or lack is None:
+        return self.missing_in(key, since, measured.around(release, self.releases))
+
+    def missing_in(self, key: Key, since: int, releases: frozenset[int]) -> Missing | None:
+        """The choices of element types that none of some measured releases has a kernel for."""
+        lack = self.lacks.get(key, {}).get(since)
+        if not releases or lack is None:
             return None
-        found = frozenset(types for types, where in lack.choices.items() if around <= set(where))
+        found = frozenset(types for types, where in lack.choices.items() if releases <= set(where))
         return Missing(lack.variables, found) if found else None
 
 

@@ -184,7 +184,11 @@ class Ceiling:
     def no_kernels(self, key: Key, since: int) -> kernel_tables.Missing | None:
         """The element types that it has no kernel for, of one version of an operator."""
         table = kernel_tables.shipped().get(self.kernels)
-        return table.missing(key, since, self.release) if table else None
+        if table is None:
+            return None
+        if not self.versions:
+            return table.missing_in(key, since, _knowing(self.kernels, key[0], since))
+        return table.missing(key, since, self.release)
 
     def is_strange(self, key: Key) -> bool:
         """Whether an operator is known to exist in other releases of the runtime, and not here."""
@@ -245,6 +249,20 @@ def find(text: str) -> Ceiling:
     row = _resolved(runtime.releases[version], known)
     remarks = [one for one in (found.remark, remark, row.remark) if one]
     return replace(row, remark="; ".join(remarks), asked="" if remark else asked)
+
+
+@functools.cache
+def some_release() -> Ceiling:
+    """What every release of onnxruntime lacks, as a runtime; it limits no version."""
+    return Ceiling("onnxruntime", "", {}, None, "", kernels="onnxruntime")
+
+
+@functools.cache
+def _knowing(runtime: str, domain: str, since: int) -> frozenset[int]:
+    """The measured releases that read a version of a domain, by their number."""
+    releases = kernel_tables.shipped()[runtime].releases
+    tops = (find(f"{runtime}=={release}").imports.get(domain, 0) for release in releases)
+    return frozenset(number for number, top in enumerate(tops) if top >= since)
 
 
 def rows(word: str) -> list[Ceiling]:
