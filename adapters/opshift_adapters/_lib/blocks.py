@@ -90,6 +90,24 @@ def count_elements(op: Builder, shape: Value) -> Value:
     return functools.reduce(op.Mul, sizes) if sizes else op.const([1])
 
 
+def times_vector(op: Builder, x: Value, vector: Value) -> Value:
+    """The product of the last axis with a vector (MatMul), also of no rows.
+
+    onnxruntime up to 1.20 takes rows that meet a vector for a batch, which may not be empty.
+    """
+    dims, length = x.dims_or_none, vector.shape_or_none
+    rows = None if dims is None else dims[:-1]
+    if rows is not None and all(isinstance(size, int) and size for size in rows):
+        return op.MatMul(x, vector)
+    column = op.Unsqueeze(vector, op.const([1]))
+    if rows is not None and len(rows) == 1:
+        return op.Squeeze(op.MatMul(x, column), op.const([1]))
+    if length is None or not length[0]:
+        return op.MatMul(x, vector)
+    product = op.MatMul(op.Reshape(x, op.const([-1, length[0]])), column)
+    return op.Reshape(product, part(op, op.Shape(x), 0, -1), allowzero=1)
+
+
 def as_image(op: Builder, x: Value) -> Value:
     """[N, C, ...] as [N, C, rest, 1], for operators that accept only 4-D data (below opset 13)."""
     if x.rank_or_none in (2, 3):

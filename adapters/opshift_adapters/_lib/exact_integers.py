@@ -3,7 +3,7 @@
 
 from opshift.adapter import Builder, T, Value
 
-from opshift_adapters._lib.blocks import UNSIGNED, as_type, part
+from opshift_adapters._lib.blocks import UNSIGNED, as_type, part, times_vector
 
 BITS: dict[int, int] = {
     T.INT8: 8, T.UINT8: 8, T.INT16: 16, T.UINT16: 16,
@@ -57,8 +57,7 @@ def sum_last_axis(op: Builder, x: Value) -> Value:
         ones = op.const([1] * length)
     else:
         ones = op.Expand(op.const(1), part(op, op.Shape(x), -1))
-    total = op.MatMul(wide, ones)
-    return as_type(op, total, kind)
+    return as_type(op, times_vector(op, wide, ones), kind)
 
 
 def wrapped(op: Builder, x: Value, kind: int) -> Value:

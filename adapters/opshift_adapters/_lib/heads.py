@@ -3,7 +3,7 @@
 
 import math
 
-from opshift.adapter import Builder, Node, Refusal, Value, Why
+from opshift.adapter import Builder, InvalidModel, Node, Refusal, Value, Why
 
 from opshift_adapters._lib.blocks import END
 from opshift_adapters._lib.contrib import number
@@ -14,12 +14,21 @@ LOWEST = -(2 - 2**-23) * 2.0**127  # the lowest float
 
 def apart(op: Builder, x: Value, heads: int) -> Value:
     """[batch, sequence, heads x size] as [batch, heads, sequence, size]."""
-    return op.Transpose(op.Reshape(x, op.const([0, 0, heads, -1])), perm=[0, 2, 1, 3])
+    return op.Transpose(op.Reshape(x, op.const(apart_sizes(x, heads))), perm=[0, 2, 1, 3])
+
+
+def apart_sizes(x: Value, heads: int) -> list[int]:
+    """The sizes for heads apart; Reshape infers the last one only if there is a batch."""
+    whole = x.dims_or_none[-1] if x.dims_or_none is not None else None
+    return [0, 0, heads, whole // heads if isinstance(whole, int) else -1]
 
 
 def together(op: Builder, x: Value) -> Value:
     """[batch, heads, sequence, size] as [batch, sequence, heads x size]."""
-    return op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), op.const([0, 0, -1]))
+    heads, size = (x.dims_or_none or ())[1:2], (x.dims_or_none or ())[3:]
+    known = [n for n in (*heads, *size) if isinstance(n, int)]
+    whole = math.prod(known) if len(known) == 2 else -1
+    return op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), op.const([0, 0, whole]))
 
 
 def width(x: Value, axis: int, what: str) -> int:
@@ -54,7 +63,10 @@ def attended(
 
 def scale_of(node: Node, size: int) -> float:
     """The factor of the products: the attribute `scale`, or 1 / sqrt(size of a head)."""
-    return attribute(node, "scale", 0.0) or 1 / math.sqrt(size)
+    given: float = attribute(node, "scale", 0.0)
+    if not given and not size:
+        raise InvalidModel(f"{node.op} {node.name!r} has heads without numbers")
+    return given or 1 / math.sqrt(size)
 
 
 def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: Value) -> Value:

@@ -4,7 +4,7 @@
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.heads import turn
+from opshift_adapters._lib.heads import apart_sizes, turn
 from opshift_adapters._lib.no_schema import attribute, needed, refuse
 
 FOUR = "(float[2,3,4,8] x, int64[2,4] p, float[9,4] c, float[9,4] s) => (float[2,3,4,8] y) "
@@ -45,9 +45,11 @@ def _half(node: Node, partly: int) -> int:
 
 def _heads(node: Node, op: Builder, partly: int) -> Value:
     """The shape [batch, sequence, heads, size]."""
+    x, size = needed(node, 0), 2 * _half(node, partly)
     if partly:
-        return op.const([0, 0, attribute(node, "num_heads", 1), -1])
-    return op.const([0, 0, -1, 2 * _half(node, partly)])
+        return op.const(apart_sizes(x, attribute(node, "num_heads", 1)))
+    whole = x.dims_or_none[-1] if x.dims_or_none is not None else None
+    return op.const([0, 0, whole // size if isinstance(whole, int) and size else -1, size])
 
 
 def _angles(node: Node, op: Builder, at: int, packed: bool) -> Value:

@@ -19,7 +19,7 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import UNSIGNED, as_type
+from opshift_adapters._lib.blocks import UNSIGNED, as_type, times_vector
 from opshift_adapters._lib.exact_integers import BITS
 
 UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
@@ -181,7 +181,7 @@ def _bits(op: Builder, x: Value) -> Value:
 def _joined(op: Builder, bits: Value, weights: Value) -> Value:
     """The sum of the weights of the bits; a ReduceSum is exact up to 32 bits."""
     if weights.shape[0] == 64:
-        return op.MatMul(bits, weights)
+        return times_vector(op, bits, weights)
     parts = bits * weights
     # onnxruntime keeps an axis without elements if the number of the axis is negative.
     rank = parts.rank_or_none

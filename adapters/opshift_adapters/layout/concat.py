@@ -25,7 +25,7 @@ from opshift.adapter import (
 from opshift.combinators import positive_axis
 from opshift.objections import LARGEST_RANK
 
-from opshift_adapters._lib.blocks import FLOATS, arange, part
+from opshift_adapters._lib.blocks import FLOATS, arange, extent, part
 from opshift_adapters._lib.moved import moved
 
 # -- Concat --------------------------------------------------------------------------------------
@@ -85,11 +85,29 @@ HALVES = "(float[2,N] x) => (float[2,a] p, float[2,b] q) { p, q = Split<axis=-1,
 @example("even", "(float[2,6] x) => (float[2,3] a, float[2,3] b) { a, b = Split<axis=1>(x) }", gives="Split")
 @example("lengths left out", '(float[2,6] x) => (float[1,6] a, float[1,6] b) { a, b = Split(x, "") }', gives="Split")
 @example("one part", "(float[2,6] x) => (float[2,6] a) { a = Split(x) }", gives="Split")
+@example("unknown size", "(float[N,6] x) => (float[a,6] p, float[b,6] q) { p, q = Split(x) }", gives="Shape Div Expand Split", inputs={"x": lambda: np.arange(12.0).reshape(2, 6)})
+@example("unknown rank", "(float[12] v, int64[n] s) => (float[a,b] p, float[c,d] q) { x = Reshape(v, s) p, q = Split<axis=-1>(x) }", gives="Reshape Shape Gather Div Expand Split", inputs={"s": [2, 6]})
+@example("one part of unknown size", "(float[N] x) => (float[N] y) { y = Split(x) }", gives="Identity")
+@example("no elements", "(float[0,6] x) => (float[0,6] p, float[0,6] q) { p, q = Split(x) }", gives="Split")
 def split_17_18(node: Node, op: Builder) -> Result:
-    """Opset 18 requires `num_outputs` if Split has no input `split`; it is written."""
+    """Opset 18 requires `num_outputs` if Split has no input `split`; one of both is written."""
     if node.input("split") is not None:
         return KEEP
-    return op.same(node, outputs=len(node.outputs), num_outputs=len(node.outputs))
+    x, axis, count = node["input"], node.int("axis"), len(node.outputs)
+    dims = x.dims_or_none
+    size = dims[axis] if dims is not None else None
+    if isinstance(size, int) and size:
+        return op.same(node, outputs=count, num_outputs=count)
+    # Releases of onnxruntime do not split nothing into a number of outputs, but into lengths.
+    if count == 1:
+        return op.Identity(x)
+    if isinstance(size, int):
+        lengths = op.const([0] * count)
+    else:
+        unranked = x.rank_or_none is None
+        whole = op.Gather(op.Shape(x), op.const([axis]), axis=0) if unranked else extent(op, x, axis)
+        lengths = op.Expand(whole / op.const([count]), op.const([count]))
+    return op.same(node, inputs={"split": lengths}, outputs=count)
 
 
 @adapter("Split", 18, 17)

@@ -23,6 +23,7 @@ from opshift_adapters._lib.blocks import (
     arange,
     column,
     count_elements,
+    counted_axis,
     element,
     part,
 )
@@ -150,7 +151,8 @@ def _covering(op: Builder, elements: Value, sources: Value) -> Value:
     padded = op.Pad(elements, op.const([0, 0, 0, 0, 0, 1]))
     covering = op.Gather(padded, sources, axis=2)
     if elements.elem_type in FLOATS:
-        return op.ReduceSum(covering, op.const([-1]), keepdims=0)
+        # onnxruntime keeps an axis without elements if the number of the axis is negative.
+        return op.ReduceSum(covering, op.const([counted_axis(covering, -1)]), keepdims=0)
     return sum_last_axis(op, covering)
 
 

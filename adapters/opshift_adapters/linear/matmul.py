@@ -25,7 +25,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import as_type, in_double, part
+from opshift_adapters._lib.blocks import as_type, in_double, part, times_vector
 from opshift_adapters._lib.exact_integers import multiply_matrices
 
 GEMM_6 = boundary(6, "Gemm:ddbc0c")
@@ -283,7 +283,7 @@ def _sum_of_products(op: Builder, x: Value, size: int) -> Value:
         op.Gather(elements, op.const([row * size + order[row] for order in orders]), axis=-1)
         for row in range(size)
     )
-    return op.MatMul(functools.reduce(op.Mul, factors), op.const(signs, like=x))
+    return times_vector(op, functools.reduce(op.Mul, factors), op.const(signs, like=x))
 
 
 def _inversions(order: Sequence[int]) -> int:

@@ -25,6 +25,7 @@ from opshift_adapters._lib.blocks import (
     as_image,
     as_type,
     cast_over,
+    counted_axis,
     from_image,
     part,
     size_of,
@@ -97,6 +98,8 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
     scale, bias, axis = node["Scale"], node.input("B"), node.int("axis")
     kind, stash = scale.elem_type, node.int("stash_type")
     x = node["X"] if kind == stash else op.Cast(node["X"], to=stash)
+    if node.n_outputs > 1:  # of no elements, onnxruntime keeps the size of an axis from the end
+        axis = counted_axis(x, axis)
     mean = mean_from(op, x, axis)
     gap = x - mean
     variance = mean_from(op, squared(op, gap, stash), axis)

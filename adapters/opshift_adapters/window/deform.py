@@ -16,7 +16,14 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import arange, as_type, part, size_of
+from opshift_adapters._lib.blocks import (
+    arange,
+    as_type,
+    count_elements,
+    part,
+    shape_of,
+    size_of,
+)
 
 BFLOAT16_22 = boundary(22, "DeformConv:3b4cba", cast=cast_around("float"))
 
@@ -31,7 +38,7 @@ TAIL = ") => (float[2,3,3,4] y) { y = DeformConv"
 @example("strides, pads, dilations", "(float[2,2,4,5] x, float[3,2,2,2] w, float[2,8,2,5] o) => (float[2,3,2,5] y) { y = DeformConv<strides=[2,1], pads=[1,1,0,1], dilations=[1,2]>(x, w, o) }", rtol=1e-5, atol=1e-5)
 @example("groups", "(float[2,4,3,3] x, float[4,2,2,2] w, float[2,16,2,2] o) => (float[2,4,2,2] y) { y = DeformConv<group=2, offset_group=2>(x, w, o) }", rtol=1e-5, atol=1e-5)
 @example("unknown sizes", "(float[N,2,H,W] x, float[3,2,2,2] w, float[N,8,P,Q] o) => (float[N,3,P,Q] y) { y = DeformConv(x, w, o) }", inputs={"x": lambda: np.arange(40).reshape(1, 2, 4, 5) % 7, "o": lambda: np.arange(96).reshape(1, 8, 3, 4) % 11 / 4}, rtol=1e-5, atol=1e-5)
-@example("no pictures", "(float[0,2,H,W] x, float[3,2,2,2] w, float[N,8,3,4] o) => (float[N,3,3,4] y) { y = DeformConv(x, w, o) }", gives="Shape Slice Concat Expand", inputs={"x": lambda: np.zeros((0, 2, 4, 5)), "o": lambda: np.zeros((0, 8, 3, 4))})
+@example("no pictures", "(float[0,2,H,W] x, float[3,2,2,2] w, float[N,8,3,4] o) => (float[N,3,3,4] y) { y = DeformConv<strides=[1,1]>(x, w, o) }", gives="Shape Slice Concat Expand", inputs={"x": lambda: np.zeros((0, 2, 4, 5)), "o": lambda: np.zeros((0, 8, 3, 4))})
 @example("double", "(double[2,2,4,5] x, double[3,2,2,2] w, double[2,8,3,4] o) => (double[2,3,3,4] y) { y = DeformConv(x, w, o) }", rtol=1e-5, atol=1e-5)
 @example("float16", "(float16[2,2,4,5] x, float16[3,2,2,2] w, float16[2,8,3,4] o, float16[3] b) => (float16[2,3,3,4] y) { y = DeformConv(x, w, o, b) }", rtol=2e-2, atol=2e-2)
 @example("three axes", "(float[1,1,2,2,2] x, float[1,1,1,1,1] w, float[1,3,2,2,2] o) => (float[1,1,2,2,2] y) { y = DeformConv(x, w, o) }", refuses=Why.NOT_EXPRESSIBLE)
@@ -45,17 +52,19 @@ def deform_conv_19_18(node: Node, op: Builder) -> Result:
     if len(kernel) != 2:
         raise Refusal(Why.NOT_EXPRESSIBLE, "DeformConv over other than two axes needs opset 19")
     sizes = op.Concat(op.const([0, outputs]), part(op, op.Shape(node["offset"]), 2), axis=0)
-    if (node["X"].dims_or_none or ())[:1] == (0,):  # no pictures, in which no Reshape infers a size
-        return op.Expand(op.const([0], kind), sizes)
     x, w, offset = (as_type(op, node[name], wide) for name in ("X", "W", "offset"))
+    if (node["X"].dims_or_none or ())[:1] == (0,):
+        node.carried()  # the offsets have the size of the result
+        return op.Expand(op.const([0], kind), sizes)
     group, shifted = node.int("group"), node.int("offset_group")
     each = inner * group // shifted
-    data = op.Reshape(x, op.const([0, shifted, each, -1]))
+    taps, plane = kernel[0] * kernel[1], _plane(op, offset)
+    data = _grouped(op, x, [0, shifted, each], _plane(op, x))
     samples = sampled(op, data, _places(node, op, offset, kernel), x, each)
     if (mask := node.input("mask")) is not None:
-        samples = samples * op.Reshape(as_type(op, mask, wide), op.const([0, shifted, 1, -1]))
-    taps = op.Reshape(samples, op.const([0, group, inner * kernel[0] * kernel[1], -1]))
-    product = op.MatMul(op.Reshape(w, op.const([group, outputs // group, -1])), taps)
+        samples = samples * _grouped(op, as_type(op, mask, wide), [0, shifted, 1], plane, taps)
+    columns = _grouped(op, samples, [0, group, inner * taps], plane)
+    product = op.MatMul(op.Reshape(w, op.const([group, outputs // group, -1])), columns)
     y = op.Reshape(product, sizes)
     if (bias := node.input("B")) is not None:
         y = y + op.Reshape(as_type(op, bias, wide), op.const([1, -1, 1, 1]))
@@ -69,9 +78,25 @@ def _places(node: Node, op: Builder, offset: Value, kernel: list[int]) -> Value:
     lattice = np.stack(np.meshgrid(*(np.arange(k) for k in kernel), indexing="ij"), axis=-1)
     spread = lattice.reshape(taps, 2, 1) * np.reshape(dilations, (2, 1))
     fixed = op.Cast(_corners(node, op, offset) + op.const(spread), to=offset.elem_type)
-    moved = op.Reshape(offset, op.const([0, groups, taps, 2, -1])) + fixed
+    plane = _plane(op, offset)
+    moved = _grouped(op, offset, [0, groups, taps, 2], plane) + fixed
     front = op.Transpose(moved, perm=[3, 0, 1, 2, 4])
-    return op.Reshape(front, op.const([2, 0, groups, 1, -1]))
+    return _grouped(op, front, [2, 0, groups, 1], plane, taps)
+
+
+def _plane(op: Builder, x: Value) -> Value:
+    """The number of elements of a plane; -1, which Reshape infers, if there is a picture."""
+    dims = x.dims_or_none
+    if dims is not None and isinstance(dims[0], int):
+        return op.const([-1])
+    return count_elements(op, part(op, shape_of(op, x), 2))
+
+
+def _grouped(op: Builder, x: Value, front: list[int], plane: Value, taps: int = 1) -> Value:
+    """`x` with these leading sizes, and for each of the taps a plane."""
+    known = plane.const_or_none()
+    many = plane if taps == 1 or (known is not None and known < 0) else plane * op.const([taps])
+    return op.Reshape(x, op.Concat(op.const(front), many, axis=0))
 
 
 def _corners(node: Node, op: Builder, offset: Value) -> Value:

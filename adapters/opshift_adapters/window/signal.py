@@ -110,7 +110,7 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     before, after = part(op, shape, 0, axis), op.Slice(shape, op.const([axis + 1]), op.const([-1]))
     size = op.Slice(shape, op.const([axis]), op.const([axis + 1]))
     outer, inner = (count_elements(op, side) for side in (before, after))
-    four = op.Reshape(x, op.Concat(outer, size, inner, part(op, shape, -1), axis=0))
+    four = op.Reshape(x, op.Concat(outer, size, inner, part(op, shape, -1), axis=0), allowzero=1)
     given = size_of(op, x, axis)
     if length is not None:
         count = whole(op, length)
@@ -122,7 +122,7 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     result = transform(op, four, n_parts, given, count, inverse=inverse, onesided=onesided)
     new = op.Shape(result)
     sizes = op.Concat(before, part(op, new, 1, 2), after, part(op, new, 3), axis=0)
-    return op.Reshape(result, sizes)
+    return op.Reshape(result, sizes, allowzero=1)
 
 
 LARGEST_MATRIX = 2048  # elements of the constant that is written
@@ -245,6 +245,7 @@ def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Val
 @example("both", "(float[2,20,1] x, float[N] w, int64 n) => (float[2,a,b,2] y) <int64 step = {4}> { y = STFT(x, step, w, n) }", inputs={"w": lambda: np.ones(8) / 2, "n": 8}, atol=1e-5)
 @example("complex", "(float[2,20,2] x, float[8] w) => (float[2,a,b,2] y) <int64 step = {5}> { y = STFT<onesided=0>(x, step, w) }", atol=1e-5)
 @example("two axes", "(float[2,20] x, float[8] w) => (float[2,a,b,2] y) <int64 step = {3}> { y = STFT(x, step, w) }", refuses=Why.AMBIGUOUS)
+@example("any number of signals", "(float[N,20,1] x, float[8] w) => (float[N,a,b,2] y) <int64 step = {3}> { y = STFT(x, step, w) }", atol=1e-5)
 @example("real or complex", "(float[1,20,c] x, float[8] w) => (float[1,a,b,2] y) <int64 step = {3}> { y = STFT(x, step, w) }", inputs={"x": lambda: np.sin(np.arange(20)).reshape(1, 20, 1)}, atol=1e-6)
 @example("one frame", "(float16[2,8,1] x) => (float16[2,a,b,2] y) <int64 step = {1}> { y = STFT(x, step) }", gives="Gather Shape Slice Concat Reshape Slice Cast Gather MatMul MatMul Neg Unsqueeze Unsqueeze Concat Cast Shape Slice Concat Reshape", atol=1e-2)
 def stft_17_16(node: Node, op: Builder) -> Result:
@@ -267,8 +268,11 @@ def stft_17_16(node: Node, op: Builder) -> Result:
     flat, n_parts = as_parts(op, flat, x)
     onesided = node.int("onesided") == 1
     result = transform(op, flat, n_parts, length, length, inverse=False, onesided=onesided)
-    outer = part(op, op.Shape(frames), 0, 2)
-    return op.Reshape(result, op.Concat(outer, op.const([-1, 2]), axis=0))
+    outer, dims = part(op, op.Shape(frames), 0, 2), x.dims_or_none
+    if dims is not None and isinstance(dims[0], int) and dims[0]:
+        return op.Reshape(result, op.Concat(outer, op.const([-1, 2]), axis=0))
+    bins = part(op, op.Shape(result), 1, 2)  # of no signals, Reshape infers nothing
+    return op.Reshape(result, op.Concat(outer, bins, op.const([2]), axis=0), allowzero=1)
 
 
 WAVES = {

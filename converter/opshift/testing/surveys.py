@@ -21,6 +21,7 @@ from opshift.errors import InvalidModel, Refused
 from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.testing.compared import compared
+from opshift.testing.empties import empties
 from opshift.testing.example_models import differences, example_model, example_target, examples
 from opshift.testing.input_sets import SETS, divisible
 from opshift.testing.judge_process import shared
@@ -155,6 +156,26 @@ def _differences(
         steps = compared(before, after, given, sets, evaluate, rtol=example.rtol, atol=example.atol)
         answers = [(name, told) for name, told in steps if told]
     return answers
+
+
+def emptied(chosen: str | Iterable[ListedExample]) -> InputSurvey:
+    """The examples with each dimension without elements: refused, or the same as before."""
+    ran, found, adapters = Counter[str](), list[str](), registry.default()
+    for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
+        ran[subject.name] = 0
+        model = example_model(subject.adapter, subject.example)
+        given = oracle.make_inputs(model, overrides=dict(subject.example.inputs))
+        for name, variant, inputs in empties(model, given):
+            if checker.whole(variant, adapters, full=True) is not None:
+                continue  # the operator takes no such tensor
+            ran[subject.name] += 1
+            after = _converted(subject, variant)
+            if isinstance(after, ModelProto):
+                answers = _differences(variant, after, subject.example, inputs, ("given",), None)
+                after = "; ".join(told for _, told in answers if told)
+            if after:
+                found.append(f"{subject.name} [{name}]: {after}")
+    return InputSurvey(ran, found)
 
 
 def sampled(every: Iterable[ListedExample], seed: int = 0) -> Iterator[ListedExample]:
