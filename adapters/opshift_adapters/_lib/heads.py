@@ -20,14 +20,14 @@ def apart(op: Builder, x: Value, heads: int) -> Value:
 def apart_sizes(x: Value, heads: int) -> list[int]:
     """The sizes for heads apart; Reshape infers the last one only if there is a batch."""
     whole = x.dims_or_none[-1] if x.dims_or_none is not None else None
-    return [0, 0, heads, whole // heads if isinstance(whole, int) else -1]
+    return [0, 0, heads, whole // heads if isinstance(whole, int) and whole else -1]
 
 
 def together(op: Builder, x: Value) -> Value:
     """[batch, heads, sequence, size] as [batch, sequence, heads x size]."""
     heads, size = (x.dims_or_none or ())[1:2], (x.dims_or_none or ())[3:]
     known = [n for n in (*heads, *size) if isinstance(n, int)]
-    whole = math.prod(known) if len(known) == 2 else -1
+    whole = math.prod(known) if len(known) == 2 and all(known) else -1
     return op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), op.const([0, 0, whole]))
 
 

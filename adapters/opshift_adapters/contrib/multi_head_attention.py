@@ -21,6 +21,7 @@ MASK = {"m": [[1, 1, 0, 1, 1], [1, 0, 0, 0, 0]], "n": [5, 2], "t": [[[1, 1, 0, 1
 
 @leaving("MultiHeadAttention", domain=MICROSOFT, since=13)
 @example("plain", QKV + ") => (float[2,3,8] y) { y = " + CALL + "(q, k, v) }", atol=1e-5)
+@example("heads without numbers", QKV.replace("8]", "0]") + ") => (float[2,3,0] y) { y = " + CALL + "(q, k, v) }", invalid="has heads without numbers")
 @example("bias", QKV + ", float[24] b) => (float[2,3,8] y) { y = " + CALL + "(q, k, v, b) }", atol=1e-5)
 @example("mask of keys", QKV + ", int32[2,5] m) => (float[2,3,8] y) { y = " + CALL + '(q, k, v, "", m) }', inputs=MASK, atol=1e-5)
 @example("ends of rows", QKV + ", int32[2] n) => (float[2,3,8] y) { y = " + CALL + '(q, k, v, "", n) }', inputs=MASK, atol=1e-5)

@@ -49,7 +49,7 @@ def _heads(node: Node, op: Builder, partly: int) -> Value:
     if partly:
         return op.const(apart_sizes(x, attribute(node, "num_heads", 1)))
     whole = x.dims_or_none[-1] if x.dims_or_none is not None else None
-    return op.const([0, 0, whole // size if isinstance(whole, int) and size else -1, size])
+    return op.const([0, 0, whole // size if isinstance(whole, int) and whole and size else -1, size])
 
 
 def _angles(node: Node, op: Builder, at: int, packed: bool) -> Value:

@@ -85,7 +85,7 @@ def clip_10_11(node: Node, op: Builder) -> Result:
 @example("double, lower bound", "(double[3] x) => (double[3] y) <double l = {-1}> { y = Clip(x, l) }", imports={"": 12}, gives="Max", inputs={"x": [-3, math.nan, 0.5]})
 @example("float", "(float[3] x) => (float[3] y) <float l = {-1}> { y = Clip(x, l) }", imports={"": 12}, gives="Clip")
 @example("double at 12", "(double[3] x) => (double[3] y) <double l = {-1}> { y = Clip(x, l) }", imports={"": 13}, gives="Clip")
-@example("double at 7", "(double[3] x) => (double[3] y) { y = Clip<min=-1.0, max=0.5>(x) }", imports={"": 7}, inputs={"x": [-3, 2, 0.25]})
+@example("double at 7", "(double[3] x) => (double[3] y) { y = Clip<min=-1.0, max=0.5>(x) }", imports={"": 8}, inputs={"x": [-3, 2, 0.25]})
 def by_max_and_min(node: Node, op: Builder) -> Result:
     """No onnxruntime runs Clip of doubles below opset 12; Max and Min are written, or reductions."""
     x = node["input"]
