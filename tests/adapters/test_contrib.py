@@ -27,7 +27,9 @@ OPSETS = (11, 17, 21)  # below the form of some of them, where an example names 
 CASES = [
     case
     for case in examples.cases()
-    if examples.leaves_a_vendor(case) and case.example.refuses is None
+    if examples.leaves_a_vendor(case)
+    and case.example.refuses is None
+    and case.example.invalid is None
 ]
 AT = [  # an example that names an opset is about that one
     pytest.param(case, opset, id=f"{case.id} {opset}")
@@ -35,7 +37,9 @@ AT = [  # an example that names an opset is about that one
     for opset in ([case.example.imports[""]] if "" in case.example.imports else OPSETS)
 ]
 APPROXIMATE = [
-    case for case in examples.cases() if case.example.approximate and case.example.refuses is None
+    case
+    for case in examples.cases()
+    if case.example.approximate and case.example.refuses is None and case.example.invalid is None
 ]
 # The operators that the optimizer, the quantizers and the transformer tools are known to write.
 NAMED = {

@@ -33,7 +33,7 @@ Edit = Callable[[ModelProto], None]
 
 
 @dataclass(frozen=True, slots=True)
-class Subject:
+class SubjectNode:
     """The node of a model that the variants change, by its place among all nodes."""
 
     place: int
@@ -45,18 +45,18 @@ class Subject:
         return next(node for i, node in enumerate(nodes_in(model.graph)) if i == self.place)
 
 
-def subject(model: ModelProto, domain: str, ops: tuple[str, ...]) -> Subject | None:
+def subject(model: ModelProto, domain: str, ops: tuple[str, ...]) -> SubjectNode | None:
     """The first node of these operators; None if there is none or nothing describes it."""
     versions = {one.domain: one.version for one in model.opset_import}
     for place, node in enumerate(nodes_in(model.graph)):
         if node.op_type in ops:
             schema = schemas.schema(domain, node.op_type, versions.get(domain, 1))
-            return None if schema is None else Subject(place, node, schema)
+            return None if schema is None else SubjectNode(place, node, schema)
     return None
 
 
 def node_variants(
-    model: ModelProto, found: Subject, wanted: Callable[[str], bool]
+    model: ModelProto, found: SubjectNode, wanted: Callable[[str], bool]
 ) -> Iterator[tuple[str, ModelProto]]:
     """A model for each edit of the node; of equal names, the first legal model counts."""
     for name, edit in edits(model, found):
@@ -68,7 +68,7 @@ def node_variants(
 
 
 def completed(
-    model: ModelProto, found: Subject, is_legal: Callable[[ModelProto], bool]
+    model: ModelProto, found: SubjectNode, is_legal: Callable[[ModelProto], bool]
 ) -> ModelProto:
     """The model in which the node has every attribute, and every optional input and output."""
     whole, done = model, set[str]()
@@ -85,7 +85,7 @@ def completed(
     return whole
 
 
-def edits(model: ModelProto, found: Subject) -> Iterator[tuple[str, Edit]]:
+def edits(model: ModelProto, found: SubjectNode) -> Iterator[tuple[str, Edit]]:
     """What the node may have more, with names; a name is repeated for each form that is tried."""
     given = {one.name for one in found.node.attribute}
     for attribute in found.schema.attributes.values():
@@ -136,7 +136,7 @@ def _values(attribute: Attribute) -> Iterator[tuple[str, object]]:
         yield "default", default
 
 
-def _write(found: Subject, name: str, value: object, model: ModelProto) -> None:
+def _write(found: SubjectNode, name: str, value: object, model: ModelProto) -> None:
     found.of(model).attribute.append(helper.make_attribute(name, value))
 
 
@@ -144,7 +144,7 @@ def _write(found: Subject, name: str, value: object, model: ModelProto) -> None:
 
 
 def _forms(
-    model: ModelProto, found: Subject, param: Param
+    model: ModelProto, found: SubjectNode, param: Param
 ) -> Iterator[tuple[int, tuple[int, ...]]]:
     """Element types and shapes that the input may have."""
     shapes: dict[tuple[int, ...], None] = dict.fromkeys(((), (1,)))
@@ -156,7 +156,7 @@ def _forms(
             yield elem_type, shape
 
 
-def _types(model: ModelProto, found: Subject, param: Param) -> list[int]:
+def _types(model: ModelProto, found: SubjectNode, param: Param) -> list[int]:
     """The type of an input that shares the variable of the type, or common ones."""
     known = {info.name: info.type.tensor_type.elem_type for info in model.graph.input}
     known |= {tensor.name: tensor.data_type for tensor in model.graph.initializer}
@@ -171,7 +171,7 @@ def _types(model: ModelProto, found: Subject, param: Param) -> list[int]:
 
 
 def _give(
-    found: Subject, place: int, how: str, elem_type: int, shape: tuple[int, ...],
+    found: SubjectNode, place: int, how: str, elem_type: int, shape: tuple[int, ...],
     model: ModelProto,
 ) -> None:  # fmt: skip
     name, node = f"more_{place}", found.of(model)
@@ -189,7 +189,7 @@ def _give(
         model.graph.input.append(info)
 
 
-def _read(found: Subject, place: int, model: ModelProto) -> None:
+def _read(found: SubjectNode, place: int, model: ModelProto) -> None:
     """Reads an output through Size, which takes every type."""
     name, node = f"more_output_{place}", found.of(model)
     node.output.extend([""] * (place + 1 - len(node.output)))
