@@ -11,6 +11,7 @@ import csv
 import io
 import json
 import os
+import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any
 from urllib.parse import quote
@@ -25,6 +26,12 @@ from opshift.text import printable, show_versions
 
 ERROR, WARNING, NOTE = "error", "warning", "note"  # the levels of SARIF
 PASSED, SKIPPED, FAILED, BROKEN = "passed", "skipped", "failed", "broken"  # the states of JUnit
+FORMULA = r"^[\s']*[=+\-@\uff1d\uff0b\uff0d\uff20]"
+"""The beginning of a text that a spreadsheet may run, as Python and browsers read it.
+
+A cell of CSV with such a text begins with an apostrophe. Apostrophes may stand before it, so that
+the text is found again by taking one away.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,7 @@ def jsonl(cases: Iterable[ModelResult], title: str) -> str:
 
 
 def as_csv(cases: Iterable[ModelResult], title: str) -> str:
-    """One line for each model; objects become text and lists become counts."""
+    """One line for each model, without formulas; objects become text and lists become counts."""
     names = dict.fromkeys(name for case in cases for name in case.row)
     out = io.StringIO()
     writer = csv.DictWriter(out, [one for one in names if one not in ("schema_version", "kind")],
@@ -85,9 +92,12 @@ def as_csv(cases: Iterable[ModelResult], title: str) -> str:
 
 
 def _cell(value: Any) -> Any:
-    if isinstance(value, Mapping):
-        return show_versions(value)
-    return len(value) if isinstance(value, (list, tuple)) else value
+    if isinstance(value, (list, tuple)):
+        return len(value)
+    if not isinstance(value, (str, Mapping)):
+        return value
+    text = printable(show_versions(value) if isinstance(value, Mapping) else value)
+    return f"'{text}" if re.match(FORMULA, text) else text
 
 
 def junit(cases: Iterable[ModelResult], title: str) -> str:

@@ -4,7 +4,10 @@
 from __future__ import annotations
 
 import csv
+import io
 import json
+import random
+import re
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -15,7 +18,8 @@ from json_schema import SCHEMA, faults
 from onnx import parser
 from opshift import Why
 from opshift.cli.entry import main
-from opshift.results import FORMATS
+from opshift.results import FORMATS, FORMULA, ModelResult, as_csv
+from opshift.text import printable
 from opshift.zoo.migrate import migrate
 
 NEG = '<ir_version: 7, opset_import: ["" : 13]> g (double[2] x) => (double[2] y) { y = Neg(x) }'
@@ -67,6 +71,22 @@ def test_the_columns_are_the_fields_of_a_row(written):
     assert rows[0].keys() == fields
     erf = next(row for row in rows if row["model"] == "erf.onnx")
     assert (erf["outcome"], erf["source"], erf["blockers"]) == ("refused", "opset 13", "1")
+
+
+def test_no_cell_is_a_formula():
+    """A spreadsheet runs a text that begins with one of these, also after spaces or at full width."""
+    rng, letters = random.Random(0), "=+-@'\t\r\n \uff1d\uff0b\uff0d\uff20aé1,\""
+    texts = ["".join(rng.choices(letters, k=rng.randint(0, 5))) for _ in range(5000)]
+    rows = [{"model": text, "source": {text: 1}, "bytes": -1} for text in texts]
+    cases = [ModelResult(row["model"], "passed", row) for row in rows]
+    told = list(csv.DictReader(io.StringIO(as_csv(cases, ""), newline="")))
+    pairs = [*zip(told, texts, strict=True)]
+    cells = [(row["model"], printable(text)) for row, text in pairs]
+    cells += [(row["source"], f"{printable(text) or 'opset'} 1") for row, text in pairs]
+    for cell, text in cells:
+        assert cell.strip(" ")[:1] not in set("=+-@\t\r\n\uff1d\uff0b\uff0d\uff20")
+        assert cell == (f"'{text}" if re.match(FORMULA, cell) else text)  # it is found again
+    assert {row["bytes"] for row in told} == {"-1"}  # a number is none
 
 
 def test_a_suite_with_a_test_for_each_model(written):

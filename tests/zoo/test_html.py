@@ -209,7 +209,8 @@ def test_clicks_filter_the_rows_and_heads_sort_them(tmp_path):
 
 @browsers
 def test_the_rows_are_offered_in_the_form_of_the_results(tmp_path):
-    listed = list(outcomes())
+    formulas = (Outcome(f"{text}1,2.onnx", Fate.OK) for text in ("=", " '-", "\uff20"))
+    listed = [*outcomes(), *formulas]
     (tmp_path / "report.html").write_text(page(listed))
     told = json.loads(json.dumps([outcome.row() for outcome in listed]))
     expected = {row["model"]: row for row in told}

@@ -14,7 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime, timezone
 from typing import Any
 
-from opshift import plugins, release, versions
+from opshift import plugins, release, results, versions
 from opshift.page import sheet
 from opshift.page.markup import words
 from opshift.records import dataclass
@@ -248,7 +248,10 @@ def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
         ]
         for o in outcomes
     ]  # fmt: skip
-    own = {"options": recipe.as_options, "order": _order(), "names": [*Outcome("", Fate.OK).row()]}
+    own = {
+        "options": recipe.as_options, "order": _order(), "names": [*Outcome("", Fate.OK).row()],
+        "formula": results.FORMULA,
+    }  # fmt: skip
     listed = {name: [json.loads(key) for key in table] for name, table in tables.items()}
     text = json.dumps({"rows": rows, **listed, **own}, separators=(",", ":"))
     for letter in "<>&":

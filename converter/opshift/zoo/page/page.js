@@ -194,7 +194,9 @@ function form(row) {
 function cell(value) {
   if (Array.isArray(value)) return value.length;
   if (value === null) return "";
-  const text = typeof value === "object" ? show(value) : String(value);
+  if (typeof value === "number") return String(value);
+  const told = typeof value === "object" ? show(value) : value;
+  const text = new RegExp(data.formula).test(told) ? "'" + told : told;
   return /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text;
 }
 function asCsv(rows) {
