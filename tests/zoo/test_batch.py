@@ -6,7 +6,6 @@ from __future__ import annotations
 import json
 import os
 import signal
-import sqlite3
 import subprocess
 import sys
 import threading
@@ -22,7 +21,6 @@ from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 from opshift.errors import printable
 from opshift.zoo import Fate, ModelLimits, marks, migrate, sources
-from opshift.zoo.journal import Journal
 from opshift.zoo.key import LARGE, found_beside, key_of
 from opshift.zoo.migrate import ZooRun, local_engine, prepare
 from opshift.zoo.outcome import Outcome
@@ -317,16 +315,6 @@ def test_a_program_needs_no_guard_and_a_folder_for_temporary_files_may_have_a_lo
     done = subprocess.run([sys.executable, program], env=env, capture_output=True, text=True, timeout=60, check=True)  # fmt: skip
     assert done.stdout.splitlines() == ["3 models: 3 ok."]
     assert not list(long.iterdir())
-
-
-def test_a_journal_that_cannot_be_written_costs_nothing_but_memory(tmp_path):
-    journal = Journal(str(tmp_path / "j.sqlite"))
-    journal.put("r", Outcome("m", Fate.OK))
-    assert journal.get("r", "m").fate is Fate.OK
-    assert journal.get("other", "m") is None
-    sqlite3.connect(tmp_path / "j.sqlite").execute("DROP TABLE outcomes")
-    journal.put("r", Outcome("n", Fate.OK))
-    assert journal.get("r", "m") is None
 
 
 def test_what_crashed_stays_out_until_it_is_asked_for_again(tmp_path):

@@ -8,49 +8,53 @@ import hashlib
 import json
 import os
 import sqlite3
+import stat
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
-from opshift.errors import BadTarget
+from opshift.errors import BadDestination
 from opshift.zoo.outcome import Outcome
 
-_TABLE = (
-    "CREATE TABLE IF NOT EXISTS outcomes"
+APPLICATION = 0x6F70736A  # marks an SQLite file as a journal of ours
+_FORM = (
+    "CREATE TABLE outcomes"
     " (name BLOB PRIMARY KEY, recipe TEXT NOT NULL, outcome TEXT NOT NULL) WITHOUT ROWID"
 )
+_HEAD = b"SQLite format 3\0"
+_MARK = slice(68, 72)  # the bytes of an SQLite file that name its application
+_PARTS = ("-wal", "-shm", "-journal", "")  # the files of a database, the main one last
 EVERY = 0.5  # seconds between writes; a rerun repeats what a killed driver had not written
+WAIT = 30.0  # seconds for another process to finish its write
 
 
 class Journal:
-    """A table of outcomes by name; an unreadable one is replaced by an empty one."""
+    """A table of outcomes by name. `notes` lists the faults of the file that cost a rerun time."""
 
-    def __init__(self, path: str) -> None:
-        self.path = path
+    def __init__(self, path: str, *, default: bool = False) -> None:
+        """Opens or begins a journal. Any other file is an error and keeps its bytes.
+
+        A damaged file at a `default` path, which no caller chose, is renamed instead.
+        """
+        self.path, self.notes = path, list[str]()
         self._new, self._wrote = list[tuple[str, Outcome]](), 0.0
         try:
             os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
-            self._db = self._open_or_begin()
+            self._db = self._open(default)
         except (OSError, sqlite3.Error) as error:
-            raise BadTarget(
-                f"{path}: the journal cannot be written: {error}; give another file with --journal"
+            raise BadDestination(
+                f"{path}: the journal cannot be used: {error}; give another file with --journal"
             ) from error
 
-    def _open_or_begin(self) -> sqlite3.Connection:
+    def _open(self, default: bool) -> sqlite3.Connection:
         try:
-            return self._open()
-        except sqlite3.DatabaseError:
-            for end in ("", "-wal", "-shm"):
-                with contextlib.suppress(FileNotFoundError):
-                    os.unlink(self.path + end)
-            return self._open()
-
-    def _open(self) -> sqlite3.Connection:
-        db = sqlite3.connect(self.path, timeout=30, isolation_level=None)
-        db.execute("PRAGMA journal_mode = WAL")
-        db.execute("PRAGMA synchronous = NORMAL")
-        db.execute(_TABLE)
-        db.execute("SELECT name, recipe, outcome FROM outcomes LIMIT 1").fetchone()
-        return db
+            return _opened(self.path)
+        except _DamagedError as damage:
+            if not default:
+                raise
+            kept = _set_aside(self.path)
+            self.notes.append(f"{self.path}: {damage}; it was renamed to {kept}")
+            return _opened(self.path)
 
     def put(self, recipe: str, outcome: Outcome) -> None:
         """Stores an outcome if that is possible."""
@@ -60,7 +64,7 @@ class Journal:
 
     def _write(self) -> None:
         rows = [(os.fsencode(o.name), recipe, json.dumps(o.as_dict())) for recipe, o in self._new]
-        with contextlib.suppress(sqlite3.Error), self._db:
+        with self._noting_faults(), self._db:
             self._db.execute("BEGIN")
             self._db.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", rows)
         self._new.clear()
@@ -69,14 +73,102 @@ class Journal:
     def get(self, recipe: str, name: str) -> Outcome | None:
         """The stored outcome of a model for this recipe."""
         query = "SELECT outcome FROM outcomes WHERE name = ? AND recipe = ?"
-        with contextlib.suppress(sqlite3.Error, ValueError, KeyError, TypeError):
+        with self._noting_faults(), contextlib.suppress(ValueError, KeyError, TypeError):
             for (text,) in self._db.execute(query, (os.fsencode(name), recipe)):
-                return Outcome.from_dict(json.loads(text))
+                return Outcome.from_dict(json.loads(text))  # raises for a row of another release
         return None
+
+    @contextlib.contextmanager
+    def _noting_faults(self) -> Iterator[None]:
+        """Keeps the run going without the file, since its results do not depend on it."""
+        try:
+            yield
+        except sqlite3.Error as error:
+            told = f"{self.path}: the journal failed: {error}; the next run reads more models again"
+            if told not in self.notes:
+                self.notes.append(told)
 
     def close(self) -> None:
         self._write()
         self._db.close()
+
+
+class _DamagedError(OSError):
+    """Raised for a file that is not a readable journal."""
+
+
+def _opened(path: str) -> sqlite3.Connection:
+    begins = _is_empty(path)
+    with contextlib.ExitStack() as undone:
+        db = sqlite3.connect(path, timeout=WAIT, isolation_level=None)
+        undone.callback(db.close)
+        try:
+            (told,) = db.execute("PRAGMA quick_check(1)").fetchone()
+            if begins:
+                _begin(db)
+            db.execute("PRAGMA journal_mode = WAL")
+            db.execute("PRAGMA synchronous = NORMAL")
+            db.execute("SELECT name, recipe, outcome FROM outcomes LIMIT 1").fetchone()
+        except sqlite3.DatabaseError as error:
+            if type(error) is sqlite3.DatabaseError:  # a subclass is no statement on the content
+                raise _DamagedError(f"the journal is damaged: {error}") from error
+            raise
+        if told != "ok":
+            raise _DamagedError(f"the journal is damaged: {told}")
+        undone.pop_all()
+    return db
+
+
+def _begin(db: sqlite3.Connection) -> None:
+    """Makes an empty file a journal, in one transaction and for one of several processes."""
+    db.execute("BEGIN IMMEDIATE")
+    if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
+        db.execute(_FORM)
+    db.execute(f"PRAGMA application_id = {APPLICATION}")
+    db.execute("COMMIT")
+
+
+def _is_empty(path: str) -> bool:
+    """Whether a journal begins here; raises for a file that is not one, before SQLite opens it."""
+    try:
+        status = os.stat(path)
+    except FileNotFoundError:
+        return True
+    if not stat.S_ISREG(status.st_mode):
+        raise OSError("it is not a regular file")
+    with open(path, "rb") as file:
+        head = file.read(_MARK.stop)
+    if not head:
+        return True
+    if not head.startswith(_HEAD):
+        raise _DamagedError("this file is not a journal of opshift")
+    mark = int.from_bytes(head[_MARK], "big")
+    if mark == APPLICATION:
+        return False
+    if mark or not _has_only_outcomes(path):
+        raise _DamagedError("this database is not a journal of opshift")
+    return True
+
+
+def _has_only_outcomes(path: str) -> bool:
+    """Whether this is a journal of a release up to 0.2, which did not mark it."""
+    uri = f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1"  # leaves no trace
+    with contextlib.closing(sqlite3.connect(uri, uri=True)) as db:
+        try:
+            return db.execute("SELECT sql FROM sqlite_master").fetchall() == [(_FORM,)]
+        except sqlite3.DatabaseError:
+            return False
+
+
+def _set_aside(path: str) -> str:
+    """Renames a damaged journal with all its files, and returns the new name."""
+    number = 1
+    while os.path.lexists(kept := f"{path}.damaged-{number}"):
+        number += 1
+    for part in _PARTS:
+        with contextlib.suppress(FileNotFoundError):
+            os.rename(path + part, kept + part)
+    return kept
 
 
 def cache_of(dst: str) -> str:
@@ -86,8 +178,8 @@ def cache_of(dst: str) -> str:
 
 
 @contextlib.contextmanager
-def opened(path: str) -> Iterator[Journal]:
-    journal = Journal(path)
+def opened(path: str, *, default: bool = False) -> Iterator[Journal]:
+    journal = Journal(path, default=default)
     try:
         yield journal
     finally:

@@ -97,7 +97,7 @@ def migrate(
     rehash : bool, default False
         Read all models, also those whose size, times and file number are those of an earlier run.
     journal : path, optional
-        The file that remembers the results of earlier runs.
+        The file that remembers the results of earlier runs: a new file, or a journal.
     engine : Engine, optional
         What spreads the work. The default is child processes of this machine.
     heard : callable, optional
@@ -125,6 +125,8 @@ def migrate(
     BadTarget
         The target or the value of an option is not valid, or the results would replace their
         sources.
+    BadDestination
+        The file of the journal holds something else, or cannot be read or written.
     ClusterLost
         The cluster of the engine ended while it had work.
 
@@ -153,6 +155,7 @@ def migrate(
                 if heard is not None:
                     heard(summary, outcome)
         run.sweep()
+        summary.notes += tuple(memory.notes) if memory else ()
         if report is not None:
             told = html.RunTimes(
                 command or f"zoo.migrate({source!r}, {dst!r})", begun, time.time() - begun
@@ -250,7 +253,7 @@ class ZooRun:
         one, many = self.shard.number, self.shard.count
         name = "journal.sqlite" if many == 1 else f"journal-{one}-of-{many}.sqlite"
         folder = cache_of(self.dst) if is_url(self.dst) else os.path.join(self.dst, HIDDEN)
-        with opened(path or os.path.join(folder, name)) as journal:
+        with opened(path or os.path.join(folder, name), default=not path) as journal:
             yield journal
 
     def outcomes(self, engine: Engine, journal: Journal | None) -> Iterator[Outcome]:

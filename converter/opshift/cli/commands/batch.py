@@ -90,7 +90,7 @@ SOON = 10.0  # seconds for the present models after SIGTERM
 @click.option(
     "--journal",
     type=click.Path(dir_okay=False),
-    help="The file that remembers the results of earlier runs.",
+    help="The file that remembers the results of earlier runs: a new file, or a journal.",
 )
 @click.option(
     "--report",

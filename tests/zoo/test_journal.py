@@ -1,0 +1,220 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The journal of a batch: which file it may be, and that no other file loses a byte."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import random
+import sqlite3
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from opshift.cli.entry import main
+from opshift.errors import BadDestination
+from opshift.zoo import journal as journals
+from opshift.zoo.journal import Journal
+from opshift.zoo.outcome import Fate, Outcome
+from zoos import zoo
+
+MODEL = bytes(range(8)) * 50
+FLIPS = 60
+
+
+def held(folder: Path) -> dict[str, bytes]:
+    """The bytes of each file; the shared memory of a reader is no content."""
+    found = (path for path in folder.rglob("*") if path.is_file() and path.suffix != ".sqlite-shm")
+    return {str(path.relative_to(folder)): path.read_bytes() for path in found}
+
+
+def database(path: Path, *statements: str) -> None:
+    with contextlib.closing(sqlite3.connect(path)) as db:
+        for one in statements:
+            db.execute(one)
+        db.commit()
+
+
+def filled(path: Path, count: int = 300) -> None:
+    journal = Journal(str(path))
+    for number in range(count):
+        journal.put("r", Outcome(f"m{number}", Fate.REFUSED, "x" * 200))
+    journal.close()
+
+
+def works(journal: Journal) -> bool:
+    journal.put("new", Outcome("n", Fate.OK))
+    found = journal.get("new", "n")
+    return found is not None and found.fate is Fate.OK
+
+
+OUR_TABLE = "CREATE TABLE outcomes (name BLOB PRIMARY KEY, recipe TEXT NOT NULL, outcome TEXT NOT NULL) WITHOUT ROWID"
+SOMETHING_ELSE = {
+    "a text": lambda path: path.write_text("precious\n"),
+    "a model": lambda path: path.write_bytes(MODEL),
+    "a byte": lambda path: path.write_bytes(b"\0"),
+    "the head of a database": lambda path: path.write_bytes(b"SQLite format 3\0" + MODEL[:40]),
+    "the database of a program": lambda path: database(path, "CREATE TABLE users (name)"),
+    "a database with our table and another": lambda path: database(path, OUR_TABLE, "CREATE TABLE users (name)"),
+    "a table of this name": lambda path: database(path, "CREATE TABLE outcomes (id, text)"),
+    "a marked database": lambda path: database(path, OUR_TABLE, "PRAGMA application_id = 7"),
+    "a database that logs ahead": lambda path: database(path, "PRAGMA journal_mode = WAL", "CREATE TABLE users (name)"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("make", SOMETHING_ELSE.values(), ids=SOMETHING_ELSE)
+def test_a_file_that_is_no_journal_keeps_every_byte(make, tmp_path):
+    path = tmp_path / "given.sqlite"
+    make(path)
+    before = held(tmp_path)
+    with pytest.raises(BadDestination, match=r"given\.sqlite: .*--journal"):
+        Journal(str(path))
+    assert held(tmp_path) == before
+    journal = Journal(str(path), default=True)
+    assert works(journal)
+    journal.close()
+    kept = "given.sqlite.damaged-1"
+    assert kept in journal.notes[0]
+    after = held(tmp_path)
+    assert {name: after[name.replace("given.sqlite", kept)] for name in before} == before
+
+
+def test_a_link_to_such_a_file_is_such_a_file(tmp_path):
+    (tmp_path / "text").write_text("precious\n")
+    (tmp_path / "link").symlink_to("text")
+    with pytest.raises(BadDestination, match="not a journal"):
+        Journal(str(tmp_path / "link"))
+    assert (tmp_path / "text").read_text() == "precious\n"
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no FIFOs")
+@pytest.mark.parametrize("default", [False, True])
+@pytest.mark.parametrize("make", [os.mkfifo, os.mkdir])
+def test_what_is_no_regular_file_is_an_error_at_once(make, default, tmp_path):
+    make(tmp_path / "j")
+    with pytest.raises(BadDestination, match="not a regular file"):
+        Journal(str(tmp_path / "j"), default=default)
+
+
+def test_a_new_and_an_empty_file_become_journals(tmp_path):
+    (tmp_path / "empty").touch()
+    for name in ("empty", "new", "deep/new"):
+        filled(tmp_path / name)
+        journal = Journal(str(tmp_path / name))
+        assert journal.get("r", "m7").fate is Fate.REFUSED
+        assert journal.get("other", "m7") is None
+        assert works(journal)
+        assert not journal.notes
+        journal.close()
+
+
+def test_a_journal_of_the_first_releases_is_one(tmp_path):
+    """It had no mark and nothing but this table."""
+    database(tmp_path / "j", "PRAGMA journal_mode = WAL", OUR_TABLE,
+             "INSERT INTO outcomes VALUES (x'6d', 'r', '{}')")  # fmt: skip
+    for _ in range(2):
+        journal = Journal(str(tmp_path / "j"))
+        assert works(journal)
+        assert journal.get("r", "m") is None  # another form of a row
+        assert not journal.notes
+        journal.close()
+
+
+def test_no_damage_costs_a_byte(tmp_path):
+    """A journal that is damaged anywhere works, or is an error, or goes aside as it is."""
+    filled(tmp_path / "good")
+    good, rng, aside = (tmp_path / "good").read_bytes(), random.Random(0), 0
+    for number in range(FLIPS):
+        home = tmp_path / str(number)
+        home.mkdir()
+        at, length = rng.randrange(len(good)), rng.choice([1, 100, 4096])
+        data = good[:at] + rng.randbytes(length) + good[at + length :]
+        data = rng.choice([data, good[:at]]) if at else data
+        path = home / "j.sqlite"
+        path.write_bytes(data)
+        try:
+            Journal(str(path)).close()
+        except BadDestination as error:
+            assert "journal" in str(error)
+            assert path.read_bytes() == data
+        journal = Journal(str(path), default=True)
+        assert works(journal)
+        journal.close()
+        if journal.notes:
+            aside += 1
+            assert (home / "j.sqlite.damaged-1").read_bytes() == data
+    assert aside > FLIPS / 3  # otherwise the damage is not seen
+
+
+def test_a_second_damaged_journal_does_not_replace_the_first(tmp_path):
+    for number in (1, 2):
+        (tmp_path / "j").write_text(f"text {number}")
+        Journal(str(tmp_path / "j"), default=True).close()
+        assert (tmp_path / f"j.damaged-{number}").read_text() == f"text {number}"
+        (tmp_path / "j").unlink()
+
+
+@pytest.mark.parametrize("default", [False, True])
+def test_a_locked_journal_is_an_error(default, tmp_path, monkeypatch):
+    monkeypatch.setattr(journals, "WAIT", 0.1)
+    filled(tmp_path / "j")
+    database(tmp_path / "j", "PRAGMA journal_mode = DELETE")
+    other = sqlite3.connect(tmp_path / "j", isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    before = held(tmp_path)
+    with pytest.raises(BadDestination, match="locked"):
+        Journal(str(tmp_path / "j"), default=default)
+    assert held(tmp_path) == before
+    other.close()
+    Journal(str(tmp_path / "j"), default=default).close()
+
+
+class Failing(sqlite3.Connection):
+    """A connection to a file system that fails at one statement."""
+
+    at = ""
+    error = sqlite3.OperationalError("disk I/O error")
+
+    def execute(self, sql, *rest):
+        if self.at and self.at in sql:
+            raise self.error
+        return super().execute(sql, *rest)
+
+
+@pytest.mark.parametrize("default", [False, True])
+@pytest.mark.parametrize("told", ["disk I/O error", "database or disk is full"])
+@pytest.mark.parametrize("at", ["quick_check", "BEGIN", "CREATE", "COMMIT", "journal_mode", "SELECT name"])  # fmt: skip
+def test_a_disk_that_fails_is_an_error(at, told, default, tmp_path, monkeypatch):
+    connect = sqlite3.connect
+    failing = type("_", (Failing,), {"at": at, "error": sqlite3.OperationalError(told)})
+    monkeypatch.setattr(sqlite3, "connect", lambda *a, **k: connect(*a, **k, factory=failing))
+    with pytest.raises(BadDestination, match=told):
+        Journal(str(tmp_path / "j"), default=default)
+    monkeypatch.undo()
+    assert not list(tmp_path.glob("*damaged*"))
+    assert works(Journal(str(tmp_path / "j"), default=default))  # nothing is left that stops it
+
+
+def test_a_journal_that_fails_later_is_told_once(tmp_path):
+    journal = Journal(str(tmp_path / "j.sqlite"))
+    database(tmp_path / "j.sqlite", "DROP TABLE outcomes")
+    for _ in range(3):
+        assert journal.get("r", "m") is None
+    journal.put("r", Outcome("n", Fate.OK))
+    journal.close()
+    (note,) = journal.notes
+    assert "j.sqlite: the journal failed: no such table" in note
+
+
+def test_the_command_says_that_a_file_is_no_journal(tmp_path):
+    (tmp_path / "notes.txt").write_text("precious\n")
+    words = ["batch", zoo(tmp_path / "src", 1), tmp_path / "dst", "--to", "13"]
+    done = CliRunner().invoke(main, [*map(str, words), "--journal", str(tmp_path / "notes.txt")])
+    assert done.exit_code == 2
+    assert "notes.txt: the journal cannot be used: this file is not a journal" in done.stderr
+    assert (tmp_path / "notes.txt").read_text() == "precious\n"
+    (tmp_path / "dst" / ".opshift").mkdir(parents=True, exist_ok=True)
+    (tmp_path / "dst" / ".opshift" / "journal.sqlite").write_text("damaged")
+    done = CliRunner().invoke(main, [*map(str, words)])
+    assert "note: " in done.stdout
+    assert "renamed to" in done.stdout
