@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What helps at the command line: explain, completion, groups of options, defaults from a file."""
+"""What helps at the command line: explain, completion and groups of options."""
 
 from __future__ import annotations
 
@@ -11,10 +11,8 @@ import subprocess
 import sys
 
 import click
-import onnx
 import pytest
 from click.testing import CliRunner
-from onnx import parser
 from opshift import Why, codes
 from opshift.cli import commands
 from opshift.cli import terminal as cli
@@ -22,7 +20,6 @@ from opshift.cli.entry import main
 from opshift.opsets import targets
 
 NAMES = [info.name for info in pkgutil.iter_modules(commands.__path__)]
-SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
 
 
 def run(*words):
@@ -171,49 +168,6 @@ def test_bash_completes_words_that_it_splits(line, offered, tmp_path, monkeypatc
         cwd=tmp_path, capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert done.stdout.split() == [offered], done.stderr
-
-
-@pytest.fixture
-def folder(tmp_path, monkeypatch):
-    onnx.save(parser.parse_model(SOFTMAX), tmp_path / "m.onnx")
-    monkeypatch.chdir(tmp_path)
-    return tmp_path
-
-
-@pytest.mark.parametrize(
-    ("name", "text"),
-    [
-        ("opshift.toml", 'output-format = "json"\n[convert]\nto = [13]\ncheck = true\n'),
-        ("opshift.toml", 'output-format = "json"\n[convert]\nto = 13\ncheck = true\n'),
-        ("opshift.toml", 'output-format = "json"\n[convert]\nto = "13"\ncheck = true\n'),
-        (
-            "pyproject.toml",
-            '[tool.opshift]\noutput-format = "json"\nconvert = {to = ["13"], check = true}\n',
-        ),
-    ],
-)
-def test_defaults_from_a_file(folder, name, text):
-    (folder / name).write_text(text)
-    done = run("convert", "m.onnx")
-    assert done.exit_code == cli.WOULD_CHANGE, done.stderr
-    assert done.stdout.startswith("{")
-    assert run("convert", "m.onnx", "--to", "12").exit_code == cli.DONE  # the command line wins
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("[convert]\nir = [8]\n", "--ir has one value and is given a list; give one value"),
-        ("[convert]\ntoo = 13\n", "convert has no option --too; did you mean to?"),
-        ("[convert\n", "cannot be read"),
-        ("convert = 1\n", "[convert] is not a table"),
-    ],
-)
-def test_a_wrong_settings_file_is_an_error(folder, text, sentence):
-    (folder / "opshift.toml").write_text(text)
-    done = run("convert", "m.onnx", "--to", "13", "--check")
-    assert done.exit_code == cli.BAD_INPUT
-    assert sentence in done.stderr
 
 
 def completed(words: str) -> list[str]:

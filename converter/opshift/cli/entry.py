@@ -58,7 +58,7 @@ class Commands(click.Group):
                 return DEFAULT, self.get_command(ctx, DEFAULT), args
             near = suggestion(word, [*known, "--help", *files_beside(word)], 1)
             ctx.fail(f"{word!r} is neither a command nor a file{near}")
-        ctx.default_map = {word: settings.defaults(self.get_command(ctx, word), word)}
+        settings.apply(ctx, self.get_command(ctx, word), word)
         return super().resolve_command(ctx, args)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from opshift.cli import settings
 from opshift.cli.complete import complete_domains
 from opshift.cli.terminal import BAD_INPUT, BUG, INTERRUPTED, Output, exit_code
 from opshift.text import suggestion
@@ -167,6 +168,7 @@ def common(function: _Command) -> _Command:
     ) -> None:  # fmt: skip
         form = "json" if as_json else output_format
         output = Output(form, verbose - quiet, color, not no_progress)
+        settings.show(output)
         sys.exit(guarded(output, lambda: function(output, **rest)))
 
     return wrapped  # type: ignore[return-value]

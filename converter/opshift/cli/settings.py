@@ -1,34 +1,91 @@
 # SPDX-License-Identifier: Apache-2.0
 """Defaults of options from `opshift.toml`, or from `[tool.opshift]` in `pyproject.toml`.
 
-The nearest file in the working folder and its parents counts. A name is an option without its
-dashes; a table with the name of a command holds what only this command takes.
+The nearest file in the working folder and its parents counts, up to the root of the repository or
+the home folder. A name is an option without its dashes; a table with the name of a command holds
+what only this command takes. A folder may come from anybody, so settings cannot make a command
+run or write anything, and a file of another user does not count.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Iterator, Mapping
+from dataclasses import field
 from pathlib import Path
 from typing import Any
 
 import click
 
-from opshift.text import suggestion
+from opshift.cli.terminal import Output
+from opshift.records import dataclass
+from opshift.text import Line, Role, suggestion
 
 OWN, SHARED = "opshift.toml", "pyproject.toml"
+ROOTS = (".git", ".hg", ".jj")  # what the root of a repository holds
+ONLY_READ = ("inputs", "opset")  # settings may name these files, and no other
+ACTS = ("cluster", "in-place", "install", "runtime")  # run a program, or write without a name
+_META = "opshift.settings"
+_HEAD = 1 << 20  # bytes in which a file of another user is searched for settings
 
 
-def found() -> tuple[Path, Mapping[str, Any]] | None:
-    """The nearest file with settings, and its content."""
-    here = Path.cwd()
+@dataclass(frozen=True, slots=True)
+class SettingsSearch:
+    """The file that counts with its content, and the files of other users, which do not."""
+
+    path: Path | None = None
+    table: Mapping[str, Any] = field(default_factory=dict)
+    ignored: tuple[Path, ...] = ()
+
+    def lines(self) -> Iterator[Line]:
+        """The files that were found; only -v shows the one that counts."""
+        for path in self.ignored:
+            text = f"note: {path} belongs to another user; its settings are ignored"
+            yield Line(text, Role.CAUTION)
+        if self.path is not None:
+            yield Line(f"settings: {self.path}", Role.FAINT, more=True)
+
+
+def found() -> SettingsSearch:
+    """The nearest file with settings that counts."""
+    ignored = list[Path]()
+    for path in _places():
+        if not os.path.isfile(path):
+            continue
+        if not _is_trusted(path):
+            if path.name == OWN or _mentions_settings(path):
+                ignored.append(path)
+            continue
+        if path.name == OWN:
+            return SettingsSearch(path, _read(path), tuple(ignored))
+        table = _read(path, word="opshift").get("tool", {}).get("opshift")
+        if table is not None:
+            return SettingsSearch(path, table, tuple(ignored))
+    return SettingsSearch(ignored=tuple(ignored))
+
+
+def _places() -> Iterator[Path]:
+    """The paths that may be a file with settings, the nearest first."""
+    here, home = Path.cwd(), os.path.realpath(os.path.expanduser("~"))
     for folder in (here, *here.parents):
-        if (folder / OWN).is_file():
-            return folder / OWN, _read(folder / OWN)
-        if (folder / SHARED).is_file():
-            table = _read(folder / SHARED, word="opshift").get("tool", {}).get("opshift")
-            if table is not None:
-                return folder / SHARED, table
-    return None
+        yield from (folder / OWN, folder / SHARED)
+        if str(folder) == home or any(os.path.lexists(folder / name) for name in ROOTS):
+            return
+
+
+def _is_trusted(path: Path) -> bool:
+    """Whether the file, and the link if it is one, belong to the user or to root."""
+    if not hasattr(os, "geteuid"):
+        return True
+    return {os.stat(path).st_uid, os.lstat(path).st_uid} <= {0, os.geteuid()}
+
+
+def _mentions_settings(path: Path) -> bool:
+    try:
+        with path.open("rb") as file:
+            return b"tool.opshift" in file.read(_HEAD)
+    except OSError:
+        return False
 
 
 def _read(path: Path, word: str = "") -> dict[str, Any]:
@@ -42,12 +99,23 @@ def _read(path: Path, word: str = "") -> dict[str, Any]:
         raise click.UsageError(f"{path} cannot be read: {error}; correct this file") from None
 
 
-def defaults(command: click.Command | None, name: str) -> dict[str, Any]:
+def apply(ctx: click.Context, command: click.Command | None, name: str) -> None:
+    """Gives a command its defaults."""
+    settings = ctx.meta[_META] = found()
+    ctx.default_map = {name: _defaults(settings, command, name) if command else {}}
+
+
+def show(output: Output) -> None:
+    """Prints on stderr which files were found."""
+    settings: SettingsSearch = click.get_current_context().meta.get(_META, SettingsSearch())
+    lines = [line for line in settings.lines() if output.verbosity >= int(line.more)]
+    if lines:
+        output.say(lines, err=True)
+
+
+def _defaults(settings: SettingsSearch, command: click.Command, name: str) -> dict[str, Any]:
     """The defaults of one command, by the names of its parameters."""
-    source = found()
-    if source is None or command is None:
-        return {}
-    path, table = source
+    path, table = settings.path, settings.table
     own = table.get(name, {})
     if not isinstance(own, Mapping):
         raise click.UsageError(
@@ -57,7 +125,7 @@ def defaults(command: click.Command | None, name: str) -> dict[str, Any]:
     options = _options(command)
     for key in own:
         if key not in options:
-            near = suggestion(key, list(options))
+            near = suggestion(key, [one for one, option in options.items() if may_set(one, option)])
             raise click.UsageError(f"{path}: {name} has no option --{key}{near}")
     general = {k: v for k, v in table.items() if k in options and not isinstance(v, Mapping)}
     given = {**general, **own}
@@ -75,8 +143,18 @@ def _options(command: click.Command) -> dict[str, click.Option]:
     }
 
 
+def may_set(name: str, option: click.Option) -> bool:
+    """Whether an option with this long name only shapes a result."""
+    return name in ONLY_READ or not (name in ACTS or isinstance(option.type, click.Path))
+
+
 def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
     """The value for click: a number as text, and a single value as a list if needed."""
+    if not may_set(key, option):
+        raise click.UsageError(
+            f"{path}: --{key} is not a setting, because it runs or writes something; give it on"
+            " the command line"
+        )
     if option.multiple:
         return [str(one) for one in (value if isinstance(value, list) else [value])]
     if isinstance(value, list):

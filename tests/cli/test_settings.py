@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Settings: which file counts, and that no file of a folder makes a command run or write anything."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import pkgutil
+import random
+from pathlib import Path
+from types import SimpleNamespace
+
+import click
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import parser
+from opshift.cli import commands, settings
+from opshift.cli import terminal as cli
+from opshift.cli.entry import main
+
+SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
+FORBIDDEN = {
+    "cluster", "in-place", "install", "journal", "output", "reduce", "report", "results", "runtime",
+}  # fmt: skip
+WORDS = {
+    "at-least", "domain", "domains", "export", "for", "inputs", "ir", "model-version", "opset",
+    "runtimes", "shard", "to",
+}  # fmt: skip
+"""Options with any text: each of them was looked at, and none runs or writes anything."""
+SHAPES = (click.Choice, click.IntRange, click.FloatRange, type(click.INT), type(click.FLOAT))
+
+
+def run(*words):
+    return CliRunner().invoke(main, [str(word) for word in words])
+
+
+@pytest.fixture
+def folder(tmp_path, monkeypatch):
+    onnx.save(parser.parse_model(SOFTMAX), tmp_path / "m.onnx")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("opshift.toml", 'output-format = "json"\n[convert]\nto = [13]\ncheck = true\n'),
+        ("opshift.toml", 'output-format = "json"\n[convert]\nto = 13\ncheck = true\n'),
+        ("opshift.toml", 'output-format = "json"\n[convert]\nto = "13"\ncheck = true\n'),
+        (
+            "pyproject.toml",
+            '[tool.opshift]\noutput-format = "json"\nconvert = {to = ["13"], check = true}\n',
+        ),
+    ],
+)
+def test_defaults_from_a_file(folder, name, text):
+    (folder / name).write_text(text)
+    done = run("convert", "m.onnx")
+    assert done.exit_code == cli.WOULD_CHANGE, done.stderr
+    assert done.stdout.startswith("{")
+    assert run("convert", "m.onnx", "--to", "12").exit_code == cli.DONE  # the command line wins
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("[convert]\nir = [8]\n", "--ir has one value and is given a list; give one value"),
+        ("[convert]\ntoo = 13\n", "convert has no option --too; did you mean to?"),
+        ("[convert\n", "cannot be read"),
+        ("convert = 1\n", "[convert] is not a table"),
+    ],
+)
+def test_a_wrong_settings_file_is_an_error(folder, text, sentence):
+    (folder / "opshift.toml").write_text(text)
+    done = run("convert", "m.onnx", "--to", "13", "--check")
+    assert done.exit_code == cli.BAD_INPUT
+    assert sentence in done.stderr
+
+
+# -- what settings may name ------------------------------------------------------------------------
+
+
+def every_option():
+    for info in pkgutil.iter_modules(commands.__path__):
+        command = importlib.import_module(f"{commands.__name__}.{info.name}").command
+        for name, option in settings._options(command).items():
+            yield info.name, name, option
+
+
+def test_an_option_that_may_be_set_shapes_a_result():
+    """A new option is a switch, a choice or a number, or somebody has looked at it."""
+    refused = {name for _, name, option in every_option() if not settings.may_set(name, option)}
+    assert refused == FORBIDDEN
+    for command, name, option in every_option():
+        if settings.may_set(name, option):
+            shape = option.is_flag or isinstance(option.type, SHAPES)
+            assert shape or name in WORDS, f"{command} --{name}"
+
+
+@pytest.mark.parametrize("table", [True, False])
+@pytest.mark.parametrize(
+    ("command", "name"),
+    [(command, name) for command, name, _ in every_option() if name in FORBIDDEN],
+)
+def test_settings_name_no_program_and_nothing_that_is_written(folder, command, name, table):
+    program = folder / "program"
+    program.write_text(f"#!/bin/sh\ntouch {folder / 'ran'}\n")
+    program.chmod(0o755)
+    value = "true" if name in ("in-place", "install") else f'"{program}"'
+    (folder / "opshift.toml").write_text(f"[{command}]\n" * table + f"{name} = {value}\n")
+    before = {path: path.read_bytes() for path in folder.iterdir()}
+    words = {"completion": ["bash"], "verify": ["m.onnx", "m.onnx"], "ops": ["Relu"]}
+    done = run(command, *words.get(command, ["m.onnx"]))
+    assert done.exit_code == cli.BAD_INPUT
+    assert f"opshift.toml: --{name} is not a setting" in done.stderr
+    assert {path: path.read_bytes() for path in folder.iterdir()} == before
+
+
+# -- which file counts -----------------------------------------------------------------------------
+
+DEEP = ("a", "b", "c", "d", "e")
+
+
+def test_the_nearest_file_up_to_the_repository_or_the_home_folder_counts(tmp_path, monkeypatch):
+    """Each case is a tree of random files; the rule is told by a search from the top down."""
+    rng, counted, stopped = random.Random(0), 0, 0
+    for number in range(150):
+        folders = [tmp_path / str(number)]
+        for name in DEEP:
+            folders.append(folders[-1] / name)
+        folders[-1].mkdir(parents=True)
+        home = rng.choice(folders) if rng.random() < 0.3 else tmp_path
+        roots = {one for one in folders if rng.random() < 0.15}
+        strange, expected = set(), None
+        for here in folders:
+            if here in roots or here == home:
+                stopped += expected is not None
+                expected = None  # what lies above is out of reach
+            if here in roots:
+                (here / rng.choice(settings.ROOTS)).mkdir()
+            for name, head in (("pyproject.toml", "[tool.opshift]\n"), ("opshift.toml", "")):
+                if rng.random() < 0.3:
+                    (here / name).write_text(head + f"seed = {number}\n")
+                    if rng.random() < 0.3:
+                        strange.add(here / name)
+                    else:
+                        expected = here / name
+            if rng.random() < 0.1 and not (here / "pyproject.toml").exists():
+                (here / "pyproject.toml").write_text("[tool.other]\n")
+        monkeypatch.chdir(folders[-1])
+        monkeypatch.setenv("HOME", str(home))
+        monkeypatch.setattr(
+            settings, "_is_trusted", lambda path, strange=strange: path not in strange
+        )
+        found = settings.found()
+        assert found.path == expected
+        assert set(found.ignored) <= strange
+        if expected is not None:
+            counted += 1
+            assert found.table == {"seed": number}
+            nearer = {path for path in strange if len(path.parts) > len(expected.parts)}
+            assert nearer <= set(found.ignored)
+    assert min(counted, stopped) > 30
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners")
+def test_a_file_of_another_user_is_ignored_with_one_line(folder, monkeypatch):
+    path = folder / "opshift.toml"
+    path.write_text('output-format = "json"\n')
+    onnx.save(parser.parse_model(SOFTMAX), folder / "m.onnx")
+    words = ("convert", "m.onnx", "--to", "13", "--check")
+    assert run(*words).stdout.startswith("{")
+    if os.geteuid() == 0:
+        os.chown(path, 65534, 65534)
+    else:
+        monkeypatch.setattr(os, "geteuid", lambda: 65534)
+    done = run(*words)
+    assert done.exit_code == cli.WOULD_CHANGE
+    assert not done.stdout.startswith("{")
+    assert done.stderr == f"note: {path} belongs to another user; its settings are ignored\n"
+    assert "note" not in run(*words, "-q").stderr
+    told = run(*words, "--json")
+    assert json.loads(told.stdout)
+    assert told.stderr == done.stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "geteuid"), reason="files have no owners")
+def test_only_a_file_of_another_user_with_settings_is_named(folder, monkeypatch):
+    monkeypatch.setattr(settings, "_is_trusted", lambda path: False)
+    (folder / "pyproject.toml").write_text('dependencies = ["opshift"]\n')
+    assert settings.found().ignored == ()
+    (folder / "pyproject.toml").write_text("[tool.opshift]\n[broken")
+    assert settings.found().ignored == (folder / "pyproject.toml",)
+
+
+@pytest.mark.parametrize("linked", [False, True])
+@pytest.mark.parametrize("owner", [0, 5, 6])
+def test_the_user_and_root_are_trusted(owner, linked, monkeypatch):
+    """A link counts as much as its file."""
+
+    class System:
+        """A file of this owner behind a link of the user, or a link of this owner to such a file."""
+
+        @staticmethod
+        def geteuid():
+            return 5
+
+        @staticmethod
+        def stat(path):
+            return SimpleNamespace(st_uid=5 if linked else owner)
+
+        @staticmethod
+        def lstat(path):
+            return SimpleNamespace(st_uid=owner if linked else 5)
+
+    monkeypatch.setattr(settings, "os", System)
+    assert settings._is_trusted(Path("opshift.toml")) == (owner != 6)
+
+
+def test_more_words_say_which_file_counts(folder):
+    assert "settings" not in run("convert", "m.onnx", "--to", "13", "--check", "-v").stderr
+    (folder / "opshift.toml").write_text("[convert]\nto = 13\n")
+    line = f"settings: {folder / 'opshift.toml'}\n"
+    assert run("convert", "m.onnx", "--check", "-v").stderr == line
+    assert run("convert", "m.onnx", "--check").stderr == ""
