@@ -178,7 +178,8 @@ def save(folder, how, name, text):
 def run(words, folder, paths):
     """Runs a command where the command opshift is that of these paths."""
     path = os.pathsep.join([str(folder / "bin"), os.environ["PATH"]])
-    environment = {**os.environ, "PATH": path, "PYTHONPATH": os.pathsep.join(paths)}
+    found = os.pathsep.join([*paths, str(folder)])  # the project of a tutorial is in the folder
+    environment = {**os.environ, "PATH": path, "PYTHONPATH": found}
     return subprocess.run(words, cwd=folder, env=environment, capture_output=True, text=True)
 
 

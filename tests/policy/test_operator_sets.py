@@ -161,7 +161,7 @@ def vendor(tmp_path):
 def run(folder, *words, given=True, **environment):
     sets = ["--opset", "sets/acme1.onnxopset", "--opset", "sets/acme2.onnxopset"] if given else []
     root = Path(__file__).parents[2]
-    path = os.pathsep.join([str(root / "converter"), str(root / "adapters")])
+    path = os.pathsep.join([str(root / "converter"), str(root / "adapters"), str(folder)])
     return subprocess.run(
         [sys.executable, "-m", "opshift", *words, *sets],
         env={**os.environ, "PYTHONPATH": path, **environment},

@@ -4,11 +4,13 @@
 from __future__ import annotations
 
 import json
+import sys
 
 import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
+from opshift import child_python
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 from opshift.testing.model_text import parse_model
@@ -48,12 +50,12 @@ def test_longer_than_allowed(engine):
 
 
 @pytest.fixture
-def dying(tmp_path, monkeypatch):
-    """Children of this process begin with these lines, and whatever they were told to do."""
+def dying(monkeypatch):
+    """Children of this process run these lines, whatever they were told to do."""
 
     def begin(lines):
-        (tmp_path / "sitecustomize.py").write_text(lines)
-        monkeypatch.syspath_prepend(tmp_path)
+        command = [sys.executable, "-c", lines]
+        monkeypatch.setattr(child_python, "command", lambda *_: command)
 
     return begin
 

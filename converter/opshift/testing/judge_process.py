@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import IO, Any
 
+from opshift import child_python
 from opshift.protos import ModelProto
 
 SECONDS = 600.0  # the limit for one set of inputs; the slowest example needs a hundredth of it
@@ -85,11 +86,9 @@ class JudgeProcess:
 
     def _started(self) -> subprocess.Popen[bytes]:
         if self._child is None:
-            words = [sys.executable, "-m", __name__]
-            path = os.pathsep.join(filter(None, sys.path))
             self._child = subprocess.Popen(
-                words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                env={**os.environ, "PYTHONPATH": path},
+                child_python.command(__name__),
+                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
         return self._child
 
@@ -132,7 +131,3 @@ def main() -> None:
             answers.flush()
         pickle.dump(None, answers)
         answers.flush()
-
-
-if __name__ == "__main__":
-    main()

@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import os
 import pickle
 import signal
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 from typing import Any
 
+from opshift import child_python
 from opshift.records import dataclass
 
 
@@ -32,16 +31,15 @@ class ChildAnswer:
 
 
 def run(task: str, *args: Any, limits: Limits) -> ChildAnswer:
-    """Calls a function of `opshift.verify.isolated_task` by name, in a fresh interpreter."""
+    """Calls a function of `opshift.verify.isolated_task` by name, in a fresh child_python."""
     with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
         Path(folder, "job").write_bytes(pickle.dumps((task, args, limits.megabytes)))
         log = Path(folder, "log")
         try:
             with log.open("wb") as file:
                 done = subprocess.run(
-                    [sys.executable, "-P", "-m", "opshift.verify.isolated_task", folder],
+                    child_python.command("opshift.verify.isolated_task", folder),
                     stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
-                    env={**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)},
                     timeout=limits.seconds, check=False,
                 )  # fmt: skip
         except subprocess.TimeoutExpired:

@@ -91,8 +91,9 @@ def _sentence(error: BaseException) -> str:
     return f"{type(error).__name__}: {text}"[:500]
 
 
-def main(folder: str) -> None:
-    """Runs the job in a folder, and writes the answer there."""
+def main() -> None:
+    """Runs the job in the folder that the command names, and writes the answer there."""
+    folder = sys.argv[1]
     task, args, megabytes = pickle.loads(Path(folder, "job").read_bytes())
     _limit(megabytes)
     try:
@@ -124,6 +125,3 @@ def _limit(megabytes: int) -> None:
 
 
 TASKS = {"opshift": opshift, "onnxruntime": onnxruntime}
-
-if __name__ == "__main__":
-    main(sys.argv[1])

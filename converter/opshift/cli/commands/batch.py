@@ -7,10 +7,12 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from opshift import child_python
 from opshift.cli import options
 from opshift.cli.complete import complete_runtimes
 from opshift.cli.options import common, documents, page, results_option
@@ -197,7 +199,6 @@ def _engine(
     kind: str, cluster: str | None, workers: int | None, timeout: float | None, memory: int | None
 ) -> Iterator[Supervisor | Spread]:
     """The engine: children on this machine, or a cluster, which is released afterwards."""
-    from opshift.errors import ClusterLost
     from opshift.zoo.migrate import local_engine
     from opshift.zoo.workers.limits import ModelLimits
     from opshift.zoo.workers.shards import Spread
@@ -211,8 +212,20 @@ def _engine(
         yield local_engine(workers, limits)
         return
     module = importlib.import_module(f"opshift.zoo.workers.{kind}")
+    with child_python.safe_multiprocessing():  # a cluster starts its workers whenever it needs them
+        carrier = _carrier(module, kind, cluster)
+        try:
+            yield Spread(carrier, limits)
+        finally:
+            carrier.close()
+
+
+def _carrier(module: ModuleType, kind: str, cluster: str | None) -> Any:
+    """The connection to a cluster, which is started if it has no address."""
+    from opshift.errors import ClusterLost
+
     try:
-        carrier = module.connect(cluster)
+        return module.connect(cluster)
     except ImportError:
         raise click.UsageError(
             f"--engine {kind} needs packages that are not installed; run `pip install"
@@ -221,10 +234,6 @@ def _engine(
     except Exception as error:  # each package of a cluster raises its own
         place = f"at {cluster}" if cluster else "on this machine"
         raise ClusterLost(f"the {kind} cluster {place} cannot be used: {error}") from error
-    try:
-        yield Spread(carrier, limits)
-    finally:
-        carrier.close()
 
 
 def read_shard(text: str) -> Shard:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 import threading
 
+from opshift import child_python
 from opshift.zoo.outcome import Outcome
 
 IDLE = 60.0  # seconds without a shard after which the process ends
@@ -18,13 +19,13 @@ class Pool:
     """A process that works on one shard after another, and ends with this process."""
 
     def __init__(self) -> None:
-        command, fds = [sys.executable, "-m", "opshift.zoo.workers.shard"], list[int]()
+        fds = list[int]()
         if sys.platform != "win32":
             listens, life = os.pipe()
             fds.append(listens)
             self.life = os.fdopen(life, "wb")  # closes with us, however we end
         self.process = subprocess.Popen(
-            [*command, *map(str, fds)],
+            child_python.command("opshift.zoo.workers.shard", *map(str, fds)),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             pass_fds=fds,

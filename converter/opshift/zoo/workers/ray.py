@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import tempfile
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -13,6 +15,8 @@ from opshift.records import dataclass
 @dataclass(slots=True)
 class Ray:
     """Carries calls to the Ray cluster that this process is connected to."""
+
+    folder: tempfile.TemporaryDirectory[str] | None = None  # the working folder of its workers
 
     def slots(self) -> int:
         import ray
@@ -47,11 +51,21 @@ class Ray:
         import ray
 
         ray.shutdown()
+        if self.folder is not None:
+            self.folder.cleanup()
 
 
 def connect(address: str | None) -> Ray:
-    """A cluster, or one on this machine with a worker for each processor."""
+    """A cluster, or one on this machine with a worker for each processor.
+
+    Ray puts the working folder on the path of its workers, so it gets an empty one.
+    """
     import ray
 
-    ray.init(address, include_dashboard=False, log_to_driver=False)
-    return Ray()
+    folder, here = tempfile.TemporaryDirectory(prefix="opshift-"), os.getcwd()
+    os.chdir(folder.name)
+    try:
+        ray.init(address, include_dashboard=False, log_to_driver=False)
+    finally:
+        os.chdir(here)
+    return Ray(folder)

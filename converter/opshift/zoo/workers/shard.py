@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m opshift.zoo.workers.shard`: the supervisor of shards, beside an engine's worker."""
+"""The supervisor of shards, in a process next to a worker of an engine."""
 
 from __future__ import annotations
 
@@ -41,7 +41,3 @@ def main() -> None:
 
 def _wanted() -> bool:
     return sys.platform == "win32" or bool(select.select([0], [], [], IDLE)[0])
-
-
-if __name__ == "__main__":
-    main()

@@ -17,6 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any, Protocol, TypeAlias
 
+from opshift import child_python
 from opshift.errors import ClusterLost
 from opshift.records import dataclass
 from opshift.zoo.outcome import Fate, Outcome, shortened
@@ -135,7 +136,9 @@ def cut(items: Iterable[Sized]) -> Iterator[Shard]:
 
 def packed(fn: Callable[..., Outcome], limits: ModelLimits, shard: Shard) -> bytes:
     """Work as bytes, which a cluster sends without reading them."""
-    return pickle.dumps((sys.path, pickle.dumps((fn, limits)), pickle.dumps(shard)))
+    return pickle.dumps(
+        (child_python.search_path(), pickle.dumps((fn, limits)), pickle.dumps(shard))
+    )
 
 
 def unpacked(work: bytes) -> tuple[Callable[..., Outcome], ModelLimits, Shard]:

@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing import util
 from typing import Any
 
+from opshift import child_python
 from opshift.records import dataclass
 from opshift.zoo.outcome import Fate, Outcome, shortened
 from opshift.zoo.workers import worker_side
@@ -51,9 +52,9 @@ class Worker:
         self.sentence: Fate | None = None
         self.pipe, theirs = context.Pipe()
         listens, self.life = context.Pipe(duplex=False)  # `life` closes with us, however we end
-        arguments = (fn, limits, theirs, listens, name)
+        arguments = (fn, limits, theirs, listens, name, child_python.search_path())
         self.process = context.Process(target=worker_side.serve, args=arguments, daemon=True)
-        with theirs, listens, _main_left_alone():
+        with theirs, listens, _main_left_alone(), child_python.safe_multiprocessing():
             _keep_socket_short()
             self.process.start()
 

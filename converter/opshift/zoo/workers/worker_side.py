@@ -7,6 +7,7 @@ import gc
 import os
 import pickle
 import signal
+import sys
 from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Protocol
@@ -25,11 +26,13 @@ class Sized(Protocol):
 
 
 def serve(
-    fn: Callable[..., Outcome], limits: ModelLimits, pipe: Connection, life: Connection, log: str
-) -> None:
+    fn: Callable[..., Outcome], limits: ModelLimits, pipe: Connection, life: Connection, log: str,
+    path: list[str],
+) -> None:  # fmt: skip
     """Works until the pipe closes; signals to stop are for the driver."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    sys.path[:] = path  # multiprocessing gives us the working folder if the driver has it
     _write_to(log)
     die_with(life)
     cap_memory(limits.megabytes)
