@@ -149,6 +149,16 @@ def test_a_shard_is_supervised_where_it_is():
     assert ended["bad"].why == "SIGSEGV"
 
 
+def test_a_shard_runs_in_the_working_folder_of_its_command(tmp_path, monkeypatch):
+    """Relative paths mean the same in every worker, although Ray starts its own elsewhere."""
+    pool.elsewhere(packed(obey, (Order("first"),)))  # the supervisor runs before the folder changes
+    for name in ("a", "b"):
+        (tmp_path / name).mkdir()
+        monkeypatch.chdir(tmp_path / name)
+        (outcome,) = pool.elsewhere(packed(functools.partial(where_it_works, name), (Order("x"),)))
+        assert outcome.detail == str(tmp_path / name)
+
+
 def test_one_process_works_on_shards_until_it_dies_which_loses_one():
     def supervisor():
         (outcome,) = pool.elsewhere(packed(who_supervises, (Order("a"),)))
@@ -195,6 +205,10 @@ def who_supervises(order: Order):
 
 def who_works(work: str, order: Order):
     return Outcome(order.name, Fate.OK, detail=str(os.getpid()))
+
+
+def where_it_works(work: str, order: Order):
+    return Outcome(order.name, Fate.OK, detail=os.getcwd())
 
 
 def kill_the_supervisor(order: Order):

@@ -7,8 +7,10 @@ engine, so the cluster needs no limits of its own.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
+import os
 import pickle
 import sys
 import time
@@ -136,14 +138,15 @@ def cut(items: Iterable[Sized]) -> Iterator[Shard]:
 
 def packed(fn: Callable[..., Outcome], limits: ModelLimits, shard: Shard) -> bytes:
     """Work as bytes, which a cluster sends without reading them."""
-    return pickle.dumps(
-        (child_python.search_path(), pickle.dumps((fn, limits)), pickle.dumps(shard))
-    )
+    where = os.getcwd(), child_python.search_path()
+    return pickle.dumps((*where, pickle.dumps((fn, limits)), pickle.dumps(shard)))
 
 
 def unpacked(work: bytes) -> tuple[Callable[..., Outcome], ModelLimits, Shard]:
-    """The work, after its modules were made importable."""
-    path, how, what = pickle.loads(work)
+    """The work, after its modules were made importable and its folder the working folder."""
+    here, path, how, what = pickle.loads(work)
+    with contextlib.suppress(OSError):  # another machine may not have the folder
+        os.chdir(here)
     sys.path += [folder for folder in path if folder not in sys.path]
     shard: Shard = pickle.loads(what)
     return *_how(how), shard
