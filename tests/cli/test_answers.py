@@ -254,12 +254,14 @@ def test_a_reader_that_has_seen_enough_is_no_error(folder):
 
 def test_without_adapters_the_answer_is_what_to_install(folder, monkeypatch):
     monkeypatch.setattr(plugins, "offered", lambda group: [])
-    registry.default.cache_clear()
+    for known in (registry.default, registry.installed):
+        known.cache_clear()
     try:
         done = run("convert", "erf.onnx", "--to", "9", "-o", "o")
         listed = run("adapters")
     finally:
-        registry.default.cache_clear()
+        for known in (registry.default, registry.installed):
+            known.cache_clear()
     for one in (done, listed):
         assert one.exit_code == cli.BAD_INPUT
         assert one.stderr.startswith("error: no package with adapters is installed")

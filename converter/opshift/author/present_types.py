@@ -7,7 +7,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
-from opshift.opsets import schemas
+from opshift.opsets import described, schemas
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto
 
 if TYPE_CHECKING:
@@ -77,7 +77,7 @@ def types_from(node: NodeProto, schema: schemas.Schema) -> set[str]:
     return found
 
 
-@functools.cache
+@described.remembered
 def _may_bring_types(domain: str, op: str, since: int) -> bool:
     schema = schemas.schema(domain, op, since)
     return schema is not None and any(_brings_types(a) for a in schema.attributes.values())
@@ -91,7 +91,7 @@ def _brings_types(attribute: schemas.Attribute) -> bool:
     )
 
 
-@functools.cache
+@described.remembered
 def fixed_types(domain: str, op: str, since: int) -> frozenset[str]:
     """The types of outputs that do not depend on inputs: their type variable has one choice."""
     found: set[str] = set()

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import importlib
 import threading
@@ -17,7 +18,7 @@ from opshift.author.tables import Declared, LazyTable, declarations, places
 from opshift.author.traits import KINDS, SingleTrait, Trait
 from opshift.author.verdicts import LEAVE, RETIRED, Adapter
 from opshift.errors import AdapterBug, MissingExtra
-from opshift.opsets import schemas
+from opshift.opsets import described, schemas
 
 if TYPE_CHECKING:
     from opshift.model.scope import Key, Root
@@ -178,11 +179,17 @@ class Registry:
     def branch(self) -> Registry:
         """A copy to add to, so that tests leave the original alone."""
         self._read_all()
-        copy = Registry()
-        copy._verdicts = dict(self._verdicts)
+        other = Registry()
+        other._verdicts = dict(self._verdicts)
         for kind, table in self._tables.items():
-            copy._tables[kind].update(table)
-        return copy
+            other._tables[kind].update(table)
+        return other
+
+    def planning_anew(self) -> Registry:
+        """The same verdicts, from which the planner derives other edges."""
+        other = copy.copy(self)
+        other.edges, other.solved, other.known_edges, other.ways = {}, {}, {}, {}
+        return other
 
     def load(self, package: ModuleType) -> None:
         """Adds everything declared at module level in a package, in any of its modules."""
@@ -236,8 +243,14 @@ def reviewed(adapter: Adapter, op: str) -> bool:
     return schemas.fingerprint(adapter.domain, op, since) in marks
 
 
-@functools.cache
+@described.remembered
 def default() -> Registry:
+    """The installed adapters, with plans of their own for the documents that count."""
+    return installed().planning_anew()
+
+
+@functools.cache
+def installed() -> Registry:
     """The registry of all installed adapter packages; raises if there is none."""
     registry = Registry()
     packages = plugins.offered(GROUP)

@@ -21,7 +21,7 @@ from opshift.convert.result import Result
 from opshift.convert.ways import STRAIGHT, Reached, Ways
 from opshift.errors import AdapterBug, BadDestination, Refused
 from opshift.model import weights
-from opshift.model.bytes import place
+from opshift.model.bytes import documents, place
 from opshift.model.bytes.source import Opened, opened
 from opshift.model.functions import computing_nodes
 from opshift.model.weights import Weights
@@ -193,7 +193,9 @@ def _one(target: AnyTarget, other: AnyTarget) -> AnyTarget:
 
 def _converted(model: Any, options: Request, *, inplace: bool) -> Result[Any]:
     if isinstance(model, (str, os.PathLike)):
-        return _convert_in_memory(Opened(os.fspath(model)), options)
+        file = Opened(os.fspath(model))
+        with documents.beside(file):
+            return _convert_in_memory(file, options)
     if isinstance(model, ModelProto):
         return _convert_proto(model, options, "", inplace=inplace)
     if _is_program(model):
@@ -289,11 +291,12 @@ def convert_path(
             " the path of the source"
         )
     file = Opened(os.fspath(src))
-    if (header := restamp.look(file, options, dst, external)) is not None:
-        header.write(dst, in_place=in_place)
-        return header.report
-    skeleton, store, report = convert(carve_of(file), options)
-    weights.put(skeleton, store, dst, report.changed, external=external, in_place=in_place)
+    with documents.beside(file):
+        if (header := restamp.look(file, options, dst, external)) is not None:
+            header.write(dst, in_place=in_place)
+            return header.report
+        skeleton, store, report = convert(carve_of(file), options)
+        weights.put(skeleton, store, dst, report.changed, external=external, in_place=in_place)
     return report
 
 

@@ -3,13 +3,11 @@
 
 from __future__ import annotations
 
-import functools
-
 from opshift.author.node import Node, Value
 from opshift.author.present_types import tokens
 from opshift.codes.refusals import Why
 from opshift.errors import Refusal
-from opshift.opsets import schemas
+from opshift.opsets import described, schemas
 from opshift.opsets.schemas import Param, Schema
 from opshift.records import dataclass
 
@@ -108,7 +106,7 @@ class Guard:
             )
 
 
-@functools.cache
+@described.remembered
 def derive(domain: str, op: str, start: int, to: int) -> Guard | None:
     """The guard between two versions; None if the operator is not stated at one of them."""
     old, new = schemas.schema(domain, op, start), schemas.schema(domain, op, to)

@@ -7,11 +7,10 @@ onnx adds makes that test fail. `names.py` does the same for the names of values
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from opshift.opsets import schemas
+from opshift.opsets import described, schemas
 from opshift.protos import (
     AttributeProto,
     FunctionProto,
@@ -72,7 +71,7 @@ def holds_graphs(node: NodeProto) -> bool:
     return any(True for _ in graphs_of(node))
 
 
-@functools.cache
+@described.remembered
 def may_hold_graphs(key: tuple[str, str]) -> bool:
     """Whether a node of this operator can hold a graph. A node of an unknown operator can."""
     known = schemas.history(*key)

@@ -243,7 +243,7 @@ def reached(domain: str, newest: int | None) -> int | None:
     return min(newest, versions.installed().version(domain)) or None
 
 
-@functools.cache
+@described.remembered
 def default() -> Changelog:
     """The shipped database, completed by installed packages."""
     found = Changelog()

@@ -1,13 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operator sets that documents describe: given, installed, or beside a model."""
+"""The operator sets that documents describe: given, installed, or next to the model at hand.
+
+What a caller gives and what is installed counts for the whole process. What lies next to a model
+counts for the work on this model alone, see `using`.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import os
-from collections.abc import Iterable
+from collections.abc import Callable, Hashable, Iterable, Iterator
+from contextvars import ContextVar
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from opshift import plugins
 from opshift.errors import BadTarget
@@ -20,8 +26,73 @@ GROUP = "opshift.opsets"
 VARIABLE = "OPSHIFT_OPSETS"  # paths of documents, which the child processes use too
 SUFFIX = ".onnxopset"
 HEAD = b"\n\x09ONNXOPSET"  # the first field of an OperatorSetProto, its magic
+LARGEST = 16 << 20  # bytes of a document
+_Answer = TypeVar("_Answer", bound=Callable[..., Any])
 
-_sets: dict[tuple[str, int], tuple[OperatorSet, bytes, str]] = {}
+
+class DescribedSet(NamedTuple):
+    """An operator set, and the bytes and the name of the document that describes it."""
+
+    content: OperatorSet
+    data: bytes
+    origin: str
+
+
+_Sets = dict[tuple[str, int], DescribedSet]  # by domain and version
+_sets: _Sets = {}  # of the whole process
+_forgetting: list[Callable[[], None]] = []  # for the answers of the process, if a set is added
+
+
+class _SetsOfWork:
+    """All sets that count for some work with sets of its own, and what was computed from them."""
+
+    __slots__ = ("answers", "documents", "sets")
+
+    def __init__(self, documents: tuple[tuple[str, bytes], ...]) -> None:
+        _find()
+        self.documents, self.sets = documents, dict(_sets)
+        self.answers: dict[Hashable, Any] = {}
+        for origin, data in documents:
+            _add(self.sets, data, origin, foreign_only=True)
+
+
+_present: ContextVar[_SetsOfWork | None] = ContextVar("sets_of_work", default=None)
+_sets_of_work = functools.lru_cache(maxsize=2)(_SetsOfWork)
+_forgetting.append(_sets_of_work.cache_clear)
+
+
+@contextlib.contextmanager
+def using(documents: Iterable[tuple[str, bytes]]) -> Iterator[None]:
+    """Adds documents, by name and content, for the work in this context and thread alone."""
+    outer, added = _present.get(), tuple(documents)
+    if not added:
+        yield
+        return
+    listed = (*(outer.documents if outer else ()), *added)
+    token = _present.set(_sets_of_work(tuple(dict.fromkeys(listed))))
+    try:
+        yield
+    finally:
+        _present.reset(token)
+
+
+def remembered(function: _Answer) -> _Answer:
+    """Caches a function of what operators are, for as long as the same documents count."""
+    usual = functools.cache(function)
+    _forgetting.append(usual.cache_clear)
+
+    @functools.wraps(function)
+    def answer(*arguments: Any) -> Any:
+        work = _present.get()
+        if work is None:
+            return usual(*arguments)
+        key = (function, arguments)
+        if key not in work.answers:
+            work.answers[key] = function(*arguments)
+        return work.answers[key]
+
+    answer.cache_clear = usual.cache_clear  # type: ignore[attr-defined]
+    return answer  # type: ignore[return-value]
 
 
 def give(paths: Iterable[str]) -> dict[str, int]:
@@ -45,28 +116,15 @@ def is_document(path: str) -> bool:
         return file.read(len(HEAD)) == HEAD
 
 
-def beside(path: str) -> None:
-    """Uses the documents in the folder of a model; a folder is looked at once."""
-    _in_folder(os.path.dirname(os.path.abspath(path)))
-
-
-@functools.cache
-def _in_folder(folder: str) -> None:
-    try:
-        names = sorted(name for name in os.listdir(folder) if name.endswith(SUFFIX))
-    except OSError:  # opening the model reports what is wrong with the folder
-        return
-    for name in names:
-        _read(os.path.join(folder, name), foreign_only=True)
-
-
 def sets() -> list[OperatorSet]:
     """All operator sets that are described, by domain and version."""
     _find()
-    return [_sets[key][0] for key in sorted(_sets)]
+    work = _present.get()
+    found = _sets if work is None else work.sets
+    return [found[key].content for key in sorted(found)]
 
 
-@functools.cache
+@remembered
 def described() -> dict[tuple[str, str], list[Operator]]:
     """The implementations of each operator that is described, oldest first.
 
@@ -96,6 +154,12 @@ def described() -> dict[tuple[str, str], list[Operator]]:
     return {key: [same[since] for since in sorted(same)] for key, same in found.items()}
 
 
+def operator(domain: str, op: str, since: int) -> Operator | None:
+    """One implementation that is described."""
+    same = described().get((domain, op), ())
+    return next((one for one in same if one.schema.since == since), None)
+
+
 def body(domain: str, op: str, since: int) -> FunctionProto | None:
     """The function body of an operator that is described."""
     for one in sets():
@@ -115,21 +179,24 @@ def _find() -> None:
 
         for file in files(point.load()).iterdir():
             if file.name.endswith(SUFFIX):
-                _add(file.read_bytes(), f"{file.name} of {point.value}")
+                _add(_sets, file.read_bytes(), f"{file.name} of {point.value}")
 
 
-def _read(path: str, *, foreign_only: bool = False) -> tuple[str, int]:
+def _read(path: str) -> tuple[str, int]:
     with open(path, "rb") as file:
-        return _add(file.read(), path, foreign_only=foreign_only)
+        data = file.read(LARGEST + 1)
+    if len(data) > LARGEST:
+        raise BadTarget(f"{path} has more than {LARGEST >> 20} MiB; it is no operator set")
+    return _add(_sets, data, path)
 
 
-def _add(data: bytes, origin: str, *, foreign_only: bool = False) -> tuple[str, int]:
+def _add(known: _Sets, data: bytes, origin: str, *, foreign_only: bool = False) -> tuple[str, int]:
     """Adds one document and tells its version; who described it with other words is named.
 
     A document of ONNX's own domains is an error, or passed over with `foreign_only`.
     """
     from opshift import versions
-    from opshift.opsets import changelog, operator_set, schemas
+    from opshift.opsets import operator_set
 
     found = operator_set.read(data, origin)
     key = (found.domain, found.version)
@@ -139,15 +206,13 @@ def _add(data: bytes, origin: str, *, foreign_only: bool = False) -> tuple[str, 
         raise BadTarget(
             f"{origin} describes {found.domain or 'ai.onnx'}, which ONNX describes; leave it out"
         )
-    if key in _sets:
-        if _sets[key][1] != data:
-            raise BadTarget(
-                f"{origin} and {_sets[key][2]} describe {key[0]} {key[1]} differently; leave one"
-                " out"
-            )
-        return key
-    _sets[key] = found, data, origin
-    forget: tuple[Any, ...] = (described, changelog.default, *schemas.REMEMBERED)
-    for one in forget:
-        one.cache_clear()
+    if (same := known.get(key)) is None:
+        known[key] = DescribedSet(found, data, origin)
+        if known is _sets:
+            for forget in _forgetting:
+                forget()
+    elif same.data != data:
+        raise BadTarget(
+            f"{origin} and {same.origin} describe {key[0]} {key[1]} differently; leave one out"
+        )
     return key

@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells onnx the schemas of installed packages and of documents, so that its checker knows them."""
+"""Registers schemas of installed packages with onnx, and shows documents in the form of onnx.
+
+What a document describes is not registered: onnx has one registry for the whole process.
+"""
 
 from __future__ import annotations
 
@@ -7,7 +10,6 @@ import functools
 from typing import TYPE_CHECKING, Any
 
 from opshift import plugins
-from opshift.opsets import changelog, described
 from opshift.protos.library import defs
 
 if TYPE_CHECKING:
@@ -21,26 +23,18 @@ GROUP = "opshift.schemas"
 def register() -> None:
     """Registers with onnx what it does not know yet."""
     points = plugins.offered(GROUP)
-    domains = changelog.default().documented
-    documented = [
-        one
-        for (domain, _), same in described.described().items()
-        for one in same
-        if domain in domains and one.schema.stated and not one.schema.deprecated
-    ]
-    if not points and not documented:
+    if not points:
         return
     from opshift.protos import whole
 
     present = {(s.domain, s.name, s.since_version) for s in defs.get_all_schemas_with_history()}
-    schemas = [one for point in points for one in point.load()()]
-    for one in (*schemas, *map(_as_onnx, documented)):
+    for one in (one for point in points for one in point.load()()):
         if (one.domain, one.name, one.since_version) not in present:
             whole.defs.register_schema(one)
             present.add((one.domain, one.name, one.since_version))
 
 
-def _as_onnx(operator: Operator) -> Any:
+def as_onnx(operator: Operator) -> Any:
     """A schema of a document as onnx has it; inference of types is not part of a document."""
     from opshift.protos import whole
 

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import functools
 import hashlib
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -89,14 +88,14 @@ def _at(params: tuple[Param, ...], index: int) -> Param | None:
     return params[-1] if params and params[-1].variadic else None
 
 
-@functools.cache
+@described.remembered
 def schema(domain: str, op: str, version: int) -> Schema | None:
     """The implementation that (domain, op) means at `version`, or None."""
     entry = known().meaning(domain, op, version)
     return _described(entry.operator) if entry else None
 
 
-@functools.cache
+@described.remembered
 def history(domain: str, op: str) -> tuple[Schema, ...]:
     """Every implementation of an operator that the installed onnx has, oldest first."""
     found = (_described(entry.operator) for entry in known().history(domain, op))
@@ -108,26 +107,26 @@ def operators(domain: str) -> Iterator[str]:
     return (op for op in known().operators(domain) if history(domain, op))
 
 
-@functools.cache
+@described.remembered
 def changed(domain: str, version: int) -> frozenset[str]:
     """The operators with an implementation that begins at `version`: the boundary below it."""
     return known().changed(domain, version)
 
 
-@functools.cache
+@described.remembered
 def latest(domain: str) -> int | None:
     """The newest version that the database and the installed onnx know, None for no version."""
     described = known().newest(domain) if domain in known_domains() else None
     return changelog.reached(domain, described)
 
 
-@functools.cache
+@described.remembered
 def known_domains() -> frozenset[str]:
     """The domains that are described, and of which the installed onnx has at least one operator."""
     return frozenset(domain for domain in known().domains if next(operators(domain), None))
 
 
-@functools.cache
+@described.remembered
 def known() -> Changelog:
     """The operator version database, with domains that onnx alone has been told about."""
     shipped = changelog.default()
@@ -140,9 +139,14 @@ def known() -> Changelog:
     return shipped.completed(ids) if ids else shipped
 
 
+def is_documented(domain: str) -> bool:
+    """Whether only documents describe the operators of a domain; onnx is not told of these."""
+    return domain in changelog.default().documented
+
+
 def body(domain: str, op: str, since: int, version: int) -> FunctionProto | None:
     """The static function body written for the newest version not above `version`."""
-    if domain in changelog.default().documented:
+    if is_documented(domain):
         return described.body(domain, op, since)
     own = raw(domain, op, since)
     fits = [v for v in own.function_opset_versions if v <= version]
@@ -169,7 +173,7 @@ def _parsed(text: bytes | FunctionProto) -> FunctionProto:
     return found
 
 
-@functools.cache
+@described.remembered
 def fingerprint(domain: str, op: str, since: int) -> str:
     """Six hex digits of the structure of a schema and its predecessor, without documentation."""
     return fingerprint_of([one for one in history(domain, op) if one.since <= since][-2:])
@@ -189,26 +193,26 @@ def _structure(one: Schema) -> str:
     return repr((one.name, one.since, one.deprecated, params, attributes))
 
 
-@functools.cache
+@described.remembered
 def raw(domain: str, op: str, since: int) -> Any:  # the stubs of onnx know half of OpSchema
     """The schema object of onnx itself: its function bodies and its inference."""
+    if is_documented(domain) and (one := described.operator(domain, op, since)) is not None:
+        return registration.as_onnx(one)
     registration.register()
     return defs.get_schema(op, since, domain)
 
 
 def prose(domain: str, op: str, since: int) -> tuple[str, bool]:
     """The documentation of an implementation, and whether it is experimental."""
-    if domain in changelog.default().documented:
-        for one in described.described().get((domain, op), ()):
-            if one.schema.since == since:
-                return one.documentation, one.experimental
+    if is_documented(domain) and (one := described.operator(domain, op, since)) is not None:
+        return one.documentation, one.experimental
     own = raw(domain, op, since)
     return own.doc or "", own.support_level == defs.OpSchema.SupportType.EXPERIMENTAL
 
 
 def installed(domain: str) -> list[Schema]:
     """The schemas of a domain in the installed onnx, oldest first, without the database."""
-    if domain in changelog.default().documented:
+    if is_documented(domain):
         documents = described.described().items()
         found = [one.schema for (own, _), same in documents for one in same if own == domain]
     else:
@@ -218,7 +222,7 @@ def installed(domain: str) -> list[Schema]:
 
 def newest_installed(domain: str) -> int:
     """The newest version of a domain that onnx itself, or a document, knows."""
-    if domain in changelog.default().documented:
+    if is_documented(domain):
         return changelog.default().newest(domain) or 0
     registration.register()
     return int(defs.schema_version_map()[domain][1])
@@ -229,16 +233,15 @@ def _registered() -> Sequence[Any]:
     return defs.get_all_schemas_with_history()
 
 
-@functools.cache
+@described.remembered
 def _described(operator: OperatorId) -> Schema | None:
     """The full schema of an implementation; None where the installed onnx is too old for it."""
-    if operator.domain in changelog.default().documented:
-        for one in described.described().get((operator.domain, operator.op_type), ()):
-            if one.schema.since == operator.since_version:
-                return one.schema
-        return None
+    which = operator.domain, operator.op_type, operator.since_version
+    if is_documented(operator.domain):
+        one = described.operator(*which)
+        return None if one is None else one.schema
     try:
-        found = raw(operator.domain, operator.op_type, operator.since_version)
+        found = raw(*which)
     except defs.SchemaError:
         return None
     return _describe(found) if found.since_version == operator.since_version else None
@@ -328,10 +331,3 @@ def type_name(proto: TypeProto) -> str | None:
         element = element_name(proto.sparse_tensor_type.elem_type)
         return f"sparse_tensor({element})" if element else None
     return None
-
-
-# What was computed from the operators that were known: forgotten when more are described.
-REMEMBERED = (
-    schema, history, changed, latest, known_domains, known, fingerprint, raw, _described,
-    registration.register,
-)  # fmt: skip

@@ -17,6 +17,7 @@ import numpy as np
 from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.errors import BadTarget, MissingExtra
+from opshift.model.bytes import documents
 from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.text import counted
@@ -122,7 +123,7 @@ def verify(
     _check_options(engine, rtol, atol, ulp, runtime)
     if engine == engine_choice.RUNTIME and extra.is_missing():
         raise MissingExtra(f"{extra.MISSING}, or choose the engine opshift")
-    with tempfile.TemporaryDirectory(prefix="opshift-") as name:
+    with tempfile.TemporaryDirectory(prefix="opshift-") as name, documents.beside(a, b):
         folder, adapters = Path(name), registry.default()
         pair = Pair(
             opened(a, folder, "a", adapters), opened(b, folder, "b", adapters), engine, seed,

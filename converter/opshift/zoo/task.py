@@ -17,6 +17,7 @@ from opshift.convert.legal import opening
 from opshift.convert.request import Request
 from opshift.errors import BadTarget, InvalidModel, Refused
 from opshift.model import weights
+from opshift.model.bytes import documents
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.protos import ModelProto
@@ -83,7 +84,15 @@ def _failed(item: Item, fate: Fate, error: Exception, folder: str) -> Outcome:
 
 
 def _migrate(recipe: Recipe, item: Item, folder: str, layout: Layout) -> Outcome:
-    model, result = _brought(item, folder), _result(item, folder)
+    model = _brought(item, folder)
+    with documents.beside(model.weights.file):
+        return _migrate_from(model, recipe, item, folder, layout)
+
+
+def _migrate_from(
+    model: LocalModel, recipe: Recipe, item: Item, folder: str, layout: Layout
+) -> Outcome:
+    result = _result(item, folder)
     source, size = _imports(model.skeleton), sum(size for _, size, _ in model.reads)
     runs = _runs(recipe, model.path)
     known = partial(Outcome, item.name, source=source, size=size, reads=model.reads, runs=runs)

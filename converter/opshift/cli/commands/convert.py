@@ -125,10 +125,32 @@ def _convert(
     verifies: bool,
 ) -> int:
     """Converts one model as the options ask, prints the outcome, and returns the exit code."""
-    from opshift.convert.ir import restamp
+    from opshift.model.bytes import documents
 
     file, target = _places(source, output, in_place)
     talk.aside = target.name == STDOUT
+    with documents.beside(file):
+        return _convert_file(
+            talk, file, target, request, wish, external_data, page,
+            in_place=in_place, verifies=verifies,
+        )  # fmt: skip
+
+
+def _convert_file(
+    talk: Output,
+    file: Opened,
+    target: File | Stream,
+    request: Request,
+    wish: str,
+    external_data: str,
+    page: str | None,
+    *,
+    in_place: bool,
+    verifies: bool,
+) -> int:
+    """Converts an open file."""
+    from opshift.convert.ir import restamp
+
     if not verifies and (stamp := restamp.look(file, request, target, external_data)):
         if wish == "write":
             stamp.write(target, in_place=in_place)
@@ -141,7 +163,7 @@ def _convert(
     from opshift.model.weights.copy import copy_of
 
     try:
-        with talk.working(f"converting {os.path.basename(source)}"):
+        with talk.working(f"converting {os.path.basename(file.path)}"):
             skeleton, store, report = convert(lambda: weights.carve_file(file), request)
     except Refused as refused:
         told = refused

@@ -14,19 +14,17 @@ from contextlib import suppress
 from opshift.convert.ir import ir_plan, needs
 from opshift.convert.ir.features import FUNCTIONS, METADATA, TRAINING, TYPES
 from opshift.convert.request import Request
-from opshift.model.bytes import place, wire
+from opshift.model.bytes import header_imports, place, wire
 from opshift.model.bytes.claim import tidy
 from opshift.model.bytes.place import File, Place, Stream
 from opshift.model.bytes.ranges import Moved, Region
 from opshift.model.bytes.source import BINARY, Identity, Opened, changed, is_text
 from opshift.model.bytes.staging import Staging
-from opshift.opsets.identity import normal
 from opshift.records import dataclass
 from opshift.report import Report
 from opshift.versions import NEWEST_IR
 
-_IR, _GRAPH, _IMPORT, _FUNCTION = 1, 7, 8, 25  # fields of ModelProto
-_FUNCTION_IMPORT = 9
+_IR, _GRAPH = 1, 7  # fields of ModelProto
 _PLAIN = {_IR, 5}  # its fields that are numbers
 
 
@@ -142,36 +140,19 @@ def _header(data: wire.Buffer, to: int) -> tuple[tuple[int, int], int, dict[str,
             return None
         if number == _IR:
             versions.append((start, end, value))
-        elif number == _IMPORT:
-            imports.append(_import(data, body, end))
-        elif number == _FUNCTION and _twice(_imports_of_function(data, body, end)):
+        elif number == header_imports.IMPORT:
+            imports.append(header_imports.imported(data, body, end))
+        is_function = number == header_imports.FUNCTION
+        if is_function and _twice(header_imports.of_function(data, body, end)):
             return None
         graphs += number == _GRAPH
-        holds_functions |= number == _FUNCTION
+        holds_functions |= is_function
     if len(versions) != 1 or graphs != 1 or not imports or _twice(imports):
         return None
     start, end, before = versions[0]
     if holds_functions and before < FUNCTIONS.ir <= to:
         return None  # nobody has looked at them yet
     return ((start, end), before, dict(imports)) if 3 <= before <= NEWEST_IR else None
-
-
-def _import(data: wire.Buffer, pos: int, end: int) -> tuple[str, int]:
-    domain, version = b"", 0
-    for _, tag, body, stop, value in wire.fields(data, pos, end):
-        if tag >> 3 == 1:
-            domain = data[body:stop]
-        elif tag >> 3 == 2:
-            version = value
-    return normal(domain.decode(errors="replace")), version
-
-
-def _imports_of_function(data: wire.Buffer, pos: int, end: int) -> list[tuple[str, int]]:
-    return [
-        _import(data, body, stop)
-        for _, tag, body, stop, _ in wire.fields(data, pos, end)
-        if tag >> 3 == _FUNCTION_IMPORT
-    ]
 
 
 def _twice(imports: list[tuple[str, int]]) -> bool:

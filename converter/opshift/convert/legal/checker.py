@@ -3,20 +3,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.convert.change import Step
+from opshift.convert.legal import graph_rules
 from opshift.model import imports, repair
 from opshift.model.document import Document
-from opshift.model.scope import Imports, Root
-from opshift.model.walk import HOLDERS, Container, named
+from opshift.model.functions import functions_of
+from opshift.model.scope import Imports, Root, call_id
+from opshift.model.walk import HOLDERS, Container, named, nodes_in
 from opshift.model.weights import Weights
-from opshift.opsets import schemas
+from opshift.opsets import changelog, schemas
 from opshift.protos import (
     IR_VERSION,
     AttributeProto,
+    FunctionProto,
     GraphProto,
     ModelProto,
     NodeProto,
@@ -81,6 +84,8 @@ def check_node(
         return None
     if not schemas.history(*key):
         return None
+    if schemas.is_documented(key[0]):
+        return _unfit(node, context.opset_imports, is_inner=False)
     shown = _without_contents(node) if any(a.type in HOLDERS for a in node.attribute) else node
     try:
         onnx_checker.check_node(shown.SerializeToString(), context, _NO_NAMES)
@@ -117,7 +122,35 @@ def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | 
     """The checker's objection to a model, None when it has none."""
     if full and safe_inference.is_at_risk(view, adapters):
         return whole(view, adapters, full=False) or types(view, adapters)
-    return _objection(lambda: onnx_checker.check_model(view, full_check=full))
+    error = _objection(lambda: onnx_checker.check_model(view, full_check=full))
+    return error or _of_documents(view)
+
+
+def _of_documents(view: bytes | ModelProto) -> str | None:
+    """The objection to a node whose operator only a document describes, which onnx passes over."""
+    if not changelog.default().documented:
+        return None
+    model = view if isinstance(view, ModelProto) else ModelProto.FromString(view)
+    own = functions_of(model)
+    for owner in imports.owners(model):
+        versions = imports.versions(owner)
+        body = owner if isinstance(owner, FunctionProto) else owner.graph
+        for node in nodes_in(body):
+            error = _unfit(node, versions, is_inner=body is owner)
+            if error is not None and call_id(node) not in own:
+                return error
+    return None
+
+
+def _unfit(node: NodeProto, versions: Mapping[str, int], *, is_inner: bool) -> str | None:
+    """Why a node does not fit the document of its operator."""
+    domain = schemas.normal(node.domain)
+    if not schemas.is_documented(domain) or domain not in versions:
+        return None
+    schema = schemas.schema(domain, node.op_type, versions[domain])
+    if schema is None or schema.deprecated or not schema.stated:
+        return None
+    return next(graph_rules.unfit(node, schema, versions[domain], is_inner=is_inner), None)
 
 
 def types(model: bytes | ModelProto, adapters: Registry, *, data_prop: bool = False) -> str | None:

@@ -33,6 +33,7 @@ from opshift.convert.legal.findings import (
 )  # fmt: skip
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel
 from opshift.model import repair, weights
+from opshift.model.bytes import documents
 from opshift.model.document import Document
 from opshift.model.walk import named
 from opshift.protos import ModelProto
@@ -149,6 +150,11 @@ def check(model: ModelProto | str | os.PathLike[str]) -> Findings:
     >>> opshift.check("model.onnx").fails(strict=False)
     False
     """
+    with documents.beside(model):
+        return _all_findings(model)
+
+
+def _all_findings(model: ModelProto | str | os.PathLike[str]) -> Findings:
     if isinstance(model, ModelProto):
         skeleton, store = weights.carve_model(model)
     else:

@@ -21,6 +21,7 @@ from opshift.convert.look.rehearse import rehearse
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import OpshiftError
 from opshift.model import imports, weights
+from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
 from opshift.model.document import Document
 from opshift.opsets import targets
@@ -167,13 +168,19 @@ def accepts(model: Source, target: str) -> Acceptance:
     'yes'
     """
     row = targets.find(target)
-    carve = carve_of(model)
-    require_valid(carve)
-    return _accepted(*_opened(carve, registry.default()), row)
+    with documents.beside(model):
+        carve = carve_of(model)
+        require_valid(carve)
+        return _accepted(*_opened(carve, registry.default()), row)
 
 
 def survey(model: Source, names: Iterable[str] = ()) -> RuntimeSurvey:
     """Each of the named runtimes or releases (all but onnx itself), now and after a conversion."""
+    with documents.beside(model):
+        return _survey(model, names)
+
+
+def _survey(model: Source, names: Iterable[str]) -> RuntimeSurvey:
     carve = carve_of(model)
     require_valid(carve)
     opened = _opened(carve, registry.default())

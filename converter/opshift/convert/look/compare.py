@@ -18,6 +18,7 @@ from opshift.convert.look import texts
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError
 from opshift.model import imports, walk
+from opshift.model.bytes import documents
 from opshift.model.model_version import Level, ModelVersion
 from opshift.model.signature import SignatureChange, compare, signature
 from opshift.model.weights import Weights
@@ -208,6 +209,11 @@ def diff(first: Model, second: Model) -> Diff:
     >>> opshift.diff("model.onnx", "model.onnx").level.name
     'NONE'
     """
+    with documents.beside(first, second):
+        return _diff(first, second)
+
+
+def _diff(first: Model, second: Model) -> Diff:
     a, b = _Side.of(first), _Side.of(second)
     changes = list(compare(signature(a.model), signature(b.model)))
     differences = [

@@ -13,6 +13,7 @@ from opshift.convert.legal import diagnose, opening
 from opshift.convert.look.accepts import Acceptance, require_valid
 from opshift.errors import BadTarget
 from opshift.model import imports
+from opshift.model.bytes import documents
 from opshift.model.model_version import ModelVersion, VersionFormat
 from opshift.opsets import changelog
 from opshift.opsets.identity import normal
@@ -52,6 +53,11 @@ def written_for(text: str) -> ModelVersion:
 @diagnose.protobuf_errors()
 def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
     """Whether nothing in a model breaks the consumer; nothing is converted."""
+    with documents.beside(model):
+        return _may_use(model, consumer)
+
+
+def _may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
     carve = carve_of(model)
     skeleton, _ = carve()
     opening.header(skeleton)

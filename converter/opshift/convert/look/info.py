@@ -17,7 +17,7 @@ from google.protobuf.message import DecodeError
 from opshift.convert.look import header
 from opshift.convert.plan_table import farthest
 from opshift.errors import InvalidModel
-from opshift.model.bytes import foreign, wire
+from opshift.model.bytes import documents, foreign, wire
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes.outline import skeleton
 from opshift.model.bytes.source import Opened, is_text
@@ -194,7 +194,8 @@ def info(model: ModelProto | str | os.PathLike[str]) -> Info:
     if isinstance(model, (str, os.PathLike)):
         given = Opened(os.fspath(model))
         file = _binary(given)  # it is closed when nothing refers to it
-        return _read(file.view, given.path, len(given.view))
+        with documents.beside(given):
+            return _read(file.view, given.path, len(given.view))
     if getattr(getattr(model, "DESCRIPTOR", None), "full_name", "") != "onnx.ModelProto":
         raise TypeError(f"model is a ModelProto or a path, not {type(model).__name__}")
     whole = model.SerializeToString()

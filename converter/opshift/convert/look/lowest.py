@@ -17,6 +17,7 @@ from opshift.convert.look.plan import OUTGROWN
 from opshift.convert.look.rehearse import furthest, newest
 from opshift.convert.request import Request, Wishes, spans, takes_wishes
 from opshift.errors import SHOWN, RefusedNode
+from opshift.model.bytes import documents
 from opshift.opsets import schemas
 from opshift.protos import ModelProto
 from opshift.records import dataclass
@@ -162,6 +163,11 @@ def lowest_versions(
     12
     """
     asked = dataclasses.replace(Request.of(request, **wishes), target={}, minimal=False)
+    with documents.beside(model):
+        return _lowest(model, asked)
+
+
+def _lowest(model: ModelProto | str | os.PathLike[str], asked: Request) -> Lowest:
     carve = carve_of(model)
     opened = Conversion(*carve(), asked, registry.default())
     opened.open()

@@ -14,6 +14,7 @@ from opshift.convert.look.rehearse import Carved, Source
 from opshift.convert.request import Request
 from opshift.errors import Refused
 from opshift.model import imports, walk
+from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
 from opshift.page.page_parts import Block, Notes, Releases, reasons
 from opshift.page.sheet import Page, Section, facts_of
@@ -51,6 +52,11 @@ def planned(file: Opened, request: Request) -> tuple[Plan, Models]:
 
 def complete(page: Page, models: Models, model: Source, *more: Section) -> Page:
     """A page with drawings, bytes and runtimes; `more` comes at its end."""
+    with documents.beside(model):
+        return _complete(page, models, model, *more)
+
+
+def _complete(page: Page, models: Models, model: Source, *more: Section) -> Page:
     title = page.title or _title(model)
     if models.after is None:
         chips = Releases(accepts.within_reach(model))

@@ -17,6 +17,7 @@ from opshift.convert.look import header, paths
 from opshift.convert.look.plan import Path, Plan
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import InvalidModel, Refused, RefusedNode
+from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
 from opshift.opsets import schemas
 from opshift.records import dataclass
@@ -60,6 +61,11 @@ def plan(model: Source, options: Request) -> Plan:
 @diagnose.protobuf_errors()
 def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | None]:
     """The plan of a conversion, and the converted model if there is one."""
+    with documents.beside(model):
+        return _plan_with_result(model, options)
+
+
+def _plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | None]:
     carve = carve_of(model)
     if (short := _of_header(model, carve, options)) is not None:
         return short

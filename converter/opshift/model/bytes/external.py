@@ -116,11 +116,17 @@ def _bytes_of(tensor: TensorProto) -> int:
 def inside(base_dir: str, location: str, tensor: str) -> str:
     """The path of a data file, which must lie in or below the model's folder."""
     require_inside(location, tensor)
-    base = os.path.realpath(base_dir or os.curdir)
-    path = os.path.realpath(os.path.join(base, location))
-    if not path.startswith(os.path.join(base, "")):
+    path = real_path_inside(base_dir, location)
+    if path is None:
         raise _outside(location, tensor)
     return path
+
+
+def real_path_inside(folder: str, location: str) -> str | None:
+    """The path of a file without links, None if it is not in or below a folder."""
+    base = os.path.realpath(folder or os.curdir)
+    path = os.path.realpath(os.path.join(base, location))
+    return path if path.startswith(os.path.join(base, "")) else None
 
 
 def require_inside(location: str, tensor: str) -> None:

@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple, overload
 
 from opshift.errors import InvalidModel
-from opshift.opsets import described
 
 PIPE_LIMIT = 2**31 - 1
 """Bytes that are read from a pipe at most: protobuf reads no larger model."""
@@ -86,7 +85,6 @@ class Opened:
         self.fd = _opened(path) if fd is None else fd
         if fd is None:
             weakref.finalize(self, os.close, self.fd)
-            described.beside(path)
         status = os.fstat(self.fd)
         self.piped = fd is not None or not stat.S_ISREG(status.st_mode)
         self.readers = (0o777, -1) if self.piped else (status.st_mode, status.st_gid)

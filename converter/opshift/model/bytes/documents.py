@@ -1,0 +1,94 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The documents of operator sets next to a model, which count for the work on this model alone."""
+
+from __future__ import annotations
+
+import functools
+import os
+import stat
+import time
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+
+from opshift import versions
+from opshift.errors import BadTarget, InvalidModel
+from opshift.model.bytes import header_imports, wire
+from opshift.model.bytes.external import real_path_inside
+from opshift.model.bytes.source import BINARY, Opened, is_text
+from opshift.opsets import described
+
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # for a name that becomes a FIFO after the check
+_SETTLED = 10**9  # nanoseconds after which another change of a folder has another time
+
+
+def beside(*models: object) -> AbstractContextManager[None]:
+    """Lets the documents in the folders of some models count; a model in memory has no folder."""
+    folders = dict.fromkeys(folder for model in models for folder in _folder(model))
+    return described.using(one for folder in folders for one in _documents(folder))
+
+
+def _folder(model: object) -> Iterator[str]:
+    """The folder of a model, if the model imports a domain that ONNX does not describe."""
+    if isinstance(model, (str, os.PathLike)) and os.path.isfile(model):
+        try:
+            model = Opened(os.fspath(model))
+        except (InvalidModel, OSError):  # the work on the model reports this
+            return
+    if isinstance(model, Opened) and not model.piped and _imports_foreign(model):
+        yield os.path.dirname(os.path.abspath(model.path))
+
+
+def _imports_foreign(file: Opened) -> bool:
+    if is_text(file.path):
+        return True  # not known before the whole file is read
+    try:
+        return not header_imports.domains(file.view).issubset(versions.DOMAINS)
+    except (wire.Malformed, IndexError, InvalidModel):  # the work on the model reports this
+        return False
+
+
+def _documents(folder: str) -> Iterator[tuple[str, bytes]]:
+    """The paths of the documents in a folder, and their contents."""
+    room = described.LARGEST
+    for name in _names(folder):
+        path = os.path.join(folder, name)
+        if real_path_inside(folder, name) is None:
+            raise _wrong(path, "leads out of the folder of the model")
+        data = _content(path, room)
+        room -= len(data)
+        yield path, data
+
+
+def _content(path: str, room: int) -> bytes:
+    if not stat.S_ISREG(os.stat(path).st_mode):
+        raise _wrong(path, "is not a regular file")
+    fd = os.open(path, os.O_RDONLY | BINARY | _NO_WAIT)
+    with open(fd, "rb") as file:
+        data = file.read(room + 1)
+    if len(data) > room:
+        limit = described.LARGEST >> 20
+        raise _wrong(path, f"and the documents before it have more than {limit} MiB")
+    return data
+
+
+def _wrong(path: str, why: str) -> BadTarget:
+    return BadTarget(f"{path} {why}; remove it, or name a document with --opset")
+
+
+def _names(folder: str) -> tuple[str, ...]:
+    """The names of the documents in a folder, which is listed again only if it has changed."""
+    try:
+        status = os.stat(folder)
+        changed = status.st_mtime_ns
+        settled = time.time_ns() - changed > _SETTLED
+        key = (status.st_dev, status.st_ino, changed)
+        return _listed(folder, key) if settled else _listed.__wrapped__(folder, key)
+    except OSError:  # opening the model reports what is wrong with the folder
+        return ()
+
+
+@functools.lru_cache(maxsize=64)
+def _listed(folder: str, state: tuple[int, int, int]) -> tuple[str, ...]:
+    """Hidden files are no documents: an editor makes links of such names."""
+    found = (name for name in os.listdir(folder) if name.endswith(described.SUFFIX))
+    return tuple(sorted(name for name in found if not name.startswith(".")))

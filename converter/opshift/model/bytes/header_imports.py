@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The imports of a model and its functions, read from the bytes without its graph."""
+
+from __future__ import annotations
+
+from opshift.model.bytes import wire
+from opshift.opsets.identity import normal
+
+IMPORT, FUNCTION = 8, 25  # fields of ModelProto
+_OF_FUNCTION = 9  # a field of FunctionProto
+
+
+def domains(data: wire.Buffer) -> set[str]:
+    """Every domain that the model or one of its functions imports."""
+    found = set[str]()
+    for _, tag, body, end, _ in wire.fields(data, 0, len(data)):
+        if tag >> 3 == IMPORT:
+            found.add(imported(data, body, end)[0])
+        elif tag >> 3 == FUNCTION:
+            found.update(domain for domain, _ in of_function(data, body, end))
+    return found
+
+
+def imported(data: wire.Buffer, pos: int, end: int) -> tuple[str, int]:
+    """The domain and the version of one import."""
+    domain, version = b"", 0
+    for _, tag, body, stop, value in wire.fields(data, pos, end):
+        if tag >> 3 == 1:
+            domain = data[body:stop]
+        elif tag >> 3 == 2:
+            version = value
+    return normal(domain.decode(errors="replace")), version
+
+
+def of_function(data: wire.Buffer, pos: int, end: int) -> list[tuple[str, int]]:
+    """The imports of a function."""
+    return [
+        imported(data, body, stop)
+        for _, tag, body, stop, _ in wire.fields(data, pos, end)
+        if tag >> 3 == _OF_FUNCTION
+    ]

@@ -1,0 +1,268 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Documents next to a model: which files they may be, and that they count for this model alone."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import onnx
+import onnx.parser
+import opshift
+import pytest
+from onnx import onnx_operators_ml_pb2
+from opshift import BadTarget
+from opshift.convert.look.accepts import accepts
+from opshift.convert.look.consumer import Consumer, may_use
+from opshift.convert.look.info import info
+from opshift.model.bytes import documents
+from opshift.opsets import changelog, described
+from opshift.zoo.migrate import prepare
+from opshift.zoo.task import Item, migrate_one
+
+ONE = "Runs.\n\nSignature:\n  T: tensor(float)\n  input X: T\n  output Y: T\n"
+NEEDS = ONE + "  attribute speed: INT, required\n"
+TWO_INPUTS = ONE.replace("  output", "  input Z: T\n  output")
+HEADER = '<ir_version: 7, opset_import: ["" : 12%s]> g (float[2,3] x) => (float[2,3] y)'
+PLAIN = HEADER % "" + " { y = Softmax<axis=1>(x) }"
+DEPTH = 25  # nodes
+
+
+def document(text: str, version: int = 1, since: int = 1, domain: str = "com.acme") -> bytes:
+    proto = onnx_operators_ml_pb2.OperatorSetProto(
+        magic="ONNXOPSET", ir_version=8, domain=domain, opset_version=version
+    )
+    proto.operator.add(op_type="Run", since_version=since, status=1, doc_string=text)
+    return proto.SerializeToString()
+
+
+def vendors_model() -> onnx.ModelProto:
+    """Nodes of a vendor between nodes that every step down changes."""
+    lines = ["a0 = com.acme.Run(x)"]
+    lines += [f"a{i} = Softmax<axis=1>(a{i - 1})" for i in range(1, DEPTH)]
+    text = HEADER % ', "com.acme" : 1' + f" {{ {' '.join(lines)} y = com.acme.Run(a{DEPTH - 1}) }}"
+    return onnx.parser.parse_model(text)
+
+
+# -- a document counts for its model alone ---------------------------------------------------------
+
+FOLDERS: dict[str, list[bytes]] = {
+    "none": [],
+    "fits": [document(ONE)],
+    "needs": [document(NEEDS)],
+    "two inputs": [document(TWO_INPUTS)],
+    "unstated": [document("Runs.")],
+    "later": [document(ONE), document(NEEDS, 2, 2)],
+    "kept": [document(ONE), document(ONE, 2)],
+    "other domain": [document(ONE, domain="com.other")],
+    "contradiction": [document(ONE), document(NEEDS)],
+}
+
+
+def write_folders(home: Path) -> None:
+    for name, found in FOLDERS.items():
+        (home / name).mkdir()
+        onnx.save(vendors_model(), home / name / "m.onnx")
+        for number, data in enumerate(found):
+            (home / name / f"{number}.onnxopset").write_bytes(data)
+
+
+def batch_of_one(path: str) -> object:
+    outcome = migrate_one(prepare(opshift.Request.of(13), "copy"), Item("m", path))
+    return outcome.fate.value, outcome.why, outcome.detail
+
+
+VERBS = {
+    "convert": lambda path: opshift.convert_version(path, 17).SerializeToString(deterministic=True).hex(),
+    "convert the domain": lambda path: opshift.convert(path, {"com.acme": 2}).report.as_dict(),
+    "convert a file": lambda path: opshift.convert_file(path, path + f".{random.random()}", 11).as_dict(),
+    "plan": lambda path: opshift.plan(path, 9).as_dict(),
+    "check": lambda path: opshift.check_model(path).as_dict(),
+    "lowest": lambda path: opshift.lowest_versions(path).as_dict(),
+    "accepts": lambda path: accepts(path, "onnxruntime==1.10").as_dict(),
+    "may use": lambda path: may_use(path, Consumer({"com.acme": 1})).as_dict(),
+    "info": lambda path: info(path).as_dict(),
+    "diff": lambda path: opshift.diff(path, path).as_dict(),
+    "batch": batch_of_one,
+}  # fmt: skip
+
+
+def answer(verb: str, path: Path) -> str:
+    try:
+        return repr(VERBS[verb](str(path)))
+    except opshift.OpshiftError as error:
+        return f"{type(error).__name__}: {error}"
+
+
+ALONE = """
+import json, sys
+from pathlib import Path
+from test_documents import VERBS, answer
+print(json.dumps({verb: answer(verb, Path(sys.argv[1])) for verb in VERBS}))
+"""
+
+
+def test_the_answer_for_a_model_does_not_depend_on_other_models(tmp_path):
+    """Every verb on every folder in any order, in threads too, answers as in a fresh process."""
+    write_folders(tmp_path)
+    path = os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])
+    expected = {}
+    for name in FOLDERS:
+        words = [sys.executable, "-c", ALONE, str(tmp_path / name / "m.onnx")]
+        env = {**os.environ, "PYTHONPATH": path}
+        done = subprocess.run(words, env=env, capture_output=True, text=True, check=True)
+        expected[name] = json.loads(done.stdout)
+    assert len({json.dumps(one).replace(name, "") for name, one in expected.items()}) > 6
+    cases = [(name, verb) for name in FOLDERS for verb in VERBS] * 2
+    random.Random(0).shuffle(cases)
+
+    def check(case: tuple[str, str]) -> None:
+        name, verb = case
+        assert answer(verb, tmp_path / name / "m.onnx") == expected[name][verb], case
+
+    bare = opshift.convert_version(vendors_model(), 17).SerializeToString(deterministic=True)
+    for case in cases:
+        check(case)
+    with ThreadPoolExecutor(3) as pool:
+        list(pool.map(check, cases[::2]))
+    after = opshift.convert_version(vendors_model(), 17).SerializeToString(deterministic=True)
+    assert after == bare  # a model in memory has no folder
+    assert changelog.default().newest("com.acme") is None
+    assert not [one for one in onnx.defs.get_all_schemas_with_history() if "acme" in one.domain]
+
+
+def test_a_document_that_comes_later_counts(tmp_path):
+    onnx.save(vendors_model(), tmp_path / "m.onnx")
+    assert not opshift.check_model(tmp_path / "m.onnx").fails(strict=False)
+    (tmp_path / "a.onnxopset").write_bytes(document(NEEDS))
+    assert opshift.check_model(tmp_path / "m.onnx").fails(strict=False)
+    (tmp_path / "a.onnxopset").write_bytes(document(ONE))
+    assert not opshift.check_model(tmp_path / "m.onnx").fails(strict=False)
+
+
+def test_a_folder_is_listed_for_models_of_vendors_and_if_it_has_changed(tmp_path, monkeypatch):
+    onnx.save(onnx.parser.parse_model(PLAIN), tmp_path / "plain.onnx")
+    onnx.save(vendors_model(), tmp_path / "m.onnx")
+    (tmp_path / "a.onnxopset").write_bytes(document(ONE))
+    os.utime(tmp_path, (1, 1))
+    listed, listdir = [], os.listdir
+
+    def recorded(path: str) -> list[str]:
+        listed.extend([path] if path == str(tmp_path) else [])
+        return listdir(path)
+
+    monkeypatch.setattr(os, "listdir", recorded)
+    for _ in range(5):
+        opshift.plan(tmp_path / "plain.onnx", 9)
+    assert not listed
+    for _ in range(5):
+        opshift.plan(tmp_path / "m.onnx", 9)
+    assert listed == [str(tmp_path)]
+    os.utime(tmp_path, (2, 2))
+    opshift.plan(tmp_path / "m.onnx", 9)
+    assert len(listed) == 2
+
+
+def test_the_documents_of_two_models_that_are_compared_must_agree(tmp_path):
+    write_folders(tmp_path)
+    with pytest.raises(BadTarget, match=r"describe com\.acme 1 differently"):
+        opshift.diff(tmp_path / "fits" / "m.onnx", tmp_path / "needs" / "m.onnx")
+    opshift.diff(tmp_path / "fits" / "m.onnx", tmp_path / "none" / "m.onnx")
+
+
+# -- which file a document may be ------------------------------------------------------------------
+
+
+def far(path: Path) -> None:
+    (path.parent.parent / "far").write_bytes(document(ONE))
+    path.symlink_to("../far")
+
+
+def large(path: Path, size: int = described.LARGEST + 1) -> None:
+    path.touch()
+    os.truncate(path, size)
+
+
+def two_that_are_large(path: Path) -> None:
+    for name in ("a", "b"):
+        large(path.with_name(f"{name}.onnxopset"), described.LARGEST // 2 + 1)
+
+
+HOSTILE = {
+    "a FIFO": (os.mkfifo, "is not a regular file"),
+    "a folder": (os.mkdir, "is not a regular file"),
+    "a link to an endless file": (lambda path: path.symlink_to("/dev/zero"), "leads out of the folder"),
+    "a link to a file elsewhere": (far, "leads out of the folder"),
+    "a large file": (large, "have more than 16 MiB"),
+    "files that are large together": (two_that_are_large, ""),
+    "bytes": (lambda path: path.write_bytes(b"\xff" * 99), "is no OperatorSetProto"),
+    "nothing": (lambda path: path.touch(), "its magic is ''"),
+    "a link to nothing": (lambda path: path.symlink_to("nothing"), "No such file"),
+}  # fmt: skip
+LIMITED = """
+import resource, sys
+resource.setrlimit(resource.RLIMIT_AS, (3 << 30, 3 << 30))
+import opshift
+opshift.plan("plain.onnx", 17)
+try:
+    opshift.plan("m.onnx", 17)
+except (opshift.OpshiftError, OSError) as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(os.name == "nt", reason="there are no FIFOs")
+@pytest.mark.parametrize(("make", "sentence"), HOSTILE.values(), ids=HOSTILE)
+def test_no_file_next_to_a_model_hangs_it_or_fills_the_memory(make, sentence, tmp_path):
+    """A model of ONNX's own operators does not even look at it."""
+    folder = tmp_path / "models"
+    folder.mkdir()
+    onnx.save(onnx.parser.parse_model(PLAIN), folder / "plain.onnx")
+    onnx.save(vendors_model(), folder / "m.onnx")
+    make(folder / "x.onnxopset")
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    words = [sys.executable, "-c", LIMITED]
+    done = subprocess.run(words, cwd=folder, env=env, capture_output=True, text=True, timeout=120)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert sentence in done.stdout
+    assert "onnxopset" in done.stdout
+
+
+def test_a_link_inside_of_the_folder_and_a_hidden_file(tmp_path):
+    onnx.save(vendors_model(), tmp_path / "m.onnx")
+    (tmp_path / "acme").write_bytes(document(NEEDS))
+    (tmp_path / ".#x.onnxopset").symlink_to("user@host")  # as an editor leaves it
+    assert not opshift.check_model(tmp_path / "m.onnx").fails(strict=False)
+    (tmp_path / "a.onnxopset").symlink_to("acme")
+    assert opshift.check_model(tmp_path / "m.onnx").fails(strict=False)
+
+
+def test_a_pipe_has_no_folder(tmp_path):
+    onnx.save(vendors_model(), tmp_path / "m.onnx")
+    (tmp_path / "a.onnxopset").write_bytes(document(NEEDS))
+    words = [sys.executable, "-m", "opshift", "convert", "-", "-o", "-", "--to", "17"]
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
+    with (tmp_path / "m.onnx").open("rb") as file:
+        done = subprocess.run(words, stdin=file, env=env, cwd=tmp_path, capture_output=True)
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_given_document_may_be_anywhere_and_not_large(tmp_path):
+    large(tmp_path / "x")
+    with pytest.raises(BadTarget, match="has more than 16 MiB"):
+        described.give([str(tmp_path / "x")])
+
+
+def test_work_inside_of_other_work_has_the_documents_of_both(tmp_path):
+    write_folders(tmp_path)
+    with documents.beside(tmp_path / "fits" / "m.onnx"):
+        assert changelog.default().newest("com.acme") == 1
+        with documents.beside(tmp_path / "kept" / "m.onnx"):
+            assert changelog.default().newest("com.acme") == 2
+        assert changelog.default().newest("com.acme") == 1
+    assert changelog.default().newest("com.acme") is None
