@@ -21,7 +21,7 @@ from opshift.convert.look.accepts import accepts
 from opshift.convert.look.consumer import Consumer, may_use
 from opshift.convert.look.info import info
 from opshift.model.bytes import documents
-from opshift.opsets import changelog, described
+from opshift.opsets import changelog, described, operator_set
 from opshift.zoo.migrate import prepare
 from opshift.zoo.task import Item, migrate_one
 
@@ -256,6 +256,63 @@ def test_a_given_document_may_be_anywhere_and_not_large(tmp_path):
     large(tmp_path / "x")
     with pytest.raises(BadTarget, match="has more than 16 MiB"):
         described.give([str(tmp_path / "x")])
+
+
+# -- what a document may hold ----------------------------------------------------------------------
+
+LINES = [
+    "Signature:", "  T: tensor(float)", "  input X: T", "  input Y: T, optional", "  output Y: T",
+    "  input Z: T, variadic, at least 3", "  output Y: tensor(foo)", "  attribute axes: INTS, required",
+    "  attribute a: INT = 99999999999999999999", '  attribute a: INT = "x"', "  attribute f: FLOAT = 1e999",
+    '  attribute t: TENSOR = {"os": "CAE="}', '  attribute t: TENSOR = {"TensorProto": 3}',
+    '  attribute s: STRINGS = ["\\ud800"]', "  attribute s: STRINGS = [3]", "  attribute u: UNDEFINED = 3",
+    f"  attribute d: INTS = {'[' * 5000}", "  input : T", "  at: T", f"  input Z: T, at least {'9' * 5000}",
+]  # fmt: skip
+
+
+def hostile_document(rng: random.Random) -> bytes:
+    proto = onnx_operators_ml_pb2.OperatorSetProto(
+        magic="ONNXOPSET", domain="com.acme", opset_version=rng.choice([1, 1, 2, 2**62, 0, -1])
+    )
+    for name in rng.sample(["Run", "Old"], rng.randint(0, 2)):
+        text = "\n".join(["Signature:", *rng.choices(LINES, k=rng.randint(0, 6))])
+        since = rng.choice([1, 1, 2, 2**40, proto.opset_version])
+        proto.operator.add(op_type=name, since_version=since, status=1, doc_string=text)
+    data = bytearray(proto.SerializeToString())
+    for _ in range(rng.choice([0, 0, 1, 3])):
+        data[rng.randrange(len(data))] = rng.randrange(256)
+    return bytes(data)
+
+
+def test_a_document_of_any_content_is_read_or_named():
+    """Nothing but our own errors, also if such a document counts for a conversion."""
+    rng, model, read = random.Random(0), vendors_model(), 0
+    for _ in range(400):
+        found = [("x", hostile_document(rng)) for _ in range(rng.randint(1, 2))]
+        try:
+            for origin, data in found:
+                operator_set.read(data, origin)
+        except BadTarget as error:
+            assert "x" in str(error)
+            continue
+        read += 1
+        for verb in (opshift.check_model, lambda one: opshift.convert_version(one, 11)):
+            try:
+                with described.using(found):
+                    verb(model)
+            except (opshift.InvalidModel, BadTarget, opshift.Refused):
+                pass
+    assert read > 20
+
+
+def test_a_document_has_no_endless_list_and_no_endless_version():
+    proto = onnx_operators_ml_pb2.OperatorSetProto(magic="ONNXOPSET", domain="a", opset_version=1)
+    for number in range(operator_set.MOST_OPERATORS + 1):
+        proto.operator.add(op_type=f"o{number}", since_version=1)
+    with pytest.raises(BadTarget, match="x describes 10,001 operators"):
+        operator_set.read(proto.SerializeToString(), "x")
+    with pytest.raises(BadTarget, match="versions above 10,000 are not read"):
+        operator_set.read(document(ONE, operator_set.NEWEST + 1), "x")
 
 
 def test_work_inside_of_other_work_has_the_documents_of_both(tmp_path):

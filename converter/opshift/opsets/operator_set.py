@@ -30,6 +30,8 @@ if TYPE_CHECKING:
     from opshift.protos.operator_messages import OperatorProto, OperatorSetProto
 
 MAGIC = "ONNXOPSET"
+NEWEST = 10_000  # a conversion takes a step for each version
+MOST_OPERATORS = 10_000  # onnx has 200; each takes a thousand times the memory of its bytes
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,8 +148,20 @@ def read(data: bytes, origin: str) -> OperatorSet:
             f"{origin} is no OperatorSetProto: its magic is {proto.magic!r}; give a document as"
             " `opshift ops --export` writes it"
         )
+    if not _is_legible(proto):
+        raise BadTarget(f"{origin} has a text that is not UTF-8; write the document again")
     if proto.opset_version < 1:
         raise BadTarget(f"{origin} does not say the version of its operator set")
+    if proto.opset_version > NEWEST:
+        raise BadTarget(
+            f"{origin} describes version {proto.opset_version} of its domain; versions above"
+            f" {NEWEST:,} are not read"
+        )
+    if len(proto.operator) > MOST_OPERATORS:
+        raise BadTarget(
+            f"{origin} describes {len(proto.operator):,} operators; more than {MOST_OPERATORS:,}"
+            " are not read"
+        )
     names = [one.op_type for one in proto.operator]
     if len(set(names)) < len(names):
         raise BadTarget(f"{origin} describes an operator twice; keep one description of each")
@@ -158,6 +172,16 @@ def read(data: bytes, origin: str) -> OperatorSet:
         tuple(_operator(one, domain, proto, origin) for one in proto.operator),
         tuple(proto.functions),
     )
+
+
+def _is_legible(proto: OperatorSetProto) -> bool:
+    """Whether the names and texts are UTF-8, which protobuf does not require when it reads them."""
+    try:
+        texts = [proto.domain, *(one.name for one in proto.functions)]
+        texts += [text for one in proto.operator for text in (one.op_type, one.doc_string)]
+    except UnicodeDecodeError:
+        return False
+    return all(isinstance(text, str) for text in texts)
 
 
 def _operator(proto: OperatorProto, domain: str, owner: OperatorSetProto, origin: str) -> Operator:

@@ -19,6 +19,8 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from google.protobuf.message import DecodeError
+
 from opshift.errors import BadTarget
 from opshift.opsets.schemas import ANY, Attribute, Param, Schema
 from opshift.protos import AttributeProto
@@ -130,7 +132,7 @@ def _read_param(
 ) -> Param:
     known = {"optional", "variadic", "heterogeneous"}
     for word in words:
-        if word not in known and not re.fullmatch(r"at least \d+", word):
+        if word not in known and not re.fullmatch(r"at least \d{1,9}", word):
             raise BadTarget(f"{where}: {word!r} is no property of a parameter")
     return Param(
         name, types, variable, "optional" in words, "variadic" in words,
@@ -145,15 +147,31 @@ def _read_attribute(name: str, said: str, where: str) -> Attribute:
         raise BadTarget(f"{where}: attribute {name!r} is described as {said!r}, which is no type")
     try:
         value = _value(kind, json.loads(default)) if sign else None
-    except ValueError as error:
+    except (ValueError, TypeError, OverflowError, RecursionError, DecodeError) as error:
         raise BadTarget(f"{where}: the default of attribute {name!r} is no JSON: {error}") from None
     return Attribute(name, AttributeProto.AttributeType.Value(kind), bool(comma), value)
 
 
-def _value(kind: str, found: Any) -> Any:
-    if not isinstance(found, dict):
-        return [one.encode() for one in found] if kind == "STRINGS" else found
-    from opshift import protos
+_MESSAGES = {
+    "TENSOR": "TensorProto", "SPARSE_TENSOR": "SparseTensorProto", "GRAPH": "GraphProto",
+    "TYPE_PROTO": "TypeProto",
+}  # fmt: skip
 
-    ((name, raw),) = found.items()
-    return getattr(protos, name).FromString(base64.b64decode(raw))
+
+def _value(kind: str, found: Any) -> Any:
+    """The value of a default in JSON; raises ValueError if its type is another one."""
+    if kind in ("INTS", "FLOATS", "STRINGS") and isinstance(found, list):
+        values = [_value(kind[:-1], one) for one in found]
+        return [one.encode() for one in values] if kind == "STRINGS" else values
+    if kind == "INT" and type(found) is int and -(2**63) <= found < 2**63:
+        return found
+    if kind == "FLOAT" and type(found) in (int, float):
+        return float(found)
+    if kind == "STRING" and isinstance(found, str):
+        return found
+    if kind in _MESSAGES and isinstance(found, dict) and [*found] == [_MESSAGES[kind]]:
+        from opshift import protos
+
+        name, raw = found.popitem()
+        return getattr(protos, name).FromString(base64.b64decode(raw))
+    raise ValueError(f"it is not a value of type {kind}")
