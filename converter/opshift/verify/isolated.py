@@ -31,7 +31,7 @@ class ChildAnswer:
 
 
 def run(task: str, *args: Any, limits: Limits) -> ChildAnswer:
-    """Calls a function of `opshift.verify.isolated_task` by name, in a fresh child_python."""
+    """Calls a function of `opshift.verify.isolated_task` by name, in a new process of Python."""
     with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
         Path(folder, "job").write_bytes(pickle.dumps((task, args, limits.megabytes)))
         log = Path(folder, "log")

@@ -31,7 +31,7 @@ def die_with(life: Connection) -> None:
     """Ends this process when the other end of the pipe closes, whoever started the process.
 
     PR_SET_PDEATHSIG would watch the forkserver, which lives as long as its children. A signal of
-    the pipe watches the driver, and its default action needs no child_python.
+    the pipe watches the driver, and its default action needs no interpreter.
     """
     if sys.platform == "win32":
         return
