@@ -82,7 +82,7 @@ VERBS = {
     "convert the domain": lambda path: opshift.convert(path, {"com.acme": 2}).report.as_dict(),
     "convert a file": lambda path: opshift.convert_file(path, path + f".{random.random()}", 11).as_dict(),
     "plan": lambda path: opshift.plan(path, 9).as_dict(),
-    "check": lambda path: opshift.check_model(path).as_dict(),
+    "check": lambda path: opshift.check(path).as_dict(),
     "lowest": lambda path: opshift.lowest_versions(path).as_dict(),
     "accepts": lambda path: accepts(path, "onnxruntime==1.10").as_dict(),
     "may use": lambda path: may_use(path, Consumer({"com.acme": 1})).as_dict(),
@@ -138,11 +138,11 @@ def test_the_answer_for_a_model_does_not_depend_on_other_models(tmp_path):
 
 def test_a_document_that_comes_later_counts(tmp_path):
     onnx.save(vendors_model(), tmp_path / "m.onnx")
-    assert not opshift.check_model(tmp_path / "m.onnx").fails(strict=False)
+    assert not opshift.check(tmp_path / "m.onnx").fails(strict=False)
     (tmp_path / "a.onnxopset").write_bytes(document(NEEDS))
-    assert opshift.check_model(tmp_path / "m.onnx").fails(strict=False)
+    assert opshift.check(tmp_path / "m.onnx").fails(strict=False)
     (tmp_path / "a.onnxopset").write_bytes(document(ONE))
-    assert not opshift.check_model(tmp_path / "m.onnx").fails(strict=False)
+    assert not opshift.check(tmp_path / "m.onnx").fails(strict=False)
 
 
 def test_a_folder_is_listed_for_models_of_vendors_and_if_it_has_changed(tmp_path, monkeypatch):
@@ -237,9 +237,9 @@ def test_a_link_inside_of_the_folder_and_a_hidden_file(tmp_path):
     onnx.save(vendors_model(), tmp_path / "m.onnx")
     (tmp_path / "acme").write_bytes(document(NEEDS))
     (tmp_path / ".#x.onnxopset").symlink_to("user@host")  # as an editor leaves it
-    assert not opshift.check_model(tmp_path / "m.onnx").fails(strict=False)
+    assert not opshift.check(tmp_path / "m.onnx").fails(strict=False)
     (tmp_path / "a.onnxopset").symlink_to("acme")
-    assert opshift.check_model(tmp_path / "m.onnx").fails(strict=False)
+    assert opshift.check(tmp_path / "m.onnx").fails(strict=False)
 
 
 def test_a_pipe_has_no_folder(tmp_path):
@@ -296,7 +296,7 @@ def test_a_document_of_any_content_is_read_or_named():
             assert "x" in str(error)
             continue
         read += 1
-        for verb in (opshift.check_model, lambda one: opshift.convert_version(one, 11)):
+        for verb in (opshift.check, lambda one: opshift.convert_version(one, 11)):
             try:
                 with described.using(found):
                     verb(model)
