@@ -18,9 +18,15 @@ from onnx import ModelProto, TensorProto
 from tools.fuzz import mutate, mutate_bytes
 
 NAMED = ("onnxruntime==1.10", "onnx==1.12", "tensorrt==8.4", "nobody", "13", "")
+FAMILIES = ("onnxruntime==1.10", "onnx==1.12", "tensorrt", "nobody")
 DOMAINS = ("", "ai.onnx", "ai.onnx.ml", "ai.onnx.training", "acme")
 POLICIES = ("keep", "copy", "inline", "one-file")
 DATA = "w.bin"
+OTHER = "other.onnx"  # the second model of a comparison
+LOOKS = ("check", "diff", "lowest", "accepts", "targets", "info", "modernize")
+CONVERSIONS = ("convert_version", "convert_file", "plan")
+VERBS = (*CONVERSIONS, *LOOKS)
+WEIGHTS = {"convert_version": 7, "convert_file": 5, "plan": 3}  # of the others: 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +71,8 @@ def mutator(seed: int) -> str:
     return "bytes" if seed % 3 == 0 else "structure"
 
 
-def make(pool: Sequence[bytes], seed: int) -> Case:
-    """The case of a seed."""
+def make(pool: Sequence[bytes], seed: int, verbs: Sequence[str] = VERBS) -> Case:
+    """The case of a seed, with one of these verbs."""
     rng = Random(seed)
     text, donor = rng.choice(pool), rng.choice(pool)
     files: dict[str, bytes] = {}
@@ -79,10 +85,22 @@ def make(pool: Sequence[bytes], seed: int) -> Case:
         text = mutate.mutated(rng, model, other).SerializeToString(deterministic=True)
     if files and rng.random() < 0.2:
         files = {DATA: files[DATA][: rng.randint(0, len(files[DATA]))]}
-    call = draw_call(rng)
+    call = draw_call(rng, verbs)
     if mutator(seed) == "bytes" and call.place in ("object", "inplace"):
         call = dataclasses.replace(call, place="path")
+    if call.function == "diff":
+        files = {**files, OTHER: _second(rng, text, donor)}
     return Case(text, files, call)
+
+
+def _second(rng: Random, text: bytes, donor: bytes) -> bytes:
+    """The same model, the same with other bytes, or another one."""
+    match rng.randrange(3):
+        case 0:
+            return text
+        case 1:
+            return mutate_bytes.mutated(rng, text, donor)
+    return donor
 
 
 def with_data_file(text: bytes) -> tuple[bytes, dict[str, bytes]]:
@@ -99,9 +117,11 @@ def with_data_file(text: bytes) -> tuple[bytes, dict[str, bytes]]:
     return model.SerializeToString(deterministic=True), {DATA: data} if data else {}
 
 
-def draw_call(rng: Random) -> FuzzCall:
-    """Any of the three entry points, mostly with a target that can be meant."""
-    function = rng.choice(("convert_version",) * 3 + ("convert_file",) * 2 + ("plan",))
+def draw_call(rng: Random, verbs: Sequence[str]) -> FuzzCall:
+    """Any of the verbs, mostly with a target that can be meant."""
+    function = rng.choices(verbs, [WEIGHTS.get(one, 1) for one in verbs])[0]
+    if function in LOOKS:
+        return _look(rng, function)
     target = _target(rng)
     if function == "plan":
         options = {"allow_approximate": True} if rng.random() < 0.3 else {}
@@ -116,6 +136,18 @@ def draw_call(rng: Random) -> FuzzCall:
         options["external"] = rng.choice(POLICIES)
         return FuzzCall(function, place, target, options)
     return FuzzCall(function, rng.choice(("object", "inplace", "path")), target, options)
+
+
+def _look(rng: Random, function: str) -> FuzzCall:
+    """A question about a model, or a conversion to the newest forms."""
+    place = "path" if function == "info" else rng.choice(("object", "path"))
+    if function == "accepts":
+        return FuzzCall(function, place, rng.choice(NAMED))
+    if function == "targets":
+        return FuzzCall(function, place, rng.choice(FAMILIES))
+    if function == "modernize":
+        return FuzzCall(function, place, _target(rng), {"modernize": True})
+    return FuzzCall(function, place, None)
 
 
 def _target(rng: Random) -> Any:

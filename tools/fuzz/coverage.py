@@ -42,14 +42,15 @@ with atheris.instrument_imports(include=["opshift", "opshift_adapters"]):
 
 from tools.fuzz import mutate_bytes, seeds  # noqa: E402
 from tools.fuzz import promises as fuzz_judge  # noqa: E402
-from tools.fuzz.case import Case, draw_call  # noqa: E402
+from tools.fuzz.case import VERBS, Case, draw_call  # noqa: E402
 
 HEAD = 8  # bytes that draw the call
+ONE_MODEL = tuple(verb for verb in VERBS if verb != "diff")
 
 
 def case_of(data: bytes) -> Case:
     """The call that the first bytes draw, with the rest as the file."""
-    return Case(data[HEAD:], {}, draw_call(Random(data[:HEAD])))
+    return Case(data[HEAD:], {}, draw_call(Random(data[:HEAD]), ONE_MODEL))
 
 
 def one(data: bytes) -> None:

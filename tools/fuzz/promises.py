@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import faulthandler
 import hashlib
+import json
 import os
 import tempfile
 import time
@@ -12,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import onnx
 import onnx.inliner
@@ -21,9 +22,10 @@ import opshift
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, checker, numpy_helper
 from opshift import BadDestination, BadTarget, InvalidModel, Refused
+from opshift.convert.look import accepts, info
 from opshift.protos import negative_sizes
 
-from tools.fuzz.case import Case, FuzzCall
+from tools.fuzz.case import OTHER, Case, FuzzCall
 
 ANSWERS = (BadDestination, BadTarget, InvalidModel, Refused)
 # A value of the model without a shape is read by runtimes, and stays as it came.
@@ -39,6 +41,12 @@ UNKNOWN = ("instead is null", "was 0")  # a type that inference cannot know, as 
 UNMEASURED = ("raw_data size", "filesystem error")
 PATIENCE = 60.0  # seconds of processor time, which a busy machine does not change
 SECRET = b"not the model's to read" * 300
+
+
+class Shown(Protocol):
+    """An answer that can be stored."""
+
+    def as_dict(self) -> dict[str, Any]: ...
 
 
 class BrokenPromise(Exception):  # noqa: N818 - it is what was looked for
@@ -195,10 +203,42 @@ def _plan(case: Case) -> tuple[str, str]:
     return "planned", f"{told}\n{told.to_json()}"
 
 
+def _asked(case: Case, ask: Callable[[Any], Shown]) -> tuple[str, str]:
+    """The answer of a verb that only looks: it changes nothing, and it can be shown and stored."""
+    before = tree()
+    try:
+        at_path = case.call.place == "path"
+        model = "work/in.onnx" if at_path else ModelProto.FromString(case.model)
+    except DecodeError:
+        return "unreadable", ""
+    told = ask(model)
+    _nothing_changed(before)
+    if not isinstance(model, str) and model != ModelProto.FromString(case.model):
+        raise BrokenPromise(f"{case.call.function} changed the model")
+    return "answered", f"{told}\n{json.dumps(told.as_dict(), sort_keys=True)}"
+
+
+def _check(case: Case) -> tuple[str, str]:
+    def ask(model: Any) -> opshift.Findings:
+        found = opshift.check_model(model)
+        if several := [one.text for one in found.found if "\n" in one.text.strip()]:
+            raise BrokenPromise(f"a finding is not one sentence: {several[0]!r}")
+        return found
+
+    return _asked(case, ask)
+
+
 _CALLS: dict[str, Callable[[Case], tuple[str, str]]] = {
     "convert_version": _convert_version,
+    "modernize": _convert_version,
     "convert_file": _convert_file,
     "plan": _plan,
+    "check": _check,
+    "diff": lambda case: _asked(case, lambda one: opshift.diff(one, f"work/{OTHER}")),
+    "lowest": lambda case: _asked(case, opshift.lowest_versions),
+    "accepts": lambda case: _asked(case, lambda one: accepts.accepts(one, case.call.target)),
+    "targets": lambda case: _asked(case, lambda one: accepts.survey(one, [case.call.target])),
+    "info": lambda case: _asked(case, info.info),
 }
 
 

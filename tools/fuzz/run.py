@@ -1,12 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Throws broken and odd models at convert_version, convert_file and plan, in child processes.
+"""Calls every verb with broken and odd models, in child processes.
 
     python -m tools.fuzz run --runs 1000 --seed 1 [--jobs 2] [--seeds frozen adapters nodes corpus]
+                             [--verbs check diff lowest accepts targets info modernize]
     python -m tools.fuzz run --replay FILE | --shrink FILE
 
-A run is made from its number alone: a small legal model is changed, a call is drawn. It has to
-end in a valid model, `Refused`, `InvalidModel` or `BadTarget`, within a time and a memory, with
-no file left behind and no other file touched. What does not is saved so that it can be replayed.
+A run is made from its number and the verbs alone: a small legal model is changed, a call is drawn.
+It has to end in a valid model, an answer, `Refused`, `InvalidModel` or `BadTarget`, within a time
+and a memory, with no file left behind and no other file touched. What does not is saved so that it
+can be replayed.
 
 Exit code 1 when something was found.
 """
@@ -46,6 +48,7 @@ class FuzzRun:
     number: int
     pool: str
     scratch: str
+    verbs: tuple[str, ...] = fuzz_case.VERBS
 
     @property
     def name(self) -> str:
@@ -90,7 +93,7 @@ class Tally:
 
 def one(run: FuzzRun) -> Outcome:
     """Makes the case of a number and judges it; the key says what was answered."""
-    case = fuzz_case.make(seeds.kept(run.pool), run.number)
+    case = fuzz_case.make(seeds.kept(run.pool), run.number, run.verbs)
     ending = fuzz_judge.judge(case, run.scratch)
     if not ending.is_finding and run.number % TWICE == 0:
         again = fuzz_judge.judge(case, run.scratch)
@@ -104,13 +107,17 @@ def one(run: FuzzRun) -> Outcome:
 
 
 def fuzz(
-    pool: Sequence[bytes], numbers: Iterable[int], jobs: int, limits: ModelLimits = LIMITS
+    pool: Sequence[bytes],
+    numbers: Iterable[int],
+    jobs: int,
+    limits: ModelLimits = LIMITS,
+    verbs: Sequence[str] = fuzz_case.VERBS,
 ) -> Iterator[Outcome]:
     """The outcome of each run, as they end."""
     with tempfile.TemporaryDirectory(prefix="fuzz-", dir=_memory()) as folder:
         path = Path(folder, "pool")
         seeds.keep(pool, path)
-        runs = (FuzzRun(number, str(path), folder) for number in numbers)
+        runs = (FuzzRun(number, str(path), folder, tuple(verbs)) for number in numbers)
         yield from Supervisor(jobs, limits).run(one, runs)
 
 
@@ -119,11 +126,11 @@ def _memory() -> str | None:
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
-def keep(outcome: Outcome, pool: Sequence[bytes], folder: Path) -> str:
+def keep(outcome: Outcome, pool: Sequence[bytes], folder: Path, verbs: Sequence[str]) -> str:
     """Saves a reproducer, and answers how it is used."""
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{outcome.name}.json"
-    fuzz_case.make(pool, int(outcome.name)).save(path, outcome.detail)
+    fuzz_case.make(pool, int(outcome.name), verbs).save(path, outcome.detail)
     return f"python -m tools.fuzz run --replay {path}    {' '.join(outcome.detail.split())[:300]}"
 
 
@@ -159,10 +166,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     which = f"{len(pool)} models {seeds.digest(pool)}, onnx {onnx.__version__}"
     print(f"runs {args.seed} to {last}, {which}")
     tally, began = Tally(), time.monotonic()
-    for done, outcome in enumerate(fuzz(pool, range(args.seed, last + 1), args.jobs), 1):
+    numbers = range(args.seed, last + 1)
+    for done, outcome in enumerate(fuzz(pool, numbers, args.jobs, verbs=args.verbs), 1):
         where = tally.add(outcome)
         if where and len(tally.found[where]) <= SHOWN:
-            print(keep(outcome, pool, args.save), file=sys.stderr)
+            print(keep(outcome, pool, args.save, args.verbs), file=sys.stderr)
         if done % 500 == 0:
             pace = done / (time.monotonic() - began)
             found = sum(map(len, tally.found.values()))
@@ -182,6 +190,7 @@ def _parser() -> argparse.ArgumentParser:
         help="the number of the first run; the default is that of the day")  # fmt: skip
     add("--jobs", type=int, default=1, help="children at work at a time")
     add("--seeds", nargs="+", default=seeds.SOURCES, choices=seeds.SOURCES, metavar="SOURCE")
+    add("--verbs", nargs="+", default=fuzz_case.VERBS, choices=fuzz_case.VERBS, metavar="VERB")
     add("--save", type=Path, default=Path("fuzz-findings"), metavar="DIR")
     add("--replay", type=Path, metavar="FILE", help="run one saved case again")
     add("--shrink", type=Path, metavar="FILE", help="make the model of a saved finding smaller")

@@ -10,7 +10,7 @@ from opshift.author import safe_inference
 from opshift.author.env import TypesOnly
 from opshift.author.node import Node
 from opshift.author.scope_types import by_graph
-from opshift.author.traits import UNTOLD, OutputShapes, ToldDims
+from opshift.author.traits import OutputShapes, ToldDims, answer_of
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
@@ -49,10 +49,7 @@ def infer(model: bytes | ModelProto, adapters: Registry) -> ModelProto:
 
 def shapes_of(rule: OutputShapes | None, node: Node) -> Sequence[ToldDims | None]:
     """The shapes that a rule gives for the outputs of a node."""
-    try:
-        return rule.run(node) if rule is not None else ()
-    except UNTOLD:
-        return ()
+    return (answer_of(rule.run, node) or ()) if rule is not None else ()
 
 
 def is_wrong(known: TypeProto | None, dims: ToldDims | None) -> bool:

@@ -72,7 +72,7 @@ class Env(ABC):
 
     @abstractmethod
     def producer(self, name: str) -> Node | None:
-        """The node that computes a value; None if that node calls a function of the model."""
+        """The node that computes a value; None for the call of a function or a malformed node."""
 
     @abstractmethod
     def use_rank(self, name: str) -> None:

@@ -24,7 +24,7 @@ from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.node import Node, Survey
 from opshift.author.present_types import collect_present_types
 from opshift.author.scope_types import Inferred, Path, path_of
-from opshift.author.traits import UNTOLD, Fold, OutputBounds, OutputRanks, OutputTypes
+from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputTypes, answer_of
 from opshift.lazy import deferred
 from opshift.model import walk
 from opshift.model.arrays import Array, dense
@@ -264,6 +264,10 @@ class Facts:
     def _evaluate(self, owner: Scope, position: int) -> Evaluated:
         node = owner.node(position)
         key = (schemas.normal(node.domain), node.op_type)
+        env = FoldingEnv(self, owner)
+        shown = Node(node, owner.schema_at(position), env)
+        if not shown.fits:
+            return UNKNOWN
         if key == ("", "Constant"):
             return Evaluated(self.constant_node(node), {})
         if key == ("", "Identity"):
@@ -271,8 +275,7 @@ class Facts:
         fold = self.adapters.rules(Fold).get(key)
         if fold is None or len(node.output) != 1 or key not in owner.root.index:
             return UNKNOWN
-        env = FoldingEnv(self, owner)
-        value = fold.value(Node(node, owner.schema_at(position), env))
+        value = fold.value(shown)
         known = value is not None and value.nbytes <= MAX_FOLD_BYTES
         return Evaluated(value, env.claims) if known else UNKNOWN
 
@@ -615,9 +618,8 @@ def _better(found: Proved, other: Proved) -> Proved:
 
 def _bounds_of(rule: OutputBounds, node: Node, name: str) -> Bounds | None:
     """The bounds that a rule gives for one output of a node."""
-    try:
-        found = rule.run(node)
-    except UNTOLD:
+    found = answer_of(rule.run, node)
+    if found is None:
         return None
     at = list(node.proto.output).index(name)
     return found[at] if at < len(found) else None
@@ -668,6 +670,11 @@ class ScopeEnv(ModelEnv):
         return self.facts.why_dynamic(self.scope, name)
 
     def producer(self, name: str) -> Node | None:
+        found = self._writer(name)
+        return found if found is not None and found.fits else None
+
+    def _writer(self, name: str) -> Node | None:
+        """The node that computes a value, whatever its form; None for the call of a function."""
         owner = self.scope.owner(name)
         position = owner.producers.get(name) if owner else None
         if owner is None or position is None:
@@ -678,7 +685,7 @@ class ScopeEnv(ModelEnv):
         return Node(node, owner.schema_at(position), ScopeEnv(self.facts, owner, self.claims))
 
     def is_computed(self, name: str) -> bool:
-        return self.producer(name) is not None
+        return self._writer(name) is not None
 
     def survey(self, look: Survey[_Answer]) -> _Answer:
         return self.facts.survey(self.scope.root, look)

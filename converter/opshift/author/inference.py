@@ -11,7 +11,7 @@ from opshift.author.env import Env, ModelEnv, TypesOnly
 from opshift.author.node import Node
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.scope_types import GraphTypes, Inferred, Path, by_graph, by_name
-from opshift.author.traits import UNTOLD, Carries, OutputRanks, OutputShapes, OutputTypes
+from opshift.author.traits import Carries, OutputRanks, OutputShapes, OutputTypes, answer_of
 from opshift.model.scope import tensor_type
 from opshift.model.walk import holds_graphs, reads
 from opshift.opsets import schemas
@@ -232,10 +232,9 @@ def told_ranks(
     rule: OutputRanks | None, node: NodeProto, schema: schemas.Schema | None, env: Env
 ) -> Sequence[int]:
     """The ranks of a node's outputs, where lengths tell what inference reads from values alone."""
-    try:
-        return rule.run(Node(node, schema, env)) if rule is not None and schema is not None else ()
-    except UNTOLD:
+    if rule is None or schema is None:
         return ()
+    return answer_of(rule.run, Node(node, schema, env)) or ()
 
 
 def told_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str, TypeProto]:

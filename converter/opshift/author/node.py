@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from opshift.author.attributes import is_default
 from opshift.author.env import Env, TypePart
+from opshift.author.fit import fits
 from opshift.author.infix import Infix
 from opshift.author.node_inputs import Inputs
 from opshift.author.present_types import tokens
@@ -266,6 +267,11 @@ class Node:
     @property
     def name(self) -> builtins.str:
         return self.proto.name
+
+    @property
+    def fits(self) -> builtins.bool:
+        """Whether the node has the attributes, inputs and outputs that its schema allows."""
+        return fits(self.proto, self.schema)
 
     # -- inputs and outputs ------------------------------------------------------------------
 

@@ -12,8 +12,9 @@ from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
 
 from opshift.author.example import Draft, Example, drafted, listed, spread
-from opshift.errors import Refusal
+from opshift.errors import AdapterBug, Refusal
 from opshift.model.arrays import Array
+from opshift.model.walk import named
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ Objection: TypeAlias = Callable[[Mapping[str, Any], int, int], str | None]
 Look: TypeAlias = "Callable[[Node], str | None]"
 ToldDims: TypeAlias = tuple[int | str | EllipsisType | None, ...]
 KINDS: dict[str, type[Trait]] = {}  # by the name of their table
+_Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +54,31 @@ class SingleTrait(Trait):
 UNTOLD = (Refusal, ValueError, IndexError, ArithmeticError, MemoryError)
 
 
+# What Python raises for a mistake in a function. Other exceptions are signals of the engine.
+FAULTS = (TypeError, AttributeError, LookupError, NameError, AssertionError, RuntimeError)
+
+
+def answer_of(run: Callable[[Node], _Answer], node: Node) -> _Answer | None:
+    """The answer of an author's function about a node; None if the answer is unknown.
+
+    A node that does not fit its schema is not shown to the function. An exception that no author
+    raises on purpose is a bug of the author.
+    """
+    try:
+        return run(node) if node.fits else None
+    except UNTOLD:
+        return None
+    except FAULTS as error:
+        raise bug_of(run, node.proto, error) from error
+
+
+def bug_of(run: Callable[..., Any], node: NodeProto, error: Exception) -> AdapterBug:
+    """The bug that an author's function has if it raises this error for a node."""
+    source = f"{run.__module__}.{getattr(run, '__name__', '?')}"
+    told = str(error) if isinstance(error, AdapterBug) else repr(error)
+    return AdapterBug(f"{source} fails on {named(node)}: {told}")
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold(SingleTrait):
     """How a small operator is evaluated during a conversion, so that its result is a constant."""
@@ -68,10 +95,7 @@ class Fold(SingleTrait):
 
     def value(self, node: Node) -> Array | None:
         """The value of the node; None if an input is not constant or the node is not legal."""
-        try:
-            return self.run(node)
-        except UNTOLD:
-            return None
+        return answer_of(self.run, node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -169,7 +193,10 @@ class Illegal(Trait):
         if self.reads is not None and not written:
             return None
         given = {attribute.name: helper.get_attribute_value(attribute) for attribute in written}
-        return self.objection(given, len(node.input), len(node.output))
+        try:
+            return self.objection(given, len(node.input), len(node.output))
+        except Exception as error:
+            raise bug_of(self.objection, node, error) from error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

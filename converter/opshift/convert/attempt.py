@@ -88,12 +88,14 @@ class Conversion(State):
             route.travel(self)
             equal_forms.write(self)
             self._finish(moved=_is_moved(before, self.document.imports.as_dict()))
-        except AdapterBug:
-            self._trace(_as_model(self.view))
-            raise
-        except InvalidModel:  # after a step, the whole model does not show what is at fault
-            if self.options.check == "full":
+        except AdapterBug as bug:
+            with diagnose.explaining(bug):
                 self._trace(_as_model(self.view))
+            raise
+        except InvalidModel as fault:  # the whole model does not show what a step met
+            if self.options.check == "full":
+                with diagnose.explaining(fault):
+                    self._trace(_as_model(self.view))
             raise
         report = self._report(before, self.document.imports.as_dict(), ir_before)
         after = _nodes(self.document)
@@ -233,8 +235,9 @@ class Conversion(State):
         """The notes of the check of the result; what it rejects is traced to a change."""
         try:
             notes = check_whole(self)
-        except InvalidModel:
-            self._trace(_as_model(self.view))
+        except InvalidModel as fault:
+            with diagnose.explaining(fault):
+                self._trace(_as_model(self.view))
             raise
         if never_called(self.document) and any(step.rewritten for step in self.steps):
             before, after = _as_model(self.view), _as_model(self._result())

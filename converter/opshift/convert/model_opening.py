@@ -34,9 +34,7 @@ def open_content(state: State) -> None:
     _inline(state, prefix)
     inlined = bool(state.way.inlined)
     if state.options.checks:
-        opening.references(state.skeleton, data)
-        if opening.SPARSE_IS_FATAL:
-            opening.sparse_indices(state.skeleton)
+        opening.survivable(state.skeleton, data)
     if weights.EXTERNAL_FIELD in data:
         opening.external_data(state.skeleton)
     state.view = weights.checkable(state.skeleton, b"" if inlined else data, state.store)

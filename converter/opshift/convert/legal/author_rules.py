@@ -3,15 +3,14 @@
 
 from __future__ import annotations
 
-import contextlib
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.node import Node
 from opshift.author.registry import Registry
-from opshift.author.traits import Differs, Flaw, Illegal
-from opshift.convert.legal.findings import Checked
+from opshift.author.traits import Differs, Flaw, Illegal, bug_of
+from opshift.convert.legal.findings import Checked, Unjudged
 from opshift.errors import Refusal
 from opshift.model.document import Document
 from opshift.model.walk import named
@@ -33,12 +32,12 @@ def attributes(checked: Checked) -> Iterator[str]:
                         yield f"{named(node)}: {told}"
 
 
-def flaws(checked: Checked) -> Iterator[str]:
+def flaws(checked: Checked) -> Iterator[str | Unjudged]:
     """Illegal nodes that onnx's checker and inference accept."""
     assert checked.facts is not None, "a flaw is looked for in what is known about values"
     declared = checked.adapters.traits(Flaw)
     for node, told in _told(checked.document, checked.facts, declared, None):
-        yield f"{named(node.proto)}: {told}"
+        yield told if isinstance(told, Unjudged) else f"{named(node.proto)}: {told}"
 
 
 def differing(
@@ -49,7 +48,7 @@ def differing(
     Only the nodes are named whose operator changes on the way to a goal.
     """
     for node, told in _told(document, facts, adapters.traits(Differs), goal):
-        yield f"{named(node.proto)}: {DIFFERS}: {told}"
+        yield str(told) if isinstance(told, Unjudged) else f"{named(node.proto)}: {DIFFERS}: {told}"
 
 
 def _told(
@@ -57,7 +56,7 @@ def _told(
     facts: Facts,
     declared: Mapping[tuple[str, str], tuple[_Looking, ...]],
     goal: Mapping[str, int] | None,
-) -> Iterator[tuple[Node, str]]:
+) -> Iterator[tuple[Node, str | Unjudged]]:
     """The nodes for which a declaration returns a sentence."""
     for root in document.roots:
         for key in sorted(root.index.keys() & declared.keys()):
@@ -68,7 +67,16 @@ def _told(
             for scope, position in root.index[key]:
                 proto = scope.node(position)
                 node = Node(proto, root.schema_of(proto), ScopeEnv(facts, scope))
-                for trait in declared[key] if node.schema is not None else ():
-                    with contextlib.suppress(Refusal):  # a fact that it needs is unknown
-                        if told := trait.look(node):
-                            yield node, told
+                for trait in declared[key] if node.schema is not None and node.fits else ():
+                    if told := _answer(trait, node):
+                        yield node, told
+
+
+def _answer(trait: Flaw | Differs, node: Node) -> str | Unjudged | None:
+    """The answer of a declaration about a node; None if a fact that it needs is unknown."""
+    try:
+        return trait.look(node)
+    except Refusal:
+        return None
+    except Exception as error:  # an author's function must not hide what other rules find
+        return Unjudged(named(node.proto), bug_of(trait.look, node.proto, error))

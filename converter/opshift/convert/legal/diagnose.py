@@ -15,7 +15,7 @@ from opshift.author.inference import infer_all
 from opshift.author.registry import Registry
 from opshift.convert.legal import checker, nested_lengths, rules
 from opshift.convert.legal.findings import ERROR, WARNING, Checked, Phase
-from opshift.errors import AdapterBug, InvalidModel
+from opshift.errors import AdapterBug, FaultyChange, InvalidModel
 from opshift.model import functions, imports, walk, weights
 from opshift.model.document import Document
 from opshift.model.illegible import illegible
@@ -52,12 +52,24 @@ def on_the_model(attempt: OpenConversion) -> Iterator[None]:
     try:
         yield
     except (AdapterBug, AttributeError, TypeError, MemoryError) as error:
-        told = illegible(attempt.skeleton)
-        if told is None and isinstance(error, AdapterBug | MemoryError) and attempt.view:
-            told = contradiction(attempt.view, attempt.adapters)
+        with explaining(error):
+            told = illegible(attempt.skeleton)
+            if told is None and isinstance(error, AdapterBug | MemoryError) and attempt.view:
+                told = contradiction(attempt.view, attempt.adapters)
         if told is None:
             raise
         raise InvalidModel(told) from error
+
+
+@contextmanager
+def explaining(failure: Exception) -> Iterator[None]:
+    """Raises the failure itself if the search for its reason fails."""
+    try:
+        yield
+    except (InvalidModel, FaultyChange):
+        raise
+    except Exception as error:
+        raise failure from error
 
 
 def contradiction(
@@ -76,7 +88,7 @@ def contradiction(
     rule_broken = {
         one.level: one.text
         for phase in (Phase.REJECTED, Phase.FAILED)  # the checker does not look into all functions
-        for one in rules.findings(phase, checked, first=True)
+        for one in rules.first_findings(phase, checked)
     }
     error = (
         rule_broken.get(ERROR)

@@ -17,6 +17,7 @@ from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 
 ERROR, WARNING, INFO = "error", "warning", "info"
+UNJUDGED = "UNJUDGED"  # the code of a finding about a node or a model that no rule could judge
 NamedText: TypeAlias = tuple[frozenset[str], str]
 """What breaks a rule: the names that it is about, and a sentence."""
 
@@ -66,22 +67,38 @@ class Finding:
 
 
 @dataclass(frozen=True, slots=True)
+class Unjudged:
+    """A node that a rule could not judge, because the function of an author failed on it."""
+
+    node: str
+    error: Exception
+
+    def __str__(self) -> str:
+        return f"{self.node} cannot be judged: {self.error}"
+
+
+@dataclass(frozen=True, slots=True)
 class Rule:
     """A rule, how grave it is to break it, and the search for what breaks it.
 
-    The search gets what its phase looks at, a `Checked` for a whole model. It finds sentences, or
-    pairs of the names that a sentence is about and the sentence. A conversion with quick checks
-    leaves out the rules that must visit every node or value.
+    The search gets what its phase looks at, a `Checked` for a whole model. It finds sentences,
+    pairs of the names that a sentence is about and the sentence, or nodes that it cannot judge. A
+    conversion with quick checks leaves out the rules that must visit every node or value. A rule
+    that `infers` uses the types of values.
     """
 
     code: str
     level: str
     phase: Phase
-    find: Callable[[Any], Iterable[str | NamedText]]
+    find: Callable[[Any], Iterable[str | NamedText | Unjudged]]
     visits_all: bool = False
+    infers: bool = False
 
     def findings(self, subject: object) -> Iterator[Finding]:
         for one in self.find(subject):
+            if isinstance(one, Unjudged):
+                yield Finding(WARNING, str(one), UNJUDGED, frozenset({str(one)}))
+                continue
             about, text = (frozenset({one}), one) if isinstance(one, str) else one
             yield Finding(self.level, text, self.code, about)
 

@@ -4,8 +4,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
+from opshift.author.fit import repeated, unfit
 from opshift.convert.legal.findings import Checked
 from opshift.model import input_defaults
 from opshift.model.scope import Scope
@@ -27,12 +28,12 @@ def _definitions(scope: Scope) -> Iterator[str]:
     proto = scope.proto
     where = f"in graph {proto.name!r}"
     inputs = [i if isinstance(i, str) else i.name for i in proto.input]
-    yield from (f"input {name!r} {where} is declared twice" for name in _repeated(inputs))
+    yield from (f"input {name!r} {where} is declared twice" for name in repeated(inputs))
     seen = set(inputs)
     if isinstance(proto, GraphProto):
         tensors = [t.name for t in proto.initializer]
         tensors += [s.values.name for s in proto.sparse_initializer]
-        yield from (f"initializer {name!r} {where} occurs twice" for name in _repeated(tensors))
+        yield from (f"initializer {name!r} {where} occurs twice" for name in repeated(tensors))
         seen.update(tensors)
     outer = {n for s in scope.chain() if s is not scope for n in _defined(s)}
     for node in proto.node:
@@ -67,10 +68,6 @@ def defaults(checked: Checked) -> Iterator[str]:
 
 def _defined(scope: Scope) -> set[str]:
     return {*scope.inputs, *scope.initializers, *scope.sparse, *scope.producers}
-
-
-def _repeated(names: list[str]) -> list[str]:
-    return sorted(name for name, count in Counter(names).items() if count > 1)
 
 
 def _unread(scope: Scope, node: NodeProto, name: str) -> str:
@@ -182,40 +179,6 @@ def unstated(checked: Checked) -> Iterator[str]:
             f"{counted(count, 'node')} of {domain}.{op} cannot be compared with its operator: the"
             " document of its operator set states no inputs, outputs, types and attributes"
         )
-
-
-def unfit(
-    node: NodeProto, schema: schemas.Schema, version: int, *, is_inner: bool = False,
-    elsewhere: Collection[str] = (),
-) -> Iterator[str]:  # fmt: skip
-    """The attributes, inputs and outputs of a node that do not fit the schema of its operator.
-
-    `elsewhere` are the attributes that the node gets later. In a function (`is_inner`), onnx
-    accepts an attribute of another kind.
-    """
-    kind = AttributeProto.AttributeType.Name
-    for attribute in node.attribute if schema.stated else ():
-        known = schema.attributes.get(attribute.name)
-        if known is None:
-            text = f"{node.op_type}-{schema.since} has no attribute {attribute.name!r}"
-            yield f"{named(node)}: {text}"
-        elif attribute.type != known.kind and not is_inner:
-            text = f"is {kind(attribute.type)}, not {kind(known.kind)}"
-            yield f"{named(node)}: attribute {attribute.name!r} {text}"
-    written = [attribute.name for attribute in node.attribute]
-    for name in _repeated(written):
-        yield f"{named(node)}: attribute {name!r} is set twice"
-    present = {*written, *elsewhere}
-    for known in schema.attributes.values():
-        if known.required and known.name not in present:
-            yield f"{named(node)}: attribute {known.name!r} is missing"
-    for what, count, low, high in (
-        ("inputs", len(node.input), schema.min_input, schema.max_input),
-        ("outputs", len(node.output), schema.min_output, schema.max_output),
-    ):
-        if count < low or 0 <= high < count:
-            allowed = f"at least {low}" if high < 0 else f"{low} to {high}"
-            yield f"{named(node)} has {count} {what}; at opset {version} it has {allowed}"
 
 
 def _unknown(domain: str, op: str, version: int) -> str:

@@ -8,6 +8,7 @@ from opshift.errors import InvalidModel
 from opshift.model import functions
 from opshift.model.arrays import refuse_torn
 from opshift.model.bytes.external import location_of, require_inside
+from opshift.model.illegible import illegible
 from opshift.model.walk import items, named, nodes_in, tensors
 from opshift.model.weights import Weights
 from opshift.protos import IR_VERSION, ModelProto, SparseTensorProto, TensorProto
@@ -38,6 +39,19 @@ def references(model: ModelProto, data: bytes) -> None:
                     f"{named(node)}: attribute {attribute.name!r} refers to an attribute of a"
                     " function, but the node is in no function; give it a value"
                 )
+
+
+def survivable(model: ModelProto, data: bytes) -> None:
+    """Raises InvalidModel for a model at which onnx's library would end the process."""
+    references(model, data)
+    if SPARSE_IS_FATAL:
+        sparse_indices(model)
+
+
+def legible(model: ModelProto, data: bytes) -> None:
+    """Raises InvalidModel for a text that is not UTF-8."""
+    if not data.isascii() and (told := illegible(model)) is not None:
+        raise InvalidModel(told)
 
 
 def known_versions(domain: str, present: list[int]) -> None:

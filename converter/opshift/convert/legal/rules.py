@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import dataclasses
+import itertools
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 from opshift.author import registry
 from opshift.author.facts import Facts
@@ -24,6 +26,7 @@ from opshift.convert.legal import (
 from opshift.convert.legal.findings import (
     ERROR,
     INFO,
+    UNJUDGED,
     WARNING,
     Checked,
     Finding,
@@ -36,6 +39,7 @@ from opshift.model import repair, weights
 from opshift.model.bytes import documents
 from opshift.model.document import Document
 from opshift.model.walk import named
+from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 
 RULES = (
@@ -54,14 +58,14 @@ RULES = (
     Rule("STEP_NODE", ERROR, Phase.AFTER_STEP, lambda done: checker.rejected(*done)),
     Rule("SHADOWING", ERROR, Phase.AT_END, graph_rules.shadowing),
     Rule("FUNCTION_IMPORT", ERROR, Phase.AT_END, model_rules.function_imports),
-    Rule("FIELD_ABOVE_IR", WARNING, Phase.CHECK_ONLY, model_rules.above_ir),
-    Rule("SKIPPED_ABOVE_IR", INFO, Phase.CHECK_ONLY, model_rules.skipped_above_ir),
+    Rule("FIELD_ABOVE_IR", WARNING, Phase.CHECK_ONLY, model_rules.above_ir, infers=True),
+    Rule("SKIPPED_ABOVE_IR", INFO, Phase.CHECK_ONLY, model_rules.skipped_above_ir, infers=True),
     Rule("UNSTATED_OPERATOR", INFO, Phase.CHECK_ONLY, graph_rules.unstated),
     *ir_rules.RULES,
-    Rule("SHARDED_AXIS", WARNING, Phase.CHECK_ONLY, device_rules.axes),
+    Rule("SHARDED_AXIS", WARNING, Phase.CHECK_ONLY, device_rules.axes, infers=True),
     Rule("ELEMENT_TYPE", ERROR, Phase.FAILED, model_rules.element_types, visits_all=True),
-    Rule("INPUT_TYPE", ERROR, Phase.FAILED, graph_rules.input_types, visits_all=True),
-    Rule("OPERATOR_FLAW", WARNING, Phase.FAILED, author_rules.flaws, visits_all=True),
+    Rule("INPUT_TYPE", ERROR, Phase.FAILED, graph_rules.input_types, visits_all=True, infers=True),
+    Rule("OPERATOR_FLAW", WARNING, Phase.FAILED, author_rules.flaws, visits_all=True, infers=True),
     Rule("UNTYPED_ATTRIBUTE", ERROR, Phase.CHECK_ONLY, graph_rules.untyped_attributes),
     Rule("DEPRECATED", ERROR, Phase.CHECK_ONLY, model_rules.deprecated),
     Rule("EXPERIMENTAL", INFO, Phase.CHECK_ONLY, model_rules.experimental),
@@ -72,16 +76,27 @@ _OF_STEPS = (Phase.BEFORE_STEP, Phase.AFTER_STEP)
 _BEYOND = frozenset(one.code for one in ir_rules.RULES)  # onnx's checker runs despite these
 
 
-def findings(
-    phase: Phase, subject: object, *, visit_all: bool = True, first: bool = False
-) -> Iterator[Finding]:
-    """The findings of the rules of a phase; with `first`, at most one for each rule."""
+def findings(phase: Phase, subject: object, *, visit_all: bool = True) -> Iterator[Finding]:
+    """The findings of the rules of a phase."""
     for rule in RULES:
         if rule.phase is phase and (visit_all or not rule.visits_all):
-            for one in rule.findings(subject):
-                yield one
-                if first:
-                    break
+            yield from rule.findings(subject)
+
+
+def first_findings(phase: Phase, checked: Checked) -> Iterator[Finding]:
+    """The first finding of each rule of a phase that can judge the model."""
+    for rule in RULES:
+        found = _judged(rule, checked) if rule.phase is phase else iter(())
+        yield from itertools.islice((one for one in found if one.rule != UNJUDGED), 1)
+
+
+def _judged(rule: Rule, checked: Checked) -> Iterator[Finding]:
+    """The findings of a rule; the last says that an author's function failed, if one did."""
+    try:
+        yield from rule.findings(checked)
+    except AdapterBug as bug:
+        text = f"{rule.code} cannot be judged: {bug}"
+        yield Finding(WARNING, text, UNJUDGED, frozenset({text}))
 
 
 def require_legal(document: Document, adapters: Registry, error: str | None) -> None:
@@ -93,6 +108,23 @@ def require_legal(document: Document, adapters: Registry, error: str | None) -> 
         raise InvalidModel(one.text)
     if error is not None and not checker.tolerates(document, adapters, error):
         raise InvalidModel(f"the model is not valid as it is: {error}")
+
+
+def open_for_inference(model: ModelProto, adapters: Registry) -> Document:
+    """The index of a model that onnx's inference may see; raises InvalidModel for another one."""
+    document = _opened(model)
+    require_inferable(document, adapters)
+    return document
+
+
+def _opened(model: ModelProto) -> Document:
+    """The index of a model; raises InvalidModel for a model that no rule can look at."""
+    opening.header(model)
+    data = model.SerializeToString(deterministic=True)
+    opening.legible(model, data)
+    document = Document(model)
+    opening.survivable(model, data)
+    return document
 
 
 def require_inferable(document: Document, adapters: Registry) -> None:
@@ -161,17 +193,12 @@ def _all_findings(model: ModelProto | str | os.PathLike[str]) -> Findings:
         skeleton, store = weights.carve_file(model)
     upgraded = repair.before_opening(skeleton)
     try:
-        opening.header(skeleton)
-        document = Document(skeleton)
-        opening.references(skeleton, skeleton.SerializeToString(deterministic=True))
+        document = _opened(skeleton)
     except InvalidModel as error:
         return Findings((Finding(ERROR, str(error), "INVALID_MODEL", frozenset({str(error)})),))
     adapters = registry.default()
     view = weights.checkable(skeleton)
-    facts = Facts(document, store, adapters, lambda: view)
-    checked = Checked(document, adapters, facts, store)
-    of_models = [rule for rule in RULES if rule.phase not in _OF_STEPS]
-    found = [one for rule in of_models for one in rule.findings(checked)]
+    found = _found(Checked(document, adapters, None, store), lambda: view)
     found += [Finding(INFO, text, "OLD_IR", frozenset({text})) for text in upgraded]
     legal = all(one.level != ERROR for one in found if one.rule not in _BEYOND)
     if legal and (told := checker.whole(view, adapters, full=True)) is not None:
@@ -182,4 +209,17 @@ def _all_findings(model: ModelProto | str | os.PathLike[str]) -> Findings:
 
 
 check_model = check  # the name up to 0.2
+
+
+def _found(checked: Checked, view: Callable[[], bytes | ModelProto]) -> list[Finding]:
+    """The findings of all rules about models; types are inferred only if nothing forbids it."""
+    rules = [rule for rule in RULES if rule.phase not in _OF_STEPS]
+    found = {rule: list(_judged(rule, checked)) for rule in rules if not rule.infers}
+    if not any(found[rule] for rule in found if rule.phase is Phase.BEFORE_INFERENCE):
+        facts = Facts(checked.document, checked.store or Weights(), checked.adapters, view)
+        known = dataclasses.replace(checked, facts=facts)
+        found |= {rule: list(_judged(rule, known)) for rule in rules if rule.infers}
+    return [one for rule in rules for one in found.get(rule, ())]
+
+
 _NODE = re.compile(r"\(op_type:[^)]*\): ")

@@ -10,10 +10,10 @@ from collections.abc import Collection, Iterator
 
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts, ScopeEnv
+from opshift.author.fit import unfit
 from opshift.author.inference import infer_node, objection
 from opshift.author.node import Node
 from opshift.author.verdicts import Adapter
-from opshift.convert.legal.graph_rules import unfit
 from opshift.model.scope import Place, Scope
 from opshift.model.walk import graphs_of, holds_graphs, named, reads
 from opshift.opsets import schemas

@@ -16,7 +16,7 @@ from opshift.convert import aim
 from opshift.convert.api import Carve, carve_of
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
-from opshift.convert.legal import diagnose, opening, runtime
+from opshift.convert.legal import diagnose, rules, runtime
 from opshift.convert.look.rehearse import rehearse
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import OpshiftError
@@ -259,9 +259,8 @@ def require_valid(carve: Carve) -> None:
 @diagnose.protobuf_errors()
 def _opened(carve: Carve, adapters: Registry) -> tuple[Document, Facts, runtime.Seen]:
     skeleton, store = carve()
-    opening.header(skeleton)
     imports.merge(skeleton)
-    document = Document(skeleton)
+    document = rules.open_for_inference(skeleton, adapters)
     view = weights.checkable(skeleton)
     return document, Facts(document, store, adapters, lambda: view), {}
 

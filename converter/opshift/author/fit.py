@@ -1,0 +1,61 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares a node with the schema of its operator: attributes, and counts of inputs and outputs."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator
+
+from opshift.model.walk import named
+from opshift.opsets import schemas
+from opshift.protos import AttributeProto, NodeProto
+
+
+def fits(node: NodeProto, schema: schemas.Schema | None) -> bool:
+    """Whether a node has the form that authors rely on.
+
+    Without a schema, any form fits, unless the operator has a schema at other versions only.
+    """
+    if schema is None:
+        known = schemas.history(schemas.normal(node.domain), node.op_type)
+        return not any(one.stated for one in known)
+    return next(unfit(node, schema, schema.since), None) is None
+
+
+def unfit(
+    node: NodeProto, schema: schemas.Schema, version: int, *, is_inner: bool = False,
+    elsewhere: Collection[str] = (),
+) -> Iterator[str]:  # fmt: skip
+    """The attributes, inputs and outputs of a node that do not fit the schema of its operator.
+
+    `elsewhere` are the attributes that the node gets later. In a function (`is_inner`), onnx
+    accepts an attribute of another kind.
+    """
+    kind = AttributeProto.AttributeType.Name
+    for attribute in node.attribute if schema.stated else ():
+        known = schema.attributes.get(attribute.name)
+        if known is None:
+            text = f"{node.op_type}-{schema.since} has no attribute {attribute.name!r}"
+            yield f"{named(node)}: {text}"
+        elif attribute.type != known.kind and not is_inner:
+            text = f"is {kind(attribute.type)}, not {kind(known.kind)}"
+            yield f"{named(node)}: attribute {attribute.name!r} {text}"
+    written = [attribute.name for attribute in node.attribute]
+    for name in repeated(written) if len(written) > 1 else ():
+        yield f"{named(node)}: attribute {name!r} is set twice"
+    present = {*written, *elsewhere}
+    for known in schema.attributes.values():
+        if known.required and known.name not in present:
+            yield f"{named(node)}: attribute {known.name!r} is missing"
+    for what, count, low, high in (
+        ("inputs", len(node.input), schema.min_input, schema.max_input),
+        ("outputs", len(node.output), schema.min_output, schema.max_output),
+    ):
+        if count < low or 0 <= high < count:
+            allowed = f"at least {low}" if high < 0 else f"{low} to {high}"
+            yield f"{named(node)} has {count} {what}; at opset {version} it has {allowed}"
+
+
+def repeated(names: Iterable[str]) -> list[str]:
+    """The names that occur more than once."""
+    return sorted(name for name, count in Counter(names).items() if count > 1)

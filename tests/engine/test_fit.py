@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A node that does not fit its schema is shown to no function of an author."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import onnx
+import pytest
+from onnx import AttributeProto, NodeProto, helper, numpy_helper
+from opshift import AdapterBug, check_model, convert_version
+from opshift.adapter import Builder, Flaw, Fold, Node, Result, adapter
+from opshift.author import fit
+from opshift.author.traits import Trait
+from opshift.convert.legal.findings import UNJUDGED
+from opshift.opsets import schemas
+from text_models import model
+
+np = pytest.importorskip("numpy")
+NEWEST = schemas.latest("") or 0
+READERS = "a = Reshape(x, y) b = Slice(x, y, y, y, y) c = Expand(x, y) d = Tile(x, y) e = Pad(x, y)"
+
+
+def malformed(schema: schemas.Schema) -> Iterator[NodeProto]:
+    """Nodes with other numbers of inputs and outputs, and with attributes that do not fit."""
+    least, most = schema.min_input, max(schema.min_input, len(schema.inputs))
+    for inputs, outputs in ((0, 1), (least - 1, 1), (most + 1, 1), (least, 0), (least, 9)):
+        if inputs >= 0:
+            yield helper.make_node(
+                schema.name, ["k"] * inputs, [*"y", *"opqrstuvw"][:outputs], domain=schema.domain
+            )
+    for name in [*schema.attributes][:2] + ["no_such_attribute"]:
+        node = helper.make_node(schema.name, ["k"] * least, ["y"], domain=schema.domain)
+        given = AttributeProto(name=name, type=AttributeProto.STRINGS, strings=[b"a"])
+        node.attribute.extend([given, given])
+        yield node
+
+
+def holder(node: NodeProto) -> onnx.ModelProto:
+    """A model in which other nodes read the node's output as a constant."""
+    made = model(f"(float[2,3] x) => (float z) {{ {READERS} z = Neg(a) }}", NEWEST)
+    if node.domain:
+        made.opset_import.add(domain=node.domain, version=schemas.latest(node.domain) or 1)
+    made.graph.initializer.append(numpy_helper.from_array(np.array([1, 2], "i8"), "k"))
+    made.graph.node.insert(0, node)
+    return made
+
+
+OPERATORS = [
+    (domain, op) for domain in ("", "ai.onnx.ml") for op in sorted(schemas.operators(domain))
+]
+
+
+@pytest.mark.parametrize("part", range(4))
+def test_no_malformed_node_stops_the_check_of_a_model(part: int) -> None:
+    """The other rules judge the rest of the model, and no rule is left unjudged."""
+    for domain, op in OPERATORS[part::4]:
+        schema = schemas.schema(domain, op, schemas.latest(domain) or 0)
+        for node in malformed(schema) if schema is not None else ():
+            found = check_model(holder(node)).found
+            assert UNJUDGED not in {one.rule for one in found}, (op, found)
+            if not fit.fits(node, schema):
+                assert any(op in one.text for one in found), (op, node)
+
+
+def test_folds_see_only_nodes_that_fit(with_adapters) -> None:
+    seen: list[int] = []
+
+    def run(node: Node) -> None:
+        seen.append(len(node.proto.input))
+
+    with_adapters(Fold(ops=("CumSum",), run=run))
+    for inputs in (["k"], ["k", "k"], ["k", "k", "k"]):
+        check_model(holder(helper.make_node("CumSum", inputs, ["y"])))
+    assert set(seen) == {2}
+
+
+def trip(node: Node) -> None:
+    raise KeyError("trip")
+
+
+@pytest.mark.parametrize("kind", [Flaw, Fold], ids=["flaw", "fold"])
+def test_an_exception_of_an_author_is_a_finding(kind: type[Trait], with_adapters) -> None:
+    told = {"look": trip} if kind is Flaw else {"run": trip}
+    with_adapters(kind(ops=("CumSum",), **told))
+    made = holder(helper.make_node("CumSum", ["k", "k"], ["y"]))
+    made.graph.node.add(op_type="Sofmax", input=["x"], output=["w"])
+    found = {one.rule: one for one in check_model(made).found}
+    assert "cannot be judged" in found[UNJUDGED].text
+    assert "fails on CumSum 'y': KeyError('trip')" in found[UNJUDGED].text
+    assert found[UNJUDGED].level == "warning"
+    assert "OPERATOR" in found, "the other rules go on"
+
+
+def test_the_search_for_a_reason_does_not_hide_the_failure(with_adapters) -> None:
+    @adapter("Softmax", 12, 13)
+    def fail(node: Node, op: Builder) -> Result:
+        """A test's adapter."""
+        return (op.Identity(node["input"]),)[7]
+
+    with_adapters(fail, Flaw(ops=("Neg",), look=trip), Fold(ops=("Sin",), run=trip))
+    text = "(float[2] x) => (float[2] y) <float[2] k = {1.0, 2.0}> { s = Sin(k) r = Add(x, s) n = Neg(r) y = Softmax<axis=0>(n) }"
+    with pytest.raises(AdapterBug, match="tuple index out of range"):
+        convert_version(model(text), 13)
+
+
+def test_an_operator_without_a_schema_at_its_version_fits_nothing() -> None:
+    node = helper.make_node("Clip", ["x"], ["y"])
+    assert not fit.fits(node, None)
+    assert fit.fits(helper.make_node("Clip", ["x"], ["y"], domain="acme"), None)
