@@ -29,7 +29,7 @@ def malformed(schema: schemas.Schema) -> Iterator[NodeProto]:
             yield helper.make_node(
                 schema.name, ["k"] * inputs, [*"y", *"opqrstuvw"][:outputs], domain=schema.domain
             )
-    for name in [*schema.attributes][:2] + ["no_such_attribute"]:
+    for name in (*[*schema.attributes][:2], "no_such_attribute"):
         node = helper.make_node(schema.name, ["k"] * least, ["y"], domain=schema.domain)
         given = AttributeProto(name=name, type=AttributeProto.STRINGS, strings=[b"a"])
         node.attribute.extend([given, given])

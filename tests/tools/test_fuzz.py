@@ -46,7 +46,8 @@ def pool() -> list[bytes]:
 def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
     """Broken models that nobody wrote by hand end in a model or a sentence, whatever was changed last."""
     tally = fuzz.Tally()
-    for outcome in fuzz.fuzz(pool, range(FIRST, FIRST + RUNS), jobs=1):
+    numbers = range(FIRST, FIRST + RUNS)
+    for outcome in fuzz.fuzz(pool, numbers, jobs=1, verbs=fuzz_case.CONVERSIONS):
         tally.add(outcome)
     assert not tally.found, dict(tally.found)
     kinds = sum(tally.counts.values(), fuzz.Counter())
@@ -55,6 +56,21 @@ def test_a_sample_ends_as_it_may(pool: list[bytes]) -> None:
     # One of six is valid and one of twenty planned: to refuse everything is no way to pass.
     assert kinds["valid"] >= RUNS // 10, kinds
     assert kinds["planned"] >= RUNS // 75, kinds
+
+
+def test_a_sample_of_questions_is_answered(pool: list[bytes]) -> None:
+    """Every verb that only looks answers about a broken model, or says that it is broken."""
+    tally = fuzz.Tally()
+    for outcome in fuzz.fuzz(pool, range(FIRST, FIRST + RUNS // 2), jobs=1, verbs=fuzz_case.LOOKS):
+        tally.add(outcome)
+    assert not tally.found, dict(tally.found)
+    kinds = sum(tally.counts.values(), fuzz.Counter())
+    assert kinds["answered"] >= RUNS // 8, kinds
+
+
+def test_every_verb_is_drawn(pool: list[bytes]) -> None:
+    made = [fuzz_case.make(pool, number).call.function for number in range(300)]
+    assert {*made} == {*fuzz_case.VERBS}
 
 
 def test_the_command(tmp_path: Path) -> None:

@@ -43,7 +43,7 @@ PATIENCE = 60.0  # seconds of processor time, which a busy machine does not chan
 SECRET = b"not the model's to read" * 300
 
 
-class Shown(Protocol):
+class Answer(Protocol):
     """An answer that can be stored."""
 
     def as_dict(self) -> dict[str, Any]: ...
@@ -203,7 +203,7 @@ def _plan(case: Case) -> tuple[str, str]:
     return "planned", f"{told}\n{told.to_json()}"
 
 
-def _asked(case: Case, ask: Callable[[Any], Shown]) -> tuple[str, str]:
+def _asked(case: Case, ask: Callable[[Any], Answer]) -> tuple[str, str]:
     """The answer of a verb that only looks: it changes nothing, and it can be shown and stored."""
     before = tree()
     try:

@@ -23,7 +23,7 @@ from opshift.author.env import ModelEnv, TypePart
 from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.node import Node, Survey
 from opshift.author.present_types import collect_present_types
-from opshift.author.scope_types import Inferred, Path, path_of
+from opshift.author.scope_types import NO_PATH, Inferred, Path, paths_inside
 from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputTypes, answer_of
 from opshift.lazy import deferred
 from opshift.model import walk
@@ -88,6 +88,7 @@ class Evaluated(NamedTuple):
 
 
 UNKNOWN = Evaluated(None, {})
+NO_BOUNDS = Evaluated({}, {})
 Find: TypeAlias = "Callable[[Facts, Scope, str], Any]"
 Question: TypeAlias = "tuple[Find, Scope, str]"
 
@@ -129,6 +130,7 @@ class Facts:
         self._alone: dict[bytes, Inferred] = {}  # by the model of a node
         self._present: frozenset[str] | None = None
         self._paths: dict[Scope, Path] = {}
+        self._numbered: dict[Scope, int] = {}  # the generation in which its graphs got paths
         self._surveys: dict[tuple[Root, Survey[Any]], Any] = {}
         self._lengths: dict[tuple[Scope, str, int], str] = {}
 
@@ -289,16 +291,24 @@ class Facts:
         known = self.evaluated(Facts.find_constant, owner, name)
         if known.found is not None:
             return Evaluated(of_constant(known.found), known.claims)
+        position = owner.producers.get(name)
+        if position is not None:
+            first = next(one for one in owner.node(position).output if one)
+            by_rule: Evaluated = self._answer(Facts._bounds_of_outputs, owner, first)
+            if (found := by_rule.found.get(name)) is not None:
+                return Evaluated(found, by_rule.claims)
+        told: Evaluated = self._at_first(Facts.find_bounds, owner, name)
+        return told
+
+    def _bounds_of_outputs(self, owner: Scope, name: str) -> Evaluated:
+        """The bounds of all outputs of a node, of which one is given, by the operator's rule."""
         env = ScopeEnv(self, owner)
         node = env.producer(name)
         rule = self.adapters.rules(OutputBounds).get(("", node.op)) if node is not None else None
-        found: Bounds | None = None
-        if rule is not None and node is not None and node.proto.domain in ("", "ai.onnx"):
-            found = _bounds_of(rule, node, name)
-        if found is None:
-            told: Evaluated = self._at_first(Facts.find_bounds, owner, name)
-            return told
-        return Evaluated(found, env.claims)
+        if rule is None or node is None or node.proto.domain not in ("", "ai.onnx"):
+            return NO_BOUNDS
+        found = answer_of(rule.run, node) or ()
+        return Evaluated(dict(zip(node.proto.output, found, strict=False)), env.claims)
 
     def constant_node(self, node: NodeProto) -> Array | None:
         """The value of a Constant node in any of its attribute forms."""
@@ -402,10 +412,19 @@ class Facts:
         return Proved(found, self._is_inferred_from_a_claim(owner, name))
 
     def _path(self, scope: Scope) -> Path:
-        """The place of a graph in the model, as inference numbers it."""
-        if scope not in self._paths:
-            self._paths[scope] = path_of(scope)
-        return self._paths[scope]
+        """The place of a graph in the model, as inference numbers it.
+
+        It is unknown if no node of the graph around holds it any more.
+        """
+        around = scope.parent
+        if around is None:
+            return ()
+        known = self._numbered.get(around) == self.document.generation
+        if scope not in self._paths and not known:
+            self._numbered[around] = self.document.generation
+            for inner, path in paths_inside(around, self._path(around)):
+                self._paths.setdefault(inner, path)
+        return self._paths.setdefault(scope, NO_PATH)
 
     def _is_fed(self, owner: Scope) -> bool:
         """Whether the inputs of a graph are those of the model, whose types are trusted."""
@@ -599,6 +618,7 @@ class Facts:
 _NO_ANSWER: dict[Find, Any] = {
     Facts.find_constant: UNKNOWN,
     Facts.find_bounds: UNKNOWN,
+    Facts._bounds_of_outputs: NO_BOUNDS,
     Facts._find_proved: UNPROVED,
     Facts._find_outputs: ({}, False),
 }
@@ -614,15 +634,6 @@ def _better(found: Proved, other: Proved) -> Proved:
     """The better one of two types of a value."""
     kind = better(found.kind, other.kind)
     return found if kind is found.kind else Proved(kind, other.claimed)
-
-
-def _bounds_of(rule: OutputBounds, node: Node, name: str) -> Bounds | None:
-    """The bounds that a rule gives for one output of a node."""
-    found = answer_of(rule.run, node)
-    if found is None:
-        return None
-    at = list(node.proto.output).index(name)
-    return found[at] if at < len(found) else None
 
 
 def _listed(names: list[str]) -> str:

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
+from opshift.author import piecewise
 from opshift.author.attributes import make_attribute
 from opshift.author.scope_types import by_graph, by_name
 from opshift.author.traits import Fragile, Undefaulted
@@ -52,9 +53,7 @@ def infer(
     data = model if isinstance(model, bytes) else model.SerializeToString()
     known = _survivable(data, adapters)
     data_prop = data_prop and may_propagate(known)
-    found = shape_inference.infer_shapes(
-        known, check_type=strict, strict_mode=strict, data_prop=data_prop
-    )
+    found = piecewise.infer(known, strict=strict, data_prop=data_prop)
     if known is not data:
         _give_back(found, model)
     return found
@@ -70,7 +69,7 @@ def may_propagate(known: bytes) -> bool:
         if max(one.dims, default=0) > MOST_PROPAGATED:
             return False
         names_one = names_one or (one.data_type in _SIZES and _names_a_huge_size(one))
-    return not (names_one and _declares_a_huge_size(shape_inference.infer_shapes(known)))
+    return not (names_one and _declares_a_huge_size(piecewise.infer(known)))
 
 
 def _declares_a_huge_size(model: ModelProto) -> bool:
@@ -108,8 +107,13 @@ def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
 
 
 def is_at_risk(model: bytes | ModelProto, adapters: Registry) -> bool:
-    """Whether the model may have an operator that ends the process, or is rejected by fault."""
+    """Whether onnx must not infer the model as it is: see `infer`."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
+    return _may_be_hidden(data, adapters) or piecewise.is_slow(data)
+
+
+def _may_be_hidden(data: bytes, adapters: Registry) -> bool:
+    """Whether the model may have an operator that ends the process, or is rejected by fault."""
     kinds = (Fragile, Undefaulted)
     return any(op.encode() in data for kind in kinds for _, op in adapters.traits(kind))
 
@@ -119,7 +123,7 @@ def _survivable(model: bytes, adapters: Registry) -> bytes:
 
     Fragile nodes without typed inputs have an unknown domain there.
     """
-    if not is_at_risk(model, adapters):
+    if not _may_be_hidden(model, adapters):
         return model
     copy = ModelProto.FromString(model)
     _write_defaults(copy, adapters)
@@ -163,7 +167,7 @@ def _write_defaults(model: ModelProto, adapters: Registry) -> None:
 def _typed(model: ModelProto) -> set[str]:
     """The names of the graph, not of functions, whose type inference finds."""
     try:
-        model = shape_inference.infer_shapes(model)
+        model = piecewise.infer(model.SerializeToString())
     except COMPLAINTS:
         return set()
     types = by_name(by_graph(model))

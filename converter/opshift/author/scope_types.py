@@ -13,7 +13,7 @@ from opshift.protos import GraphProto, ModelProto, NodeProto, TypeProto
 
 Inferred: TypeAlias = dict[str, TypeProto | None]
 Path: TypeAlias = tuple[tuple[str, int], ...]
-UNKNOWN: Path = (("", -1),)
+NO_PATH: Path = (("", -1),)
 
 
 class GraphTypes(NamedTuple):
@@ -54,15 +54,12 @@ def by_name(scopes: Iterable[GraphTypes]) -> Inferred:
     return found
 
 
-def path_of(scope: Scope) -> Path:
-    """The path of a graph of a document; `UNKNOWN` where no node of the graph around holds it."""
-    if scope.parent is None:
-        return ()
-    for node in scope.parent.proto.node:
+def paths_inside(scope: Scope, path: Path) -> Iterator[tuple[Scope, Path]]:
+    """The graphs that the nodes of a graph of a document hold, and the path of each."""
+    for node in scope.proto.node:
         for i, (_, graph) in enumerate(graphs_of(node)):
-            if scope.root.by_graph.get(id(graph)) is scope:
-                return (*path_of(scope.parent), _step(node, i))
-    return UNKNOWN
+            if (inner := scope.root.by_graph.get(id(graph))) is not None:
+                yield inner, (*path, _step(node, i))
 
 
 def _step(node: NodeProto, number: int) -> tuple[str, int]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import field
 
 from opshift.errors import InvalidModel
+from opshift.model.cycles import cycles
 from opshift.model.document import function_id
 from opshift.model.rename import rename_annotations, rename_own
 from opshift.model.scope import FunctionId, call_id
@@ -26,6 +27,7 @@ from opshift.records import dataclass
 
 Fresh = Callable[[str], str]
 MOST_NODES = 500_000  # nodes that calls may stand for: onnx's inference visits each of them
+MOST_LEVELS = 1000  # functions that call each other: onnx follows them on its stack
 
 
 def require_bounded(model: ModelProto) -> None:
@@ -49,9 +51,16 @@ def sizes_of(functions: Iterable[FunctionProto]) -> dict[FunctionId, int]:
     """How many nodes that compute something a call of each function stands for."""
     bodies = {function_id(function): _Body.of(function.node) for function in functions}
     sizes: dict[FunctionId, int] = {}
+    levels: dict[FunctionId, int] = {}
     for which in _callees_first(bodies):
         where = f"function {which[1]!r} of {which[0]!r}"
         sizes[which] = _computing(bodies[which], sizes, where)
+        levels[which] = 1 + max((levels.get(one, 0) for one in bodies[which].calls), default=0)
+        if levels[which] > MOST_LEVELS:
+            raise InvalidModel(
+                f"{where} begins a chain of more than {MOST_LEVELS} calls of functions, which no"
+                " tool follows; replace calls by their nodes"
+            )
     return sizes
 
 
@@ -64,14 +73,14 @@ def calls_of(bodies: Mapping[FunctionId, FunctionProto]) -> dict[FunctionId, set
 
 def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[str]:
     """What is wrong with functions that call themselves, directly or not."""
-    for start in sorted(calls):
-        back = [one for one in calls[start] if one == start or start in behind(calls, one)]
-        if back:
-            way = "" if start in back else f" through {min(back)[1]!r}"
-            yield (
-                f"function {start[1]!r} of {start[0]!r} calls itself{way}; ONNX has no recursion:"
-                " remove a call, or write a Loop"
-            )
+    circles = {one: circle for circle in cycles(calls) for one in circle}
+    for start in sorted(circles):
+        back = [one for one in calls[start] if one in circles[start]]
+        way = "" if start in back else f" through {min(back)[1]!r}"
+        yield (
+            f"function {start[1]!r} of {start[0]!r} calls itself{way}; ONNX has no recursion:"
+            " remove a call, or write a Loop"
+        )
 
 
 def behind(

@@ -247,8 +247,7 @@ def _callers_first(model: ModelProto) -> list[FunctionId]:
     calls = functions.calls_of(functions.functions_of(model))
     for told in functions.recursion(calls):
         raise InvalidModel(told)
-    callers = {which: [one for one in calls if which in calls[one]] for which in calls}
-    return list(graphlib.TopologicalSorter(callers).static_order())
+    return [*graphlib.TopologicalSorter(calls).static_order()][::-1]
 
 
 def _refuse_other_meaning(model: ModelProto, function: FunctionProto) -> None:

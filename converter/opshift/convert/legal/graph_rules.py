@@ -3,17 +3,20 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 
 from opshift.author.fit import repeated, unfit
 from opshift.convert.legal.findings import Checked
 from opshift.model import input_defaults
+from opshift.model.cycles import cycles
 from opshift.model.scope import Scope
 from opshift.model.walk import named
 from opshift.opsets import late_changes, schemas
 from opshift.protos import AttributeProto, GraphProto, NodeProto
 from opshift.text import counted
+
+MOST_SHOWN = 12  # values of a cycle
 
 # -- names and order ---------------------------------------------------------------------------
 
@@ -35,18 +38,21 @@ def _definitions(scope: Scope) -> Iterator[str]:
         tensors += [s.values.name for s in proto.sparse_initializer]
         yield from (f"initializer {name!r} {where} occurs twice" for name in repeated(tensors))
         seen.update(tensors)
-    outer = {n for s in scope.chain() if s is not scope for n in _defined(s)}
+    circles: dict[str, set[str]] | None = None
     for node in proto.node:
         for name in node.input:
-            if name and name not in seen and (name in scope.producers or name not in outer):
-                yield _unread(scope, node, name)
+            if not name or name in seen or (name not in scope.producers and _is_outer(scope, name)):
+                continue
+            if circles is None:
+                circles = _circles(scope)
+            yield from _unread(scope, node, name, circles)
         for name in filter(None, node.output):
             if name in seen:
                 yield f"{named(node)} writes {name!r} {where}, which has been defined before"
             seen.add(name)
     for output in proto.output:
         name = output if isinstance(output, str) else output.name
-        if name not in seen and name not in outer:
+        if name not in seen and not _is_outer(scope, name):
             yield f"output {name!r} {where} is written by no node"
 
 
@@ -70,33 +76,54 @@ def _defined(scope: Scope) -> set[str]:
     return {*scope.inputs, *scope.initializers, *scope.sparse, *scope.producers}
 
 
-def _unread(scope: Scope, node: NodeProto, name: str) -> str:
-    """Why a read name is not defined before: a cycle, a wrong order, or no definition."""
+def _is_outer(scope: Scope, name: str) -> bool:
+    """Whether a graph around defines a name."""
+    return scope.parent is not None and scope.parent.owner(name) is not None
+
+
+def _unread(
+    scope: Scope, node: NodeProto, name: str, circles: dict[str, set[str]]
+) -> Iterator[str]:
+    """Why a read name is not defined before: a cycle, a wrong order, or no definition.
+
+    Each cycle is told once: its values are taken out of `circles`.
+    """
     if name not in scope.producers:
-        return f"{named(node)} reads {name!r}, which nothing defines"
-    cycle = _cycle(scope, name)
-    if cycle:
-        return f"the graph has a cycle: {' -> '.join(cycle)}"
-    writer = scope.node(scope.producers[name])
-    return f"{named(node)} comes before {named(writer)}, whose {name!r} it reads; sort the nodes"
+        yield f"{named(node)} reads {name!r}, which nothing defines"
+    elif (circle := circles.get(name)) is None:
+        writer = scope.node(scope.producers[name])
+        yield f"{named(node)} comes before {named(writer)}, whose {name!r} it reads; sort the nodes"
+    elif circle:
+        yield f"the graph has a cycle: {' -> '.join(_shown(_way_back(scope, name, circle)))}"
+        circle.clear()
 
 
-def _cycle(scope: Scope, name: str) -> list[str]:
-    """The values on a way from `name` back to itself, empty when there is none."""
+def _circles(scope: Scope) -> dict[str, set[str]]:
+    """For each value that depends on itself, all values that depend on it and it on them."""
+    reads = {name: scope.node(at).input for name, at in scope.producers.items()}
+    return {name: circle for circle in cycles(reads) for name in circle}
+
+
+def _way_back(scope: Scope, name: str, circle: set[str]) -> list[str]:
+    """The values on a shortest way from `name` back to itself."""
     came_from: dict[str, str] = {}
-    waiting = [name]
-    while waiting:
-        value = waiting.pop()
+    waiting = deque([name])
+    while name not in came_from:
+        value = waiting.popleft()
         for source in scope.node(scope.producers[value]).input:
-            if source == name:
-                way = [name, value]
-                while way[-1] != name:
-                    way.append(came_from[way[-1]])
-                return way
-            if source in scope.producers and source not in came_from:
+            if source in circle and source not in came_from:
                 came_from[source] = value
                 waiting.append(source)
-    return []
+    way = [name, came_from[name]]
+    while way[-1] != name:
+        way.append(came_from[way[-1]])
+    return way
+
+
+def _shown(way: list[str]) -> list[str]:
+    """The values of a way, of which a long one shows only the ends."""
+    half = MOST_SHOWN // 2
+    return way if len(way) <= MOST_SHOWN else [*way[:half], "...", *way[-half:]]
 
 
 def shadowing(checked: Checked) -> Iterator[str]:
@@ -133,9 +160,10 @@ def operators(checked: Checked) -> Iterator[str]:
             schema = schemas.schema(domain, op, version)
             if schema is None and checked.adapters.retired(domain, op):
                 continue
+            unknown = _unknown(domain, op, version) if schema is None else ""
             for node in (scope.node(position) for scope, position in places):
                 if schema is None:
-                    yield f"{named(node)}: {_unknown(domain, op, version)}"
+                    yield f"{named(node)}: {unknown}"
                 else:
                     yield from unfit(node, schema, version, is_inner=root.function is not None)
 

@@ -57,6 +57,7 @@ def values(change: WrittenNodes) -> Iterator[str]:
     inside = {name for _, graph in graphs_of(old) for n in graph.node for name in n.output}
     written: set[str] = set()
     outputs = {name for one in made.nodes for name in one.output}
+    replaced = {*old.output}
     for one in made.nodes:
         for name in reads(one):
             if name in readable or name in written:
@@ -69,17 +70,13 @@ def values(change: WrittenNodes) -> Iterator[str]:
         for name in filter(None, one.output):
             if name in written:
                 yield f"{one.op_type} writes {name!r}, which was written before"
-            elif name not in old.output and name not in change.given and name not in inside:
+            elif name not in replaced and name not in change.given and name not in inside:
                 yield f"{one.op_type} writes {name!r}, which is neither an output nor a new name"
             written.add(name)
-    for name in filter(None, old.output):
-        if name not in written and scope.root.top is scope and _is_output(scope, name):
+    unwritten = replaced - written - {""}
+    if unwritten and scope.root.top is scope:
+        for name in sorted(unwritten & scope.outputs):
             yield f"nothing writes the output {name!r}"
-
-
-def _is_output(scope: Scope, name: str) -> bool:
-    held = scope.proto.output
-    return any(name == (one if isinstance(one, str) else one.name) for one in held)
 
 
 def _unreachable(place: Place, name: str) -> str | None:

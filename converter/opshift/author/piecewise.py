@@ -1,0 +1,149 @@
+# SPDX-License-Identifier: Apache-2.0
+"""onnx's inference in pieces, for models that it does not infer in linear time.
+
+For each graph inside a node it copies the types of all values around, and for each call all
+functions. A piece of a large graph has only the values and the functions that its nodes use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Sequence
+
+from opshift.model.functions import behind, calls_of, functions_of
+from opshift.model.names import unused_prefix
+from opshift.model.scope import FunctionId, call_id, tensor_type
+from opshift.model.walk import (
+    graphs_directly_in,
+    graphs_in,
+    graphs_of,
+    holds_graphs,
+    nodes_inside,
+    reads,
+)
+from opshift.opsets.types import tensors_in
+from opshift.protos import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
+from opshift.protos.shape_inference import infer_shapes
+
+PIECE = 64  # graphs and calls of one piece
+MOST_COPIES = 1 << 20  # entries that inference may copy for the whole model
+SMALL = 1 << 16  # bytes of a model that is too small for so many copies
+
+
+def infer(data: bytes, *, strict: bool = False, data_prop: bool = False) -> ModelProto:
+    """The result of onnx's inference, of the whole model or of its pieces."""
+    options = {"check_type": strict, "strict_mode": strict, "data_prop": data_prop}
+    if not is_slow(data):
+        return infer_shapes(data, **options)
+    model = ModelProto.FromString(data)
+    types = _Types(model, unused_prefix(data))
+    for number, part in enumerate(_parts(model)):
+        piece = types.piece(part)
+        given = {dim.dim_param for dim in _dims(piece)}
+        types.take(infer_shapes(piece, **options), part, number, given)
+    return types.written()
+
+
+def is_slow(data: bytes) -> bool:
+    """Whether inference of the whole model copies more than it computes."""
+    if len(data) < SMALL:
+        return False
+    model = ModelProto.FromString(data)
+    values = len(model.graph.node) + len(model.graph.initializer) + len(model.graph.input)
+    graphs = sum(1 for _ in graphs_directly_in(model.graph))
+    if graphs * values > MOST_COPIES:
+        return True
+    own = functions_of(model)
+    calls = sum(call_id(node) in own for node in model.graph.node) if own else 0
+    return calls * len(own) > MOST_COPIES
+
+
+def _parts(model: ModelProto) -> Iterator[range]:
+    """The positions of the nodes of each piece."""
+    own, start, weight = functions_of(model), 0, 0
+    for position, node in enumerate(model.graph.node):
+        weight += sum(1 for _ in graphs_of(node)) + (call_id(node) in own)
+        if weight >= PIECE:
+            yield range(start, position + 1)
+            start, weight = position + 1, 0
+    if start < len(model.graph.node):
+        yield range(start, len(model.graph.node))
+
+
+class _Types:
+    """The types of the values of a graph, as far as they are declared or inferred."""
+
+    def __init__(self, model: ModelProto, prefix: str) -> None:
+        self.model = model
+        self.prefix = prefix  # of the symbols that inference finds
+        graph = model.graph
+        self.weights = {tensor.name: tensor for tensor in graph.initializer}
+        self.known: dict[str, TypeProto] = {
+            name: tensor_type(tensor) for name, tensor in self.weights.items()
+        }
+        self.given = {info.name: info for info in graph.input}
+        self.declared: dict[str, ValueInfoProto] = {}
+        for info in (*graph.value_info, *graph.output):
+            self.declared.setdefault(info.name, info)
+        self.known |= {name: info.type for name, info in self.given.items()}
+        self.inferred: dict[str, TypeProto] = {}
+        self.functions = functions_of(model)
+        self.calls = calls_of(self.functions)
+
+    def piece(self, part: Sequence[int]) -> ModelProto:
+        """A model of some nodes, whose inputs are all that these nodes read."""
+        model = self.model
+        made = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+        graph, used = made.graph, set[FunctionId]()
+        graph.name = model.graph.name
+        nodes = [model.graph.node[position] for position in part]
+        graph.node.extend(nodes)
+        written = {name for node in nodes for name in node.output}
+        for name in dict.fromkeys(name for node in nodes for name in reads(node)):
+            if name in written:
+                continue
+            if (tensor := self.weights.get(name)) is not None:
+                graph.initializer.append(tensor)
+            if tensor is None or name in self.given:
+                info = graph.input.add(name=name)
+                if (kind := self.known.get(name)) is not None:
+                    info.type.CopyFrom(kind)
+        graph.value_info.extend(self.declared[name] for name in written & self.declared.keys())
+        for one in (one for node in nodes for one in (node, *nodes_inside(node))):
+            if (which := call_id(one)) in self.functions:
+                used |= {which, *behind(self.calls, which)}
+        made.functions.extend(self.functions[which] for which in sorted(used))
+        return made
+
+    def take(
+        self, found: ModelProto, part: Sequence[int], number: int, given: Collection[str]
+    ) -> None:
+        """Takes the types of a piece. A new symbol gets a name that no other piece uses."""
+        for dim in _dims(found):
+            if dim.dim_param and dim.dim_param not in given:
+                dim.dim_param = f"{self.prefix}{number}_{dim.dim_param}"
+        for info in found.graph.value_info:
+            self.known[info.name] = self.inferred[info.name] = info.type
+        for position, node in zip(part, found.graph.node, strict=True):
+            if holds_graphs(node):
+                self.model.graph.node[position].CopyFrom(node)
+
+    def written(self) -> ModelProto:
+        """The model with the inferred types."""
+        graph = self.model.graph
+        for info in graph.output:
+            if (kind := self.inferred.pop(info.name, None)) is not None:
+                info.type.CopyFrom(kind)
+        for info in graph.value_info:
+            if (kind := self.inferred.pop(info.name, None)) is not None:
+                info.type.CopyFrom(kind)
+        for name, kind in self.inferred.items():
+            graph.value_info.add(name=name).type.CopyFrom(kind)
+        return self.model
+
+
+def _dims(model: ModelProto) -> Iterator[TensorShapeProto.Dimension]:
+    """The dimensions of all types in the graphs of a model."""
+    for graph in graphs_in(model.graph):
+        for info in (*graph.input, *graph.value_info, *graph.output):
+            for tensor in tensors_in(info.type):
+                yield from tensor.shape.dim

@@ -1,0 +1,46 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of a directed graph in which everything depends on everything else."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator, Mapping
+from typing import TypeVar
+
+_Item = TypeVar("_Item", bound=Hashable)
+
+
+def cycles(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
+    """Each largest set of items that lead to each other; an item that leads to itself is one.
+
+    This is the algorithm of Tarjan without recursion: every edge is followed once.
+    """
+    number: dict[_Item, int] = {}
+    lowest: dict[_Item, int] = {}
+    path: list[_Item] = []
+    on_path: set[_Item] = set()
+    for start in edges:
+        waiting = [] if start in number else [(start, iter(edges[start]))]
+        while waiting:
+            item, rest = waiting[-1]
+            if item not in number:
+                number[item] = lowest[item] = len(number)
+                path.append(item)
+                on_path.add(item)
+            for other in rest:
+                if other in edges and other not in number:
+                    waiting.append((other, iter(edges[other])))
+                    break
+                if other in on_path:
+                    lowest[item] = min(lowest[item], number[other])
+            else:
+                waiting.pop()
+                if waiting:
+                    above = waiting[-1][0]
+                    lowest[above] = min(lowest[above], lowest[item])
+                if lowest[item] == number[item]:
+                    found = set[_Item]()
+                    while item not in found:
+                        found.add(path.pop())
+                    on_path -= found
+                    if len(found) > 1 or item in edges[item]:
+                        yield found

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The work of each verb grows with the elements of a model and not with their square, in small."""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+from collections.abc import Callable
+
+import opshift
+import pytest
+from onnx import ModelProto, checker
+
+from tools.bench import growth
+from tools.bench.growth_families import FAMILIES
+
+SIZES = (40, 80, 160)
+MOST = (
+    2.35  # twice the elements more: work that grows with n needs twice as much, with n * n 4 times
+)
+INVALID = (
+    "nodes in the wrong order", "nodes in a cycle", "nodes that block", "functions in a circle",
+)  # fmt: skip
+
+
+def calls_in(act: Callable[[ModelProto], object], model: ModelProto) -> int:
+    """The number of functions that Python calls, which does not depend on the machine."""
+    count = 0
+
+    def seen(frame: object, event: str, argument: object) -> None:
+        nonlocal count
+        count += event in ("call", "c_call")
+
+    before = sys.getprofile()
+    sys.setprofile(seen)
+    try:
+        with contextlib.suppress(opshift.OpshiftError):
+            act(model)
+    finally:
+        sys.setprofile(before)
+    return count
+
+
+def growth_of(act: Callable[[ModelProto], object], make: Callable[[int], ModelProto]) -> float:
+    """How many times more work the second step of the sizes adds than the first one."""
+    calls_in(act, make(SIZES[0]))  # the imports
+    small, middle, large = (calls_in(act, make(size)) for size in SIZES)
+    return (large - middle) / max(middle - small, SIZES[0])
+
+
+@pytest.mark.parametrize("verb", growth.VERBS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_work_is_linear(family: str, verb: str) -> None:
+    assert growth_of(growth.VERBS[verb], FAMILIES[family]) < MOST
+
+
+def test_work_that_is_not_linear_is_seen() -> None:
+    def quadratic(model: ModelProto) -> None:
+        names = [node.name for node in model.graph.node]
+        for _ in names:
+            for name in names:
+                name.strip()
+
+    assert growth_of(quadratic, FAMILIES["nodes in a chain"]) > MOST
+    row = growth.Growth("f", "check", (1, 2, 4, 8), (1.0, 2.0, 4.0, 32.0))
+    assert row.exponent == pytest.approx(2.0)
+    assert growth.Growth("f", "check", (1,), failure="timeout").exponent > growth.MOST
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_families_are_legal_models(family: str) -> None:
+    """Only a model that every step accepts shows what the steps cost."""
+    made = FAMILIES[family](120)
+    if family in INVALID:
+        with pytest.raises(checker.ValidationError):
+            checker.check_model(made)
+    else:
+        checker.check_model(made, full_check=True)
+    assert len(FAMILIES) >= 20
