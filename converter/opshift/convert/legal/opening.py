@@ -48,9 +48,9 @@ def survivable(model: ModelProto, data: bytes) -> None:
         sparse_indices(model)
 
 
-def legible(model: ModelProto, data: bytes) -> None:
+def legible(model: ModelProto) -> None:
     """Raises InvalidModel for a text that is not UTF-8."""
-    if not data.isascii() and (told := illegible(model)) is not None:
+    if (told := illegible(model)) is not None:
         raise InvalidModel(told)
 
 

@@ -120,10 +120,9 @@ def open_for_inference(model: ModelProto, adapters: Registry) -> Document:
 def _opened(model: ModelProto) -> Document:
     """The index of a model; raises InvalidModel for a model that no rule can look at."""
     opening.header(model)
-    data = model.SerializeToString(deterministic=True)
-    opening.legible(model, data)
+    opening.legible(model)
     document = Document(model)
-    opening.survivable(model, data)
+    opening.survivable(model, model.SerializeToString(deterministic=True))
     return document
 
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from opshift.convert.api import carve_of, convert
+from opshift.convert.legal import opening
 from opshift.convert.look import texts
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError
@@ -245,7 +246,9 @@ class _Side:
 
     @staticmethod
     def of(model: Model) -> _Side:
-        return _Side(*carve_of(model)())
+        skeleton, store = carve_of(model)()
+        opening.legible(skeleton)
+        return _Side(skeleton, store)
 
     @property
     def contents(self) -> list[tuple[str, str]]:
