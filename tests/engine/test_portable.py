@@ -66,7 +66,7 @@ def both(*words, folder, out):
 
 def test_the_calls_are_hidden_from_opshift_alone():
     code = (
-        "import os, signal, sys, opshift.model.bytes.staging as s, opshift.zoo.workers.limits as l\n"
+        "import os, signal, sys, opshift.model.bytes.staging as s, opshift.child_limits as l\n"
         "print(hasattr(os, 'link'), hasattr(s.os, 'link'), hasattr(l.signal, 'SIGALRM'), l.sys.platform)"
     )
     environment = {

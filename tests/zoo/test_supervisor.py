@@ -11,8 +11,9 @@ import time
 from pathlib import Path
 
 import pytest
+from opshift.child_limits import fair_share
 from opshift.zoo.outcome import Fate, Outcome
-from opshift.zoo.workers import learned_limit, limits
+from opshift.zoo.workers import learned_limit
 from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.supervisor import Supervisor
 from opshift.zoo.workers.worker import MOST, SMALL, SOON, Job, Worker
@@ -233,7 +234,7 @@ def test_every_deed_is_tried():
 
 
 def test_a_fair_share_leaves_something():
-    assert limits.fair_share(1) >= limits.fair_share(1000) == 1024
+    assert fair_share(1) >= fair_share(1000) == 1024
 
 
 def alive(pid: int) -> bool:

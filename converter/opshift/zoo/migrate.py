@@ -12,6 +12,7 @@ from dataclasses import field, replace
 from typing import TYPE_CHECKING, Protocol
 
 from opshift import results as formats
+from opshift.child_limits import fair_share
 from opshift.convert import request as requests
 from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import BadTarget
@@ -35,7 +36,7 @@ from opshift.zoo.stores import bulk, stores
 from opshift.zoo.stores.stores import Listed, StoreError, is_url
 from opshift.zoo.summary import Summary
 from opshift.zoo.task import Item, migrate_one
-from opshift.zoo.workers.limits import ModelLimits, fair_share
+from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.supervisor import Supervisor
 from opshift.zoo.workers.worker_side import Sized
 

@@ -1,13 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of a child, which the kernel enforces, also against native code."""
+"""The limits of a child that works on models."""
 
 from __future__ import annotations
-
-import contextlib
-import os
-import signal
-import sys
-from multiprocessing.connection import Connection
 
 from opshift.records import dataclass
 
@@ -25,62 +19,3 @@ class ModelLimits:
     megabytes: int | None = None
     recycle: int = 5000  # models of one child, which a new child converts slowly at first
     retries: int = 1
-
-
-def die_with(life: Connection) -> None:
-    """Ends this process when the other end of the pipe closes, whoever started the process.
-
-    PR_SET_PDEATHSIG would watch the forkserver, which lives as long as its children. A signal of
-    the pipe watches the driver, and its default action needs no interpreter.
-    """
-    if sys.platform == "win32":
-        return
-    import fcntl
-
-    signal.signal(signal.SIGIO, signal.SIG_DFL)
-    fcntl.fcntl(life.fileno(), fcntl.F_SETOWN, os.getpid())
-    flags = fcntl.fcntl(life.fileno(), fcntl.F_GETFL)
-    fcntl.fcntl(life.fileno(), fcntl.F_SETFL, flags | os.O_ASYNC)
-    if life.poll():  # it was closed before
-        os._exit(1)
-
-
-def cap_memory(megabytes: int | None) -> None:
-    """Makes allocations beyond the cap fail, without a core file."""
-    if sys.platform == "win32":
-        return
-    import resource
-
-    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    if megabytes is not None:
-        hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        with contextlib.suppress(ValueError, OSError):  # the cap of whoever started us is lower
-            resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 20, hard))
-
-
-def alarm(seconds: float) -> None:
-    """The kernel ends this process after so many seconds; 0 takes it back."""
-    if sys.platform == "win32":
-        return
-    if seconds:
-        signal.signal(signal.SIGALRM, signal.SIG_DFL)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
-
-
-def private_bytes(pid: int) -> int:
-    """The private memory of a process; 0 if the system does not tell it."""
-    try:
-        with open(f"/proc/{pid}/statm") as file:
-            _, resident, shared, *_ = map(int, file.read().split())
-    except (OSError, ValueError):
-        return 0
-    return (resident - shared) * os.sysconf("SC_PAGE_SIZE")
-
-
-def fair_share(workers: int) -> int | None:
-    """Megabytes for each of so many workers, which together use four fifths of the memory."""
-    try:
-        total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
-    except (ValueError, OSError, AttributeError):
-        return None
-    return max(1024, total * 4 // 5 // workers)

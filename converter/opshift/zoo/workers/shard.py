@@ -10,7 +10,7 @@ import signal
 import sys
 from multiprocessing.connection import Connection
 
-from opshift.zoo.workers.limits import die_with
+from opshift.child_limits import die_with
 from opshift.zoo.workers.pool import IDLE
 from opshift.zoo.workers.shards import unpacked
 from opshift.zoo.workers.supervisor import Supervisor

@@ -17,10 +17,11 @@ from multiprocessing import util
 from typing import Any
 
 from opshift import child_python
+from opshift.child_limits import private_bytes
 from opshift.records import dataclass
 from opshift.zoo.outcome import Fate, Outcome, shortened
 from opshift.zoo.workers import worker_side
-from opshift.zoo.workers.limits import GRACE, ModelLimits, private_bytes
+from opshift.zoo.workers.limits import GRACE, ModelLimits
 from opshift.zoo.workers.worker_side import Sized
 
 PRELOADED = ["opshift.zoo.task", "opshift.zoo.workers.warm"]

@@ -12,8 +12,9 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Protocol
 
+from opshift.child_limits import alarm, cap_memory, die_with
 from opshift.zoo.outcome import Fate, Outcome, shortened
-from opshift.zoo.workers.limits import ModelLimits, alarm, cap_memory, die_with
+from opshift.zoo.workers.limits import ModelLimits
 
 
 class Sized(Protocol):
