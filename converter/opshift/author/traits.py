@@ -20,7 +20,7 @@ from opshift.records import dataclass
 if TYPE_CHECKING:
     from opshift.author.bounds import Bounds
     from opshift.author.node import Node
-    from opshift.protos import NodeProto
+    from opshift.protos import AttributeProto, NodeProto
 
 Objection: TypeAlias = Callable[[Mapping[str, Any], int, int], str | None]
 Look: TypeAlias = "Callable[[Node], str | None]"
@@ -179,13 +179,13 @@ class Illegal(Trait):
     objection: Objection
     reads: frozenset[str] | None = None  # the attributes that it looks at; None means all
 
-    def against(self, node: NodeProto) -> str | None:
-        """The objection to the attributes that are written on a node."""
+    def against(self, node: NodeProto, *bound: AttributeProto) -> str | None:
+        """The objection to the attributes that are written on a node, or bound by a call."""
         from opshift.protos import helper
 
         written = [
             attribute
-            for attribute in node.attribute
+            for attribute in (*node.attribute, *bound)
             if (self.reads is None or attribute.name in self.reads)
             and attribute.type
             and not attribute.ref_attr_name

@@ -10,6 +10,7 @@ from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.node import Node
 from opshift.author.registry import Registry
 from opshift.author.traits import Differs, Flaw, Illegal, bug_of
+from opshift.convert.legal.bound_attributes import BoundAttributes
 from opshift.convert.legal.findings import Checked, Unjudged
 from opshift.errors import Refusal
 from opshift.model.document import Document
@@ -23,13 +24,15 @@ _Looking = TypeVar("_Looking", Flaw, Differs)
 def attributes(checked: Checked) -> Iterator[str]:
     """Illegal attributes that onnx's checker accepts."""
     declared = checked.adapters.traits(Illegal)
+    bound = BoundAttributes(checked.document)
     for root in checked.document.roots:
         for key in sorted(root.index.keys() & declared.keys()):
             for scope, position in root.index[key]:
                 node = scope.node(position)
                 for trait in declared[key]:
-                    if (told := trait.against(node)) is not None:
-                        yield f"{named(node)}: {told}"
+                    told = (trait.against(node, *one) for one in bound.of(root, node))
+                    if (first := next(filter(None, told), None)) is not None:
+                        yield f"{named(node)}: {first}"
 
 
 def flaws(checked: Checked) -> Iterator[str | Unjudged]:
