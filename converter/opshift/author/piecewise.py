@@ -29,9 +29,13 @@ MOST_COPIES = 1 << 20  # entries that inference may copy for the whole model
 SMALL = 1 << 16  # bytes of a model that is too small for so many copies
 
 
-def infer(data: bytes, *, strict: bool = False, data_prop: bool = False) -> ModelProto:
+def infer(
+    data: bytes, *, strict: bool = False, data_prop: bool = False, risky: bool = False
+) -> ModelProto:
     """The result of onnx's inference, of the whole model or of its pieces."""
-    options = {"check_type": strict, "strict_mode": strict, "data_prop": data_prop}
+    options = {
+        "check_type": strict, "strict_mode": strict, "data_prop": data_prop, "risky": risky
+    }  # fmt: skip
     if not is_slow(data):
         return infer_shapes(data, **options)
     model = ModelProto.FromString(data)

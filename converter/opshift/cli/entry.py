@@ -22,6 +22,7 @@ import opshift
 from opshift.cli import commands, settings
 from opshift.cli.options import GroupedCommand, WholeWords, files_beside
 from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
+from opshift.isolation_default import Isolation, set_default
 from opshift.text import suggestion
 
 if TYPE_CHECKING:
@@ -164,6 +165,7 @@ def main() -> None:
 
 def run(prog_name: str | None = None) -> None:
     """Runs the command as a process of its own."""
+    set_default(Isolation.RISKY)
     # numpy starts a thread for each core, which costs more than the small values of a command need.
     os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     warnings.showwarning = functools.partial(_show_warning, warnings.showwarning)

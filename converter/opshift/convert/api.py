@@ -25,7 +25,7 @@ from opshift.model.bytes import documents, place
 from opshift.model.bytes.source import Opened, opened
 from opshift.model.functions import computing_nodes
 from opshift.model.weights import Weights
-from opshift.protos import ModelProto
+from opshift.protos import ModelProto, isolation
 from opshift.report import Report
 
 if TYPE_CHECKING:
@@ -48,9 +48,10 @@ _Given = TypeVar("_Given", bound="ModelProto | onnx_ir.Model | Program")
 
 
 class ModelWishes(Wishes, total=False):
-    """The options of a conversion in memory; `convert_version` explains each."""
+    """The options of a conversion in memory; `convert` explains each."""
 
     inplace: bool
+    isolate: bool | None
 
 
 @overload
@@ -77,13 +78,14 @@ def convert_version(
     *,
     target_version: AnyTarget = None,
     inplace: bool = False,
+    isolate: bool | None = None,
     **wishes: Any,
 ) -> Any:
     """Convert a model to other versions and return it.
 
     Parameters
     ----------
-    model, target, target_version, inplace
+    model, target, target_version, inplace, isolate
         As for `opshift.convert`.
     **wishes
         The options of a conversion.
@@ -106,7 +108,8 @@ def convert_version(
     13
     """
     options = Request.of(_one(target, target_version), **wishes)
-    return _converted(model, options, inplace=inplace).model
+    with isolation.isolated(isolate):
+        return _converted(model, options, inplace=inplace).model
 
 
 @overload
@@ -132,6 +135,7 @@ def convert_with_report(
     *,
     target_version: AnyTarget = None,
     inplace: bool = False,
+    isolate: bool | None = None,
     **wishes: Any,
 ) -> Result[Any]:
     """Convert a model to other versions and return it together with the report.
@@ -147,6 +151,9 @@ def convert_with_report(
         Another name of `target`, as in `onnx.version_converter.convert_version`.
     inplace : bool, default False
         Change the given object instead of a copy.
+    isolate : bool, optional
+        Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
+        By default the environment variable OPSHIFT_ISOLATE decides.
     **wishes
         The options of a conversion.
 
@@ -176,7 +183,8 @@ def convert_with_report(
     13
     """
     request = Request.of(_one(target, target_version), **wishes)
-    return _told(model, request, inplace=inplace)
+    with isolation.isolated(isolate):
+        return _told(model, request, inplace=inplace)
 
 
 @diagnose.protobuf_errors()
@@ -227,6 +235,7 @@ def convert_file(
     *,
     external: str = "keep",
     in_place: bool = False,
+    isolate: bool | None = None,
     **wishes: Unpack[Wishes],
 ) -> Report:
     """Convert a file to other versions and write the result to a file.
@@ -248,6 +257,9 @@ def convert_file(
         into the model, or into one file.
     in_place : bool, default False
         Allow `dst` to be the source itself.
+    isolate : bool, optional
+        Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
+        By default the environment variable OPSHIFT_ISOLATE decides.
     **wishes
         The options of a conversion.
 
@@ -272,7 +284,8 @@ def convert_file(
     >>> report.way
     'opset 12 -> 13'
     """
-    return convert_path(src, dst, Request.of(target, **wishes), external, in_place=in_place)
+    with isolation.isolated(isolate):
+        return convert_path(src, dst, Request.of(target, **wishes), external, in_place=in_place)
 
 
 @diagnose.protobuf_errors()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The C library of onnx: its checker, its inference and its schemas, without the package onnx."""
+"""The C library of onnx: its checker, inference, parser and schemas, without the package onnx."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from opshift.protos import loading
 
 loading.load(loading.LIBRARY)
 
-from onnx.onnx_cpp2py_export import checker, defs, shape_inference  # noqa: E402
+from onnx.onnx_cpp2py_export import checker, defs, parser, printer, shape_inference  # noqa: E402
 
 LARGEST_VERSION = (1 << 31) - 1
 
-__all__ = ["checker", "defs", "held_versions", "shape_inference"]
+__all__ = ["checker", "defs", "held_versions", "parser", "printer", "shape_inference"]
 
 
 def held_versions(imports: Mapping[str, int]) -> dict[str, int]:

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from opshift.protos import ModelProto, library, negative_sizes
+from opshift.protos import ModelProto, isolation, library, negative_sizes
 
 LARGEST = (1 << 31) - 1  # bytes of a message that every release of onnx reads
 LARGEST_VERSION = library.LARGEST_VERSION
@@ -12,9 +12,17 @@ CheckerContext = library.checker.CheckerContext
 LexicalScopeContext = library.checker.LexicalScopeContext
 ValidationError = library.checker.ValidationError
 
-check_node = library.checker.check_node
 check_tensor = library.checker.check_tensor
 check_value_info = library.checker.check_value_info
+
+
+def check_node(data: bytes, context: CheckerContext, names: LexicalScopeContext) -> None:
+    """Raises what the checker says against a node."""
+    if isolation.uses_child():
+        imports = list(context.opset_imports.items())
+        isolation.call("check_node", data, context.ir_version, imports)
+    else:
+        library.checker.check_node(data, context, names)
 
 
 def check_model(model: ModelProto | bytes, *, full_check: bool = False) -> None:
@@ -22,4 +30,4 @@ def check_model(model: ModelProto | bytes, *, full_check: bool = False) -> None:
     data = model if isinstance(model, bytes) else model.SerializeToString()
     if len(data) > LARGEST:
         raise ValueError(f"a model of {len(data)} bytes is too large for the checker")
-    library.checker.check_model(negative_sizes.unknown(data), full_check, False, False)
+    isolation.call("check_model", negative_sizes.unknown(data), full_check)

@@ -12,6 +12,7 @@ from opshift.protos import (
     NodeProto,
     TensorProto,
     TypeProto,
+    isolation,
     library,
     negative_sizes,
 )
@@ -25,12 +26,15 @@ def infer_shapes(
     check_type: bool = False,
     strict_mode: bool = False,
     data_prop: bool = False,
+    risky: bool = False,
 ) -> ModelProto:
-    """A copy of a model with the types that inference finds."""
+    """A copy of a model with the types that inference finds.
+
+    A `risky` model may end the process, so a child infers it where that is wanted.
+    """
     data = negative_sizes.unknown(model if isinstance(model, bytes) else model.SerializeToString())
-    return ModelProto.FromString(
-        library.shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
-    )
+    found = isolation.call("infer_shapes", data, check_type, strict_mode, data_prop, risky=risky)
+    return ModelProto.FromString(found)
 
 
 def infer_node_outputs(
@@ -41,15 +45,16 @@ def infer_node_outputs(
     imports: Mapping[str, int],
 ) -> dict[str, TypeProto]:
     """The types that a schema infers for the outputs of one node."""
-    found = schema._infer_node_outputs(
-        node.SerializeToString(),
-        {
-            name: negative_sizes.unknown(kind.SerializeToString(), TypeProto)
-            for name, kind in types.items()
-        },
-        {name: tensor.SerializeToString() for name, tensor in data.items()},
-        {},
-        library.held_versions(imports),
-        IR_VERSION,
-    )
+    shown = {
+        name: negative_sizes.unknown(kind.SerializeToString(), TypeProto)
+        for name, kind in types.items()
+    }
+    values = {name: tensor.SerializeToString() for name, tensor in data.items()}
+    own, versions = node.SerializeToString(), library.held_versions(imports)
+    if isolation.uses_child():
+        operator = schema.domain, schema.name, schema.since_version
+        items = (list(one.items()) for one in (shown, values, versions))
+        found = dict(isolation.call("infer_node_outputs", operator, own, *items))
+    else:
+        found = schema._infer_node_outputs(own, shown, values, {}, versions, IR_VERSION)
     return {name: TypeProto.FromString(kind) for name, kind in found.items()}

@@ -40,7 +40,7 @@ from opshift.model.bytes import documents
 from opshift.model.document import Document
 from opshift.model.walk import named
 from opshift.model.weights import Weights
-from opshift.protos import ModelProto
+from opshift.protos import ModelProto, isolation
 
 RULES = (
     Rule("MISSING_IMPORT", ERROR, Phase.BEFORE_INFERENCE, model_rules.missing_imports),
@@ -153,13 +153,16 @@ def at_end(document: Document, adapters: Registry, *, visit_all: bool) -> Findin
     return Findings(tuple(one for one in found if one.level != INFO))
 
 
-def check(model: ModelProto | str | os.PathLike[str]) -> Findings:
+def check(model: ModelProto | str | os.PathLike[str], *, isolate: bool | None = None) -> Findings:
     """Check a model and return every rule that it breaks.
 
     Parameters
     ----------
     model : ModelProto or path
         The model.
+    isolate : bool, optional
+        Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
+        By default the environment variable OPSHIFT_ISOLATE decides.
 
     Returns
     -------
@@ -181,7 +184,7 @@ def check(model: ModelProto | str | os.PathLike[str]) -> Findings:
     >>> opshift.check("model.onnx").fails(strict=False)
     False
     """
-    with documents.beside(model):
+    with documents.beside(model), isolation.isolated(isolate):
         return _all_findings(model)
 
 

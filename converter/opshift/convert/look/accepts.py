@@ -28,7 +28,7 @@ from opshift.opsets import targets
 from opshift.opsets.targets import Ceiling
 from opshift.opsets.wanted import Wanted
 from opshift.page.page_parts import RuntimeRelease
-from opshift.protos import ModelProto
+from opshift.protos import ModelProto, isolation
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, table
@@ -141,7 +141,7 @@ class RuntimeSurvey(Shown):
         yield from (Line(f"note: {text}") for text in assumed)
 
 
-def accepts(model: Source, target: str) -> Acceptance:
+def accepts(model: Source, target: str, *, isolate: bool | None = None) -> Acceptance:
     """Ask whether a runtime runs a model as it is. Nothing is converted.
 
     Parameters
@@ -150,6 +150,9 @@ def accepts(model: Source, target: str) -> Acceptance:
         The model.
     target : str
         The runtime, such as `"onnxruntime==1.10"`.
+    isolate : bool, optional
+        Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
+        By default the environment variable OPSHIFT_ISOLATE decides.
 
     Returns
     -------
@@ -168,15 +171,17 @@ def accepts(model: Source, target: str) -> Acceptance:
     'yes'
     """
     row = targets.find(target)
-    with documents.beside(model):
+    with documents.beside(model), isolation.isolated(isolate):
         carve = carve_of(model)
         require_valid(carve)
         return _accepted(*_opened(carve, registry.default()), row)
 
 
-def survey(model: Source, names: Iterable[str] = ()) -> RuntimeSurvey:
+def survey(
+    model: Source, names: Iterable[str] = (), *, isolate: bool | None = None
+) -> RuntimeSurvey:
     """Each of the named runtimes or releases (all but onnx itself), now and after a conversion."""
-    with documents.beside(model):
+    with documents.beside(model), isolation.isolated(isolate):
         return _survey(model, names)
 
 

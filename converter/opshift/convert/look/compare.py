@@ -25,7 +25,7 @@ from opshift.model.signature import SignatureChange, compare, signature
 from opshift.model.weights import Weights
 from opshift.opsets import schemas, targets
 from opshift.opsets.targets import Ceiling
-from opshift.protos import FunctionProto, ModelProto, TensorProto
+from opshift.protos import FunctionProto, ModelProto, TensorProto, isolation
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, qualified, shortened, show_versions
@@ -182,13 +182,16 @@ def _rows(kind: str, rows: list[Difference]) -> Iterator[Line]:
         yield Line(f"    and {len(rows) - MOST_ROWS} more; -v shows each")
 
 
-def diff(first: Model, second: Model) -> Diff:
+def diff(first: Model, second: Model, *, isolate: bool | None = None) -> Diff:
     """Compare two models: which change is the second one for the users of the first one?
 
     Parameters
     ----------
     first, second : ModelProto or path
         The models.
+    isolate : bool, optional
+        Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
+        By default the environment variable OPSHIFT_ISOLATE decides.
 
     Returns
     -------
@@ -210,7 +213,7 @@ def diff(first: Model, second: Model) -> Diff:
     >>> opshift.diff("model.onnx", "model.onnx").level.name
     'NONE'
     """
-    with documents.beside(first, second):
+    with documents.beside(first, second), isolation.isolated(isolate):
         return _diff(first, second)
 
 

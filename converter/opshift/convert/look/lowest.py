@@ -19,7 +19,7 @@ from opshift.convert.request import Request, Wishes, spans, takes_wishes
 from opshift.errors import SHOWN, RefusedNode
 from opshift.model.bytes import documents
 from opshift.opsets import schemas
-from opshift.protos import ModelProto
+from opshift.protos import ModelProto, isolation
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, table
@@ -133,6 +133,8 @@ def _stops(where: str, refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
 def lowest_versions(
     model: ModelProto | str | os.PathLike[str],
     request: Request | None = None,
+    *,
+    isolate: bool | None = None,
     **wishes: Unpack[Wishes],
 ) -> Lowest:
     """Find the lowest and the highest versions that a model can have. Nothing is changed.
@@ -143,6 +145,9 @@ def lowest_versions(
         The model.
     request : Request, optional
         The options of a conversion as one value; its target does not count.
+    isolate : bool, optional
+        Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
+        By default the environment variable OPSHIFT_ISOLATE decides.
     **wishes
         The options of a conversion.
 
@@ -163,7 +168,7 @@ def lowest_versions(
     12
     """
     asked = dataclasses.replace(Request.of(request, **wishes), target={}, minimal=False)
-    with documents.beside(model):
+    with documents.beside(model), isolation.isolated(isolate):
         return _lowest(model, asked)
 
 

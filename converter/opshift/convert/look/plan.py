@@ -13,6 +13,7 @@ from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import RefusedNode, blocked, blockers, blocking
 from opshift.model.bytes.source import Opened
 from opshift.page import Paged
+from opshift.protos import isolation
 from opshift.records import dataclass
 from opshift.report import (
     SCHEMA_VERSION,
@@ -238,7 +239,11 @@ def _row(path: Path, hops: Iterable[Hop]) -> tuple[str, str, str]:
 
 @takes_wishes
 def plan(
-    model: ModelProto | str | os.PathLike[str], target: AnyTarget = None, **wishes: Unpack[Wishes]
+    model: ModelProto | str | os.PathLike[str],
+    target: AnyTarget = None,
+    *,
+    isolate: bool | None = None,
+    **wishes: Unpack[Wishes],
 ) -> Plan:
     """Plan a conversion: what it would do, or every node that blocks it.
 
@@ -252,6 +257,9 @@ def plan(
     target : int, mapping or str, optional
         An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
         (`"onnxruntime==1.10"`). Without a target only the IR version changes.
+    isolate : bool, optional
+        Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
+        By default the environment variable OPSHIFT_ISOLATE decides.
     **wishes
         The options of a conversion.
 
@@ -274,5 +282,6 @@ def plan(
     request = Request.of(target, **wishes)
     from opshift.convert.look import rehearse
 
-    given = Opened(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else model
-    return rehearse.plan(given, request)
+    with isolation.isolated(isolate):
+        given = Opened(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else model
+        return rehearse.plan(given, request)

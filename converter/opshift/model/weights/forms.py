@@ -19,10 +19,13 @@ from opshift.model.bytes.source import Opened, is_text
 from opshift.model.illegible import texts
 from opshift.model.weights.copy import copy_of
 from opshift.opsets.elements import ELEMENTS
-from opshift.protos import ModelProto, TensorProto
+from opshift.protos import ModelProto, TensorProto, text_form
 
 if TYPE_CHECKING:
     from opshift.protos.whole import ProtoSerializer
+
+
+TEXT = "onnxtxt"  # the form that C++ code of onnx reads
 
 
 def binary(file: Opened) -> Opened:
@@ -31,7 +34,7 @@ def binary(file: Opened) -> Opened:
         return file
     try:
         with _silenced():
-            model = _serializer(file.path).deserialize_proto(file.view[:], ModelProto())
+            model = _decoded(_serializer(file.path), file.view[:])
     except Exception as error:  # each form has errors of its own
         said = " ".join(str(error).split())[:300]
         raise InvalidModel(
@@ -45,8 +48,8 @@ def encoded(model: ModelProto, path: str) -> bytes:
     form = _serializer(path)
     with _silenced():
         try:
-            data: bytes = form.serialize_proto(model)
-            again = form.deserialize_proto(data, ModelProto())
+            data = _encoded(form, model)
+            again = _decoded(form, data)
         except Exception as error:  # each form has errors of its own
             lost = f"this model: {error}"
         else:
@@ -56,6 +59,19 @@ def encoded(model: ModelProto, path: str) -> bytes:
             f"{path}: the form {form.supported_format} cannot hold {lost}; choose a name that ends"
             " in .onnx"
         )
+    return data
+
+
+def _decoded(form: ProtoSerializer, data: bytes) -> ModelProto:
+    if form.supported_format == TEXT:
+        return ModelProto.FromString(text_form.parse(data.decode()))
+    return form.deserialize_proto(data, ModelProto())
+
+
+def _encoded(form: ProtoSerializer, model: ModelProto) -> bytes:
+    if form.supported_format == TEXT:
+        return text_form.written(model.SerializeToString()).encode()
+    data: bytes = form.serialize_proto(model)
     return data
 
 

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The calls into the C++ code of onnx that read the content of a model: bytes in, bytes out.
+
+`isolation` makes each of them in this process or in a child.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any, TypeAlias
+
+from opshift.protos import IR_VERSION, library
+
+Named: TypeAlias = Sequence[tuple[str, Any]]  # the items of a dictionary
+
+
+def infer_shapes(data: bytes, check_type: bool, strict_mode: bool, data_prop: bool) -> bytes:
+    found: bytes = library.shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
+    return found
+
+
+def infer_node_outputs(
+    operator: tuple[str, str, int], node: bytes, types: Named, data: Named, imports: Named
+) -> list[tuple[str, bytes]]:
+    """The output types of a node, by the schema of an operator."""
+    found = _schema(*operator)._infer_node_outputs(
+        node, dict(types), dict(data), {}, library.held_versions(dict(imports)), IR_VERSION
+    )
+    return list(found.items())
+
+
+@functools.cache
+def _schema(domain: str, op: str, since: int) -> Any:  # the stubs of onnx do not know its method
+    return library.defs.get_schema(op, since, domain)
+
+
+def check_model(data: bytes, full_check: bool) -> None:
+    library.checker.check_model(data, full_check, False, False)
+
+
+def check_node(data: bytes, ir_version: int, imports: Named) -> None:
+    library.checker.check_node(
+        data,
+        _context(ir_version, tuple(map(tuple, imports))),
+        library.checker.LexicalScopeContext(),
+    )
+
+
+@functools.lru_cache(64)
+def _context(ir_version: int, imports: tuple[tuple[str, int], ...]) -> Any:
+    context = library.checker.CheckerContext()
+    context.ir_version = ir_version
+    context.opset_imports = dict(imports)
+    return context
+
+
+def parse_model(text: str) -> bytes:
+    """The model of a text in the form of onnx's parser."""
+    read, told, data = library.parser.parse_model(text)
+    if not read:
+        raise ValueError(told)
+    return bytes(data)
+
+
+def print_model(data: bytes) -> str:
+    """The text of a model in the form of onnx's parser."""
+    return str(library.printer.model_to_text(data))
+
+
+CALLS: dict[str, Callable[..., Any]] = {
+    one.__name__: one
+    for one in (
+        infer_shapes, infer_node_outputs, check_model, check_node, parse_model, print_model
+    )
+}  # fmt: skip

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The child processes that call the C++ code of onnx, and the messages between them and us."""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import json
+import os
+import signal
+import struct
+import subprocess
+import sys
+import threading
+from collections.abc import Iterable, Iterator
+from typing import IO, Any
+
+from opshift.protos import library
+from opshift.protos.isolation import OnnxEnded
+
+MEGABYTE_SECONDS = 2.0  # of processor time that a call may use more for each megabyte of a model
+WALL = 10  # a busy machine may give a tenth of the processor
+MOST_IDLE = 4  # children that wait for work
+_CHILD = "opshift.opsets.onnx_child"  # it registers the schemas of installed packages, too
+_idle: list[Child] = []
+_NONSENSE = (  # what reading raises behind the end of a child, or at an answer that is none
+    OSError, EOFError, ValueError, LookupError, TypeError, struct.error, MemoryError, OverflowError,
+)  # fmt: skip
+
+
+def ask(name: str, arguments: Iterable[Any], most: float) -> Any:
+    """The answer of a child to a call; raises the error that the child met, or OnnxEnded."""
+    child = _idle_child() or Child()
+    try:
+        kind, value = child.ask(name, arguments, most)
+    except BaseException:
+        child.close()
+        raise
+    if len(_idle) < MOST_IDLE:
+        _idle.append(child)
+    else:
+        child.close()
+    if kind:
+        raise _ERRORS.get(kind, RuntimeError)(value)
+    return value
+
+
+def _idle_child() -> Child | None:
+    """A child that waits for work of this process, and not of the one that forked it."""
+    while _idle:
+        child = _idle.pop()
+        if child.owner == os.getpid() and child.process.poll() is None:
+            return child
+    return None
+
+
+@atexit.register
+def close() -> None:
+    """Ends the children that wait."""
+    while _idle:
+        _idle.pop().close()
+
+
+class Child:
+    """A process that makes one call after another."""
+
+    def __init__(self) -> None:
+        self.owner = os.getpid()
+        self.process = subprocess.Popen(
+            _command(),
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,  # keys of the terminal are for this process
+        )
+
+    def ask(self, name: str, arguments: Iterable[Any], most: float) -> Any:
+        """The answer to a call; raises OnnxEnded if the child gives none."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        parts = packed([name, list(arguments)])
+        seconds = most + MEGABYTE_SECONDS * sum(map(len, parts)) / (1 << 20)
+        try:
+            with _watched(self.process, seconds * WALL):
+                write(self.process.stdin, [str(seconds).encode(), *parts])
+                return unpacked(read(self.process.stdout))
+        except _NONSENSE:
+            raise self._end(name, seconds) from None
+
+    def _end(self, name: str, seconds: float) -> OnnxEnded:
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(1.0)
+        self.close()
+        code = self.process.returncode
+        if -code in {getattr(signal, one, 0) for one in ("SIGXCPU", "SIGALRM", "SIGKILL")}:
+            told = f"{_TASKS[name]} of onnx did not end within {seconds:.0f} s"
+            return OnnxEnded(told, seconds)
+        why = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+        return OnnxEnded(f"{_TASKS[name]} of onnx ended its process ({why})")
+
+    def close(self) -> None:
+        """Ends the process, unless it belongs to the process from which this one was forked."""
+        if self.owner != os.getpid():
+            return
+        self.process.kill()
+        self.process.communicate()
+
+
+@contextlib.contextmanager
+def _watched(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
+    """Ends a process after so many seconds where the kernel does not do it."""
+    if sys.platform != "win32":
+        yield
+        return
+    watch = threading.Timer(seconds, process.kill)
+    watch.daemon = True
+    watch.start()
+    try:
+        yield
+    finally:
+        watch.cancel()
+
+
+_TASKS = {
+    "infer_shapes": "the inference", "infer_node_outputs": "the inference",
+    "check_model": "the checker", "check_node": "the checker", "parse_model": "the parser",
+    "print_model": "the printer",
+}  # fmt: skip
+
+
+def _command() -> list[str]:
+    """Starts the child with the path of this process, but never with the working folder."""
+    path = [folder for folder in sys.path if folder]
+    start = f"import sys; sys.path[:] = {path!a}; from {_CHILD} import main; main()"
+    return [sys.executable, "-P" if sys.version_info >= (3, 11) else "-I", "-c", start]
+
+
+_ERRORS: dict[str, type[Exception]] = {
+    one.__name__: one
+    for one in (
+        library.shape_inference.InferenceError, library.checker.ValidationError, ValueError,
+        IndexError, TypeError, MemoryError, library.defs.SchemaError,
+    )
+}  # fmt: skip
+
+
+# ---------------------------------------------------------------- messages
+
+# A message is a text of JSON and the bytes that it names. A child that a model has taken over can
+# so send no object to this process.
+
+
+def packed(value: Any) -> list[bytes]:
+    """The parts of a message."""
+    parts: list[bytes] = []
+
+    def put(one: bytes) -> dict[str, int]:
+        parts.append(one)
+        return {"bytes": len(parts)}
+
+    text = json.dumps(value, default=put).encode()
+    return [text, *parts]
+
+
+def unpacked(parts: list[bytes]) -> Any:
+    """The value of a message."""
+    return json.loads(parts[0], object_hook=lambda found: parts[found["bytes"]])
+
+
+def write(pipe: IO[bytes], parts: list[bytes]) -> None:
+    """Sends a message."""
+    sizes = struct.pack(f">Q{len(parts)}Q", len(parts), *map(len, parts))
+    pipe.write(b"".join([sizes, *parts]))
+    pipe.flush()
+
+
+def read(pipe: IO[bytes]) -> list[bytes]:
+    """Receives a message; raises EOFError if the other side has ended."""
+    (count,) = struct.unpack(">Q", _exactly(pipe, 8))
+    sizes = struct.unpack(f">{count}Q", _exactly(pipe, 8 * count))
+    return [_exactly(pipe, size) for size in sizes]
+
+
+def _exactly(pipe: IO[bytes], size: int) -> bytes:
+    data = pipe.read(size)
+    if len(data) < size:
+        raise EOFError
+    return data

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Texts that would end the process in the parser of onnx."""
+
+from pathlib import Path
+
+import opshift
+import pytest
+from opshift.convert.look import info
+from opshift.protos import text_form
+
+
+def test_deep_texts_and_types_are_refused_before_the_parser(tmp_path: Path) -> None:
+    texts = {
+        "graphs": "then_branch = g () => () { y = If(x) <" * 5000,
+        "types": "optional(" * 60_000,
+    }
+    for name, nested in texts.items():
+        path = tmp_path / f"{name}.onnxtxt"
+        start = (
+            '<ir_version: 7, opset_import: ["": 12]> g (float[2] x) => (float[2] y) { y = If(x) <'
+        )
+        path.write_text(start + nested)
+        with pytest.raises(opshift.InvalidModel, match="200 brackets are open in line 1"):
+            info.info(path)
+
+
+def test_brackets_in_texts_and_comments_do_not_count(tmp_path: Path) -> None:
+    path = tmp_path / "m.onnxtxt"
+    head = '<ir_version: 7, opset_import: ["": 12], producer_name: "' + "(" * 300 + '">'
+    path.write_text(f"{head}\n# {'{' * 300}\ng (float[2] x) => (float[2] y) {{ y = Neg(x) }}")
+    for isolate in (False, True):
+        assert opshift.check_model(path, isolate=isolate).found == ()
+
+
+def test_a_text_of_quotes_is_looked_at_once() -> None:
+    """An expression that goes back to each quote would need hours for this text."""
+    with pytest.raises(ValueError, match="ParseError"):
+        text_form.parse('"\\' * 200_000)
