@@ -16,7 +16,7 @@ import opshift
 import pytest
 from onnx import ModelProto
 from opshift.author import registry, safe_inference
-from opshift.author.traits import Fragile, Illegal
+from opshift.author.traits import FatalSizes, Fragile, Illegal, Shrinks
 from opshift.convert.look import accepts
 from opshift.isolation_default import VARIABLE, Isolation, set_default, usual
 from opshift.protos import isolation, onnx_checker, onnx_process, shape_inference
@@ -53,7 +53,7 @@ def quick(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def no_guards(monkeypatch: pytest.MonkeyPatch) -> None:
     """What opshift knows about onnx's faults is forgotten, as if all of them were new."""
     branch = registry.default().branch()
-    for kind in (Fragile, Illegal):
+    for kind in (Fragile, FatalSizes, Illegal, Shrinks):
         for key in [*branch.traits(kind)]:
             del branch.traits(kind)[key]
     monkeypatch.setattr(registry, "default", lambda: branch)

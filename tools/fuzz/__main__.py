@@ -5,6 +5,6 @@ import sys
 
 from tools.lib.program import run
 
-TOOLS = "coverage crash each orders paths run ways"
+TOOLS = "coverage crash each inference orders paths run ways"
 
 sys.exit(run("tools.fuzz", TOOLS.split()))

@@ -6,7 +6,7 @@ from __future__ import annotations
 import builtins
 import enum
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from opshift.errors import AdapterBug
@@ -152,16 +152,21 @@ class ModelEnv(Env):
 
 
 class TypesOnly(Env):
-    """An Env that knows only types: between two passes of inference."""
+    """An Env of types and of constants that no node computes: between two passes of inference."""
 
-    def __init__(self, types: Mapping[str, TypeProto | None]) -> None:
+    def __init__(
+        self,
+        types: Mapping[str, TypeProto | None],
+        constants: Callable[[str], Array | None] = lambda name: None,
+    ) -> None:
         self.types = types
+        self.constants = constants
 
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
         return self.types.get(name)
 
     def constant(self, name: str) -> Array | None:
-        return None
+        return self.constants(name)
 
     def bounds(self, name: str) -> Bounds | None:
         return None

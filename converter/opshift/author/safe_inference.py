@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import re
 import struct
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from google.protobuf.message import DecodeError
 
-from opshift.author import piecewise
+from opshift.author import piecewise, shrinking
 from opshift.author.attributes import make_attribute
 from opshift.author.scope_types import by_graph, by_name
 from opshift.author.traits import Fragile, Undefaulted
@@ -42,6 +42,13 @@ _SIZES: dict[int, tuple[str, int]] = {T.INT32: ("<i", 2**31 - 1), T.INT64: ("<q"
 NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 
 
+class Shown(NamedTuple):
+    """The model that inference may see, and whether it may end the process in spite of all."""
+
+    data: bytes
+    risky: bool = False
+
+
 def infer(
     model: bytes | ModelProto,
     adapters: Registry,
@@ -51,15 +58,19 @@ def infer(
 ) -> ModelProto:
     """The result of onnx's inference, with the nodes hidden that would end the process."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
-    known = _survivable(data, adapters)
-    data_prop = data_prop and may_propagate(known)
-    found = piecewise.infer(known, strict=strict, data_prop=data_prop)
-    if known is not data:
+    shown = _survivable(data, adapters, data_prop=data_prop)
+    found = _inferred(shown, strict=strict, data_prop=data_prop)
+    if shown.data is not data:
         _give_back(found, model)
     return found
 
 
-def may_propagate(known: bytes) -> bool:
+def _inferred(shown: Shown, *, strict: bool = False, data_prop: bool = False) -> ModelProto:
+    data_prop = data_prop and may_propagate(shown.data, risky=shown.risky)
+    return piecewise.infer(shown.data, strict=strict, data_prop=data_prop, risky=shown.risky)
+
+
+def may_propagate(known: bytes, *, risky: bool = False) -> bool:
     """Whether data propagation makes no list that is as long as a huge dimension."""
     model = ModelProto.FromString(known)
     if _LARGE_SIZE.search(known) is not None and _declares_a_huge_size(model):
@@ -69,7 +80,7 @@ def may_propagate(known: bytes) -> bool:
         if max(one.dims, default=0) > MOST_PROPAGATED:
             return False
         names_one = names_one or (one.data_type in _SIZES and _names_a_huge_size(one))
-    return not (names_one and _declares_a_huge_size(piecewise.infer(known)))
+    return not (names_one and _declares_a_huge_size(piecewise.infer(known, risky=risky)))
 
 
 def _declares_a_huge_size(model: ModelProto) -> bool:
@@ -115,18 +126,37 @@ def is_at_risk(model: bytes | ModelProto, adapters: Registry) -> bool:
 def _may_be_hidden(data: bytes, adapters: Registry) -> bool:
     """Whether the model may have an operator that ends the process, or is rejected by fault."""
     kinds = (Fragile, Undefaulted)
-    return any(op.encode() in data for kind in kinds for _, op in adapters.traits(kind))
+    return shrinking.may_hold(data, adapters) or any(
+        op.encode() in data for kind in kinds for _, op in adapters.traits(kind)
+    )
 
 
-def _survivable(model: bytes, adapters: Registry) -> bytes:
+def _survivable(data: bytes, adapters: Registry, *, data_prop: bool) -> Shown:
     """The model, or a copy of it without what inference ends the process for, or rejects by fault.
 
-    Fragile nodes without typed inputs have an unknown domain there.
+    Hidden nodes have an unknown domain there.
     """
-    if not _may_be_hidden(model, adapters):
-        return model
-    copy = ModelProto.FromString(model)
+    if not _may_be_hidden(data, adapters):
+        return Shown(data)
+    copy = ModelProto.FromString(data)
     _write_defaults(copy, adapters)
+    copy.opset_import.add(domain=NOBODY, version=1)
+    for function in copy.functions:
+        function.opset_import.add(domain=NOBODY, version=1)
+    risky = _hide_fragile(copy, adapters)
+
+    def infer_sizes(model: ModelProto) -> ModelProto:
+        return _inferred(Shown(model.SerializeToString(), risky), data_prop=data_prop)
+
+    try:
+        risky |= shrinking.hide(copy, NOBODY, adapters, infer_sizes)
+    except COMPLAINTS:
+        risky = True  # inference rejects the model, but perhaps behind such a size
+    return Shown(copy.SerializeToString(), risky)
+
+
+def _hide_fragile(copy: ModelProto, adapters: Registry) -> bool:
+    """Hides fragile nodes without typed inputs; returns whether there are any fragile nodes."""
     fragile = adapters.traits(Fragile)
     made: dict[str, int] = {}  # the position of the node that makes a value
     held = []
@@ -134,20 +164,17 @@ def _survivable(model: bytes, adapters: Registry) -> bytes:
         made |= dict.fromkeys(node.output, position)
         if (schemas.normal(node.domain), node.op_type) in fragile:
             held.append((position, node, node.domain))
-    copy.opset_import.add(domain=NOBODY, version=1)
-    for function in copy.functions:
-        function.opset_import.add(domain=NOBODY, version=1)
-    for node in nodes(copy):  # in functions too, where a call may leave out any input
-        if (schemas.normal(node.domain), node.op_type) in fragile:
-            node.domain = NOBODY
-    typed = _typed(copy)
+    hidden = [n for n in nodes(copy) if (schemas.normal(n.domain), n.op_type) in fragile]
+    for node in hidden:  # in functions too, where a call may leave out any input
+        node.domain = NOBODY
+    typed = _typed(copy) if held else set()
     for position, node, domain in held:
         # Between two steps, the new nodes of a graph are at its end.
         if node.input and all(
             name in typed and made.get(name, -1) < position for name in node.input
         ):
             node.domain = domain
-    return copy.SerializeToString()
+    return bool(hidden)
 
 
 def _write_defaults(model: ModelProto, adapters: Registry) -> None:

@@ -207,6 +207,24 @@ class Fragile(Trait):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FatalSizes(Trait):
+    """An operator whose inference, in onnx, ends the process at an input with a negative size."""
+
+    table = "fatal_sizes"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shrinks(Trait):
+    """An operator for which onnx's inference may find a negative size, and nodes that exclude it.
+
+    The function sees only the attributes of a node and its constants that no other node computes.
+    """
+
+    table = "shrinks"
+    excluded: Callable[[Node], bool]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Undefaulted(Trait):
     """An operator that onnx's inference rejects if the node leaves an attribute at its default."""
 
@@ -312,6 +330,19 @@ def illegal(op: str, *, domain: str = "") -> Callable[[Objection], Illegal]:
 def fragile(ops: str, *, domain: str = "") -> Fragile:
     """Declares operators that onnx's inference must not see behind an unknown type."""
     return Fragile(ops=listed(ops), domain=domain)
+
+
+def fatal_sizes(ops: str, *, domain: str = "") -> FatalSizes:
+    """Declares operators that onnx's inference must not see with a negative size."""
+    return FatalSizes(ops=listed(ops), domain=domain)
+
+
+def shrinks(ops: str, *, domain: str = "") -> Callable[[Callable[[Node], bool]], Shrinks]:
+    """Declares operators for which onnx's inference may find a negative size.
+
+    The function returns whether the attributes and constants of a node exclude one.
+    """
+    return lambda excluded: Shrinks(ops=listed(ops), domain=domain, excluded=excluded)
 
 
 def undefaulted(ops: str, *, domain: str = "") -> Undefaulted:
