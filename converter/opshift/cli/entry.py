@@ -22,7 +22,7 @@ import opshift
 from opshift.cli import commands, settings
 from opshift.cli.options import GroupedCommand, WholeWords, files_beside
 from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
-from opshift.isolation_default import Isolation, set_default
+from opshift.isolation_default import Isolation, set_default, usual
 from opshift.text import suggestion
 
 if TYPE_CHECKING:
@@ -161,6 +161,10 @@ def main() -> None:
                 5    it is not known whether the model can be used
                 130  interrupted
     """
+    try:
+        usual()
+    except ValueError as error:  # the environment names no isolation
+        raise click.UsageError(str(error)) from None
 
 
 def run(prog_name: str | None = None) -> None:
