@@ -15,6 +15,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from typing import IO, Any
 
+from opshift import child_python
 from opshift.protos import library
 from opshift.protos.isolation import OnnxEnded
 
@@ -67,7 +68,7 @@ class Child:
     def __init__(self) -> None:
         self.owner = os.getpid()
         self.process = subprocess.Popen(
-            _command(),
+            child_python.command(_CHILD),
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=subprocess.DEVNULL,
@@ -126,13 +127,6 @@ _TASKS = {
     "check_model": "the checker", "check_node": "the checker", "parse_model": "the parser",
     "print_model": "the printer",
 }  # fmt: skip
-
-
-def _command() -> list[str]:
-    """Starts the child with the path of this process, but never with the working folder."""
-    path = [folder for folder in sys.path if folder]
-    start = f"import sys; sys.path[:] = {path!a}; from {_CHILD} import main; main()"
-    return [sys.executable, "-P" if sys.version_info >= (3, 11) else "-I", "-c", start]
 
 
 _ERRORS: dict[str, type[Exception]] = {

@@ -5,10 +5,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from opshift.author import safe_inference
+from opshift.author import fit, safe_inference
 from opshift.author.registry import Registry
 from opshift.convert.change import Step
-from opshift.convert.legal import graph_rules
 from opshift.model import imports, repair
 from opshift.model.document import Document
 from opshift.model.functions import functions_of
@@ -150,7 +149,7 @@ def _unfit(node: NodeProto, versions: Mapping[str, int], *, is_inner: bool) -> s
     schema = schemas.schema(domain, node.op_type, versions[domain])
     if schema is None or schema.deprecated or not schema.stated:
         return None
-    return next(graph_rules.unfit(node, schema, versions[domain], is_inner=is_inner), None)
+    return next(fit.unfit(node, schema, versions[domain], is_inner=is_inner), None)
 
 
 def types(model: bytes | ModelProto, adapters: Registry, *, data_prop: bool = False) -> str | None:
