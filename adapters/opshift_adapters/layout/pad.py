@@ -249,14 +249,33 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
 
 CROPPED = "(float[N,5] x) => (float[a,b] y) { y = Pad<pads = [1, -1, 0, 2]>(x) }"
 
+AXES = '(float[N,5] x) => (float[a,b] y) <int64[4] p = {1, 0, 0, 2}, int64[2] a = {-1, 0}> { y = Pad(x, p, "", a) }'
+RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
+
 
 @form("Pad")
 @example("cropped", CROPPED, imports={"": 9}, gives="Pad Slice")
 @example("cropped, opset 10", "(float[N,5] x) => (float[a,b] y) <int64[4] p = {0, 2, -1, -1}> { y = Pad(x, p) }", imports={"": 11}, gives="Pad Slice", inputs={"x": [[1, 2, 3, 4, 5]] * 2})
 @example("only cropped", CROPPED.replace("[1, -1, 0, 2]", "[0, -1, 0, 0]"), imports={"": 9}, gives="Pad")
 @example("at an edge", CROPPED.replace("<pads", '<mode = "edge", pads'), imports={"": 9}, gives="Pad")
-def cropped_last(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 errs below opset 11 if pads crop and pad at once; Slice crops after Pad."""
+@example("axes from the end", AXES, imports={"": 21}, gives="Pad")
+@example("axes from the end, int32", AXES.replace("int64[2] a", "int32[2] a"), imports={"": 19}, gives="Pad")
+@example("axes from the front", AXES.replace("-1, 0", "1, 0"), imports={"": 21}, gives="Pad")
+@example("axes from the end, unknown rank", RANKLESS + '<int64[2] p = {1,2}, int64[1] a = {-2}> { x = Reshape(v, s) y = Pad(x, p, "", a) }', imports={"": 21}, gives="Reshape Pad", inputs={"s": [2, 3, 4]})
+def for_old_runtimes(node: Node, op: Builder) -> Result:
+    """onnxruntime 0.4 errs below opset 11 if pads crop and pad at once; 1.14 ends at negative axes."""
+    return _cropped_last(node, op) if op.version < 18 else _axes_from_the_front(node, op)
+
+
+def _axes_from_the_front(node: Node, op: Builder) -> Result:
+    axes, rank = node.input("axes"), node["data"].rank_or_none
+    known = axes and axes.const_or_none()
+    if axes is None or known is None or rank is None or (known >= 0).all():
+        return KEEP
+    return op.same(node, inputs={"axes": op.const(known % rank, like=axes)})
+
+
+def _cropped_last(node: Node, op: Builder) -> Result:
     pads = node.attr("pads") if 2 <= op.version < 11 else None
     if not pads or min(pads) >= 0 or max(pads) <= 0 or node.str("mode") != "constant":
         return KEEP
@@ -269,8 +288,6 @@ def cropped_last(node: Node, op: Builder) -> Result:
 
 
 # -- boundaries ----------------------------------------------------------------------------------
-
-RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
 
 
 @adapter("Pad", 19, 18, ignores=UNUSED_FILLER)

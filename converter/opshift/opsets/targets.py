@@ -65,8 +65,9 @@ class Form:
     on the way to another node of its operator. With `narrowed`, it is a Cast behind a Cast that
     wraps, cuts off or rounds numbers, and only Casts read the value between. With `behind`, its
     first input comes from one of these operators. With `holds_above`, a position and a number,
-    that input is a constant with a number above it. With `constant`, a position, that input is a
-    constant. With `single`, a position, that input is known to be one number, of rank 0 or 1.
+    that input is a constant with a number above it; with `holds_below`, with a number below it.
+    With `constant`, a position, that input is a constant. With `single`, a position, that input is
+    known to be one number, of rank 0 or 1.
     """
 
     op: str
@@ -90,6 +91,7 @@ class Form:
     narrowed: bool = False
     behind: tuple[str, ...] = ()
     holds_above: tuple[float, ...] = ()
+    holds_below: tuple[float, ...] = ()
     constant: int | None = None
     single: int | None = None
     since: int = 1
@@ -106,7 +108,7 @@ class Form:
         """Whether the nodes around a node decide if it has this form."""
         return bool(
             self.ends_after or self.leads_to or self.read_within or self.narrowed or self.behind
-            or self.holds_above or self.constant is not None
+            or self.holds_above or self.holds_below or self.constant is not None
         )  # fmt: skip
 
 
@@ -391,6 +393,7 @@ def _form(raw: Mapping[str, Any], facts: Mapping[str, Fact], own: Fact) -> Form:
             "holds",
             "read_beside",
             "holds_above",
+            "holds_below",
             "values_but",
             "ends_after",
             "leads_to",

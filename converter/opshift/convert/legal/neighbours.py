@@ -3,9 +3,10 @@
 
 from __future__ import annotations
 
+import operator
 from collections import defaultdict
 from collections.abc import Callable, Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opshift.author.facts import Facts
 from opshift.model.scope import Scope
@@ -37,7 +38,8 @@ def stand(scope: Scope, at: int, form: Form, facts: Facts, read_by: Readers) -> 
         and (not form.leads_to or _leads_to(node, form.leads_to, read_by(scope)))
         and (not form.read_within or _is_read_within(scope, node, form.moved_through, read_by))
         and (not form.behind or _is_behind(scope, node, form.behind))
-        and (not form.holds_above or _holds_above(scope, node, form.holds_above, facts))
+        and (not form.holds_above or _holds(scope, node, form.holds_above, facts, operator.gt))
+        and (not form.holds_below or _holds(scope, node, form.holds_below, facts, operator.lt))
         and (form.constant is None or facts.constant(scope, node.input[form.constant]) is not None)
         and (not form.narrowed or is_narrowed(scope, node, facts, read_by))
     )
@@ -58,11 +60,18 @@ def _is_behind(scope: Scope, node: NodeProto, ops: Collection[str]) -> bool:
     return at is not None and scope.node(at).op_type in ops
 
 
-def _holds_above(scope: Scope, node: NodeProto, what: tuple[float, ...], facts: Facts) -> bool:
-    """Whether an input is a constant with a number above another."""
-    position, number = what
-    known = facts.constant(scope, node.input[int(position)])
-    return known is not None and bool((known > number).any())
+def _holds(
+    scope: Scope,
+    node: NodeProto,
+    what: tuple[float, ...],
+    facts: Facts,
+    compare: Callable[[Any, float], Any],
+) -> bool:
+    """Whether an input is a constant with a number that compares so with another."""
+    position, number = int(what[0]), what[1]
+    name = node.input[position] if position < len(node.input) else ""
+    known = facts.constant(scope, name) if name else None
+    return known is not None and bool(compare(known, number).any())
 
 
 def _is_read_within(
