@@ -156,9 +156,6 @@ def _per_channel(op: Builder, p: Value, behind: int) -> Value:
 
 # -- scaled back to eight bits -------------------------------------------------------------------
 
-ORDER = "the order in which the scales are multiplied is not specified, so a result may differ by one"
-
-
 def _scaled(op: Builder, sums: Value, factor: Value, zero: Value) -> Value:
     return quantized(op, as_type(op, sums, T.FLOAT) * factor, zero, zero.elem_type)
 
@@ -178,14 +175,13 @@ Q_LINEAR_MAT_MUL_21 = boundary(21, "QLinearMatMul:b67ba5", cast=shown(
 ))  # fmt: skip
 
 
-@adapter("QLinearMatMul", 10, 9, approximate=True)
-@example("one scale each", PRODUCT.replace("TYPE", "float"), approximate=True, inputs=SCALES)
-@example("per row and column", "(int8[2,3] a, float[2] p, int8[2] i, int8[3,4] b, float[4] q, int8[4] j, float s, int8 k) => (int8[2,4] y) { y = QLinearMatMul(a, p, i, b, q, j, s, k) }", approximate=True, inputs={"s": 100.0})
-@example("unknown sizes and no elements", "(uint8[N,K] a, uint8[K,M] b, uint8[0,3] d, uint8[3,2] e) => (uint8[N,M] y, uint8[0,2] z) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearMatMul(a, p, i, b, q, j, s, k) z = QLinearMatMul(d, p, i, e, q, j, s, k) }", approximate=True)
-@example("unknown rank in a branch", "(bool c, uint8[6] v, int64[n] t, uint8[3,2] b) => (uint8[d,e] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { a = Reshape(v, t) y = If(c) <then_branch = f () => (uint8[d,e] m) { m = QLinearMatMul(a, p, i, b, q, j, s, k) }, else_branch = g () => (uint8[d,e] o) { o = Identity(a) }> }", approximate=True, inputs={"c": True, "t": [2, 3]})
+@adapter("QLinearMatMul", 10, 9)
+@example("one scale each", PRODUCT.replace("TYPE", "float"), inputs=SCALES)
+@example("per row and column", "(int8[2,3] a, float[2] p, int8[2] i, int8[3,4] b, float[4] q, int8[4] j, float s, int8 k) => (int8[2,4] y) { y = QLinearMatMul(a, p, i, b, q, j, s, k) }", inputs={"s": 100.0})
+@example("unknown sizes and no elements", "(uint8[N,K] a, uint8[K,M] b, uint8[0,3] d, uint8[3,2] e) => (uint8[N,M] y, uint8[0,2] z) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearMatMul(a, p, i, b, q, j, s, k) z = QLinearMatMul(d, p, i, e, q, j, s, k) }")
+@example("unknown rank in a branch", "(bool c, uint8[6] v, int64[n] t, uint8[3,2] b) => (uint8[d,e] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { a = Reshape(v, t) y = If(c) <then_branch = f () => (uint8[d,e] m) { m = QLinearMatMul(a, p, i, b, q, j, s, k) }, else_branch = g () => (uint8[d,e] o) { o = Identity(a) }> }", inputs={"c": True, "t": [2, 3]})
 def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QLinearMatMul; below it, MatMul of differences is scaled and rounded."""
-    op.approximate(ORDER)
+    """Opset 10 added QLinearMatMul; below it, MatMul of differences is scaled in float and rounded."""
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
     b = _shifted(op, node["b"], node["b_zero_point"], T.INT32, rows=False)
     rows, columns = (_per_row(op, node[n], node[f"{n}_scale"], n == "a") for n in ("a", "b"))
@@ -193,16 +189,15 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
     return _scaled(op, op.MatMul(a, b), factor, node["y_zero_point"])
 
 
-@adapter("QLinearConv", 10, 9, approximate=True)
-@example("one scale each", "(uint8[2,2,4,4] x, uint8[3,2,3,3] w, int32[3] b) => (uint8[2,3,4,4] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<pads=[1,1,1,1]>(x, p, i, w, q, j, s, k, b) }", approximate=True)
-@example("per channel", "(int8[2,2,4] x, int8[3,2,3] w) => (int8[2,3,2] y) <float p = {0.1}, float[3] q = {0.2, 0.3, 0.4}, float s = {0.9}, int8 i = {3}, int8[3] j = {5, 0, -1}, int8 k = {1}> { y = QLinearConv(x, p, i, w, q, j, s, k) }", approximate=True)
-@example("unknown sizes", "(uint8[N,2,L] x, uint8[3,2,3] w) => (uint8[N,3,o] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<kernel_shape=[3]>(x, p, i, w, q, j, s, k) }", approximate=True, inputs={"x": lambda: np.arange(24).reshape(2, 2, 6)})
-@example("unknown rank in a branch", "(bool c, uint8[16] v, int64[n] t, uint8[2,2,3] w) => (uint8[d,e,f] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { x = Reshape(v, t) y = If(c) <then_branch = f () => (uint8[d,e,f] m) { m = QLinearConv<kernel_shape=[3]>(x, p, i, w, q, j, s, k) }, else_branch = g () => (uint8[d,e,f] o) { o = Identity(x) }> }", approximate=True, inputs={"c": True, "t": [2, 2, 4]})
-@example("groups, strides and dilations", '(uint8[2,2,8] x, uint8[2,1,2] w) => (uint8[2,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<kernel_shape=[2], group=2, strides=[3], dilations=[2]>(x, p, i, w, q, j, s, k) }', approximate=True)
-@example("the same size", '(uint8[2,2,8] x, uint8[2,2,2] w) => (uint8[2,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<auto_pad="SAME_LOWER">(x, p, i, w, q, j, s, k) }', approximate=True)
+@adapter("QLinearConv", 10, 9)
+@example("one scale each", "(uint8[2,2,4,4] x, uint8[3,2,3,3] w, int32[3] b) => (uint8[2,3,4,4] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<pads=[1,1,1,1]>(x, p, i, w, q, j, s, k, b) }")
+@example("per channel", "(int8[2,2,4] x, int8[3,2,3] w) => (int8[2,3,2] y) <float p = {0.1}, float[3] q = {0.2, 0.3, 0.4}, float s = {0.9}, int8 i = {3}, int8[3] j = {5, 0, -1}, int8 k = {1}> { y = QLinearConv(x, p, i, w, q, j, s, k) }")
+@example("unknown sizes", "(uint8[N,2,L] x, uint8[3,2,3] w) => (uint8[N,3,o] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<kernel_shape=[3]>(x, p, i, w, q, j, s, k) }", inputs={"x": lambda: np.arange(24).reshape(2, 2, 6)})
+@example("unknown rank in a branch", "(bool c, uint8[16] v, int64[n] t, uint8[2,2,3] w) => (uint8[d,e,f] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { x = Reshape(v, t) y = If(c) <then_branch = f () => (uint8[d,e,f] m) { m = QLinearConv<kernel_shape=[3]>(x, p, i, w, q, j, s, k) }, else_branch = g () => (uint8[d,e,f] o) { o = Identity(x) }> }", inputs={"c": True, "t": [2, 2, 4]})
+@example("groups, strides and dilations", '(uint8[2,2,8] x, uint8[2,1,2] w) => (uint8[2,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<kernel_shape=[2], group=2, strides=[3], dilations=[2]>(x, p, i, w, q, j, s, k) }')
+@example("the same size", '(uint8[2,2,8] x, uint8[2,2,2] w) => (uint8[2,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<auto_pad="SAME_LOWER">(x, p, i, w, q, j, s, k) }')
 def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QLinearConv; below it, Conv of differences is scaled and rounded."""
-    op.approximate(ORDER)
+    """Opset 10 added QLinearConv; below it, Conv of differences is scaled in float and rounded."""
     w, bias = node["w"], node.input("B")
     sums = _convolved(node, op, node["x"], w, node["x_zero_point"], node["w_zero_point"])
     if bias is not None:

@@ -137,6 +137,21 @@ def _per_channel(parameter: np.ndarray | None, behind: int) -> np.ndarray | None
     return parameter.reshape((-1, *[1] * behind))
 
 
+def _requantized(
+    call: Call,
+    sums: np.ndarray,
+    one: np.ndarray,
+    other: np.ndarray,
+    by: np.ndarray,
+    zero: np.ndarray,
+) -> np.ndarray:
+    """Sums times two scales, divided by a third: each operation rounds to float."""
+    narrow = (wide(scale).astype(np.float32) for scale in (one, other, by))
+    with np.errstate(all="ignore"):
+        factor = next(narrow) * next(narrow) / next(narrow)
+        return _cut_off(call, sums.astype(np.float32) * factor, zero)
+
+
 def _cut_off(call: Call, steps: np.ndarray, zero: np.ndarray) -> np.ndarray:
     if zero.dtype.name not in _LIMITS:
         raise OracleError(f"{call.op}-{call.since}: results of {zero.dtype} are not judged")
@@ -182,10 +197,10 @@ def q_linear_mat_mul(
     y_scale: np.ndarray,
     y_zero: np.ndarray,
 ) -> np.ndarray:
-    """Rounded before the zero point is added; the reference rounds after, which moves ties."""
+    """In float as in onnxruntime, and rounded before the zero point is added."""
     sums = _shifted(a, a_zero, rows=True) @ _shifted(b, b_zero)
-    scale = _placed(a_scale, a.ndim, rows=True) * _placed(b_scale, b.ndim, rows=False)
-    return _cut_off(call, sums * (scale / wide(y_scale).astype(np.float64)), y_zero)
+    rows, columns = _placed(a_scale, a.ndim, rows=True), _placed(b_scale, b.ndim, rows=False)
+    return _requantized(call, sums, rows, columns, y_scale, y_zero)
 
 
 @kernel("QLinearConv")
@@ -201,8 +216,7 @@ def q_linear_conv(
     y_zero: np.ndarray,
     bias: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Rounded before the zero point is added; the reference rounds after, and scales in 2-D."""
+    """In float as in onnxruntime, and rounded before the zero point is added."""
     weights = _shifted(w, _per_channel(w_zero, w.ndim - 1))
     sums = conv(call, _shifted(x, x_zero), weights, bias)
-    scale = _per_channel(w_scale.astype(np.float64), w.ndim - 2)
-    return _cut_off(call, sums * (x_scale * scale / y_scale.astype(np.float64)), y_zero)
+    return _requantized(call, sums, _per_channel(w_scale, w.ndim - 2), x_scale, y_scale, y_zero)
