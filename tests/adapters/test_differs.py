@@ -32,6 +32,7 @@ CASES = {
     "AveragePool": ({"": 19}, {"": 18}, '(float[1,1,7] x) => (float[1,1,n] y) { y = AveragePool<kernel_shape=[3], dilations=[2], strides=[2], auto_pad="SAME_LOWER">(x) }', {}, "no dilations"),
     "Clip": ({"": 12}, {"": 13}, "(float[3] x) => (float[3] y) <float l = {nan}> { y = Clip(x, l) }", {"x": [-1, 0, 1]}, "min is NaN and bounds no value"),
     "Squeeze": ({"": 13}, {"": 12}, "(float[2,1] x) => (float[a,b] y) <int64[0] s = {}> { y = Squeeze(x, s) }", {}, "every axis of size 1"),
+    "Resize": ({"": 18}, {"": 17}, '(float[1,1,3,4] x) => (float[1,1,3,2] y) <float[4] s = {1.0, 1.0, 1.3, 0.5}> { y = Resize<mode="linear", antialias=1>(x, , s) }', {}, "keeps its size is copied"),
     "MaxUnpool": ({"": 9}, {"": 8}, "(float[1,1,2,2] x, int64[1,1,2,2] i) => (float[1,1,5,5] y) <int64[4] o = {1, 1, 5, 5}> { y = MaxUnpool<kernel_shape=[2, 2], strides=[2, 2]>(x, i, o) }", {"x": [[[[1, 2], [3, 4]]]], "i": [[[[5, 7], [13, 15]]]]}, "count in output_shape"),
 }  # fmt: skip
 
@@ -75,6 +76,8 @@ def test_onnxruntime_does_differ(name: str) -> None:
         (10, "(float[4,3] v) => (float[4,3] y) <int64[4] i = {0, 2, 3, 1}, int64 d = {3}, float[2] o = {-1, 5}> { h = OneHot(i, d, o) y = Add(v, h) }"),
         (10, "(float[2] x) => (float[2] y) { y, m = Dropout(x) }"),
         (12, "(float[3] x) => (float[3] y) <float l = {0}> { y = Clip(x, l) }"),
+        (18, '(float[1,1,3,4] x) => (float[1,1,6,2] y) <float[4] s = {1, 1, 2, 0.5}> { y = Resize<mode="linear", antialias=1>(x, , s) }'),
+        (18, '(float[1,1,3,4] x) => (float[1,1,3,2] y) <int64[4] z = {1, 1, 3, 2}> { y = Resize<mode="linear", antialias=1>(x, , , z) }'),
     ],
 )  # fmt: skip
 def test_nodes_that_agree_are_not_named(imports: int, graph: str, tmp_path: Path) -> None:

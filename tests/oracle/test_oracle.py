@@ -16,6 +16,11 @@ from opshift.verify.oracle.kernel_registry import KERNELS
 RANDOM = ("test_bernoulli", "test_training_dropout")
 """Cases whose expected values come from another generator."""
 NOBODY = ("test_image_decoder",)
+# Their aligned corners lie at the end of an unrounded length, not of the resized tensor.
+AGAINST_THE_TEXT = (
+    "test_resize_downsample_scales_cubic_align_corners",
+    "test_resize_downsample_scales_linear_align_corners",
+)
 CHANGED = {
     "Softmax": 13,
     "LogSoftmax": 13,
@@ -69,7 +74,7 @@ def _differs(case: Any, judged: ModelProto) -> str | None:
 def test_official_cases(shard: int) -> None:
     wrong = {}
     for case in _cases()[shard::SHARDS]:
-        if not case.name.startswith(RANDOM + NOBODY):
+        if not case.name.startswith(RANDOM + NOBODY + AGAINST_THE_TEXT):
             found = _differs(case, case.model)
             if found:
                 wrong[case.name] = found
@@ -87,7 +92,7 @@ def _versions(domain: str, op: str) -> tuple[int, ...]:
 def test_official_cases_at_every_older_version_that_allows_the_node(shard: int) -> None:
     wrong = {}
     for case in _cases()[shard::SHARDS]:
-        if case.name.startswith(RANDOM) or len(case.model.graph.node) != 1:
+        if case.name.startswith(RANDOM + AGAINST_THE_TEXT) or len(case.model.graph.node) != 1:
             continue
         node = case.model.graph.node[0]
         for version in _versions(node.domain, node.op_type):

@@ -66,6 +66,8 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
         crop = node.str("coordinate_transformation_mode") == "tf_crop_and_resize"
         changing = [axis for axis in range(rank) if crop or not scale_is_one(scales, axis)]
         lines = [scaled_line(op, x, axis, scales, kind) for axis in changing]
+        if node.str("coordinate_transformation_mode") == "align_corners":
+            lines = [one for one in lines if not _keeps_its_size(one)]
     else:
         raise Refusal(Why.AMBIGUOUS, "scales and sizes are both missing; one of them is needed")
     if sizes is None or keeps_aspect(node):
@@ -99,9 +101,15 @@ def _copied(x: Value, sizes: Value) -> int:
     return max(int(count.flat[0]), 0)
 
 
+def _keeps_its_size(one: ResampledAxis) -> bool:
+    """Whether an axis is known to keep its size, so that aligned corners move no element."""
+    old, new = one.old.const_or_none(), one.new.const_or_none()
+    return old is not None and new is not None and bool(old == new)
+
+
 def _whole_only(node: Node, lines: list[ResampledAxis]) -> None:
-    """Refuses modes on which texts differ if scales give a size that is not whole."""
-    if node.str("coordinate_transformation_mode") not in ("align_corners", "tf_crop_and_resize"):
+    """Refuses a crop by scales that give a size which is not whole, because texts differ on it."""
+    if node.str("coordinate_transformation_mode") != "tf_crop_and_resize":
         return
     for one in lines:
         scale, old, new = (v.const_or_none() for v in (one.scale, one.old, one.new))

@@ -4,7 +4,7 @@
 Constants are computed during the conversion; static sizes leave only indices and weights.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from opshift.adapter import Array, Builder, Refusal, T, Value, Why, np
 
@@ -177,7 +177,7 @@ def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter)
     """Weighted sums under the filter, which is wider by the factor by which the axis shrinks."""
     old, new, scale = (v.const_or_none() for v in (one.old, one.new, one.scale))
     if old is None or new is None or scale is None:
-        raise Refusal(Why.NEEDS_SHAPE, "antialiased down-sampling of unknown sizes needs opset 18")
+        return _smoothed_later(op, x, rank, one, how)
     place = _places(op, one, how.places, T.DOUBLE)
     at = place.const()
     reach = int(np.ceil((2 if how.mode == "cubic" else 1) / scale))
@@ -196,6 +196,44 @@ def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter)
     parts = elements * op.const(shares.reshape(*shares.shape, *behind), like=x)
     y = op.ReduceSum(parts, op.const([one.axis + 1]), keepdims=0)
     return _extrapolated(op, y, rank, place, one, how)
+
+
+def _smoothed_later(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
+    """Like `_smoothed`, with weights that are computed when the model runs.
+
+    An element outside of the filter, which may be infinite, is not read. The nearest one is read in
+    its place, and its weight is shared among all taps that read it.
+    """
+    one = replace(one, scale=as_type(op, one.scale, T.DOUBLE))
+    place, last = _places(op, one, how.places, T.DOUBLE), _last(op, one, T.DOUBLE)
+    narrow = op.Min(one.scale, op.const(1, T.DOUBLE))
+    reach = op.Ceil((2 if how.mode == "cubic" else 1) / narrow)
+    steps = op.Cast(arange(op, op.Cast(reach * 2 + 2, to=T.INT64)), to=T.DOUBLE) - reach
+    taps = op.Unsqueeze(op.Floor(place), op.const([1])) + steps
+    weights = _height(op, how, op.Abs(taps - op.Unsqueeze(place, op.const([1]))) * narrow)
+    if how.exclude_outside:
+        weights = op.Where(_outside(taps, last), op.const(0, T.DOUBLE), weights)
+    weights = weights / op.ReduceSum(weights, op.const([1]))
+    nearest = _inside(op, op.Unsqueeze(op.Floor(place + 0.5), op.const([1])), last)
+    read = op.Where(op.Cast(weights, to=T.BOOL), _inside(op, taps, last), nearest)
+    same = op.Equal(read, nearest)
+    counted = op.Cast(same, to=T.DOUBLE)
+    share = op.ReduceSum(counted * weights, op.const([1])) / op.ReduceSum(counted, op.const([1]))
+    shares = as_type(op, op.Where(same, share, weights), x.elem_type)
+    behind = list(range(2, rank - one.axis + 1))
+    elements = op.Gather(x, op.Cast(read, to=T.INT64), axis=one.axis)
+    parts = elements * (op.Unsqueeze(shares, op.const(behind)) if behind else shares)
+    y = op.ReduceSum(parts, op.const([one.axis + 1]), keepdims=0)
+    return _extrapolated(op, y, rank, place, one, how)
+
+
+def _height(op: Builder, how: Filter, t: Value) -> Value:
+    """The weight of an element at a distance; see `_filter_height`."""
+    none = op.const(0, T.DOUBLE)
+    if how.mode == "linear":
+        return op.Max(1 - t, none)
+    outer = op.Where(t < 2, _outer(t, how.cubic), none)
+    return op.Where(t > 1, outer, _inner(t, how.cubic))
 
 
 def _read_only(matrix: Array) -> tuple[Array, Array]:
@@ -235,8 +273,11 @@ def _times(op: Builder, x: Value, weight: Value, rank: int, axis: int) -> Value:
 def _picked(op: Builder, x: Value, at: Value, one: ResampledAxis, kind: int) -> Value:
     """The elements at whole positions; a position outside reads the edge."""
     last = _last(op, one, kind)
-    inside = op.Min(op.Max(at, op.const(0, kind)), last)
-    return op.Gather(x, op.Cast(inside, to=T.INT64), axis=one.axis)
+    return op.Gather(x, op.Cast(_inside(op, at, last), to=T.INT64), axis=one.axis)
+
+
+def _inside(op: Builder, at: Value, last: Value) -> Value:
+    return op.Min(op.Max(at, op.const(0, like=last)), last)
 
 
 def _last(op: Builder, one: ResampledAxis, kind: int) -> Value:

@@ -118,3 +118,18 @@ def places_in_a_larger_shape(node: Node) -> str | None:
     if node.input("output_shape") is None:
         return None
     return "the indices count in output_shape, not in the shape that the kernel gives"
+
+
+@differs("Resize")
+def a_size_that_stays_under_a_filter(node: Node) -> str | None:
+    """`antialias` with a scale that is rounded to the old size."""
+    known = node.schema.attributes if node.schema is not None else {}
+    if "antialias" not in known or not node.int("antialias"):
+        return None
+    scales = node.input("scales")
+    if scales is None and node.str("keep_aspect_ratio_policy") == "stretch":
+        return None
+    known_scales = scales and scales.const_or_none()
+    if known_scales is not None and not ((known_scales > 1) & (known_scales < 2)).any():
+        return None  # no size times such a scale is rounded down to the size
+    return "an axis that keeps its size is copied, although its scale is not 1"

@@ -42,6 +42,7 @@ ADDED_11 = (
     "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
     "extrapolation_value",
 )  # fmt: skip
+OF_OTHER_MODES = dict.fromkeys(ADDED_11[1:], "it has no effect in the mode of the node")
 ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 
 
@@ -103,7 +104,7 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 # -- 11 and 13 -----------------------------------------------------------------------------------
 
 
-@adapter("Resize", 11, 10, handles_types=True)
+@adapter("Resize", 11, 10, handles_types=True, ignores=OF_OTHER_MODES)
 @example("grows", "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
 @example("shrinks", "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.4, 0.5}> " + ASYMMETRIC + 'nearest_mode="ceil">(x, r, s) }', gives="Resize")
 @example("shrinks by powers of two", "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.25, 0.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
@@ -129,6 +130,10 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 @example("unknown rank", "(float[n] v, int64[k] w, float[0] r, float[k] s) => (float[a,b] y) { x = Reshape(v, w) y = Resize(x, r, s) }", refuses=Why.NEEDS_RANK, inputs={"v": [1, 2, 3, 4], "w": [2, 2], "s": [2, 2]})
 @example("unknown rank, constant scales", '(float[n] v, int64[k] w, float[0] r) => (float[a,b] y) <float[2] s = {1.0, 1.5}> { x = Reshape(v, w) y = Resize<coordinate_transformation_mode="asymmetric">(x, r, s) }', inputs={"v": [1, 2, 3, 4, 5, 6], "w": [2, 3]})
 @example("ties rounded up", '(float[3,2,4,4] x, float[0] r, float[0] s) => (float[3,2,2,2] y) <int64[4] z = {3,2,2,2}> { y = Resize<nearest_mode="round_prefer_ceil">(x, r, s, z) }', gives="Gather Gather")
+@example("corners by fractions", IMAGE + '<float[0] r = {}, float[4] s = {1.0,1.0,1.7,1.3}> { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s) }', atol=1e-6)
+@example("corners by fractions, a size that stays", IMAGE + '<float[0] r = {}, float[4] s = {1.0,1.0,1.3,1.0}> { y = Resize<mode="cubic",coordinate_transformation_mode="align_corners">(x, r, s) }', gives="Identity")
+@example("corners by computed scales", '(float[N,C,H,W] x, float[0] r, float[4] s) => (float[a,b,c,d] y) { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s) }', inputs={"s": [1, 1, 1.7, 1.3], **COUNT}, atol=1e-6)
+@example("corners by computed scales, nearest", '(float[N,C,H,W] x, float[0] r, float[4] s) => (float[a,b,c,d] y) { y = Resize<coordinate_transformation_mode="align_corners">(x, r, s) }', inputs={"s": [1, 1, 1.7, 0.6], **COUNT})
 @example("corners by whole factors", IMAGE + '<float[0] r = {}, float[4] s = {1.0,1.0,2.0,3.0}> { y = Resize<mode="linear",coordinate_transformation_mode="align_corners">(x, r, s) }', atol=1e-6)
 @example("computed sizes, picked", "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[2] two = {0, 1}> " + '{ h = Shape(x) k = Gather(h, two) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"w": [5, 3], **COUNT})
 @example("computed sizes, cut from a list", "(float[N,C,H,W] x, int64[5] g, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] one = {1}, int64[1] three = {3}> " + '{ k = Slice(g, one, three) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }', atol=1e-6, inputs={"g": [1, 1, 2, 3, 4], "w": [5, 3], **COUNT})
@@ -187,6 +192,7 @@ def _same_nearest(where: str, rounding: str, scale: float) -> bool:
 @example("empty input", "(float[2,3,2,3] x, float[0] r, float[0] s) => (float[2,3,4,4] y) <int64[4] z = {2,3,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
 @example("half a pixel", "(float[2,3,5,7] x, float[0] r, float[0] s) => (float[2,3,7,4] y) <int64[4] z = {2,3,7,4}> " + HALF + 'nearest_mode="floor">(x, r, s, z) }', gives="Resize")
 @example("half a pixel, rounded", "(float[2,3,5,7] x, float[0] r, float[0] s) => (float[2,3,7,4] y) <int64[4] z = {2,3,7,4}> " + HALF + 'nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
+@example("attributes of other modes", '(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<coordinate_transformation_mode="asymmetric",nearest_mode="floor",cubic_coeff_a=-0.25,exclude_outside=1,extrapolation_value=0.5>(x, r, s) }', gives="Resize")
 @example("no size", "(float[2,3,5,7] x, float[0] r, float[0] s) => (float[2,3,7,4] y) { y = Resize(x, r, s) }", invalid="it has neither scales nor sizes")
 def resize_12_13(node: Node, op: Builder) -> Result:
     """Opset 13 made unused lists optional and removed tf_half_pixel_for_nn, which is replaced."""
@@ -227,13 +233,16 @@ AXES = "{ y = Resize<axes=[3,-2],"
 @example("axes, crop of one axis", "(float[2,3,4,4] x, float[2] r) => (float[2,3,4,5] y) <int64[1] z = {5}> { y = Resize<axes=[3],mode=\"linear\",coordinate_transformation_mode=\"tf_crop_and_resize\">(x, r, , z) }", gives="Concat Gather Resize", inputs={"r": [0.4, 0.8]}, atol=1e-6)
 @example("smooth growth", '(float[2,3,3,4] x) => (float[2,3,6,8] y) <float[4] s = {1.0,1.0,2.0,2.0}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Resize", atol=1e-6)
 @example("smooth growth to sizes", '(float[2,3,3,4] x) => (float[2,3,6,4] y) <int64[2] z = {6,4}> { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , , z) }', gives="Resize", atol=1e-6)
-@example("smooth, to sizes of unknown ones", '(float[2,3,H,4] x) => (float[2,3,6,8] y) <int64[2] z = {6,8}> { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , , z) }', refuses=Why.NEEDS_SHAPE)
+@example("smooth, to sizes of unknown ones", '(float[2,3,H,4] x) => (float[2,3,6,8] y) <int64[2] z = {6,8}> { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , , z) }', inputs={"x": lambda: np.arange(216.0).reshape(2, 3, 9, 4) % 7}, atol=1e-6)
 @example("smooth shrinking", '(float[2,3,6,8] x) => (float[2,3,3,4] y) <float[4] s = {1.0,1.0,0.5,0.5}> { y = Resize<mode="linear",antialias=1>(x, , s) }', gives="Gather Mul ReduceSum Gather Mul ReduceSum", atol=1e-6)
 @example("smooth cubic", '(float[2,3,8,8] x) => (float[2,3,3,12] y) <int64[2] z = {3,12}> { y = Resize<mode="cubic",antialias=1,axes=[2,3]>(x, , , z) }', atol=1e-5)
 @example("smooth, nothing outside", '(float16[2,3,6,8] x) => (float16[2,3,4,3] y) <int64[2] z = {4,3}> { y = Resize<mode="linear",antialias=1,exclude_outside=1,axes=[2,3]>(x, , , z) }', atol=2e-3)
 @example("smooth, in proportion", '(float[2,3,6,8] x) => (float[2,3,4,5] y) <int64[2] z = {4,5}> { y = Resize<mode="linear",antialias=1,keep_aspect_ratio_policy="not_larger",axes=[2,3]>(x, , , z) }', atol=2e-6)
-@example("smooth, unknown sizes", '(float[2,3,H,W] x) => (float[2,3,a,b] y) <float[2] s = {0.5,0.5}> { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , s) }', refuses=Why.NEEDS_SHAPE)
-@example("smooth, computed", '(float[2,3,6,8] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<mode="linear",antialias=1>(x, , s) }', refuses=Why.NEEDS_SHAPE, inputs={"s": [1, 1, 2, 2]})
+@example("smooth, unknown sizes", '(float[2,3,H,W] x) => (float[2,3,a,b] y) <float[2] s = {0.5,0.5}> { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , s) }', inputs={"x": lambda: np.arange(288.0).reshape(2, 3, 8, 6) % 7}, atol=1e-6)
+@example("smooth, computed", '(float[2,3,6,8] x, float[4] s) => (float[a,b,c,d] y) { y = Resize<mode="linear",antialias=1>(x, , s) }', inputs={"s": [1, 1, 0.5, 2]}, atol=1e-6)
+@example("smooth cubic, computed sizes", '(float[2,3,6,8] x, int64[2] z) => (float[2,3,a,b] y) { y = Resize<mode="cubic",antialias=1,axes=[2,3]>(x, , , z) }', inputs={"z": [3, 8]}, atol=1e-5)
+@example("smooth cubic, nothing outside, computed sizes", '(float16[2,3,6,8] x, int64[2] z) => (float16[2,3,a,b] y) { y = Resize<mode="cubic",antialias=1,exclude_outside=1,axes=[2,3]>(x, , , z) }', inputs={"z": [4, 3]}, atol=4e-3)
+@example("smooth, computed sizes, infinities", '(float[1,1,4,4] x, int64[2] z) => (float[1,1,a,b] y) { y = Resize<mode="linear",antialias=1,axes=[2,3]>(x, , , z) }', inputs={"x": lambda: np.where(np.arange(16).reshape(1, 1, 4, 4) == 15, np.inf, 1.5), "z": [2, 4]}, atol=1e-6)
 @example("not larger", '(float[2,3,4,6] x) => (float[2,3,2,3] y) <int64[2] z = {3,3}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', gives="Resize", atol=1e-6)
 @example("not larger, rounded down", '(float[2,3,5,7] x) => (float[2,3,4,5] y) <int64[2] z = {4,5}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_larger",mode="linear">(x, , , z) }', atol=1e-5)
 @example("not smaller, rounded up", '(float[2,3,4,6] x) => (float[2,3,5,8] y) <int64[2] z = {5,2}> { y = Resize<axes=[2,3],keep_aspect_ratio_policy="not_smaller",mode="linear">(x, , , z) }', atol=1e-5)

@@ -47,7 +47,10 @@ def resize(
     scales: np.ndarray | None = None,
     sizes: np.ndarray | None = None,
 ) -> tuple[Value, ...]:
-    """Ties of mode nearest follow onnxruntime's float32; the reference rejects negative axes."""
+    """Ties of mode nearest follow onnxruntime's float32; the reference rejects negative axes.
+
+    For aligned corners the text measures the resized tensor, the reference its unrounded length.
+    """
     mode = call["coordinate_transformation_mode"]
     born = {"tf_half_pixel_for_nn": (11, 12), "half_pixel_symmetric": (19, 99)}
     first, last = born.get(mode, (11, 99))
@@ -59,6 +62,10 @@ def resize(
     changes: dict[str, object] = {}
     if call["axes"] is not None:
         changes["axes"] = [axis % x.ndim for axis in call["axes"]]
+    if mode == "align_corners" and given[1] is not None:
+        axes = call["axes"] or range(x.ndim)
+        dims = np.array([x.shape[axis] for axis in axes], dtype=np.float32)
+        given[1:] = None, np.floor(given[1].astype(np.float32) * dims).astype(np.int64)
     same = as_version(call, call.opset, **changes)
     infinite = call["mode"] == "linear" and not np.isfinite(wide(x)).all()
     picks = call["mode"] == "nearest" and mode not in ("tf_crop_and_resize", "align_corners")
@@ -72,6 +79,12 @@ def resize(
         (picked,) = engines.runtime(same, places, *given)
         return (x.reshape(-1)[picked],)
     return engines.reference(same, x, *given)
+
+
+@kernel("TfIdfVectorizer")
+def tf_idf_vectorizer(call: Call, x: np.ndarray) -> tuple[Value, ...]:
+    """A weight belongs to an n-gram; the reference reads one for each place, and none if absent."""
+    return engines.runtime(call, x)
 
 
 @kernel("NonMaxSuppression")
