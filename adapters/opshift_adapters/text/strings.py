@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""TfIdfVectorizer and the operators on strings."""
+"""The operators on strings."""
 
 from opshift.adapter import (
     Array,
@@ -19,13 +19,6 @@ STRING_NORMALIZER_10 = impossible(
     "StringNormalizer", 10, 9, "string processing needs opset 10",
     cases=[("any", '(string[3] x) => (string[3] y) { y = {op}<case_change_action="UPPER">(x) }')],
 )  # fmt: skip
-COUNTING = 'mode="TF",min_gram_length=1,max_gram_length=1,max_skip_count=0,ngram_counts=[0],ngram_indexes=[0,1],pool_int64s=[2,3]'
-TF_IDF_9 = impossible(
-    "TfIdfVectorizer", 9, 8, "n-gram counting needs opset 9",
-    cases=[("any", f"(int64[5] x) => (float[2] y) {{ y = {{op}}<{COUNTING}>(x) }}")],
-)  # fmt: skip
-
-
 def _texts(node: Node, reason: str) -> list[Array]:
     """All inputs as constants; refuses the node with this reason if one is not constant."""
     found = [value and value.const_or_none() for value in node.inputs]
