@@ -12,9 +12,8 @@ SEQUENCES = (
 KNOWN = {
     ((11, 10), Why.NOT_EXPRESSIBLE): SEQUENCES,  # given, or a result
     ((11, 10), Why.NEEDS_CONSTANT): SEQUENCES,  # given, so that nobody knows what is in them
-    ((10, 9), Why.APPROXIMATE_ONLY): "QLinearMatMul",
     ((9, 8), Why.APPROXIMATE_ONLY): "Erf",  # of doubles
-    ((8, 7), Why.NEEDS_SHAPE): "Expand",  # by a computed shape
+    ((8, 7), Why.NEEDS_RANK): "Expand",  # of strings, by a computed shape
     ((7, 6), Why.NOT_EXPRESSIBLE): "Atan Cos Sin",
     ((7, 6), Why.NEEDS_RANK): "Add Div Mul Sub",  # of what a Loop carries or ai.onnx.ml computes
     ((6, 5), Why.TYPE_NOT_AVAILABLE): "Tile",  # of strings

@@ -83,11 +83,30 @@ def of_each(node: Node) -> Told:
     return [needed(node.inputs[0]).bounds.joint for _ in node.outputs]
 
 
+Pick = Callable[[int, int], int]
+
+
 @output_bounds("Where")
 @example("one of two", "(float[N,3] x, bool c) => (int64[2] y) { s = Shape(x) z = Neg(s) y = Where(c, s, z) }", inputs={"c": False})
+@example("the smaller one", "(float[N,3] x) => (int64[2] y) <int64 m = {2}> { s = Shape(x) c = Less(s, m) y = Where(c, s, m) }")
+@example("the larger one", "(float[N,3] x) => (int64[2] y) <int64 m = {2}> { s = Shape(x) c = Less(m, s) y = Where(c, s, m) }")
+@example("one of two, of which a third one is smaller", "(float[N,3] x) => (int64[2] y) <int64 m = {2}, int64 k = {9}> { s = Shape(x) c = Less(s, k) y = Where(c, s, m) }")
 def one_of_two(node: Node) -> Told:
     x, y = (needed(value).bounds for value in node.inputs[1:])
-    return [for_all(min(x.lowest, y.lowest), max(x.highest, y.highest))]
+    low, high = _picks(node)
+    return [for_all(low(x.lowest, y.lowest), high(x.highest, y.highest))]
+
+
+def _picks(node: Node) -> tuple[Pick, Pick]:
+    """How Where chooses between the low and between the high bounds of its branches."""
+    compared = needed(node.inputs[0]).producer
+    if compared is None or compared.op not in ("Less", "Greater"):
+        return min, max
+    a, b, x, y = map(needed, (*compared.inputs, *node.inputs[1:]))
+    if not (a.is_same(x) and b.is_same(y)) and not (a.is_same(y) and b.is_same(x)):
+        return min, max
+    pick = min if a.is_same(x) is (compared.op == "Less") else max
+    return pick, pick
 
 
 @output_bounds("Cast")

@@ -320,7 +320,13 @@ OPEN = "(float[6] v, int64[n] t"
 @example("like another of unknown rank", OPEN + ", int32 w) => (int32[a,b] y) { x = Reshape(v, t) s = Shape(x) y = Expand(w, s) }", gives="Reshape Less Reshape Cast Gather", inputs={"v": [1, NAN, INF, 4, 5, 6], "t": [2, 3], "w": 7})
 @example("as long as another of unknown rank", "(int64[6] v, int64[n] t, double[3] w) => (double[a,b] y) { x = Reshape(v, t) s = Shape(x) y = Expand(w, s) }", inputs={"t": [2, 3], "w": [1, NAN, INF]})
 @example("like an empty tensor", "(bool[0,2] x, int64[n] t, string w) => (string[a,b] y) { z = Reshape(x, t) s = Shape(z) y = Expand(w, s) }", inputs={"t": [0, 2], "w": "a"})
-@example("all unknown", OPEN + ", int64[n] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", refuses=Why.NEEDS_SHAPE, inputs={"t": [2, 3, 1], "s": [2, 1, 4]})
+@example("all unknown", OPEN + ", int64[n] s) => (float[a,b,c] y) { x = Reshape(v, t) y = Expand(x, s) }", inputs={"v": [1, NAN, INF, -INF, -0.0, 2], "t": [2, 3, 1], "s": [2, 1, 4]})
+@example("unknown length", "(float[N,4] x, int64[n] s) => (float[a,b] y) { y = Expand(x, s) }", gives="Concat Mul Add Reshape Tile Squeeze Not Cast Mul", inputs={"x": lambda: np.ones((3, 1, 4))[:, 0], "s": [1, 1]})
+@example("unknown length, more axes", "(int64[3,1] x, int64[n] s) => (int64[a,b,c] y) { y = Expand(x, s) }", inputs={"s": [2, 1, 4]})
+@example("unknown length, no axes", "(bool[2] x, int64[n] s) => (bool[2] y) { y = Expand(x, s) }", inputs={"s": []})
+@example("unknown length, to nothing", "(float[2,1] x, int64[n] s) => (float[a,b] y) { y = Expand(x, s) }", inputs={"s": [1, 0]})
+@example("a number, unknown length", "(string x, int64[n] s) => (string[a,b] y) { y = Expand(x, s) }", inputs={"x": "a", "s": [2, 3]})
+@example("texts, unknown length", "(string[2] x, int64[n] s) => (string[a,b] y) { y = Expand(x, s) }", refuses=Why.NEEDS_RANK, inputs={"s": [3, 1]})
 @example("like another of the same sizes", "(float[N,3] x, double[N,3] w) => (float[N,3] y) { s = Shape(w) y = Expand(x, s) }", gives="Identity")
 @example("along a known axis", "(float[N,1] x) => (float[N,4] y) <int64[2] s = {1,4}> { y = Expand(x, s) }", gives="Tile")
 @example("along some axes", "(float[1,N,1] x, double[2,N,M] w) => (float[2,N,M] y) { s = Shape(w) y = Expand(x, s) }", gives="Shape Slice Slice Concat Tile")
@@ -374,11 +380,20 @@ def _nowhere(op: Builder, shape: Value) -> Value:
     x = measured.inputs[0] if measured is not None and measured.op == "Shape" else None
     kind = x and x.elem_type_or_none
     if x is None or kind in (None, T.STRING, T.COMPLEX64, T.COMPLEX128):
-        return op.Tile(op.const(np.zeros([1] * shape.shape[0]), T.BOOL), shape)
+        return _false(op, shape)
     if kind == T.BOOL:
         return x & ~x
     real = x if kind in FLOATS else op.Cast(x, to=T.FLOAT)
     return real < real
+
+
+def _false(op: Builder, shape: Value) -> Value:
+    """False in a computed shape; Tile repeats one of at least one axis."""
+    if shape.shape_or_none is not None:
+        return op.Tile(op.const(np.zeros([1] * shape.shape[0]), T.BOOL), shape)
+    sizes = op.Concat(op.const([1]), shape, axis=0)
+    one = op.Reshape(op.const([False], T.BOOL), sizes * op.const([0]) + op.const([1]))
+    return op.Squeeze(op.Tile(one, sizes), axes=[0])
 
 
 def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
@@ -387,13 +402,14 @@ def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
     if kind == T.BOOL:
         return x | nowhere
     if kind not in (*FLOATS, *INTS):
-        raise Refusal(Why.NEEDS_RANK, f"the rank of {x.name!r} is unknown")
+        told = f"the rank of {x.name!r} or the length of its new shape is unknown"
+        raise Refusal(Why.NEEDS_RANK, f"{told}, and no operator broadcasts its element type")
     wide = T.INT32 if kind in SMALL_INTS else kind
     product = as_type(op, x, wide) * op.Cast(~nowhere, to=wide)
     return as_type(op, product, kind)
 
 
-@adapter("Reshape", 4, 5)
+@adapter("Reshape", 4, 5, ignores={"consumed_inputs": "it is a hint about memory"})
 @example("shape", "(float[2,3,4] x) => (float[a,b] y) { y = Reshape<shape=[0,-1],consumed_inputs=[0]>(x) }", gives="Reshape")
 @example("scalar", "(float[1] x) => (float y) { y = Reshape<shape: ints=[]>(x) }", gives="Reshape")
 @example("no shape", "(float[1] x) => (float y) { y = Reshape(x) }", refuses=Why.AMBIGUOUS)

@@ -20,7 +20,15 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import END, arange, as_type, in_double, part, shape_of
+from opshift_adapters._lib.blocks import (
+    END,
+    arange,
+    as_type,
+    counted_axis,
+    in_double,
+    part,
+    shape_of,
+)
 
 TYPES_13 = boundary(13, "Slice:2a2b15")
 SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
@@ -56,6 +64,8 @@ def slice_11_10(node: Node, op: Builder) -> Result:
 STEPS = "(float[5,6] x) => (float[a,b] y) <int64[2] s = {-1,1}, int64[2] e = {-5,5}, int64[2] axes = {1,0}, int64[2] t = {-2,3}> { y = Slice(x, s, e, axes, t) }"
 COMPUTED = "(float[N,5] x, int64[1] s, int64[1] e, int64[1] t) => (float[a,5] y) <int64[1] axes = {0}> { y = Slice(x, s, e, axes, t) }"
 
+FROM_END = "(float[24] v, int64[n] t) => (float[a,b,c] y) <{0}> {{ x = Reshape(v, t) h = Shape(x) r = Shape({1}) a = Add(k, r) axes = Where(c, a, k) "
+
 
 def five() -> Array:
     return np.arange(25.0).reshape(5, 5)  # pragma: no cover: only a judge reads the inputs of an example
@@ -89,6 +99,11 @@ def five() -> Array:
 @example("from a size on", "(float[5,6] x, float[N] z) => (float[5,b] y) <int64[1] e = {9223372036854775807}, int64[1] axes = {1}> { s = Shape(z) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2]})
 @example("from a size beyond", "(float[5,2] x, float[N] z) => (float[5,b] y) <int64[1] e = {9}, int64[1] axes = {1}> { s = Shape(z) y = Slice(x, s, e, axes) }", inputs={"z": [1, 2, 3]})
 @example("between places of which some are sizes", "(float[5,6] x, int64[2] i, float[N,M] z) => (float[a,b] y) { s = Shape(z) k = ArgMax<axis=0, keepdims=0>(i) o = Constant<value = int64[1] {0}>() u = Unsqueeze<axes=[0]>(k) e = Concat<axis=0>(u, u) t = Gather(e, o) b = Concat<axis=0>(t, u) y = Slice(x, b, s) }", inputs={"z": [[1, 2, 3], [4, 5, 6]]})
+@example("from the end, unknown rank", FROM_END.format("int64[1] s = {1}, int64[1] e = {9}, bool[1] c = {1}, int64[1] k = {-2}", "h") + "y = Slice(x, s, e, axes) }", gives="Reshape Transpose Slice Transpose", inputs={"t": [2, 3, 4]})
+@example("from the end and the front, unknown rank", FROM_END.format("int64[3] s = {1,-1,2}, int64[3] e = {9,-9,-9}, int64[3] p = {2,-1,-1}, bool[3] c = {1,0,0}, int64[3] k = {-1,1,0}", "h") + "y = Slice(x, s, e, axes, p) }", inputs={"t": [3, 2, 4]})
+@example("from the end, int32", FROM_END.format("int32[1] s = {-1}, int32[1] e = {-9}, int32[1] p = {-2}, bool[1] c = {1}, int32[1] k = {-1}", "h").replace("r = Shape(h)", "i = Shape(h) r = Cast<to=6>(i)") + "y = Slice(x, s, e, axes, p) }", inputs={"t": [3, 2, 4]})
+@example("axes that are not counted from the end", FROM_END.format("int64[1] s = {1}, int64[1] e = {9}, bool[1] c = {0}, int64[1] k = {-2}", "h") + "y = Slice(x, s, e, axes) }", refuses=Why.NEEDS_RANK, inputs={"t": [2, 3, 4]})
+@example("axes counted from something else", FROM_END.format("int64[1] s = {1}, int64[1] e = {9}, bool[1] c = {1}, int64[1] k = {-2}", "t") + "y = Slice(x, s, e, axes) }", refuses=Why.NEEDS_RANK, inputs={"t": [2, 3, 4]})
 @example("one bound computed", "(float[5,6] x, int64[1] e) => (float[5,b] y) <int64[1] s = {1}, int64[1] axes = {1}> { y = Slice(x, s, e, axes) }", inputs={"e": [-2]})
 @example("from the end, one bound computed", "(float[5,6] x, int64[1] e) => (float[5,b] y) <int64[1] s = {-4}, int64[1] axes = {1}> { y = Slice(x, s, e, axes) }", inputs={"e": [-2]})
 @example("computed axes", "(float[5,6] x, int64[1] s, int64[1] e, int64[1] axes) => (float[a,b] y) { y = Slice(x, s, e, axes) }", inputs={"s": [1], "e": [-2], "axes": [1]})
@@ -103,6 +118,8 @@ def slice_10_9(node: Node, op: Builder) -> Result:
     x, named = node["data"], node.input("axes")
     bounds = [node["starts"], node["ends"], node.input("steps")]
     places = named and named.const_or_none()
+    if named is not None and places is None and x.rank_or_none is None:
+        places = _before_the_rank_was_added(named, x)
     if named is None:
         axes = list(range(node["starts"].shape[0]))
     elif places is None:
@@ -112,12 +129,16 @@ def slice_10_9(node: Node, op: Builder) -> Result:
         axes = [int(axis) for axis in places.ravel()]
     known = [_listed(value, len(axes)) for value in bounds]
     starts, ends, steps = known
-    if starts is not None and ends is not None and steps == [1] * len(axes):
+    from_end = x.rank_or_none is None and min(axes, default=0) < 0
+    if starts is not None and ends is not None and steps == [1] * len(axes) and not from_end:
         inputs = dict.fromkeys(("starts", "ends", "axes", "steps"))
         return op.same(node, inputs=inputs, starts=starts, ends=ends, axes=axes)
     wide: list[Value | None] = []  # the computed bounds as doubles, once for all axes
+    turned = False  # whether the axes of x are in reverse order
     for i, at in enumerate(axes):
-        axis = at % x.rank if at < 0 else at
+        if (from_end and at < 0) is not turned:
+            x, turned = op.Transpose(x), not turned
+        axis = -1 - at if turned else counted_axis(x, at)
         start, end, step = (None if one is None else one[i] for one in known)
         size = x.dims_or_none[axis] if x.dims_or_none is not None else None
         if start is not None and end is not None and step == 1:
@@ -134,7 +155,27 @@ def slice_10_9(node: Node, op: Builder) -> Result:
                 x = _gathered(op, x, axis, [_one(op, v, k, i, T.DOUBLE) for v, k in all_of], ahead)
         else:
             x = op.Gather(x, _indices(op, start, end, step, size), axis=axis)
-    return x
+    return op.Transpose(x) if turned else x
+
+
+def _before_the_rank_was_added(axes: Value, x: Value) -> Array | None:
+    """The constant axes to which slice_11_10 has added the computed rank of `x`; else None."""
+    chosen = _made_by(axes, "Where")
+    total = chosen and _made_by(chosen["X"], "Add")
+    if chosen is None or total is None:
+        return None
+    negative, own, kept = (one.const_or_none() for one in (chosen["condition"], total["A"], chosen["Y"]))
+    if own is None or negative is None or kept is None or (own != kept).any() or (negative != (kept < 0)).any():
+        return None
+    cast = _made_by(total["B"], "Cast")
+    rank = _made_by(total["B"] if cast is None else cast["input"], "Shape")
+    shape = rank and _made_by(rank["data"], "Shape")
+    return kept if shape and shape["data"].is_same(x) else None
+
+
+def _made_by(x: Value, op: str) -> Node | None:
+    made = x.producer
+    return made if made is not None and made.op == op else None
 
 
 def _of_all_axes(
@@ -198,7 +239,7 @@ def _compressed(
 
     `ahead` states which of start and end are known to be non-negative.
     """
-    size = part(op, shape_of(op, x), axis, axis + 1)
+    size = _size_along(op, x, axis)
     start, end = (
         place if known else _wrapped(op, place, size)
         for place, known in zip(bounds, ahead, strict=True)
@@ -219,6 +260,13 @@ def _compressed(
     return op.Compress(x, functools.reduce(op.And, conditions), axis=axis)
 
 
+def _size_along(op: Builder, x: Value, axis: int) -> Value:
+    """The size of an axis as a vector of one element, whose length inference finds for any rank."""
+    if x.rank_or_none is None:
+        return op.Gather(op.Shape(x), op.const([axis]), axis=0)
+    return part(op, shape_of(op, x), axis, axis + 1)
+
+
 def _places(op: Builder, size: Value) -> Value:
     """The indices along an axis as a vector; those of a long axis would swell the model."""
     known = size.const_or_none()
@@ -237,7 +285,7 @@ def _gathered(
     so that none leaves the integers that it holds. `ahead` states which of
     start and end are known to be non-negative.
     """
-    size = in_double(op, part(op, shape_of(op, x), axis, axis + 1))
+    size = in_double(op, _size_along(op, x, axis))
     start, end, step = bounds
     start, end = (
         place if known else _wrapped_double(op, place, size)

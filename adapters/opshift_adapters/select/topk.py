@@ -5,7 +5,6 @@ from opshift.adapter import (
     KEEP,
     Builder,
     Node,
-    Refusal,
     Result,
     T,
     Value,
@@ -14,11 +13,12 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    np,
     shown,
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS, arange, size_of
+from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS, arange, places_along, size_of
 from opshift_adapters.select.gather import gather_elements
 
 FIRST = -(2**63)
@@ -27,6 +27,9 @@ COMPUTED = "(float[3,4] x, int64[1] k) => (float[3,n] v, int64[3,n] i) "
 RANKLESS = "(float[24] w, int64[n] s) => "
 SHAPE = {"s": [2, 3, 4]}
 TWO = "<int64[1] k = {2}> "
+OPEN = "(float[R,N] x, int64[1] k) => (float[R,n] v, int64[R,n] i) "
+AT_MOST = "(float[R,N] x) => (float[R,n] v, int64[R,n] i) <int64[1] one = {{1}}, int64[1] m = {{{}}}> {{ h = Shape(x) n = Gather(h, one) l = Less(n, m) k = Where(l, n, m) v, i = TopK(x, k) }}"
+LOW = float("-inf")
 TIES = {"x": [[1, 2, 2, 1], [3, 3, 3, 3], [0, -1, 4, 4]]}
 
 
@@ -83,9 +86,17 @@ def topk_9_10(node: Node, op: Builder) -> Result:
 @example("none of them", "(float[3,4] x) => (float[0,4] v, int64[0,4] i) <int64[1] k = {0}> { v, i = TopK<axis=0>(x, k) }", gives="Slice Cast")
 @example("computed", COMPUTED + "{ v, i = TopK(x, k) }", inputs={**TIES, "k": [3]})
 @example("computed, first axis", "(float[3,N] x, int64[1] k) => (float[n,N] v, int64[n,N] i) { v, i = TopK<axis=0>(x, k) }", inputs={"k": [2]})
-@example("computed, unknown size", "(float[3,N] x, int64[1] k) => (float[3,n] v, int64[3,n] i) { v, i = TopK(x, k) }", refuses=Why.NEEDS_CONSTANT)
+@example("computed, unknown size", OPEN + "{ v, i = TopK(x, k) }", gives="Shape Gather Gather ConstantOfShape NonZero Reshape Slice Cast Less Squeeze Loop Shape Gather ConstantOfShape NonZero Reshape Mul Add Reshape Gather", inputs={**TIES, "k": [3]})
+@example("computed, unknown size, infinities", OPEN + "{ v, i = TopK(x, k) }", inputs={"x": [[LOW, LOW, 1, LOW], [-LOW, -LOW, LOW, 0], [0.0, -0.0, 0.0, LOW]], "k": [4]})
+@example("computed, unknown size, none of them", OPEN + "{ v, i = TopK(x, k) }", inputs={"k": [0]})
+@example("computed, unknown size, no rows", OPEN + "{ v, i = TopK(x, k) }", inputs={"x": lambda: np.zeros((0, 4)), "k": [2]})
+@example("computed, unknown size, first axis", "(double[N,2,M] x, int64[1] k) => (double[n,2,M] v, int64[n,2,M] i) { v, i = TopK<axis=0>(x, k) }", inputs={"x": lambda: np.arange(24.0).reshape(4, 2, 3) % 5, "k": [3]})
+@example("computed, at most some", AT_MOST.format("2"), gives="Shape Gather Less Where Pad TopK Squeeze Reshape ConstantOfShape NonZero Reshape Gather Gather", inputs=TIES)
+@example("computed, at most more than there are", AT_MOST.format("9"), inputs=TIES)
+@example("computed, at most very many", AT_MOST.format("100000"), inputs=TIES)
+@example("computed, unknown rank", "(float[24] w, int64[n] s, int64[1] k) => (float[a,b,c] v, int64[a,b,c] i) { x = Reshape(w, s) v, i = TopK(x, k) }", refuses=Why.NEEDS_RANK, inputs={**SHAPE, "k": [2]})
 def topk_10_9(node: Node, op: Builder) -> Result:
-    """Below opset 10 `k` is an attribute; for a computed k all elements are sorted, then cut."""
+    """Below opset 10 `k` is an attribute; for a computed k more elements are sorted, then cut."""
     x, k, axis = node["X"], node["K"], node.int("axis")
     known, dims = k.const_or_none(), x.dims_or_none
     if known is not None and known.item() == 0:
@@ -93,13 +104,45 @@ def topk_10_9(node: Node, op: Builder) -> Result:
         return none, op.Cast(none, to=T.INT64)
     if known is not None:
         return op.same(node, inputs={"K": None}, k=known.item(), outputs=2)
-    size = dims[axis] if dims else None
+    size, bounds = dims[axis] if dims else None, k.bounds_or_none
     if not isinstance(size, int):
-        raise Refusal(Why.NEEDS_CONSTANT, "k must be constant before opset 10")
-    every = op.same(node, inputs={"K": None}, k=size, outputs=2)
+        if bounds is None or bounds.highest > MOST_SORTED:
+            return _one_by_one(op, x, k, axis % x.rank)
+        size, x = bounds.highest, _longer(op, x, axis % x.rank, bounds.highest)
+    every = op.same(node, inputs={"X": x, "K": None}, k=size, outputs=2)
     places = arange(op, op.Squeeze(k))
     values, indices = (op.Gather(one, places, axis=axis) for one in every)
     return values, indices
+
+
+MOST_SORTED = 1 << 16  # a larger k is not known to be small
+
+
+def _longer(op: Builder, x: Value, axis: int, count: int) -> Value:
+    """`x` with more elements behind an axis, which are not larger than any and come last."""
+    pads = [0] * (2 * x.rank)
+    pads[x.rank + axis] = count
+    return op.Pad(x, pads=pads, value=-np.inf)
+
+
+def _one_by_one(op: Builder, x: Value, k: Value, axis: int) -> tuple[Value, Value]:
+    """The largest elements of an axis of any size: each time, the first of those that are left."""
+    lowest, places = op.const(-np.inf, like=x), places_along(op, x, axis, x.rank - 1 - axis)
+    none = op.Cast(op.Slice(x, starts=[0], ends=[0], axes=[axis]), to=T.INT64)
+
+    def choose(b: Builder, i: Value, keep: Value, taken: Value, found: Value) -> tuple[Value, ...]:
+        left = b.Where(taken, lowest, x)
+        best = b.ReduceMax(left, axes=[axis])
+        equal = b.Cast(~(left < best) & ~taken, to=T.FLOAT)
+        first = b.ArgMax(equal, axis=axis)
+        hit = b.Equal(places, first)
+        return b.Identity(keep), taken | hit, b.Concat(found, first, axis=axis)
+
+    taken = x < x  # no element
+    body = op.graph(choose, (T.INT64, ()), (T.BOOL, ()), taken, none)
+    state = taken, none
+    indices = op.Loop(op.Squeeze(k), op.const(True, T.BOOL), *state, body=body, outputs=2)[1]
+    return gather_elements(op, x, indices, x.rank, axis), indices
 
 
 @form("TopK")
