@@ -123,6 +123,49 @@ def test_what_an_adapter_overlooks_is_its_bug(with_adapters, given):
             convert_version(model(text, 12), 13)
 
 
+MIXED = "(float[2] x) => (float[2] y) <float low = {0.5}> { y = Clip(x, low) }"
+REMOVED = [
+    ("Clip", MIXED, 11, 10, {"inputs": {"min": None}, "min": 0.5}, "min"),
+    ("Clip", MIXED, 12, 13, {"inputs": {"min": None}}, "min"),
+    ("Softmax", "(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=0>(x) }", 12, 13, {"axis": None}, "axis"),
+    ("Softmax", "(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=0>(x) }", 12, 13, {"axis": 1}, "axis"),
+    ("Pad", '(float[2] x) => (float[4] y) <int64[2] p = {1, 1}> { y = Pad<mode="edge">(x, p) }', 12, 13, {"mode": None}, "mode"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op_type", "text", "start", "to", "changed", "name"), REMOVED)
+@pytest.mark.parametrize("how", ["unread", "read", "ignored"])
+def test_what_the_same_operator_loses_must_be_read(
+    with_adapters, op_type, text, start, to, changed, name, how
+):
+    """An attribute or input that is removed or replaced may be what the node means."""
+
+    def run(node, op):
+        """A test's adapter."""
+        if how == "read":
+            given = node.schema.input_positions
+            node.input(name) if name in given else node.attr(name)
+        return op.same(node, **changed)
+
+    ignored = {name: "it has no effect"} if how == "ignored" else {}
+    with_adapters(adapter(op_type, start, to, ignores=ignored)(run))
+    if how != "unread":
+        assert convert_version(model(text, start), to)
+        return
+    with pytest.raises(AdapterBug, match=f"without reading '{name}'"):
+        convert_version(model(text, start), to)
+
+
+def test_what_has_its_default_value_may_be_removed_unread(with_adapters):
+    def run(node, op):
+        """A test's adapter."""
+        return op.same(node, axis=None)
+
+    with_adapters(adapter("Softmax", 12, 13)(run))
+    text = "(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }"
+    assert convert_version(model(text, 12), 13)
+
+
 @pytest.mark.parametrize(
     ("look", "missed"),
     [

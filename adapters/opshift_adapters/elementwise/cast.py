@@ -157,7 +157,10 @@ EIGHT_BITS = "(float[2] x) => (float[2] y) <float8e4m3fn[2] w = {56, 184}> { f =
 CAST_UP_19 = boundary(19, "Cast:24656c", directions="up")
 
 
-@adapter("Cast", 19, 18, handles_types=True)
+SATURATE = {"saturate": "it affects only casts to 8-bit floats"}
+
+
+@adapter("Cast", 19, 18, handles_types=True, ignores=SATURATE)
 @example("saturate", "(float[2] x) => (int32[2] y) { y = Cast<to=6, saturate=0>(x) }", gives="Cast")
 @example("float8 weights", EIGHT_BITS, gives="Identity Add")
 @example("a type that is not known", "(float[2] x) => (float[2] y) <float8e4m3fn[2] w = {56, 184}> { v = acme.F(x, w) y = Cast<to=1>(v) }", imports={"acme": 1}, refuses=Why.NEEDS_TYPE)
@@ -184,6 +187,7 @@ CAST_19 = boundary(
         example("CastLike of other types", "(int64[2] x, float[1] t, bfloat16[1] u, uint8[1] v, bool[1] b, string[1] s) => (float[2] y, bfloat16[2] z, uint8[2] w, bool[2] c, string[2] d) { y = CastLike(x, t) z = CastLike(x, u) w = CastLike(x, v) c = CastLike(x, b) d = CastLike(x, s) }", inputs={"x": [3, 0]}),
         example("CastLike of float8", "(float8e5m2[2] x, float8e5m2[1] t) => (float8e5m2[2] y) { y = CastLike(x, t) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
+    ignores=SATURATE,
 )
 FOUR_BITS = "(float[2] x) => (float[2] y) <int4[2] w = {7, -8}> { f = Cast<to=1>(w) y = Add(x, f) }"
 CAST_21 = boundary(
@@ -219,6 +223,7 @@ CAST_24 = boundary(
         example("few bits", "(int4[2] x, float8e5m2[2] w, float8e5m2[1] t, uint4[1] u) => (float8e5m2[2] y, uint4[2] z, float[2] f) { y = CastLike(x, t) z = CastLike(w, u) f = Cast<to=1>(x) }", inputs={"x": [-3, 7]}),
         example("float8e8m0", "(float[2] x) => (float[2] y) { f = Cast<to=24>(x) y = Cast<to=1>(f) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
+    ignores={"round_mode": "it affects only casts to float8e8m0"},
 )
 CAST_25 = boundary(25, "Cast:65e127", cast=cast_while_converting)
 CAST_LIKE_25 = boundary(25, "CastLike:5bef5d")

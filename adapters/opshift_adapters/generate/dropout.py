@@ -90,7 +90,7 @@ def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
     return as_type(op, y, kind), kept
 
 
-@adapter("Dropout", 12, 11)
+@adapter("Dropout", 12, 11, ignores={"seed": "only training draws numbers"})
 @example("inference", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
 @example("constant ratio", "(float[2,3] x) => (float[2,3] y) <float r = {0.25}> { y = Dropout<seed=3>(x, r) }", gives="Dropout")
 @example("computed ratio", "(float[2,3] x, float r) => (float[2,3] y) { y = Dropout(x, r) }", gives="Dropout", inputs={"r": 0.25})

@@ -35,7 +35,7 @@ def bernoulli_15_14(node: Node, op: Builder) -> Result:
 @example("asked for", "() => (bfloat16[4] y) { y = {op}<dtype=16, shape=[4]>() }", gives="{op} Cast")
 def drawn_in_float(node: Node, op: Builder) -> Result:
     """Opset 22 added bfloat16; below it, floats are drawn and cast."""
-    return op.Cast(op.same(node, dtype=T.FLOAT), to=T.BFLOAT16)
+    return op.Cast(op.same(node, dtype=T.FLOAT), to=node.int("dtype"))
 
 
 @example("asked for", "(float[4] x) => (bfloat16[4] y) { y = {op}<dtype=16>(x) }", gives="{op} Cast")

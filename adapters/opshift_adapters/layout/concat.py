@@ -110,7 +110,7 @@ def split_17_18(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"split": lengths}, outputs=count)
 
 
-@adapter("Split", 18, 17)
+@adapter("Split", 18, 17, ignores={"num_outputs": "it is the number of outputs"})
 @example("lengths", "(float[2,6] x, int64[2] s) => (float[2,c] a, float[2,d] b) { a, b = Split<axis=1>(x, s) }", gives="Split", inputs={"s": [2, 4]})
 @example("even", "(float[2,6] x) => (float[2,3] a, float[2,3] b) { a, b = Split<axis=1,num_outputs=2>(x) }", gives="Split")
 @example("uneven", UNEVEN + "{ a, b, c = Split<axis=-1,num_outputs=3>(x) }", gives="Split")

@@ -29,10 +29,11 @@ Y, Y3 = ") => (float[2,2,3,6] y) ", ") => (float[2,3,12] y) "
 PAST = ", float[2,2,2,4] pk, float[2,2,2,6] pv"
 PRESENT = ") => (float[2,2,3,6] y, float[2,2,7,4] k2, float[2,2,7,6] v2) "
 HEADS = "q_num_heads=2,kv_num_heads=2"
+HEADS_OF_FOUR_AXES = dict.fromkeys(("q_num_heads", "kv_num_heads"), "with four axes, the second axis is the number of heads")
 RANKLESS = "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (float[a,b,c,d] y) { q = Reshape(v1, t) "
 
 
-@adapter("Attention", 24, 25)
+@adapter("Attention", 24, 25, ignores=HEADS_OF_FOUR_AXES)
 @example("other masks", QKV + ", bool[3,5] b, uint8[3,5] n) => (float[2,2,3,6] y, float[2,2,3,6] z) { y = Attention(q, k, v, b) z = Attention(q, k, v, n) }", gives="Attention Attention")
 @example("four axes", QKV + Y + "{ y = Attention(q, k, v) }", gives="Attention")
 @example("three axes", PACKED + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v) }", gives="Attention")
@@ -166,7 +167,7 @@ def attention_24_23(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"attn_mask": full_mask(node, op, keys)})
 
 
-@adapter("Attention", 23, 22, ignores=dict.fromkeys(("q_num_heads", "kv_num_heads"), "with four axes, the second axis is the number of heads"))  # fmt: skip
+@adapter("Attention", 23, 22, ignores=HEADS_OF_FOUR_AXES)
 @example("keys of another rank", "(float[1,2,2,8] q, float[2,2,8] k, float[1,2,2,8] v, bool[2,2] m) => (float[1,2,2,8] y) { y = Attention(q, k, v, m) }", invalid="its inputs have the ranks 3, 4")
 @example("whole numbers as a mask", QKV + ", int32[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", rtol=1e-5, atol=1e-5, inputs={"m": lambda: np.arange(15).reshape(3, 5) % 4})
 @example("unsigned numbers as a mask", QKV + ", uint8[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", rtol=1e-5, atol=1e-5, inputs={"m": lambda: np.arange(15).reshape(3, 5) % 7})

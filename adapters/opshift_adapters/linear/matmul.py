@@ -33,7 +33,7 @@ GEMM_6 = boundary(6, "Gemm:ddbc0c")
 # -- Gemm at 7: C broadcasts in both directions --------------------------------------------------
 
 
-@adapter("Gemm", 6, 7)
+@adapter("Gemm", 6, 7, ignores={"broadcast": "C broadcasts, or has the shape of the result"})
 @example("exact C", "(float[2,3] a, float[3,4] b, float[2,4] c) => (float[2,4] y) { y = Gemm<alpha=0.5>(a, b, c) }", gives="Gemm")
 @example("broadcast C", "(float[N,3] a, float[4,3] b, float[4] c) => (float[N,4] y) { y = Gemm<broadcast=1, transB=1>(a, b, c) }", gives="Gemm")
 def gemm_6_7(node: Node, op: Builder) -> Result:

@@ -113,7 +113,8 @@ NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "without axes the operator
 
 def over(node: Node, op: Builder, axes: list[int]) -> Value:
     """The reduction over known axes; if nothing is to be reduced, what is left of the operator."""
-    if axes or not node.int("noop_with_empty_axes"):
+    reduces_all = not node.int("noop_with_empty_axes")
+    if axes or reduces_all:
         return op.same(node, inputs={"axes": None}, axes=axes or None, noop_with_empty_axes=None)
     x = node["data"]
     if node.op in ("ReduceL1", "ReduceL2"):
@@ -199,6 +200,7 @@ def reduce_17_18(node: Node, op: Builder) -> Result:
 
 
 @adapter(MOST.split(), 18, 17, ignores=NOTHING_REDUCED)
+@example("constant axes, none if there were none", "(float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = {op}<noop_with_empty_axes=1>(x, a) }", gives="{op}", rtol=1e-6)
 @example("constant axes", "(float[2,3,4] x) => (float[2,1,1] y) <int64[2] a = {-1, 1}> { y = {op}(x, a) }", gives="{op}")
 @example("no axes", "(float[2,3] x) => (float y) { y = {op}<keepdims=0>(x) }", gives="{op}")
 @example("left out by name", '(float[2,3] x) => (float[1,1] y) { y = {op}<noop_with_empty_axes=0>(x, "") }', gives="{op}")

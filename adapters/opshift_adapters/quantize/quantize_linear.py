@@ -339,7 +339,7 @@ def quantize_linear_18_19(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"x": x})
 
 
-@adapter("QuantizeLinear", 19, 18, handles_types=True)
+@adapter("QuantizeLinear", 19, 18, handles_types=True, ignores={"saturate": "it affects only codes of 8-bit floats"})
 @example("float", "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear<saturate=0>(x, s) }", gives="QuantizeLinear")
 @example("float16", "(float16[2,3] x, float16 s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }", gives="Div Cast QuantizeLinear")
 @example("float16 per axis", "(float16[2,3,4] x, float16[3] s, uint8[3] z) => (uint8[2,3,4] y) { y = QuantizeLinear(x, s, z) }", gives="Reshape Div Cast QuantizeLinear")
@@ -363,12 +363,13 @@ def quantize_linear_19_18(node: Node, op: Builder) -> Result:
 
 # -- one scale for all ---------------------------------------------------------------------------
 
+ONE_SCALE = {"axis": "a single scale has none"}
 LINEAR_13_UP = boundary(13, "QuantizeLinear:48a123 DequantizeLinear:ec4034", directions="up")
 RANKLESS = "(int8[n] v, int64[k] g, float[3] s, int8[3] z) => (float[a,b] y) { x = Reshape(v, g) y = DequantizeLinear"
 GIVEN = {"v": lambda: np.arange(6), "g": [2, 3]}
 
 
-@adapter("DequantizeLinear", 13, 12)
+@adapter("DequantizeLinear", 13, 12, ignores=ONE_SCALE)
 @example("one scale", "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear<axis=0>(x, s) }", gives="DequantizeLinear")
 @example("one in a list", "(int8[2,3] x, float[1] s, int8[1] z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="DequantizeLinear")
 @example("per axis", "(uint8[2,3,4] x, float[3] s, uint8[3] z) => (float[2,3,4] y) { y = DequantizeLinear(x, s, z) }", gives="Reshape Cast Cast Reshape Sub Mul")
@@ -384,7 +385,7 @@ def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
     return multiplied(op, node, lambda p: along(op, p, node["x"], node.int("axis")))
 
 
-@adapter("QuantizeLinear", 13, 12)
+@adapter("QuantizeLinear", 13, 12, ignores=ONE_SCALE)
 @example("one scale", "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear<axis=0>(x, s, z) }", gives="QuantizeLinear")
 @example("unsigned, per axis", "(float[2,3] x, float[2] s, uint8[2] z) => (uint8[2,3] y) { y = QuantizeLinear<axis=0>(x, s, z) }")
 @example("per axis", "(float[2,3,4] x, float[3] s, int8[3] z) => (int8[2,3,4] y) { y = QuantizeLinear(x, s, z) }", gives="Reshape Div Round Cast Reshape Add Clip Cast")

@@ -34,6 +34,7 @@ from opshift_adapters._lib.windows import (
     without_windows_in_pad,
 )
 
+INDICES_ORDER = {"storage_order": "it orders the indices, and nothing reads them"}
 LINE = "(float[3,2,7] x) => (float[3,2,o] y) { y = {op}"
 PLANE = "(float[3,2,7,6] x) => (float[3,2,o,p] y) { y = {op}"
 OPEN = "(float[N,2,L] x) => (float[N,2,o] y) { y = {op}"
@@ -152,7 +153,7 @@ def average_pool_10_9(node: Node, op: Builder) -> Result:
     )
 
 
-@adapter("MaxPool", 10, 9, ignores={"storage_order": "it orders the indices, and nothing reads them"})
+@adapter("MaxPool", 10, 9, ignores=INDICES_ORDER)
 @example("plain", PLANE + "<kernel_shape=[3, 2], dilations=[1, 1], pads=[1, 0, 0, 1]>(x) }", gives="{op}")
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="{op}")
 @example("rounded up, with indices", "(float[3,2,7] x) => (float[3,2,o] y, int64[3,2,o] i) { y, i = MaxPool<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }", gives="MaxPool")
@@ -195,7 +196,7 @@ def _largest(op: Builder, x: Value, axis: int, kernel: int, dilation: int) -> Va
 INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
 
 
-@adapter("MaxPool", 8, 7)
+@adapter("MaxPool", 8, 7, ignores=INDICES_ORDER)
 @example("no indices", LINE + "<kernel_shape=[3], strides=[2], pads=[1, 0], storage_order=1>(x) }", gives="{op}")
 @example("indices that are not read", "(float[3,2,7] x) => (float[3,2,o] y) { y, i = MaxPool<kernel_shape=[3]>(x) }", gives="MaxPool")
 @example("indices", "(float[3,2,7] x) => (float[3,2,o] y, int64[3,2,o] i) { y, i = MaxPool<kernel_shape=[3]>(x) }", refuses=Why.NOT_EXPRESSIBLE)

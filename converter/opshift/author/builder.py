@@ -224,7 +224,7 @@ class Builder:
         None removes an input or an attribute; what is not mentioned is kept. Returns one value for
         a node with one output, and a tuple for more outputs or if `outputs` is given.
         """
-        node.carried()
+        node.carried(without={*attributes, *(inputs or {})})
         schema = self._schema(schemas.normal(node.proto.domain), node.op)
         names = self._same_inputs(node, schema, inputs or {})
         kept, carried = [], []

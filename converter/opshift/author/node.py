@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
 
 from opshift.author.attributes import is_default
@@ -442,7 +442,6 @@ class Node:
 
     def attribute_protos(self) -> Iterator[AttributeProto]:
         """The attributes to write into another node, without references that name nothing."""
-        self.reads.update(self.attributes)
         return map(_without_empty_reference, self.proto.attribute)
 
     @property
@@ -458,9 +457,13 @@ class Node:
         """
         return self.env.survey(look)
 
-    def carried(self) -> None:
-        """Marks every attribute and input as read, because the answer contains the whole node."""
-        self.reads.update(self.attributes, range(len(self.proto.input)))
+    def carried(self, *, without: Collection[builtins.str] = ()) -> None:
+        """Marks as read what the answer contains: all attributes and inputs but these."""
+        self.reads.update(self.attributes.keys() - without)
+        for i in range(len(self.proto.input)):
+            param = self.schema.input_at(i) if self.schema is not None else None
+            if param is None or param.name not in without:
+                self.reads.add(i)
 
     def overlooked(self) -> list[builtins.str]:
         """The attributes and inputs of the node that the adapter has not read.

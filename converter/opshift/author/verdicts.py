@@ -276,6 +276,7 @@ def boundary(
     down: Run | Draft | None = None,
     cast: Run | Draft | None = None,
     emits: str | Iterable[str] | None = None,
+    ignores: Mapping[str, str] | None = None,
     directions: str = "up down",
 ) -> tuple[Adapter, ...]:
     """A person's claim that `ops` keep their meaning at `version`, in both directions.
@@ -283,7 +284,8 @@ def boundary(
     Each name carries the fingerprint of the schemas that were looked at (`Add:5d3f01`; several
     with `/` where releases of onnx describe it differently). Guards for element types, new
     attributes and new inputs are derived. `up` and `down` convert what the guards cannot
-    check; `cast` converts a node down if the older version lacks its element type.
+    check; `cast` converts a node down if the older version lacks its element type. `ignores` gives
+    the reason for each attribute and input that `up` and `down` may leave unread.
     """
     reviewed = {}
     for word in ops.split():
@@ -303,7 +305,7 @@ def boundary(
         if below is None:
             return claim(start, to, Unchanged(), None)
         draft = drafted(below)
-        return claim(start, to, Rewrite(draft.run), draft)
+        return claim(start, to, Rewrite(draft.run, ignores=ignores or {}), draft)
 
     if down is not None and cast is not None:
         raise AdapterBug(
