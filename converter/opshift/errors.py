@@ -80,7 +80,14 @@ class AdapterBug(OpshiftError, TypeError):  # noqa: N818
 
 
 class FaultyChange(AdapterBug):
-    """An adapter wrote nodes that break a rule; it names the opsets, the adapter and the node."""
+    """An adapter failed or wrote nodes that break a rule; it names opsets, adapter and node.
+
+    `depends_on` are the values of the source model on which the node depends, if they are known.
+    """
+
+    def __init__(self, message: str, depends_on: frozenset[str] | None = None) -> None:
+        super().__init__(message)
+        self.depends_on = depends_on
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer, not an error

@@ -49,11 +49,27 @@ def test_a_trip_on_an_illegal_model_is_the_models_mistake():
         convert_version(model(COMPRESS.replace("SHAPE", "2,2")), 13)
 
 
+@pytest.mark.usefixtures("clumsy")
+@pytest.mark.parametrize(
+    "late", ["", "v = Softmax<axis=0>(w) ", "w2 = Neg(w) v = Softmax<axis=0>(w2) "]
+)
+def test_only_the_part_of_the_model_before_the_node_can_be_at_fault(late):
+    """A flaw elsewhere converts well, so it is not the reason why an adapter fails."""
+    text = COMPRESS.replace("SHAPE", "2,2").replace(
+        "Softmax<axis=-1>(y)", "Neg(y) w = Abs(x) " + late
+    )
+    if not late:
+        assert convert_version(model(text), 13)
+        return
+    with pytest.raises(AdapterBug, match="trip raised IndexError"):
+        convert_version(model(text), 13)
+
+
 def test_nobody_is_asked_where_all_goes_well():
     assert convert_version(model(COMPRESS.replace("SHAPE", "2,2")), 13)
 
 
-IF = "(bool c, float[2] x) => (float[2] y, float[2] z) { y, z = If(c) <then_branch = t () => (float[2] a) { a = Neg(x) }, else_branch = e () => (float[2] b) { b = Neg(x) }> s = Softmax<axis=-1>(x) }"
+IF = "(bool c, float[2] x) => (float[2] y, float[2] z) { y, z = If(c) <then_branch = t () => (float[2] a) { a = Neg(x) }, else_branch = e () => (float[2] b) { b = Neg(x) }> s = Softmax<axis=-1>(y) }"
 
 
 def test_inference_is_asked_first(clumsy):
@@ -63,7 +79,7 @@ def test_inference_is_asked_first(clumsy):
 
 def test_a_body_computes_every_output(clumsy):
     body = "i = b (float[2] s, float[2] e) => () { t = Add(s, e) }"
-    text = f"(float[2] s, float[2,2] x) => (float[2] t, float[2,2] y) {{ t, y = Scan<num_scan_inputs=1, {body.replace('i =', 'body =')}>(s, x) z = Softmax(x) }}"
+    text = f"(float[2] s, float[2,2] x) => (float[2] t, float[2,2] y) {{ t, y = Scan<num_scan_inputs=1, {body.replace('i =', 'body =')}>(s, x) z = Softmax(y) }}"
     with pytest.raises(InvalidModel, match="body computes 0 of 2 outputs"):
         convert_version(model(text), 13)
 
@@ -160,3 +176,80 @@ def test_squeeze_names_each_axis_once():
     text = "(float[4] x, int64[2] axes) => (float y) { y = Squeeze(x, axes) }"
     found = [one.text for one in rules.check_model(model(text, 13)).found]
     assert found == ["Squeeze 'y': it removes 2 axes of an input with 1"]
+
+
+QKV = "(float[2,{q},3,{e}] q, float[2,{k},5,4] k, float[2,{v},5,6] v{more}) => (y) {{ y = Attention(q, k, v{names}) }}"
+UNPOOL = (
+    "(float[1,1,{n}] x, int64[1,1,{n}] i) => (y) {{ y = MaxUnpool<kernel_shape={k}{more}>(x, i) }}"
+)
+TURNED = "(float[2,3,4,{d}] x, float{c} c, float{s} s{p}) => (y) {{ y = RotaryEmbedding<{a}>(x, c, s{n}) }}"
+
+
+def heads(q: int = 4, k: int = 2, v: int = 2, e: int = 4, more: str = "", names: str = "") -> str:
+    return QKV.format(q=q, k=k, v=v, e=e, more=more, names=names)
+
+
+def turned(
+    d: int = 8, c: str = "[2,4,4]", s: str = "", a: str = "interleaved=0", p: str = ""
+) -> str:
+    return TURNED.format(d=d, c=c, s=s or c, a=a, p=p, n=", p" if p else "")
+
+
+CONV = "(uint8[1,2,5] x, float p, uint8 i, uint8[3,2,2] w, float{} q, uint8{} j, float s, uint8 k, int32{} b) => (y) {{ y = QLinearConv(x, p, i, w, q, j, s, k, b) }}"
+PRODUCT = "(uint8[2,5] x, float{} p, uint8{} i, uint8[5,4] w, float{} q, uint8 j, float s, uint8 k) => (y) {{ y = QLinearMatMul(x, p, i, w, q, j, s, k) }}"
+
+SIZES = [
+    ("(float[2,3] x, float{} s) => (y) {{ y = LayerNormalization(x, s) }}", 17, "[3]", "[2]", "Scale of the shape [2] does not broadcast to [2, 3]"),
+    ("(float[2,3] x, float{} s) => (y) {{ y = RMSNormalization(x, s) }}", 23, "[1]", "[1,2,3]", "does not broadcast"),
+    ("(float[2,5] a, float[{},4] b) => (y) {{ y = Einsum<equation=\"ij,jk\">(a, b) }}", 12, "1", "3", "the axes 'j' have the sizes 5 and 3"),
+    ("(float[2,3,5] a, float[{},5,4] b) => (y) {{ y = Einsum<equation=\"...ij,...jk\">(a, b) }}", 12, "1", "3", "the axes '...-1' have the sizes 2 and 3"),
+    ("(float[3,2] a, float[4,{}] b, float[2,1] c) => (y) {{ y = Gemm<transA=1, transB=1>(a, b, c) }}", 11, "3", "2", "A has 3 columns, and B has 2 rows"),
+    ("(float[2,3] a, float[3,4] b, float{} c) => (y) {{ y = Gemm(a, b, c) }}", 11, "[1,4]", "[2,3]", "C of the shape [2, 3] does not broadcast to [2, 4]"),
+    (heads(e=4), 23, "", heads(e=8), "Q has heads of 8 numbers, but K has heads of 4 numbers"),
+    (heads(), 23, "", heads(v=1), "K has 2 heads, but V has 1 heads"),
+    (heads(), 23, "", heads(q=3), "Q has 3 heads, which is not a multiple of the 2 of K"),
+    ("(float[2,3,{}] q, float[2,5,8] k, float[2,5,8] v) => (y) {{ y = Attention<q_num_heads=2, kv_num_heads=2>(q, k, v) }}", 23, "8", "9", "Q has 9 numbers at each place for 2 heads"),
+    (heads(more=", float[3,5] m", names=", m"), 23, "", heads(more=", float[3,4] m", names=", m"), "its mask has 4 keys, and there are 5"),
+    (heads(more=", float[3,4] m", names=", m"), 24, "", heads(more=", float[3,6] m", names=", m"), "its mask has 6 keys, and there are 5"),
+    (heads(more=", float[1,5] m", names=", m"), 23, "", heads(more=", float[2,5] m", names=", m"), "its mask has 2 queries, and there are 3"),
+    (turned(), 23, "", turned(c="[2,4,3]"), "a cache has the shape [2, 4, 3], and must end in [2, 4, 4]"),
+    (turned(), 23, "", turned(c="[2,4,4]", s="[2,4,1]"), "its caches have the shapes [2, 4, 4] and [2, 4, 1]"),
+    (turned(a="rotary_embedding_dim=6", c="[2,4,3]"), 23, "", turned(a="rotary_embedding_dim=5", c="[2,4,3]"), "it turns 5 of the 8 numbers of a head"),
+    (turned(c="[9,4]", p=", int64[2,4] p"), 23, "", turned(c="[9,4]", p=", int64[2,3] p"), "it has places of the shape [2, 3] for sequences of [2, 4]"),
+    (turned(c="[9,4]", p=", int64[2,4] p"), 23, "", turned(c="[9,4]"), "a cache has 2 dimensions, and must have 3"),
+    ("(float[2,4,{}] x, float[2,4,4] c) => (y) {{ y = RotaryEmbedding<num_heads=3>(x, c, c) }}", 23, "24", "25", "X has 25 numbers at each place for 3 heads"),
+    ("(float[2,3] a, float[2,{}] b) => (y) {{ s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=0>(s) }}", 11, "3", "4", "it joins tensors of the shapes [2, 3] and [2, 4]"),
+    ("(float[{},6] x) => (y) <int64 n = {{2}}> {{ s = SplitToSequence(x, n) y = ConcatFromSequence<axis=1>(s) }}", 11, "4", "5", "it joins parts of 2 and 1 places along another axis"),
+    ("(float[5,2] x, int64[{}] s) => (y) {{ y = CenterCropPad(x, s) }}", 18, "2", "3", "it has 3 sizes for 2 axes"),
+    (UNPOOL.format(n=3, k="[2]", more=""), 11, "", UNPOOL.format(n=3, k="[2,2]", more=""), "it has 2 sizes, 2 strides and 4 pads for 1 axes"),
+    (UNPOOL.format(n=3, k="[2]", more=",pads=[1,1]"), 11, "", UNPOOL.format(n=3, k="[2]", more=",pads=[1,4]"), "its pads cut 3 places off an axis of 2"),
+    ("(float[1,2,4,4] x, float[{},1,2,2] w, float[1,8,3,3] o) => (y) {{ y = DeformConv<group=2>(x, w, o) }}", 19, "4", "3", "its 2 groups compute 3 channels"),
+    ("(float[1,2,4,4] x, float[4,2,2,2] w, float[1,8,3,3] o, float[4] b, float[1,4,3,{}] m) => (y) {{ y = DeformConv(x, w, o, b, m) }}", 19, "3", "2", "its offset has the shape [1, 8, 3, 3], and its mask [1, 4, 3, 2]"),
+    ("(float{} x, float[3] s) => (y) {{ y = InstanceNormalization(x, s, s) }}", 6, "[2,3]", "[3]", "input 'x' has 1 dimensions, but must have 2 or more"),
+    (CONV.format("[3]", "[1]", "[3]"), 10, "", CONV.format("[3]", "[1]", "[4]"), "B has 4 numbers for 3 channels"),
+    (CONV.format("", "", "[3]"), 10, "", CONV.format("[2]", "[2]", "[3]"), "w_scale has 2 numbers for 3 channels"),
+    (PRODUCT.format("[2]", "[2]", "[4]"), 10, "", PRODUCT.format("[3]", "[3]", ""), "a_scale has the shape [3], and must have the shape [2]"),
+    (PRODUCT.format("", "[1]", "[1]"), 10, "", PRODUCT.format("", "", "[5]"), "b_scale has the shape [5], and must have the shape [4]"),
+    (PRODUCT.format("", "", "").replace("float p, uint8 i", "float[2,1] p, uint8[2,1] i"), 21, "", PRODUCT.format("[2]", "[5]", ""), "a_zero_point has the shape [5], and must have the shape [2]"),
+    ("(uint8[2,5] x, uint8[5,4] w, uint8{} z) => (y) {{ y = MatMulInteger(x, w, , z) }}", 10, "[4]", "[5]", "b_zero_point has the shape [5], and must have the shape [4]"),
+    ("(int8[2,2,3] a, int8[3,4] b, int8{} p) => (y) {{ y = MatMulInteger(a, b, p) }}", 10, "[2,2,1]", "[3,2,1]", "a_zero_point has the shape [3, 2, 1], and must have the shape [2, 2, 1]"),
+    ("(float[4,3] x, int64{} n) => (y) {{ y = ReverseSequence(x, n) }}", 10, "[3]", "[4]", "it has 4 lengths for 3 sequences"),
+    ("(float[3,3] x, int64[3] n) => (y) {{ y = ReverseSequence<batch_axis={}>(x, n) }}", 10, "1", "0", "its batch and its time have one axis, 0"),
+    ("(float[1,2,5] x, float[2,3,2] w, float{} b) => (y) {{ y = ConvTranspose<group=2>(x, w, b) }}", 11, "[6]", "[3]", "B has 3 numbers for 6 channels"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("text", "opset", "good", "bad", "words"), SIZES)
+def test_sizes_that_inference_does_not_compare(text, opset, good, bad, words):
+    """The first model of each pair is legal, and the other one has a size that does not fit."""
+    if onnx.defs.onnx_opset_version() < opset:
+        pytest.skip("the installed onnx lacks the operator")
+
+    def flaws(graph: str) -> list[str]:
+        found = rules.check_model(model(graph, opset)).found
+        return [one.text for one in found if one.rule == "OPERATOR_FLAW"]
+
+    legal, wrong = (text.format(good), text.format(bad)) if good else (text, bad)
+    assert flaws(legal) == []
+    assert len(flaws(wrong)) == 1
+    assert words in flaws(wrong)[0]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
 from onnx import AttributeProto, ModelProto, NodeProto, helper
 from opshift import AdapterBug, InvalidModel, convert_version
@@ -373,15 +374,51 @@ def twice_as_long(node, op):
     return op.Concat(node["X"], node["X"], axis=0)
 
 
-def test_a_length_that_a_later_node_rejects_is_traced_to_its_step(with_adapters):
-    """The lengths of the model may be wrong as well, so nobody is blamed."""
-    twice_as_long.__doc__ = "A bug."
-    with_adapters(adapter("Gelu", 20, 19)(twice_as_long))
-    with pytest.raises(InvalidModel) as caught:
-        convert_version(model(EVERYWHERE["long graph"], 20), 13)
-    told = "'h0' becomes tensor(float)[4], and it was tensor(float)[2]"
-    for part in ("twice_as_long wrote for Gelu 'h0' at ai.onnx 20->19", told):
+def constant_that_does_not_broadcast(node, op):
+    return op.Add(node["X"], op.const([[1, 2, 3]], T.FLOAT))
+
+
+@pytest.mark.parametrize("check", ["default", "full"])
+@pytest.mark.parametrize("place", ["graph", "function", "branch", "long graph"])
+@pytest.mark.parametrize(
+    "bug", [twice_as_long, constant_that_does_not_broadcast], ids=lambda bug: bug.__name__
+)
+def test_an_adapter_is_at_fault_if_inference_accepts_the_source(bug, place, check, with_adapters):
+    """The lengths of a model are right if inference finds no fault in it."""
+    bug.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19)(bug))
+    before = model(EVERYWHERE[place].replace("Neg(h)", "Add(h, x)"), 20, more=', "acme" : 1')
+    onnx.checker.check_model(before, full_check=True)
+    with pytest.raises(AdapterBug) as caught:
+        convert_version(before, 13, check=check)
+    for part in (f"{bug.__name__} wrote for Gelu", "at ai.onnx 20->19"):
         assert part in str(caught.value)
+
+
+ERRORS = (
+    ArithmeticError, AssertionError, AttributeError, ImportError, IndexError, KeyError, LookupError,
+    NameError, NotImplementedError, OSError, RecursionError, RuntimeError, StopIteration, TypeError,
+    ValueError, ZeroDivisionError,
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", EVERYWHERE)
+def test_an_error_in_an_adapter_is_its_own_fault(place, with_adapters):
+    """The message has the boundary, the node, the adapter, and its file and line."""
+    for error in ERRORS:
+
+        @adapter("Gelu", 20, 19)
+        def fails(node, op, error=error):
+            """A bug."""
+            raise error("a fault")
+
+        with_adapters(fails)
+        with pytest.raises(AdapterBug) as caught:
+            convert_version(model(EVERYWHERE[place], 20, more=', "acme" : 1'), 13)
+        line = fails.run.__code__.co_firstlineno + 3
+        told = f"fails raised {error('a fault')!r} at {__file__}:{line}"
+        for part in ("at ai.onnx 20->19", "on Gelu", told):
+            assert part in str(caught.value)
 
 
 @pytest.mark.parametrize("opset", [8, 10])

@@ -64,6 +64,9 @@ class Operand:
 @example("several contracted", '(float[2,3,4] a, float[4,3,5] b) => (float[2,5] y) { y = Einsum<equation="abc,cbd->ad">(a, b) }')
 @example("several contracted, symbolic", '(float[N,A,B] a, float[B,A,M] b) => (float[M,N] y) { y = Einsum<equation="nab,bam->mn">(a, b) }', inputs={"a": [[[1, 2, 3], [4, 5, 6]]], "b": [[[1], [2]], [[3], [4]], [[5], [6]]]})
 @example("no elements", '(float[N,A,B] a, float[B,A,M] b) => (float[M,N] y) { y = Einsum<equation="nab,bam->mn">(a, b) }', inputs={"a": lambda: np.zeros((1, 2, 0)), "b": lambda: np.zeros((0, 2, 3))})
+@example("a sum over an axis of size 1 and a longer one", '(float[2,1] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="Squeeze ReduceSum Unsqueeze Mul")
+@example("a sum over an axis of size 1 and an empty one", '(float[2,1] a, float[0,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }')
+@example("letters of two sizes", '(float[2,5] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', invalid="the axes 'j' have the sizes 5 and 3")
 @example("a letter of one side only", '(float[2,3,5] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ijx,jk->ik">(a, b) }', gives="ReduceSum MatMul")
 @example("three terms", '(float[2,3] a, float[3,4] b, float[4,2] c) => (float[2,2] y) { y = Einsum<equation="ij,jk,kl->il">(a, b, c) }', gives="MatMul MatMul")
 @example("bilinear", '(float[2,3] a, float[5,3,4] w, float[2,4] b) => (float[2,5] y) { y = Einsum<equation="bn,anm,bm->ba">(a, w, b) }')
@@ -87,6 +90,7 @@ def einsum_12_11(node: Node, op: Builder) -> Result:
     if kind in SMALL_INTS:
         values = [op.Cast(x, to=T.INT64) for x in values]
     terms = [_distinct(op, Operand(x, n)) for x, n in zip(values, names, strict=True)]
+    terms = [_without_ones(op, one, terms, wanted) for one in terms]
     result = terms[0]
     for i, term in enumerate(terms[1:], 1):
         needed = set(wanted).union(*(t.letters for t in terms[i + 1 :]))
@@ -124,6 +128,18 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
         fault = f"the letter {unknown[0]!r}, which no term has" if unknown else "a letter twice"
         raise InvalidModel(f"equation {equation!r} has {fault}, in its result")
     return names, wanted
+
+
+def _without_ones(op: Builder, term: Operand, terms: list[Operand], wanted: str) -> Operand:
+    """The term without axes of size 1 that are summed with longer ones of another term."""
+    sizes = [dict(zip(one.letters, one.value.dims_or_none or (), strict=False)) for one in terms]
+    own = dict(zip(term.letters, term.value.dims_or_none or (), strict=False))
+    longer = {x for one in sizes for x, size in one.items() if isinstance(size, int) and size != 1}
+    axes = [i for i, x in enumerate(term.letters) if own.get(x) == 1 and x in longer - {*wanted}]
+    if not axes:
+        return term
+    letters = "".join(x for i, x in enumerate(term.letters) if i not in axes)
+    return Operand(op.Squeeze(term.value, axes=axes), letters)
 
 
 def _distinct(op: Builder, term: Operand) -> Operand:

@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """RotaryEmbedding, which opset 23 added."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, example
+from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, example, np
 
+from opshift_adapters._lib.blocks import part
 from opshift_adapters._lib.heads import turn
 
 FOUR = "(float[2,3,4,8] x, float[2,4,4] c, float[2,4,4] s) => (float[2,3,4,8] y) "
@@ -20,6 +21,7 @@ RANKLESS = "(float[192] v, int64[n] t, float[2,4,4] c, float[2,4,4] s) => (float
 @example("unknown sizes", "(float16[B,N,D] x, float16[9,E] c, float16[9,E] s, int64[B,N] p) => (float16[B,N,D] y) { y = RotaryEmbedding<num_heads=3>(x, c, s, p) }", inputs=PLACES | {"x": [[[0.5] * 24] * 4] * 2, "c": [[0.5] * 4] * 9, "s": [[0.25] * 4] * 9})
 @example("bfloat16", FOUR.replace("float", "bfloat16") + "{ y = RotaryEmbedding(x, c, s) }")
 @example("empty", "(float[2,0,24] x, float[9,4] c, float[9,4] s, int64[2,0] p) => (float[2,0,24] y) { y = RotaryEmbedding<num_heads=3>(x, c, s, p) }")
+@example("nobody, unknown size", "(float[0,N,D] x, float[9,4] c, float[9,4] s, int64[0,N] p) => (float[0,N,D] y) { y = RotaryEmbedding<num_heads=3>(x, c, s, p) }", inputs={"x": lambda: np.zeros((0, 2, 24)), "p": lambda: np.zeros((0, 2), int)})
 @example("heads of four axes", FOUR + "{ y = RotaryEmbedding<num_heads=3>(x, c, s) }")
 @example("unknown rank", RANKLESS + "y = RotaryEmbedding(x, c, s) }", inputs={"t": [2, 3, 4, 8]})
 @example("unknown rank with heads", RANKLESS + "y = RotaryEmbedding<num_heads=3>(x, c, s) }", refuses=Why.NEEDS_RANK, inputs={"t": [2, 3, 4, 8]})
@@ -43,6 +45,10 @@ def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
 def _apart(op: Builder, x: Value, heads: int) -> Value:
     """[batch, sequence, heads x size] with the last axis split into heads and size."""
     width = x.dims[2]
+    if 0 in x.dims:
+        shape = op.Shape(x)
+        each = part(op, shape, 2) / op.const([heads])
+        return op.Reshape(x, op.Concat(part(op, shape, 0, 2), op.const([heads]), each, axis=0), allowzero=1)
     return op.Reshape(x, op.const([0, 0, heads, width // heads if isinstance(width, int) else -1]))
 
 

@@ -58,7 +58,7 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
     try:
         answer = adapter(node, op)
     except AdapterBug as bug:
-        raise AdapterBug(f"{adapter.source}: {bug}") from bug
+        raise AdapterBug(f"{adapter.source} at {_line(adapter, bug)}: {bug}") from bug
     except Refusal as refusal:
         if refusal.why is Why.APPROXIMATE_ONLY:
             require_declared(adapter)
@@ -73,7 +73,8 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
             raise Refusal(Why.NOT_EXPRESSIBLE, told) from None
         if isinstance(error, MemoryError):  # more memory helps
             raise
-        raise AdapterBug(f"{adapter.source} raised {error!r}") from error
+        told = f"{adapter.source} raised {error!r} at {_line(adapter, error)}"
+        raise AdapterBug(told) from error
     values = answer if isinstance(answer, tuple) else (answer,)
     if not isinstance(answer, Keep) and not all(isinstance(v, Value) for v in values):
         raise AdapterBug(
@@ -82,6 +83,20 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
     if not isinstance(answer, Keep) and op.made.unread is None:
         _check_reads(adapter, node)
     return answer
+
+
+def _line(adapter: Adapter, error: Exception) -> str:
+    """The file and line in the package of an adapter at which it failed."""
+    import traceback
+
+    package = adapter.source.partition(".")[0]
+    frames = [
+        (frame.f_globals.get("__name__", ""), frame.f_code.co_filename, line)
+        for frame, line in traceback.walk_tb(error.__traceback__)
+    ]
+    own = [one for one in frames if one[0].partition(".")[0] == package]
+    _, file, line = (own or frames)[-1]
+    return f"{file}:{line}"
 
 
 def _is_beyond_any_tensor(error: Exception) -> bool:

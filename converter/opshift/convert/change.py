@@ -55,6 +55,18 @@ class Rewritten(NamedTuple):
     id: str
 
 
+class Suspect(NamedTuple):
+    """A change after which lengths do not fit.
+
+    `inferred` says that inference of onnx accepts the replaced node. If no inference exists for its
+    operator, the lengths in the model may be wrong.
+    """
+
+    told: str
+    inferred: bool
+    depends_on: frozenset[str] | None
+
+
 @dataclass(slots=True)
 class Step:
     """What one step did.
@@ -72,4 +84,4 @@ class Step:
     inexact: set[FunctionId] = field(default_factory=set)  # whose calls may avoid approximations
     assumptions: list[str] = field(default_factory=list)
     touched: dict[Place, str] = field(default_factory=dict)
-    suspects: list[str] = field(default_factory=list)  # changes of lengths, where a bug is traced
+    suspects: list[Suspect] = field(default_factory=list)  # changes of lengths, in a traced run

@@ -34,11 +34,14 @@ def check_fully(state: State, step: Step) -> None:
     if nested_lengths.drop_contradicted(copied(shown), state.adapters):
         return  # the end of the conversion drops and notes what is still contradicted there
     if not checker.tolerates(state.document, state.adapters, error):
-        seen = f"; it is first seen in what {step.suspects[0]}" if step.suspects else ""
-        if told := diagnose.declarations(state.view, shown, error, state.adapters):
+        suspect = next(iter(step.suspects), None)
+        seen = f"; it is first seen in what {suspect.told}" if suspect else ""
+        told = diagnose.declarations(state.view, shown, error, state.adapters)
+        if told and not (suspect and suspect.inferred):
             raise InvalidModel(told + seen)
-        if seen:
-            raise FaultyChange(f"the checker rejects the model: {error}{seen}")
+        if suspect:
+            bug = f"the checker rejects the model: {error}{seen}"
+            raise FaultyChange(bug, suspect.depends_on)
         if not step.rewritten:
             raise InvalidModel(
                 f"onnx rejects the model at {step.domain or 'ai.onnx'} {step.to}, where no node is"

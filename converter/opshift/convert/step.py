@@ -34,10 +34,10 @@ from opshift.convert.blockers import (
     refuse_what_is_read,
     refuse_what_lies_too_deep,
 )
-from opshift.convert.change import NodeChange, Step, Task
+from opshift.convert.change import NodeChange, Step, Suspect, Task
 from opshift.convert.guard import Guard
-from opshift.convert.legal import rules
-from opshift.convert.legal.written_rules import WrittenNodes, suspect_lengths
+from opshift.convert.legal import cause, rules
+from opshift.convert.legal.written_rules import WrittenNodes, is_inferred, suspect_lengths
 from opshift.convert.replay import call_records
 from opshift.convert.replay.binding import NodeTokens
 from opshift.convert.replay.call_records import Branch, Records
@@ -322,13 +322,12 @@ class Stepper:
         """The answer about one node; a bug of its adapter names the boundary and the node."""
         try:
             return self._changed(place, task)
-        except FaultyChange:
-            raise
         except AdapterBug as bug:
             scope, position = place
             at, node = place_of(task.key[0], self.boundary), named(scope.node(position))
             by = "" if task.adapter.source in str(bug) else f"{task.adapter.source} "
-            raise FaultyChange(f"at {at}, {by}on {node}: {bug}") from bug
+            told = f"at {at}, {by}on {node}: {bug}"
+            raise FaultyChange(told, cause.sources(self.document, place)) from bug
 
     def _changed(self, place: Place, task: Task) -> NodeChange | None:
         scope, position = place
@@ -413,4 +412,6 @@ class Stepper:
         if self.traces:
             node, at = named(change.node.proto), place_of(self.domain, self.boundary)
             by = f"{change.adapter.source} wrote for {node} at {at}"
-            self.step.suspects += [f"{by}: {one}" for one in suspect_lengths(change)]
+            if found := [*suspect_lengths(change)]:
+                behind, judged = cause.sources(self.document, change.place), is_inferred(change)
+                self.step.suspects += [Suspect(f"{by}: {one}", judged, behind) for one in found]

@@ -50,7 +50,7 @@ def example_model(
     """The example as a model at the version that is left; `imports` are of other domains."""
     own = {**(imports or {}), **example.imports}
     if (adapter.start, adapter.to) == LEAVE:
-        own.setdefault(adapter.domain, 1)
+        own.setdefault(adapter.domain, _birth(adapter))
         own.setdefault("", EVERYDAY)
     if adapter.at_boundary:
         own[adapter.domain] = adapter.start
@@ -58,6 +58,12 @@ def example_model(
     listed = ", ".join(f'"{domain}" : {version}' for domain, version in own.items())
     header = f"<ir_version: {ir}, opset_import: [{listed}]>"
     return parsed(f"{header} example {example.graph} {example.functions}")
+
+
+def _birth(adapter: Adapter) -> int:
+    """The lowest version of a domain that has all operators of an adapter."""
+    histories = (schemas.history(adapter.domain, op) for op in adapter.ops)
+    return max((known[0].since for known in histories if known), default=1)
 
 
 def too_new(adapter: Adapter, example: Example) -> bool:

@@ -4,23 +4,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from opshift.model import walk
-from opshift.model.functions import functions_of
-from opshift.model.scope import FunctionId, call_id
-from opshift.protos import (
-    FunctionProto,
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TypeProto,
-    ValueInfoProto,
-)
+from opshift.model import cone, walk
+from opshift.protos import ModelProto, NodeProto, TypeProto, ValueInfoProto
 from opshift.protos.whole import helper
 from opshift.verify import cases
 from opshift.verify.oracle.values import elem_type_of
@@ -29,25 +20,12 @@ from opshift.verify.subject import save
 Values = Mapping[str, Any]
 
 
-def needed(graph: GraphProto, value: str, known: Values) -> list[NodeProto]:
-    """The nodes that compute a value from known values."""
-    producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
-    wanted, found = [value], set()
-    while wanted:
-        name = wanted.pop()
-        place = producers.get(name)
-        if place is not None and place not in found and name not in known:
-            found.add(place)
-            wanted += walk.reads(graph.node[place])
-    return [graph.node[place] for place in sorted(found)]
-
-
 def piece(
     model: ModelProto, nodes: list[NodeProto], inputs: Values, name: str, value: Any
 ) -> ModelProto:
     """A model of these nodes alone, which gives the named value."""
     small = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
-    small.functions.extend(called(model, nodes))
+    small.functions.extend(cone.called(model, nodes))
     small.graph.name = "reduced"
     small.graph.node.extend(nodes)
     reads = {name for node in nodes for name in walk.reads(node) if name} - inputs.keys()
@@ -74,23 +52,6 @@ def _type(value: Any) -> TypeProto | None:
         inner.tensor_type.ClearField("shape")
         return helper.make_sequence_type_proto(inner)
     return None
-
-
-def called(model: ModelProto, nodes: list[NodeProto]) -> Iterator[FunctionProto]:
-    """The functions that these nodes call, through others too."""
-    functions, found = functions_of(model), set[FunctionId]()
-
-    def follow(nodes: Iterable[NodeProto]) -> None:
-        for node in nodes:
-            called = call_id(node)
-            if called in functions and called not in found:
-                found.add(called)
-                follow(functions[called].node)
-            for _, graph in walk.graphs_of(node):
-                follow(graph.node)
-
-    follow(nodes)
-    return (function for called, function in functions.items() if called in found)
 
 
 def saved(folder: Path, small: tuple[ModelProto, ModelProto], inputs: Values) -> str:

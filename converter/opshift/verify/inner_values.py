@@ -13,7 +13,7 @@ from pathlib import Path
 
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
-from opshift.model import walk, weights
+from opshift.model import cone, walk, weights
 from opshift.model.arrays import from_array
 from opshift.model.document import Document
 from opshift.model.scope import Scope
@@ -22,7 +22,6 @@ from opshift.model.weights import Weights
 from opshift.protos import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from opshift.protos.whole import onnx
 from opshift.records import dataclass
-from opshift.verify import cut
 from opshift.verify.model_pair import Pair, compared
 from opshift.verify.subject import Subject, save
 from opshift.verify.verification import UNKNOWN, Row, Verification
@@ -161,7 +160,7 @@ class _Opened:
         small = ModelProto(
             ir_version=max(self.model.ir_version, 4), opset_import=home.opset_import
         )  # below IR 4, constants would be inputs
-        small.functions.extend(cut.called(self.model, found.nodes))
+        small.functions.extend(cone.called(self.model, found.nodes))
         small.graph.name = "reduced"
         small.graph.node.extend(found.nodes)
         small.graph.initializer.extend(found.constants)

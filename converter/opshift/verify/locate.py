@@ -19,7 +19,7 @@ import numpy as np
 from opshift.author.registry import Registry
 from opshift.convert.api import Request, convert
 from opshift.errors import OpshiftError
-from opshift.model import imports, walk, weights
+from opshift.model import cone, imports, walk, weights
 from opshift.protos import GraphProto, ModelProto, NodeProto, ValueInfoProto
 from opshift.protos.whole import onnx
 from opshift.records import dataclass
@@ -151,7 +151,7 @@ class ValueSearch:
         self, name: str, values: tuple[Any, Any], known: Values
     ) -> tuple[list[list[NodeProto]], tuple[ModelProto, ModelProto], Values]:
         """The nodes of each model between known values and this one, and both as models."""
-        nodes = [cut.needed(model.graph, name, known) for model in self.models]
+        nodes = [cone.needed(model.graph, [name], known) for model in self.models]
         reads = {name for part in nodes for node in part for name in walk.reads(node)}
         inputs = {given: array for given, array in known.items() if given in reads}
         a, b = (

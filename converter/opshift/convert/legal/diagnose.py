@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Protocol
 
@@ -17,6 +17,7 @@ from opshift.convert.legal import checker, nested_lengths, rules
 from opshift.convert.legal.findings import ERROR, WARNING, Checked, Phase
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel
 from opshift.model import functions, imports, walk, weights
+from opshift.model.cone import cone
 from opshift.model.document import Document
 from opshift.model.illegible import illegible
 from opshift.model.names import unused_prefix
@@ -55,7 +56,8 @@ def on_the_model(attempt: OpenConversion) -> Iterator[None]:
         with explaining(error):
             told = illegible(attempt.skeleton)
             if told is None and isinstance(error, AdapterBug | MemoryError) and attempt.view:
-                told = contradiction(attempt.view, attempt.adapters)
+                depends_on = error.depends_on if isinstance(error, FaultyChange) else None
+                told = contradiction(attempt.view, attempt.adapters, values=depends_on)
         if told is None:
             raise
         raise InvalidModel(told) from error
@@ -73,13 +75,20 @@ def explaining(failure: Exception) -> Iterator[None]:
 
 
 def contradiction(
-    before: bytes | ModelProto, adapters: Registry, *, retired: bool = True
+    before: bytes | ModelProto,
+    adapters: Registry,
+    *,
+    retired: bool = True,
+    values: Collection[str] | None = None,
 ) -> str | None:
     """The objection of inference or of a rule to the unconverted model.
 
-    Without `retired`, an operator that a conversion replaces is none.
+    Without `retired`, an operator that a conversion replaces is none. With `values`, only the part
+    of the model counts that computes them.
     """
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
+    if values is not None:
+        before = model = cone(model, values)
     skeleton, store = weights.carve_model(model)
     _write_out_functions(skeleton)  # a rule of adapters sees types at the calls alone
     document = Document(skeleton)

@@ -34,11 +34,10 @@ from opshift.convert.legal.findings import (
     Phase,
     Rule,
 )  # fmt: skip
-from opshift.errors import AdapterBug, FaultyChange, InvalidModel
+from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import repair, weights
 from opshift.model.bytes import documents
 from opshift.model.document import Document
-from opshift.model.walk import named
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto, isolation
 
@@ -133,11 +132,9 @@ def require_inferable(document: Document, adapters: Registry) -> None:
 
 
 def before_step(change: written_rules.WrittenNodes) -> None:
-    """Raises a FaultyChange if the nodes that an adapter wrote break a rule."""
+    """Raises an AdapterBug if the nodes that an adapter wrote break a rule."""
     for one in findings(Phase.BEFORE_STEP, change):
-        opsets = f"{change.domain or 'ai.onnx'} {change.start}->{change.to}"
-        on = f"{change.adapter.source} on {named(change.node.proto)}"
-        raise FaultyChange(f"at {opsets}, {on}: {one.text}")
+        raise AdapterBug(one.text)
 
 
 def after_step(document: Document, step: Step) -> None:

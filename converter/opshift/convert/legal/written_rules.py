@@ -89,14 +89,14 @@ def _unreachable(place: Place, name: str) -> str | None:
         return None
     written = owner.producers[name]
     while scope is not owner:
-        position, scope = _holder(scope)
+        position, scope = holder(scope)
     if written == position:
         return "the replaced node wrote" if owner is place[0] else "the node around it writes"
     keys = [owner.order.get(at) or (at,) for at in (written, position)]
     return None if keys[0] < keys[1] else "is written later"
 
 
-def _holder(scope: Scope) -> tuple[int, Scope]:
+def holder(scope: Scope) -> tuple[int, Scope]:
     """The position of the node that holds a graph, in the scope around the graph."""
     around = scope.parent
     assert around is not None
@@ -223,6 +223,17 @@ def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
         was, now = before.get(name), env.type(name)
         if was is not None and now is not None and not _fit(was, now):
             yield f"{name!r} becomes {shown_type(now)}, and it was {shown_type(was)}"
+
+
+def is_inferred(written: WrittenNodes) -> bool:
+    """Whether onnx has inference for the replaced node, before or after the step."""
+    node, root = written.node.proto, written.place[0].root
+    found = (root.schema_of(node, version) for version in (None, _entered(node, written)))
+    return any(
+        schemas.raw(one.domain, one.name, one.since).has_type_and_shape_inference_function
+        for one in found
+        if one is not None
+    )
 
 
 def _fit(was: TypeProto, now: TypeProto) -> bool:

@@ -1,0 +1,55 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The part of a model that computes some of its values."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Iterator
+
+from opshift.model import walk
+from opshift.model.functions import functions_of
+from opshift.model.scope import FunctionId, call_id
+from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto
+
+
+def needed(graph: GraphProto, values: Iterable[str], known: Container[str] = ()) -> list[NodeProto]:
+    """The nodes of a graph that compute some values from known values."""
+    producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
+    wanted, found = [*values], set[int]()
+    while wanted:
+        name = wanted.pop()
+        place = producers.get(name)
+        if place is not None and place not in found and name not in known:
+            found.add(place)
+            wanted += walk.reads(graph.node[place])
+    return [graph.node[place] for place in sorted(found)]
+
+
+def called(model: ModelProto, nodes: Iterable[NodeProto]) -> Iterator[FunctionProto]:
+    """The functions that some nodes call, through others too."""
+    functions, found = functions_of(model), set[FunctionId]()
+    waiting = [*nodes]
+    while waiting:
+        node = waiting.pop()
+        called = call_id(node)
+        if called in functions and called not in found:
+            found.add(called)
+            waiting += functions[called].node
+        for _, graph in walk.graphs_of(node):
+            waiting += graph.node
+    return (function for called, function in functions.items() if called in found)
+
+
+def cone(model: ModelProto, values: Iterable[str]) -> ModelProto:
+    """A model that computes some values, and has nothing that they do not depend on."""
+    nodes = needed(model.graph, values)
+    names = {name for node in nodes for name in (*walk.reads(node), *node.output)}
+    small = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    small.functions.extend(called(model, nodes))
+    small.graph.name = model.graph.name
+    small.graph.node.extend(nodes)
+    for field in ("input", "output", "value_info", "initializer"):
+        kept = (one for one in getattr(model.graph, field) if one.name in names)
+        getattr(small.graph, field).extend(kept)
+    sparse = model.graph.sparse_initializer
+    small.graph.sparse_initializer.extend(one for one in sparse if one.values.name in names)
+    return small
