@@ -105,6 +105,7 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 
 
 @adapter("Resize", 11, 10, handles_types=True, ignores=OF_OTHER_MODES)
+@example("attributes of other modes", '(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<coordinate_transformation_mode="asymmetric",nearest_mode="floor",cubic_coeff_a=-0.25,extrapolation_value=0.5>(x, r, s) }', gives="Resize")
 @example("grows", "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
 @example("shrinks", "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.4, 0.5}> " + ASYMMETRIC + 'nearest_mode="ceil">(x, r, s) }', gives="Resize")
 @example("shrinks by powers of two", "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.25, 0.5}> " + ASYMMETRIC + 'nearest_mode="floor">(x, r, s) }', gives="Resize")
@@ -192,7 +193,6 @@ def _same_nearest(where: str, rounding: str, scale: float) -> bool:
 @example("empty input", "(float[2,3,2,3] x, float[0] r, float[0] s) => (float[2,3,4,4] y) <int64[4] z = {2,3,4,4}> { y = Resize(x, r, s, z) }", gives="Resize")
 @example("half a pixel", "(float[2,3,5,7] x, float[0] r, float[0] s) => (float[2,3,7,4] y) <int64[4] z = {2,3,7,4}> " + HALF + 'nearest_mode="floor">(x, r, s, z) }', gives="Resize")
 @example("half a pixel, rounded", "(float[2,3,5,7] x, float[0] r, float[0] s) => (float[2,3,7,4] y) <int64[4] z = {2,3,7,4}> " + HALF + 'nearest_mode="ceil">(x, r, s, z) }', gives="Gather Gather")
-@example("attributes of other modes", '(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y = Resize<coordinate_transformation_mode="asymmetric",nearest_mode="floor",cubic_coeff_a=-0.25,exclude_outside=1,extrapolation_value=0.5>(x, r, s) }', gives="Resize")
 @example("no size", "(float[2,3,5,7] x, float[0] r, float[0] s) => (float[2,3,7,4] y) { y = Resize(x, r, s) }", invalid="it has neither scales nor sizes")
 def resize_12_13(node: Node, op: Builder) -> Result:
     """Opset 13 made unused lists optional and removed tf_half_pixel_for_nn, which is replaced."""
