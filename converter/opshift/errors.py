@@ -147,6 +147,8 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         The steps that were made before the refusal.
     dead_ends : tuple of str
         The ways that the plan knows to end before the target.
+    runtime : str
+        The runtime that cannot run the converted model, if this is the reason; else "".
 
     Examples
     --------
@@ -165,21 +167,34 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         target: dict[str, int],
         steps: Iterable[StepReport] = (),
         dead_ends: Iterable[str] = (),
+        runtime: str = "",
     ) -> None:
         self.refusals = tuple(refusals)
         self.nearest = dict(nearest)
         self.target = dict(target)
         self.steps = tuple(steps)  # the boundaries that were crossed before
         self.dead_ends = tuple(dead_ends)  # the ways that the plan knew to end before the target
+        self.runtime = runtime  # the runtime that does not run the converted model
         super().__init__(plain(self.lines()))
 
     def lines(self) -> Iterator[Line]:
         """The verdict, what to do, and each node that blocks the conversion."""
-        told = blocked(self.refusals, self.nearest, self.target)
-        yield Line(f"Cannot convert to {show_versions(self.target)}: {told}", Role.BAD)
+        if self.runtime:
+            yield Line(f"Converted, but {self.runtime} cannot run it: {self._first}", Role.BAD)
+        else:
+            told = blocked(self.refusals, self.nearest, self.target)
+            yield Line(f"Cannot convert to {show_versions(self.target)}: {told}", Role.BAD)
         yield from blockers(self.refusals)
         for way in self.dead_ends:
             yield Line(f"  The plan knows no way for {way}.", Role.FAINT, more=True)
+
+    @property
+    def _first(self) -> str:
+        """The first reason, its node, and the number of other reasons."""
+        first, more = self.refusals[0], len(self.refusals) - 1
+        node = f" ({first.node})" if first.node else ""
+        others = f", and {counted(more, 'more reason')}" if more else ""
+        return f"{first.detail}{node}{others}. Nothing was written."
 
     def page(self) -> Page:
         """The verdict, how far the model can go, and every blocker with its cure."""
@@ -199,7 +214,9 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         return self.page().html()
 
     def __reduce__(self) -> tuple[type[Refused], tuple[object, ...]]:
-        return Refused, (self.refusals, self.nearest, self.target, self.steps, self.dead_ends)
+        return Refused, (
+            self.refusals, self.nearest, self.target, self.steps, self.dead_ends, self.runtime,
+        )  # fmt: skip
 
 
 def blocking(refusals: tuple[RefusedNode, ...]) -> Section:

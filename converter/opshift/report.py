@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from opshift.page.sheet import Page, Section
 
 SCHEMA_VERSION = 1
+KNOWN = {"yes": True, "no": False, "not known": None}  # an answer as a JSON value
 MOST_NAMED = 16  # nodes of one rewriting that are named in their order without -v
 
 
@@ -64,6 +65,16 @@ class StepReport:
         return f"{self.domain or 'opset'} {way}"
 
 
+@dataclass(frozen=True, slots=True)
+class RuntimeAnswer:
+    """Whether a runtime runs a model: `"yes"`, `"no"` or `"not known"`, with the reasons."""
+
+    target: str
+    answer: str
+    reasons: tuple[str, ...] = ()
+    unknown: tuple[str, ...] = ()
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Report(Paged):
     """What a conversion did.
@@ -86,6 +97,8 @@ class Report(Paged):
         The number of nodes.
     modernized : tuple of Site
         The newer operators that were written in place of several nodes.
+    runtime : RuntimeAnswer or None
+        Whether the named runtime runs the result: `answer`, `reasons` and `unknown`.
 
     Examples
     --------
@@ -108,6 +121,7 @@ class Report(Paged):
     nodes_after: int | None = None
     assumptions: tuple[str, ...] = ()
     modernized: tuple[Site, ...] = ()
+    runtime: RuntimeAnswer | None = None
 
     @property
     def changed(self) -> bool:
@@ -141,6 +155,7 @@ class Report(Paged):
             raw.get("repaired", False), raw.get("nodes_before"), raw.get("nodes_after"),
             tuple(raw.get("assumptions", ())),
             tuple(Site(**site) for site in raw.get("modernized", ())),
+            _runtime_answer(raw.get("runtime")),
         )  # fmt: skip
 
     @property
@@ -291,3 +306,9 @@ def modernized(sites: Iterable[Site]) -> Iterator[Line]:
 def check_schema(raw: Mapping[str, Any], kind: str) -> None:
     if raw.get("kind") != kind or raw.get("schema_version") != SCHEMA_VERSION:
         raise ValueError(f"not a {kind} of schema version {SCHEMA_VERSION}")
+
+
+def _runtime_answer(raw: Mapping[str, Any] | None) -> RuntimeAnswer | None:
+    if raw is None:
+        return None
+    return RuntimeAnswer(raw["target"], raw["answer"], tuple(raw["reasons"]), tuple(raw["unknown"]))

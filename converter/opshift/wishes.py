@@ -60,6 +60,10 @@ WISHES: dict[str, Wish] = {
         "What to do with operators that no installed package describes: keep them as they are, or"
         " refuse the model.",
     ),
+    "keep_unrunnable": Wish(
+        "bool, default False",
+        "Write the result also if the named runtime is known not to run it. The report lists why.",
+    ),
     "domains": Wish(
         "list of str, optional",
         "The only domains of operators in the result. ai.onnx alone writes the operators of"

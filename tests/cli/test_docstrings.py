@@ -108,7 +108,7 @@ def test_every_class_explains_its_attributes_and_shows_an_example(kind, tmp_path
     listed = re.findall(r"^    ([\w, ]+) : .+\n        \S", section(kind, "Attributes"), re.M)
     named = {name for entry in listed for name in entry.split(", ")}
     if kind is opshift.Refused:
-        assert named == {"refusals", "nearest", "target", "steps", "dead_ends"}
+        assert named == {"refusals", "nearest", "target", "steps", "dead_ends", "runtime"}
     else:
         assert named == {one.name for one in dataclasses.fields(kind)}
     for name, member in vars(kind).items():

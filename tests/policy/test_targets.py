@@ -32,6 +32,7 @@ from opshift.convert.request import Request
 from opshift.model import weights
 from opshift.opsets import schemas, targets
 from opshift.opsets.wanted import Wanted
+from opshift.report import RuntimeAnswer
 from text_models import model, ops
 
 PLAIN = "(float[2] x) => (float[2] y) { y = Neg(x) }"
@@ -118,8 +119,11 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
     ("text", "same", "remark"),
     [
         ("ort 1.10", "onnxruntime==1.10", ""),
-        ("onnxruntime-gpu==1.16", "onnxruntime==1.16", ""),
-        ("onnxruntime-web", "onnxruntime==1.32", "release 1.32 is used"),
+        ("onnxruntime-gpu==1.16", "onnxruntime==1.16:cuda", ""),
+        ("onnxruntime-web", "onnxruntime==1.32:wasm", "release 1.32 is used"),
+        ("OnnxRuntime 1.20:CUDA", "onnxruntime==1.20:cuda", ""),
+        ("ort==1.20:cpu", "onnxruntime==1.20", ""),
+        ("windowsml:win10-2004", "winml==win10-2004", ""),
         ("onnxruntime>=1.10", "onnxruntime==1.10", "later releases run its models too"),
         (">=1.10", "onnxruntime==1.10", "names no runtime"),
         (
@@ -388,14 +392,17 @@ def refuse(found):
 
 def test_a_domain_that_nobody_knows_is_kept_and_noted(tmp_path):
     onnx.save(
-        model("(float[2] x) => (float[2] y) { y = com.acme.Run(x) }", 16, more=', "com.acme" : 1'),
+        model("(float[2] x) => (float[2] y) { y = com.acme.Run(x) }", 15, more=', "com.acme" : 1'),
         tmp_path / "in.onnx",
     )
     for target in ("tensorrt==8.4", "sentis", "onnxruntime==1.10"):
         report = convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", target)
         told = f"whether {target} has the domain com.acme (1 node)"
-        assert f"it is not known {told}; its nodes are kept" in report.notes
-        assert accepts(tmp_path / "in.onnx", target).unknown == (told,)
+        assert f"it is not known {told}" in report.notes
+        assert report.runtime is not None
+        assert report.runtime.answer == "not known"
+        found = accepts(tmp_path / "in.onnx", target)
+        assert (found.answer, found.unknown[0]) == ("not known", told)
 
 
 def test_an_operator_that_the_runtime_lacks_is_written_out_at_the_same_opset():
@@ -442,15 +449,28 @@ def test_a_runtime_without_a_ceiling_gets_the_opset_that_it_reads_best():
     assert convert_version(top, "tract").opset_import[0].version == 10
 
 
-def test_forms_that_do_not_run_are_noted(tmp_path):
+def test_a_result_that_the_runtime_cannot_run_is_written_only_on_request(tmp_path):
     text = "(float[2,3] x) => (float[2,3] y) { s = Elu<alpha = 0.5>(x) y = Softmax<axis = 0>(s) }"
     own = '[edge]\nsource = "us"\nreleases = [{versions = "1", forms = [{op = "Elu", attribute = "al*", says = "it does not read alpha"}]}]'
     (tmp_path / "t.toml").write_text(own)
     onnx.save(model(text, 15), tmp_path / "in.onnx")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("OPSHIFT_TARGETS", str(tmp_path / "t.toml"))
-        report = convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", "edge==1")
-    assert any("edge==1: it does not read alpha ('s')" in note for note in report.notes)
+        with pytest.raises(Refused) as caught:
+            convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", "edge==1")
+        assert not (tmp_path / "o.onnx").exists()
+        done = run("convert", tmp_path / "in.onnx", "-o", tmp_path / "o.onnx", "--for", "edge==1")
+        report = convert_file(
+            tmp_path / "in.onnx", tmp_path / "o.onnx", "edge==1", keep_unrunnable=True
+        )
+    says = "edge==1: it does not read alpha"
+    first = "Converted, but edge==1 cannot run it: "
+    assert str(caught.value).startswith(f"{first}{says} (s). Nothing was written.")
+    assert (done.exit_code, done.stderr.startswith(first)) == (1, True)
+    assert report.runtime == RuntimeAnswer(
+        "edge==1", "no", (f"{says} ('s')",), report.runtime.unknown
+    )
+    assert (tmp_path / "o.onnx").exists()
 
 
 def test_the_table():
@@ -502,9 +522,13 @@ def test_what_was_assumed_about_a_runtime_is_no_gap_in_what_is_known(tmp_path):
     onnx.save(model(PLAIN, 15, ir=8), path)
     assumed = "tensorrt 10.3 is not known; release 10.1, the nearest one before it, is used"
     shown = run("accepts", path, "--for", "trt 10.3").stdout.splitlines()
-    assert shown == ["Yes: tensorrt==10.0..10.1 accepts the model.", f"  note: {assumed}"]
+    assert shown[0] == (
+        "Not known: the versions fit tensorrt==10.0..10.1; whether it runs the model is not known."
+    )
+    assert shown[-1] == f"  note: {assumed}"
     told = json.loads(run("accepts", path, "--for", "trt 10.3", "--output-format", "json").stdout)
-    assert (told["remarks"], told["unknown"]) == ([assumed], [])
+    assert told["remarks"] == [assumed]
+    assert assumed not in told["unknown"]
     assert run("targets", path, "trt 10.3").stdout.splitlines()[-1] == f"note: {assumed}"
 
 
@@ -618,8 +642,9 @@ def test_a_model_and_every_runtime(tmp_path):
     fits = {fit["target"]: fit for fit in told["fits"]}
     assert {row.shown for row in targets.table() if row.name != "onnx"} == set(fits)
     ort = fits["onnxruntime==1.10"]
-    assert (ort["now"], ort["after"], ort["blockers"]) == (False, True, [])
-    assert fits["onnxruntime==1.14"]["now"]
+    assert (ort["now"], ort["after"]) == (False, False)
+    assert "has no kernel on the CPU in onnxruntime 1.10" in ort["blockers"][0]
+    assert (fits["onnxruntime==1.14"]["now"], fits["onnxruntime==1.14"]["after"]) == (True, True)
     trt = fits["tensorrt==9"]
     assert (trt["now"], trt["after"]) == (False, False)
     assert "has no domain com.microsoft" in trt["blockers"][0]
@@ -634,10 +659,10 @@ def test_the_first_reason_is_told_with_what_it_is_about(tmp_path):
     path = tmp_path / "m.onnx"
     text = "(float[2] x) => (float[2] y) { y = com.microsoft.IsAllFinite(x) }"
     onnx.save(model(text, 18, ir=10, more=', "com.microsoft" : 1'), path)
-    survey = run("targets", path, "ort 1.10", "trt 8.6").stdout
+    survey = run("targets", path, "ort 1.14", "trt 8.6").stdout
     now, never = (re.split(r"  +", line) for line in survey.splitlines()[1:])
     assert now[1:3] == ["no", "yes"]
-    assert now[3] == "now: the model has IR 10; onnxruntime==1.10 reads IR up to 8 (and 2 more)"
+    assert now[3] == "now: the model has IR 10; onnxruntime==1.14 reads IR up to 8"
     assert never[1:3] == ["no", "no"]
     assert never[3].startswith("a conversion: com.microsoft.IsAllFinite ")
 
@@ -675,12 +700,22 @@ def test_models_are_converted_once_for_releases_that_read_the_result(tmp_path, m
         lambda *words: asked.append(1) or rehearse(*words),
     )
     fits = survey(path).fits
-    assert all(one.after for one in fits)
+    assert {one.after for one in fits} == {"yes", "not known"}
     assert len(asked) < len(fits) / 3
 
 
-def test_a_conversion_for_a_runtime_is_accepted_by_it():
-    """What convert writes for a runtime, accepts says yes to."""
+def test_the_kernels_of_the_cpu_say_nothing_about_another_provider():
+    half = model("(bfloat16[2] x) => (bfloat16[2] y) { y = Relu(x) }", 18)
+    assert accepts(half, "onnxruntime==1.32").answer == "no"
+    found = accepts(half, "onnxruntime==1.32:cuda")
+    assert found.answer == "not known"
+    assert "only the CPU was measured" in found.unknown[-1]
+    with pytest.raises(BadTarget, match="tensorrt has no provider 'cuda'"):
+        accepts(half, "tensorrt==9:cuda")
+
+
+def test_convert_accepts_and_targets_give_one_answer():
+    """The report of a conversion, accepts of its result, and targets of the model agree."""
     layer = "s = ReduceMean<axes = [1], keepdims = 1>(x) c = Sub(x, s) y = LayerNormalization<axis = -1>(c, w)"
     before = model(f"(float[2,4] x, float[4] w) => (float[2,4] y) {{ {layer} }}", 17, ir=8)
     for row in targets.table():
@@ -691,7 +726,9 @@ def test_a_conversion_for_a_runtime_is_accepted_by_it():
             assert refused.refusals
             continue
         found = accepts(after, name)
-        assert found.accepted, found
+        assert found.answer != "no", found
+        (fit,) = survey(before, [name]).fits
+        assert fit.after == found.answer, found
 
 
 def test_a_kernel_that_the_release_lacks_is_named_before_the_conversion(tmp_path):

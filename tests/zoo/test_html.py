@@ -30,7 +30,7 @@ def outcomes():
         Blocker(EVIL, "Erf", "", (9, 8), "NOT_EXPRESSIBLE", EVIL),
         Blocker("n", "Evil<b>", "acme", (13, 12), "NEEDS_RANK", "a rank"),
     )
-    runs = (("tensorrt==9", False, True), ("tract", True, True))
+    runs = (("tensorrt==9", "no", "yes"), ("tract", "yes", "yes"))
     work = {"nodes": (10, 14), "rewritten": {"Resize": 2, "Pad": 1}}
     yield Outcome("a.onnx", Fate.OK, source={"": 12}, result={"": 8}, size=10, runs=runs, **work)
     yield Outcome("b.onnx", Fate.SKIPPED, source={"": 11}, result={"": 8}, size=10)
@@ -255,8 +255,8 @@ def test_the_report_tells_in_which_runtimes_the_models_run(tmp_path):
         onnx.save(onnx.parser.parse_model(text), tmp_path / "src" / f"{name}.onnx")
     report, dst = tmp_path / "report.html", tmp_path / "dst"
     expected = [
-        {"target": "onnxruntime==1.10", "models": 2, "now": 1, "after": 2},
-        {"target": "onnxruntime==1.31", "models": 2, "now": 2, "after": 2},
+        {"target": "onnxruntime==1.10", "models": 2, "now": 1, "after": 2, "not_known": 0},
+        {"target": "onnxruntime==1.31", "models": 2, "now": 2, "after": 2, "not_known": 0},
     ]
     names = ("onnxruntime==1.10", "onnxruntime==1.31")
     migrate(tmp_path / "src", dst, 10)  # the same results, and known ones do not know the runtimes
@@ -266,6 +266,6 @@ def test_the_report_tells_in_which_runtimes_the_models_run(tmp_path):
         assert summary.fates["skipped"] == 2
     text = report.read_text()
     row = re.search(r"<tr><td[^>]*><span>onnxruntime==1.10(.*?)<tr>", text)[1]
-    assert re.findall(r">(\d+)<", row + "<") == ["2", "1", "2", "1", "0"]
+    assert re.findall(r">(\d+)<", row + "<") == ["2", "1", "2", "1", "0", "0"]
     assert "2 models of" not in text
     assert any("onnxruntime==1.31" in line.text for line in summary.lines())

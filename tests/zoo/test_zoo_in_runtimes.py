@@ -12,9 +12,11 @@ from pathlib import Path
 import onnx
 import pytest
 from click.testing import CliRunner
+from opshift import check
 from opshift.cli.entry import main
 from opshift.opsets import targets
 from opshift.zoo import migrate
+from opshift.zoo.summary import COUNTS
 from zoos import ERF, SOFTMAX, model
 
 from tools.corpus.convert import DEFAULT
@@ -46,12 +48,13 @@ def assert_same_table(folder: Path, names: tuple[str, ...]) -> None:
     for path in paths:
         for fit in told("targets", path, *names)["fits"]:
             counts = expected.setdefault(fit["target"], Counter())
-            counts.update(models=1, now=int(fit["now"]), after=int(fit["after"] is True))
+            counts.update(models=1, now=int(fit["now"] is True), after=int(fit["after"] is True))
+            counts.update(not_known=int(fit["after"] is None))
     wished = [word for name in names or ("all",) for word in ("--runtimes", name)]
     look = ("--at-least", 1, "--dry-run", "--workers", 1, "--max-failures", len(paths))
     batch = told("batch", folder, *look, *wished)
     assert batch["runtimes"] == [
-        {"target": target, **{key: counts[key] for key in ("models", "now", "after")}}
+        {"target": target, **{key: counts[key] for key in COUNTS}}
         for target, counts in expected.items()
     ]
     assert {counts["models"] for counts in expected.values()} == {len(paths)}
@@ -70,4 +73,7 @@ def test_every_runtime_is_asked_about_a_small_zoo(tmp_path):
 def test_models_of_the_corpus_are_counted_as_targets_shows_them(tmp_path):
     for name in corpus_models():
         shutil.copytree(DEFAULT / name, tmp_path / name)
+        for path in tmp_path.joinpath(name).rglob("*.onnx"):
+            if check(path).fails(strict=False):  # one imports no domain of its operators
+                path.unlink()
     assert_same_table(tmp_path, FEW)

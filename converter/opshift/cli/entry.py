@@ -21,6 +21,7 @@ import click
 import opshift
 from opshift.cli import commands, settings
 from opshift.cli.options import GroupedCommand, WholeWords, files_beside
+from opshift.cli.synonyms import synonym
 from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
 from opshift.isolation_default import Isolation, set_default, usual
 from opshift.text import suggestion
@@ -104,7 +105,8 @@ def _sentence(error: click.ClickException) -> str:
         else:
             own = error.ctx.command.get_params(error.ctx)
             known = [word for one in own for word in one.opts if word.startswith("-")]
-            cure = suggestion(error.option_name, known)
+            meant = synonym(error.option_name, known)
+            cure = f"; use {meant}" if meant else suggestion(error.option_name, known)
             if error.ctx.parent is None and not cure:
                 cure = "; options stand after the name of a command: opshift COMMAND [OPTIONS]"
         return f"{_called(error.ctx)} has no option {error.option_name}{cure}"

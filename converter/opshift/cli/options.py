@@ -27,7 +27,7 @@ GROUPS: dict[str, tuple[str, ...]] = {
     "Wanted versions": ("--to", "--for", "--at-least", "--ir", "--minimal"),
     "Permissions": (
         "--allow-approximate", "--assume", "--drop-metadata", "--drop-training",
-        "--unknown-domains", "--domains", "--prune-imports", "--strict-ir",
+        "--unknown-domains", "--domains", "--prune-imports", "--strict-ir", "--keep-unrunnable",
         "--checks",
     ),
     "Result": (
@@ -186,13 +186,30 @@ def results_option(function: _Command) -> _Command:
 
 def documents(function: _Command) -> _Command:
     """The option that names documents of operator sets, for commands that open a model."""
-    found: _Command = click.option(
-        "--opset", "documents", multiple=True, metavar="FILE", type=click.Path(dir_okay=False),
-        callback=lambda _, __, paths: give_documents(paths), expose_value=False,
+    named = click.option(
+        "--operator-set", "documents", multiple=True, metavar="FILE",
+        type=click.Path(dir_okay=False), expose_value=False,
+        callback=lambda _, __, paths: give_documents(paths),
         help="Read the operators of a domain from this document (OperatorSetProto). May be given"
         " several times.",
-    )(function)  # fmt: skip
+    )  # fmt: skip
+    earlier = click.option(  # the name of this option up to 0.2
+        "--opset", "opset", multiple=True, hidden=True, expose_value=False,
+        help="The name of --operator-set up to 0.2.",
+        callback=lambda _, __, words: give_documents(tuple(map(_document, words))),
+    )  # fmt: skip
+    found: _Command = named(earlier(function))
     return found
+
+
+def _document(word: str) -> str:
+    """The path of a document; a version is a usage error that names the option for it."""
+    number = word.rpartition("=")[2]
+    if number.isdecimal() and not os.path.exists(word):
+        raise click.UsageError(
+            f"--opset {word} names a document of an operator set; give a version with --to {word}"
+        )
+    return word
 
 
 def operators_domain(text: str) -> Callable[[_Command], _Command]:
@@ -230,7 +247,7 @@ def give_documents(paths: Sequence[str]) -> dict[str, int]:
     except BadTarget as error:
         raise click.UsageError(str(error)) from None
     except OSError as error:
-        raise click.UsageError(f"{_cause(error)}; check the path that --opset names") from None
+        raise click.UsageError(f"{_cause(error)}; check the path of the document") from None
 
 
 def guarded(output: Output, work: Callable[[], int]) -> int:
@@ -326,6 +343,7 @@ def refused_as_dict(refused: Refused) -> dict[str, Any]:
         "target": refused.target,
         "nearest": refused.nearest,
         "dead_ends": list(refused.dead_ends),
+        "runtime": refused.runtime,
         "refusals": [one.as_dict() for one in refused.refusals],
     }
 

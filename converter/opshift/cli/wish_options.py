@@ -77,6 +77,7 @@ PERMISSIONS = (
         callback=lambda ctx, param, text: None if text is None else tuple(text.split(",")),
         help=help_of("domains"),
     ),
+    click.option("--keep-unrunnable", is_flag=True, help=help_of("keep_unrunnable")),
     click.option("--modernize", is_flag=True, help=help_of("modernize")),
     *MARKS,
     click.option(

@@ -50,6 +50,9 @@ def versions_for(
 def _aim_at(state: State, target: Wanted) -> None:
     """The versions for a runtime, which depend on the operators of the model."""
     state.goal, state.dips = versions_for(state.document, target, state.way.foreseen)
+    if state.way.opset:
+        state.goal[""] = state.way.opset
+        state.dips.pop("", None)
     present = _present(state.document)
     row = target.ceiling
     if row is None:

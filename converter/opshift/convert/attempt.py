@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
 from opshift import versions
 from opshift.author import inference
 from opshift.author.facts import Facts
+from opshift.codes.refusals import Why
 from opshift.convert import (
     aim,
     declare,
@@ -25,8 +26,9 @@ from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import check_whole
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
-from opshift.convert.legal import author_rules, diagnose, runtime, uncalled
+from opshift.convert.legal import author_rules, diagnose, uncalled
 from opshift.convert.legal.function_rules import called, never_called
+from opshift.convert.legal.verdict import verdict
 from opshift.convert.request import Request
 from opshift.convert.state import State
 from opshift.convert.ways import (
@@ -36,12 +38,13 @@ from opshift.convert.ways import (
     descent_for,
     dip_for,
     stops_help,
-    unread_in,
 )
-from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused
+from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused, RefusedNode
 from opshift.model import imports, numbering, weights
 from opshift.model.document import Document, function_id
-from opshift.model.scope import FunctionId, Imports, shown_function
+from opshift.model.scope import FunctionId, Imports, Key, shown_function
+from opshift.opsets import schemas
+from opshift.opsets.wanted import Wanted
 from opshift.protos import ModelProto
 from opshift.report import Report
 
@@ -130,11 +133,16 @@ class Conversion(State):
             return iter(())
         if refused is None:
             late, came, near = self._written_late(), self._came_with(), self._inexact()
-            return alternatives(self.way, late, came, leaves=self.left_late, unsure=near)
+            return alternatives(
+                self.way, late, came, leaves=self.left_late, unsure=near,
+                opsets=self._elsewhere(self.lacks),
+            )  # fmt: skip
         own = request.present(self.document, "")
         if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
             dip = dip_for(refused, max(own, default=0))
-            return alternatives(self.way, (), (), dip=dip, unread=unread_in(refused))
+            unread = self._unread(refused.refusals)
+            opsets = self._elsewhere(refused.refusals)
+            return alternatives(self.way, (), (), dip=dip, unread=unread, opsets=opsets)
         features = needs.held(self.document, self.facts, aim.ir_of_goal(self))
         refusals, inside, unsure = refused.refusals, refused.functions, refused.unsure
         climb = climb_for(refusals, self.adapters, min(own, default=0))
@@ -150,10 +158,33 @@ class Conversion(State):
             stops=stops, leaves=self.left_late, unsure=unsure,
         )  # fmt: skip
 
+    def _unread(self, refusals: Iterable[RefusedNode]) -> Collection[Key]:
+        """The operators that the runtime reads at other versions than those in the result."""
+        row = self.runtime
+        lacking = {(one.domain, one.op) for one in refusals if one.why is Why.TARGET_LACKS}
+        names = row.without if row is not None else ()
+        return {key for key in lacking if any(one.names(key) for one in names)}
+
+    def _elsewhere(self, refusals: Iterable[RefusedNode]) -> Collection[int]:
+        """The nearest opsets below and above with other versions of these operators."""
+        target, own = self.options.target, self.document.imports.get("") or 0
+        if self.runtime is None or not isinstance(target, Wanted) or "" in target.exact:
+            return ()
+        lowest = max(self.runtime.floors.get("", 1), target.at_least.get("", 1))
+        highest = self.runtime.imports.get("", own)
+        found = set[int]()
+        for one in refusals:
+            if one.why is Why.TARGET_LACKS and one.op and not one.domain:
+                history = [schema.since for schema in schemas.history("", one.op)]
+                found.update(since - 1 for since in history if lowest < since <= own)
+                found.update(since for since in history if own < since <= highest)
+        near = [one for one in found if one < own], [one for one in found if one > own]
+        return {*sorted(near[0])[-1:], *sorted(near[1])[:1]}
+
     @property
     def has_choice(self) -> bool:
         """Whether another way may write fewer nodes than this one."""
-        return self.left_late or bool(self._written_late())
+        return self.left_late or bool(self._written_late()) or bool(self.lacks)
 
     def _written_late(self) -> list[FunctionId]:
         """The functions that the result cannot hold, if steps may know more about their nodes."""
@@ -182,7 +213,13 @@ class Conversion(State):
         """Converts functions to the model's versions before one of them is inlined."""
         own = imports.versions(self.skeleton)
         found = [imports.versions(one) for one in self.skeleton.functions if self.way.inlined]
-        apart = {d: own[d] for one in found for d, v in one.items() if own.get(d, v) != v}
+        of_functions = {one.domain for one in self.skeleton.functions} - {*versions.DOMAINS}
+        apart = {
+            d: own[d]
+            for one in found
+            for d, v in one.items()
+            if own.get(d, v) != v and d not in of_functions  # a number without a meaning
+        }
         if not apart:
             return
         wanted = Request(apart, ir_version="keep", check="none")
@@ -224,10 +261,10 @@ class Conversion(State):
         version = self.document.imports.get("") or inference.LOWEST
         if self.steps and version < inference.LOWEST and not self.for_types:
             declare.untyped(self.document, self.facts)
-        if self.runtime is not None:
-            self._suit(self.runtime)
         if self.steps or self.options.ir_version not in ("auto", "keep"):
             ir_version.settle_ir(self, moved=moved)
+        if self.runtime is not None:
+            self._suit(self.runtime)
         if self.options.checks and self.steps:
             self.notes += self._checked()
 
@@ -279,20 +316,18 @@ class Conversion(State):
             declare.ranks(self.skeleton.graph, version, self.adapters, confirmed)
 
     def _suit(self, row: Ceiling) -> None:
-        """Refuses what the runtime lacks, and notes the forms that it does not run."""
+        """Refuses a result that the runtime does not run, unless the request keeps it."""
         document = Document(self.skeleton, self.document.prefix)
-        if blockers := runtime.lacking(document, row):
-            raise self.refused([one.as_refusal(self.goal.get(one.domain, 1)) for one in blockers])
         facts = Facts(document, self.store, self.adapters, self._result)
-        self.notes += map(str, runtime.forms(document, row, facts))
-        left = runtime.kernels(document, row, facts)
-        self.notes += map(str, left)
-        says = {one.says for one in left}
+        found = verdict(document, row, facts)
+        self.lacks = [one.as_refusal(self.goal.get(one.domain, 1)) for one in found.reasons]
+        if self.lacks and not self.options.keep_unrunnable:
+            raise self.refused(self.lacks, row.shown)
+        self.answer = found.told
+        says = {one.says for one in found.reasons}
         gone = [one for one in self.lacked if one.says not in says]
         self.notes += [f"{one}; the result has a form of the operator that it runs" for one in gone]
-        self.notes += [
-            f"it is not known {text}; its nodes are kept" for text in runtime.unknown(document, row)
-        ]
+        self.notes += [f"it is not known {text}" for text in found.unknown]
 
     def _result(self) -> bytes | ModelProto:
         return weights.checkable(self.skeleton)
@@ -312,6 +347,7 @@ class Conversion(State):
             self.repaired,
             assumptions=tuple(assumptions),
             modernized=tuple(self.sites),
+            runtime=self.answer,
         )
 
 

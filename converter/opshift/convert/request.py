@@ -42,6 +42,7 @@ class Wishes(TypedDict, total=False):
     prune_imports: bool | None
     unknown_domains: str
     domains: Collection[str] | None
+    keep_unrunnable: bool
     minimal: bool
     modernize: bool
     bump_model_version: bool
@@ -90,6 +91,7 @@ class Request:
     prune_imports: bool | None = None  # None: where a runtime is named
     unknown_domains: str = "keep"
     domains: Collection[str] | None = None  # the domains of nodes in the result; None: any
+    keep_unrunnable: bool = False  # a result that the runtime does not run is no refusal
     minimal: bool = False
     modernize: bool = False
     bump_model_version: bool = False

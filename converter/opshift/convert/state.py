@@ -26,7 +26,7 @@ from opshift.model.scope import FunctionId, Place, Root
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 from opshift.records import dataclass
-from opshift.report import Site, StepReport, Work
+from opshift.report import RuntimeAnswer, Site, StepReport, Work
 
 if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling
@@ -52,6 +52,8 @@ class State(ABC):
     base: bytes | ModelProto = b""  # the model that was indexed last, for inference
     runtime: Ceiling | None = None
     lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, as the model came
+    lacks: list[RefusedNode] = field(default_factory=list)  # why the runtime does not run it
+    answer: RuntimeAnswer | None = None  # whether the runtime runs the result
     dips: dict[str, int] = field(default_factory=dict)  # the versions to visit before the goal
     ir_limit: int | None = None  # the highest IR of a named target, if the caller gave none
     repaired: bool = False
@@ -144,14 +146,14 @@ class State(ABC):
         """The reports of the steps."""
         return tuple(map(step_report, self.steps))
 
-    def refused(self, refusals: list[RefusedNode]) -> Refused:
+    def refused(self, refusals: list[RefusedNode], runtime: str = "") -> Refused:
         """The refusal, with the nearest versions that the model reached."""
         near = self.document.imports.as_dict()
         ir = self.options.ir_version
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
         plan = getattr(self, "plan", None)  # what is refused before there is a plan has none
         ways = dict.fromkeys(dead.way for dead in plan.dead) if plan is not None else ()
-        return Refused(refusals, near, asked, self.crossed(), ways)
+        return Refused(refusals, near, asked, self.crossed(), ways, runtime)
 
 
 def step_report(step: Step) -> StepReport:

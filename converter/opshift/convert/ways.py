@@ -45,6 +45,7 @@ class Way:
     stops: bool = False  # at each opset between, the model is indexed and inferred anew
     leaves_first: bool = False  # domains are left before steps that go up, not after them
     foreseen: frozenset[Key] = frozenset()  # operators that a runtime does not read in a result
+    opset: int = 0  # the opset to aim at, because a runtime has kernels there; 0: the nearest one
 
     @property
     def straight(self) -> bool:
@@ -55,7 +56,7 @@ class Way:
     def work(self) -> tuple[int, ...]:
         """The work of the way, by which ways are tried and equal results are chosen."""
         kept = int(self.dip > 0), len(self.inlined), int(self.leaves_first), len(self.foreseen)
-        return *kept, self.climb, int(self.stops), len(self.early)
+        return *kept, self.climb, int(self.stops), len(self.early), int(self.opset > 0), -self.opset
 
 
 STRAIGHT = Way()
@@ -74,9 +75,10 @@ class Reached:
     nodes: int
 
     @property
-    def cost(self) -> tuple[int, int, int, tuple[int, ...]]:
-        """The cost of the way: approximations, then lost functions, then nodes, then work."""
-        return len(self.report.approximations), self.lost, self.nodes, self.way.work
+    def cost(self) -> tuple[int, int, int, int, tuple[int, ...]]:
+        """The cost: what a runtime lacks, approximations, lost functions, nodes and work."""
+        lacks = len(self.report.runtime.reasons) if self.report.runtime else 0
+        return lacks, len(self.report.approximations), self.lost, self.nodes, self.way.work
 
 
 @dataclass(slots=True)
@@ -139,13 +141,14 @@ class Ways:
 
     def refused(self, way: Way, refused: Refused, others: Iterable[Way]) -> None:
         """Records a refusal, and adds other ways unless the refusal is a known one."""
-        plain = way.straight and not way.early and not way.stops and not way.foreseen
+        plain = replace(way, inlined=(), leaves_first=False) == STRAIGHT
         if plain or refused.refusals not in self.seen:
             for one in others:
                 self._add(one)
         self.seen.add(refused.refusals)
         known = self.answer
-        if known is None or plain or (way.straight and _distance(refused) < _distance(known)):
+        direct = way.straight and not way.opset
+        if known is None or plain or (direct and _distance(refused) < _distance(known)):
             self.answer = refused
 
     def _add(self, way: Way) -> None:
@@ -171,6 +174,7 @@ def alternatives(
     leaves: bool = False,
     unread: Collection[Key] = (),
     unsure: Collection[FunctionId] = (),
+    opsets: Collection[int] = (),
 ) -> Iterator[Way]:
     """The ways that differ from this way in one choice.
 
@@ -178,6 +182,7 @@ def alternatives(
     """
     if more := frozenset(unread) - way.foreseen:
         yield replace(way, foreseen=way.foreseen | more)
+    yield from (replace(way, opset=one) for one in sorted(opsets, reverse=True))
     early = frozenset(one.says for one in features if one.sooner) - way.early
     if early:
         yield replace(way, early=way.early | early)
@@ -212,12 +217,6 @@ def dip_for(refused: Refused, opset: int) -> int:
     wanted = refused.target.get("IR")
     dip = versions.last_of(wanted).onnx if wanted is not None else opset
     return dip if dip < opset else 0
-
-
-def unread_in(refused: Refused) -> Collection[Key]:
-    """The operators that a runtime does not read as they are in a result."""
-    lacking = (one for one in refused.refusals if one.why is Why.TARGET_LACKS)
-    return [(one.domain, one.op) for one in lacking if one.op]
 
 
 def stops_help(refusals: Iterable[RefusedNode], came_at: int, prefix: str) -> bool:

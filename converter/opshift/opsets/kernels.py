@@ -35,10 +35,15 @@ class Lack:
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """The choices of element types for the type variables of an operator that have no kernel."""
+    """The choices of element types for the type variables of an operator that have no kernel.
+
+    A release between two measured ones has no kernel if both have none. If one of them has a
+    kernel, the choice is in doubt.
+    """
 
     variables: tuple[str, ...]
     choices: frozenset[Types]
+    in_doubt: frozenset[Types] = frozenset()
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,6 +53,10 @@ class KernelTable:
     runtime: str
     releases: tuple[str, ...]
     lacks: Mapping[Key, Mapping[int, Lack]]  # by operator, and by its version
+
+    def covers(self, release: str) -> bool:
+        """Whether a release was measured, or lies between two that were."""
+        return bool(measured.around(release, self.releases))
 
     def mentions(self, key: Key, release: str) -> bool:
         """Whether a release lacks any kernel of an operator."""
@@ -67,8 +76,10 @@ class KernelTable:
         lack = self.lacks.get(key, {}).get(since)
         if not releases or lack is None:
             return None
-        found = frozenset(types for types, where in lack.choices.items() if releases <= set(where))
-        return Missing(lack.variables, found) if found else None
+        by_choice = {types: releases & set(where) for types, where in lack.choices.items()}
+        found = frozenset(types for types, where in by_choice.items() if where == releases)
+        in_doubt = frozenset(types for types, where in by_choice.items() if where) - found
+        return Missing(lack.variables, found, in_doubt) if found or in_doubt else None
 
 
 @functools.cache

@@ -39,6 +39,17 @@ def table() -> dict[tuple[str, str, int], tuple[LateChange, ...]]:
     return {key: tuple(changes) for key, changes in found.items()}
 
 
+def added_after(domain: str, op: str, since: int, release: str) -> str | None:
+    """The release of onnx, later than this one, that added an implementation; None if none did."""
+    changes = table().get((domain, op, since), ())
+    added = (one.release for one in changes if one.kind == "added")
+    return next((one for one in added if _number(one) > _number(release)), None)
+
+
+def _number(release: str) -> tuple[int, ...]:
+    return tuple(map(int, release.split(".")))
+
+
 def lost(domain: str, op: str, since: int, at: int, kind: str) -> str | None:
     """The release of onnx from which on an input no longer accepts a type that it accepted."""
     changes = table().get((domain, op, since), ())

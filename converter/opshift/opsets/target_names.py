@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from opshift.errors import BadTarget
 from opshift.records import dataclass
@@ -25,6 +26,7 @@ class Name:
     name: str
     version: str
     remark: str = ""
+    spelling: str = ""  # the one of its spellings that was typed
 
 
 def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
@@ -41,7 +43,7 @@ def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
         key=lambda pair: -len(pair[0]),
     )
     for spelling, name in spelled:
-        rest = re.fullmatch(re.escape(spelling) + _VERSION, plain)
+        rest = re.fullmatch(_pattern(spelling) + _VERSION, plain)
         if rest is not None:
             version = re.sub(_PRERELEASE, "", rest[2] or rest[3] or rest[4] or "")
             version = re.sub(r"-(ea|ga)$", r"\1", version)
@@ -51,8 +53,16 @@ def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
                 f"{text.strip()!r}: release {version} is used, and later releases run its models"
                 " too"
             )
-            return Name(name, version, lower if rest[1] in (">=", "~=") and version else "")
-    raise BadTarget(_unknown(text, [spelling for spelling, _ in spelled]))
+            remark = lower if rest[1] in (">=", "~=") and version else ""
+            return Name(name, version, remark, spelling)
+    raise BadTarget(_unknown(text, list(dict.fromkeys(spelling for spelling, _ in spelled))))
+
+
+def split_provider(text: str, providers: Collection[str]) -> tuple[str, str]:
+    """A text such as `onnxruntime==1.20:cuda` without the provider, and the provider."""
+    name, colon, last = text.strip().rpartition(":")
+    found = squeezed(last)
+    return (name, found) if colon and found in providers else (text, "")
 
 
 def _require_runtime(text: str, plain: str) -> None:
@@ -66,8 +76,19 @@ def _require_runtime(text: str, plain: str) -> None:
         )
 
 
+def squeezed(name: str) -> str:
+    """A name without what people write differently: case, blanks and dashes."""
+    return re.sub(r"[\s_-]+", "", name.lower())
+
+
 def _plain(text: str) -> str:
     return re.sub(r"[\s_]+", "-", text.strip().lower())
+
+
+@functools.lru_cache(maxsize=512)  # the spellings are few, and each name is compared with all
+def _pattern(spelling: str) -> str:
+    """A pattern for a name, in which a dash between any two letters changes nothing."""
+    return "-*".join(map(re.escape, spelling.replace("-", "")))
 
 
 def _unknown(text: str, spellings: Sequence[str]) -> str:

@@ -49,7 +49,8 @@ class Form:
 
     A node has the form if it has the attribute (a name or a pattern, with one of `values`, if
     there are any, and none of `values_but`) or leaves out the input, and if its operator set is at
-    least `since` and below `before`. With `absent`, a node without the attribute has the form, too.
+    least `since` and below `before`. With `beside`, other attributes have one of these values, too.
+    With `absent`, a node without the attribute has the form, too.
     With `holds`, a position and a number, that input is or is made from a constant with
     the number. With `rank`, the first input is known to have this rank. With `read_beside`,
     a position and an operator, nodes of other operators read that input of the graph that the
@@ -75,6 +76,7 @@ class Form:
     attribute: str = ""
     values: tuple[Any, ...] = ()
     values_but: tuple[Any, ...] = ()
+    beside: Mapping[str, Any] = field(default_factory=dict)
     absent: bool = False
     without_input: int | None = None
     holds: tuple[int, ...] = ()
@@ -166,12 +168,14 @@ class Ceiling:
     also: Mapping[str, str] = field(default_factory=dict)  # other spellings, and what they assume
     remark: str = ""  # what was assumed to find this row
     asked: str = ""  # the release that a user named
+    provider: str = ""  # what runs the nodes; empty for the CPU
     facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
 
     @property
     def shown(self) -> str:
         release = self.asked or self.versions
-        return f"{self.name}=={release}" if release else self.name
+        named = f"{self.name}=={release}" if release else self.name
+        return f"{named}:{self.provider}" if self.provider else named
 
     @property
     def release(self) -> str:
@@ -195,7 +199,20 @@ class Ceiling:
     def is_strange(self, key: Key) -> bool:
         """Whether an operator is known to exist in other releases of the runtime, and not here."""
         missing = self.no_kernels(key, 1)
-        return missing is not None and not missing.variables
+        return missing is not None and not missing.variables and bool(missing.choices)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether it is known of every operator of ONNX if the runtime has a kernel for it."""
+        table = kernel_tables.shipped().get(self.kernels)
+        return self.name == "onnx" or (table is not None and table.covers(self.release))
+
+    def is_measured_of(self, key: Key) -> bool:
+        """Whether a table names an operator of a vendor."""
+        kernels = kernel_tables.shipped().get(self.kernels)
+        fields = field_tables.shipped().get(self.kernels)
+        known = kernels is not None and key in kernels.lacks
+        return known or (fields is not None and key in fields.unknown)
 
     def unknown_fields(self, key: Key) -> frozenset[str]:
         """The attributes, inputs and outputs of an operator that it does not know."""
@@ -207,6 +224,12 @@ class Ceiling:
         table = kernel_tables.shipped().get(self.kernels)
         found = table is not None and table.mentions(key, self.release)
         return found or bool(self.unknown_fields(key))
+
+    @property
+    def built_on(self) -> str | None:
+        """The release of onnx that has its operators: the first with its highest ai.onnx."""
+        found = versions.release_of("", self.imports.get("", 0)) if self.imports.get("") else None
+        return found.name if found is not None else None
 
     def lacks(self, domain: str) -> bool:
         """Whether it is known that no release up to this one has a domain."""
@@ -231,13 +254,17 @@ class Runtime:
     aliases: tuple[str, ...] = ()
     default: str = ""  # the release that is meant where none is named
     answer: str = ""  # what to say where nothing is known
+    providers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # and their spellings
 
 
 def find(text: str) -> Ceiling:
     """The release that `onnxruntime==1.10`, `ort 1.10`, `win10-2004` or `sentis` means."""
     known = _runtimes()
-    found = target_names.parse(text, {n: (n, *one.aliases) for n, one in known.items()})
+    every = {"cpu", *(name for one in known.values() for name in one.providers)}
+    plain, provider = target_names.split_provider(text, every)
+    found = target_names.parse(plain, {n: (n, *one.aliases) for n, one in known.items()})
     runtime = known[found.name]
+    provider = provider or _provider(runtime, found.spelling)
     if runtime.answer:
         raise BadTarget(f"no versions are known for {text.strip()!r}: {runtime.answer}")
     asked = found.version or runtime.default
@@ -250,7 +277,23 @@ def find(text: str) -> Ceiling:
     )
     row = _resolved(runtime.releases[version], known)
     remarks = [one for one in (found.remark, remark, row.remark) if one]
-    return replace(row, remark="; ".join(remarks), asked="" if remark else asked)
+    row = replace(row, remark="; ".join(remarks), asked="" if remark else asked)
+    return row if provider in ("", "cpu") else _elsewhere(row, runtime, provider)
+
+
+def _provider(runtime: Runtime, spelling: str) -> str:
+    """The provider for which the package of this spelling is built."""
+    word = target_names.squeezed(spelling)
+    named = runtime.providers.items()
+    return next((one for one, also in named if word in map(target_names.squeezed, also)), "")
+
+
+def _elsewhere(row: Ceiling, runtime: Runtime, provider: str) -> Ceiling:
+    """A row without the kernels of the CPU, which say nothing about another provider."""
+    if provider not in runtime.providers:
+        listed = ", ".join(("cpu", *runtime.providers))
+        raise BadTarget(f"{runtime.name} has no provider {provider!r}; give one of {listed}")
+    return replace(row, provider=provider, kernels="")
 
 
 @functools.cache
@@ -293,8 +336,10 @@ def names() -> dict[str, tuple[str, ...]]:
 
 def called(word: str) -> str | None:
     """The name of the runtime that a spelling without a version stands for."""
-    spellings = {one.lower(): name for name, also in names().items() for one in (name, *also)}
-    return spellings.get(word.strip().lower())
+    spellings = {
+        target_names.squeezed(one): name for name, also in names().items() for one in (name, *also)
+    }
+    return spellings.get(target_names.squeezed(word))
 
 
 def owned() -> frozenset[str]:
@@ -341,7 +386,7 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
         raise BadTarget(f"{origin} is not a list of targets: {error}") from error
 
 
-_OF_NAME = {"aliases", "default", "answer", "releases"}
+_OF_NAME = {"aliases", "default", "answer", "providers", "releases"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
     "types", "outputs", "forms", "kernels", "closed", "also", "functions", "facts",
@@ -354,6 +399,7 @@ def _runtime(name: str, raw: Mapping[str, Any]) -> Runtime:
     return Runtime(
         name.lower(), tuple(_row(name, {**common, **row}) for row in rows),
         tuple(raw.get("aliases", ())), raw.get("default", ""), raw.get("answer", ""),
+        {name: tuple(also) for name, also in raw.get("providers", {}).items()},
     )  # fmt: skip
 
 

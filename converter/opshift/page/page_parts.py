@@ -104,20 +104,20 @@ class BeforeAfter:
 
 @dataclass(frozen=True, slots=True)
 class RuntimeRelease:
-    """One release of a runtime: whether it runs the model before and after (None: not known)."""
+    """One release of a runtime: whether it runs the model before and after, in words."""
 
     runtime: str
     name: str
-    before: bool
-    after: bool | None
+    before: str
+    after: str
     why: str = ""
 
     @property
     def state(self) -> str:
         """The class of its chip."""
-        if self.after is None:
+        if "not known" in (self.before, self.after):
             return "unknown"
-        return {(True, True): "both", (False, True): "gained", (True, False): "lost"}.get(
+        return {("yes", "yes"): "both", ("no", "yes"): "gained", ("yes", "no"): "lost"}.get(
             (self.before, self.after), "neither"
         )
 

@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 
 from opshift.errors import Refused
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION
+from opshift.report import KNOWN, SCHEMA_VERSION
 from opshift.results import BROKEN, ERROR, FAILED, PASSED, SKIPPED, ModelResult, Problem
 from opshift.text import printable, qualified
 
 Stamp: TypeAlias = tuple[str, int, str]  # (path, size, version)
-# (a runtime, whether it runs the model now, whether after a conversion; None: not known)
-Runs: TypeAlias = tuple[str, bool, bool | None]
+# (a runtime, whether it runs the model now and after a conversion: yes, no or not known)
+Runs: TypeAlias = tuple[str, str, str]
 SHOWN_BLOCKERS, SHOWN_LETTERS = 20, 1000
 
 
@@ -107,7 +107,8 @@ class Outcome:
             "nodes_after": self.nodes[1] if self.nodes else None,
             "rewritten": dict(self.rewritten),
             "runtimes": [
-                {"target": target, "now": now, "after": after} for target, now, after in self.runs
+                {"target": target, "now": KNOWN[now], "after": KNOWN[after]}
+                for target, now, after in self.runs
             ],
         }
 
@@ -131,7 +132,7 @@ class Outcome:
                 "blockers": blockers,
                 "reads": tuple((path, size, at) for path, size, at in raw["reads"]),
                 "writes": tuple((path, size, at) for path, size, at in raw["writes"]),
-                "runs": tuple((target, now, after) for target, now, after in raw.get("runs", ())),
+                "runs": tuple(map(tuple, raw.get("runs", ()))),
                 "nodes": tuple(raw["nodes"]) if raw.get("nodes") else None,
             }
         )

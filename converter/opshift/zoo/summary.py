@@ -13,6 +13,8 @@ from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted, printable, table
 from opshift.zoo.outcome import Fate, Outcome
 
+COUNTS = ("models", "now", "after", "not_known")  # of a runtime
+
 
 @dataclass(slots=True, repr=False)
 class Summary(Shown):
@@ -25,7 +27,7 @@ class Summary(Shown):
     size: int = 0
     worked: int = 0  # bytes of the models that were not up to date
     notes: tuple[str, ...] = ()
-    runs: dict[str, Counter[str]] = field(default_factory=dict)  # by runtime: models, now, after
+    runs: dict[str, Counter[str]] = field(default_factory=dict)  # by runtime: the counts of COUNTS
 
     def add(self, outcome: Outcome) -> None:
         self.fates[outcome.fate] += 1
@@ -33,9 +35,10 @@ class Summary(Shown):
         self.worked += outcome.size if outcome.fate is not Fate.SKIPPED else 0
         for target, now, after in outcome.runs:
             counts = self.runs.setdefault(target, Counter())
-            counts.update({"models": 1, "now": int(now), "after": int(after is True)})
-            counts.update({"gained": int(not now and after is True)})
-            counts.update({"never": int(not now and after is False)})
+            counts.update({"models": 1, "now": int(now == "yes"), "after": int(after == "yes")})
+            counts.update({"gained": int(now == "no" and after == "yes")})
+            counts.update({"never": int(now == "no" and after == "no")})
+            counts.update({"not_known": int(after == "not known")})
         if outcome.fate.failed:
             reason = (outcome.fate, outcome.why)
             self.reasons[reason] += 1
@@ -73,7 +76,7 @@ class Summary(Shown):
             "bytes": self.size,
             "notes": list(self.notes),
             "runtimes": [
-                {"target": target, **{name: counts[name] for name in ("models", "now", "after")}}
+                {"target": target, **{name: counts[name] for name in COUNTS}}
                 for target, counts in self.runs.items()
             ],
         }
@@ -95,9 +98,10 @@ class Summary(Shown):
             yield Line(f"  {example.detail}")
         if self.runs:
             rows = (
-                (target, *(str(counts[name]) for name in ("models", "now", "after")))
+                (target, *(str(counts[name]) for name in COUNTS))
                 for target, counts in self.runs.items()
             )
-            yield from table(("runtime", "models", "runs now", "after conversion"), rows)
+            header = ("runtime", "models", "runs now", "after conversion", "not known")
+            yield from table(header, rows)
         for note in self.notes:
             yield Line(f"note: {note}")

@@ -31,8 +31,10 @@ from opshift.protos import (
     SparseTensorProto,
     TensorProto,
     ValueInfoProto,
+    onnx_checker,
 )
 from opshift.records import dataclass
+from opshift.text import size
 
 if TYPE_CHECKING:
     from opshift.model.weights import Weights
@@ -174,14 +176,21 @@ class Lowering:
         return tensor
 
     def load_external_data(self) -> None:
-        """Moves external data into the model."""
-        for tensor in tensors(self.model):
-            if tensor.data_location == TensorProto.EXTERNAL:
-                region = self.weights.locate(tensor)
-                tensor.ClearField("external_data")
-                tensor.ClearField("data_location")
-                tensor.raw_data = region.read()
-                self.done["external tensors taken into the model"] += 1
+        """Moves external data into the model, which holds at most 2 GB."""
+        external = [t for t in tensors(self.model) if t.data_location == TensorProto.EXTERNAL]
+        needed = self.weights.size_with(self.model) if external else 0
+        if needed > onnx_checker.LARGEST:
+            raise Refusal(
+                Why.IR_TOO_LOW,
+                f"a model has no external data below IR 4, and {size(needed)} do not fit into one"
+                " file of 2 GB",
+            )
+        for tensor in external:
+            region = self.weights.locate(tensor)
+            tensor.ClearField("external_data")
+            tensor.ClearField("data_location")
+            tensor.raw_data = region.read()
+            self.done["external tensors taken into the model"] += 1
 
     def initializers_as_inputs(self) -> None:
         """Lists every initializer as a graph input; initializers of subgraphs become constants."""
@@ -274,8 +283,8 @@ def _input_of(tensor: TensorProto) -> ValueInfoProto:
     value = ValueInfoProto(name=tensor.name)
     value.type.tensor_type.elem_type = tensor.data_type
     value.type.tensor_type.shape.SetInParent()
-    for size in tensor.dims:
-        value.type.tensor_type.shape.dim.add(dim_value=size)
+    for length in tensor.dims:
+        value.type.tensor_type.shape.dim.add(dim_value=length)
     return value
 
 

@@ -9,9 +9,11 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeAlias
 
+from opshift import versions
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
 from opshift.author.present_types import collect_present_types
+from opshift.author.traits import OutputTypes
 from opshift.codes.refusals import Why
 from opshift.convert.legal import neighbours
 from opshift.errors import RefusedNode
@@ -25,7 +27,7 @@ from opshift.records import dataclass
 from opshift.text import counted, qualified
 
 if TYPE_CHECKING:
-    from opshift.opsets.kernels import Types
+    from opshift.opsets.kernels import Missing, Types
     from opshift.opsets.targets import Ceiling, Form
 
 # The element types that nodes choose, by their root, their operator and its type variables.
@@ -54,7 +56,10 @@ class RuntimeLack:
 
 def lacking(document: Document, row: Ceiling) -> list[RuntimeLack]:
     """Domains, operators and element types of a model that a runtime is known to lack."""
-    return [*_domains(document, row), *_operators(document, row), *_types(document, row)]
+    return [
+        *_domains(document, row), *_operators(document, row), *_types(document, row),
+        *_added_late(document, row),
+    ]  # fmt: skip
 
 
 def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
@@ -124,7 +129,39 @@ def without_kernel(
     document: Document, row: Ceiling, facts: Facts, seen: Seen | None = None
 ) -> list[tuple[Place, Key, Types]]:
     """The nodes for whose element types a runtime has no kernel, with these types."""
-    seen, found = {} if seen is None else seen, []
+    return [
+        (place, key, types)
+        for place, key, types, missing in _asked_of_table(document, row, facts, seen)
+        if types in missing.choices
+    ]
+
+
+def in_doubt(document: Document, row: Ceiling, facts: Facts, seen: Seen | None = None) -> list[str]:
+    """The kernels that a runtime may lack: a type is not known, or two measured releases differ."""
+    found: dict[str, list[NodeProto]] = {}
+    present = facts.present_types
+    for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
+        if types in missing.choices:
+            continue
+        possible = (*missing.choices, *missing.in_doubt) if "" in types else ()
+        if types in missing.in_doubt or any(_may_be(types, one, present) for one in possible):
+            of = ", ".join(one or "an unknown type" for one in types)
+            says = f"whether {row.name} {row.release} has a kernel for {qualified(*key)} of {of}"
+            found.setdefault(says, []).append(scope.node(at))
+    return [str(_lack("", "", nodes, says)) for says, nodes in found.items()]
+
+
+def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
+    """Whether these element types, of which some are not known, may be this choice."""
+    pairs = zip(types, choice, strict=True)
+    return all(other in present if one == "" else one == other for one, other in pairs)
+
+
+def _asked_of_table(
+    document: Document, row: Ceiling, facts: Facts, seen: Seen | None
+) -> Iterator[tuple[Place, Key, Types, Missing]]:
+    """The nodes of which a runtime lacks some kernel, with the element types that they choose."""
+    seen = {} if seen is None else seen
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             missing = row.no_kernels(key, _since(root, key))
@@ -136,10 +173,8 @@ def without_kernel(
                     _chosen(scope.node(at), root, functools.partial(facts.type, scope), asked[2])
                     for scope, at in places
                 ]
-            if not missing.choices.isdisjoint(seen[asked]):
-                pairs = zip(places, seen[asked], strict=True)
-                found += [(place, key, types) for place, types in pairs if types in missing.choices]
-    return found
+            for place, types in zip(places, seen[asked], strict=True):
+                yield place, key, types, missing
 
 
 def _contrib_without_kernel(
@@ -182,7 +217,7 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
         if any(has_form(node, root, form, type_of) for form in forms):
             return False
         missing = row.no_kernels(key, since)
-        if missing is None:
+        if missing is None or not missing.choices:
             continue
         if _chosen(node, root, type_of, missing.variables) in missing.choices:
             return False
@@ -208,20 +243,42 @@ def _chosen(
     return tuple(bound.get(variable, "") for variable in variables)
 
 
-def unknown(document: Document, row: Ceiling) -> list[str]:
-    """Domains of a model about which nothing is known for a runtime."""
-    used: Counter[str] = Counter()
+def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
+    """What is not known about a runtime and the operators of a model."""
+    found = [*_unknown_domains(document, row), *_unknown_operators(document, row, facts)]
+    if not row.is_measured and any(root.index for root in document.roots):
+        known = "only versions are known of it"
+        if row.provider:
+            known = "only the CPU was measured"
+        elif row.without or row.forms:
+            known = f"only some were measured ({row.source})"
+        found.append(f"which operators {row.shown} runs: {known}")
+    return found
+
+
+def _unknown_operators(document: Document, row: Ceiling, facts: Facts) -> Iterator[str]:
+    """Operators of a vendor's domain that nothing describes."""
+    described = facts.adapters.rules(OutputTypes)
     for root in document.roots:
-        for (domain, _), places in root.index.items():
-            used[domain] += len(places)
-    return [
-        f"whether {row.shown} has the domain {domain or 'ai.onnx'} ({counted(count, 'node')})"
-        for domain, count in sorted(used.items())
-        if domain and domain not in row.imports and not row.lacks(domain)
-    ]
+        for key, places in sorted(root.index.items()):
+            vendor = key[0] in row.imports and key[0] not in versions.DOMAINS
+            if vendor and key not in described and not row.is_measured_of(key):
+                nodes = [scope.node(at) for scope, at in places]
+                yield str(_lack(*key, nodes, f"whether {row.shown} has {qualified(*key)}"))
 
 
-def stamps(document: Document, row: Ceiling) -> list[str]:
+def _unknown_domains(document: Document, row: Ceiling) -> Iterator[str]:
+    """Domains of a model about which nothing is known for a runtime."""
+    used = Counter[str]()
+    for root in document.roots:
+        for key, places in root.index.items():
+            used[key[0]] += len(places)
+    for domain, count in sorted(used.items()):
+        if domain and domain not in row.imports and not row.lacks(domain):
+            yield f"whether {row.shown} has the domain {domain} ({counted(count, 'node')})"
+
+
+def stamps(document: Document, row: Ceiling) -> list[RuntimeLack]:
     """The IR version and the imports of a model that a runtime does not read, and those missing."""
     found = []
     ir = document.model.ir_version
@@ -232,7 +289,7 @@ def stamps(document: Document, row: Ceiling) -> list[str]:
         if top is not None and version > top:
             shown = domain or "ai.onnx"
             found.append(f"the model imports {shown} {version}; {row.shown} reads it up to {top}")
-    return found
+    return [RuntimeLack("", "", "", 1, says) for says in found]
 
 
 def below_floor(document: Document, row: Ceiling) -> list[RuntimeLack]:
@@ -253,6 +310,32 @@ def below_floor(document: Document, row: Ceiling) -> list[RuntimeLack]:
 
 def _changed(key: Key, version: int, floor: int) -> bool:
     return schemas.schema(*key, version) != schemas.schema(*key, floor)
+
+
+def _added_late(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
+    """Nodes of an implementation that onnx added to an opset after the runtime was built."""
+    from opshift.opsets import late_changes
+
+    for root in document.roots if row.built_on else ():
+        for key, places in sorted(root.index.items()):
+            since = _since(root, key)
+            release = late_changes.added_after(*key, since, row.built_on or "")
+            if release is None:
+                continue
+            earlier = [one for one in schemas.history(*key) if one.since < since]
+            before = earlier[-1] if earlier else None
+            nodes = [scope.node(at) for scope, at in places if _is_newer(scope.node(at), before)]
+            if nodes:
+                has = f"{key[1]}-{before.since}" if before else f"no {key[1]}"
+                says = f"{row.shown} has {has} there; onnx {release} added {key[1]}-{since} later"
+                yield _lack(*key, nodes, says)
+
+
+def _is_newer(node: NodeProto, before: schemas.Schema | None) -> bool:
+    """Whether a node has something that the earlier implementation does not have."""
+    if before is None or len(node.input) > before.max_input or len(node.output) > before.max_output:
+        return True
+    return any(one.name not in before.attributes for one in node.attribute)
 
 
 def _domains(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
@@ -363,8 +446,15 @@ def _has_attribute(node: NodeProto, form: Form) -> bool:
         return False
     if form.unsized and all(map(_is_sized, (*given.g.input, *given.g.output))):
         return False
+    if not all(_is_given(node, name, values) for name, values in form.beside.items()):
+        return False
     value = _value(given) if form.values or form.values_but else None
     return (not form.values or value in form.values) and value not in form.values_but
+
+
+def _is_given(node: NodeProto, name: str, values: Collection[object]) -> bool:
+    """Whether a node has an attribute with one of these values."""
+    return any(one.name == name and _value(one) in values for one in node.attribute)
 
 
 def _is_sized(info: ValueInfoProto) -> bool:

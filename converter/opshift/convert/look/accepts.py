@@ -11,26 +11,27 @@ from typing import Any
 
 from opshift.author import registry
 from opshift.author.facts import Facts
-from opshift.author.registry import Registry
 from opshift.convert import aim
 from opshift.convert.api import Carve, carve_of
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose, rules, runtime
-from opshift.convert.look.rehearse import rehearse
+from opshift.convert.legal.verdict import Answer, verdict
+from opshift.convert.look.rehearse import Carved, rehearse
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import OpshiftError
 from opshift.model import imports, weights
 from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
 from opshift.model.document import Document
+from opshift.model.weights import Weights
 from opshift.opsets import targets
 from opshift.opsets.targets import Ceiling
 from opshift.opsets.wanted import Wanted
 from opshift.page.page_parts import RuntimeRelease
 from opshift.protos import ModelProto, isolation
 from opshift.records import dataclass
-from opshift.report import SCHEMA_VERSION
+from opshift.report import KNOWN, SCHEMA_VERSION, RuntimeAnswer
 from opshift.text import Line, Role, Shown, table
 
 Source = ModelProto | str | os.PathLike[str] | Opened
@@ -52,6 +53,12 @@ class Acceptance(Shown):
         Versions above those of the consumer at which no operator of the model changed.
     remarks : tuple of str
         What was assumed.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> opshift.accepts("model.onnx", "tensorrt==9").answer
+    'not known'
     """
 
     target: str
@@ -97,7 +104,10 @@ _ANSWERS = {
     "yes": ("Yes: {} accepts the model.", Role.GOOD),
     "no": ("No: {} does not accept the model.", Role.BAD),
     "may": ("May: {} may accept the model.", Role.CAUTION),
-    "not known": ("Not known: whether {} accepts the model.", Role.CAUTION),
+    "not known": (
+        "Not known: the versions fit {}; whether it runs the model is not known.",
+        Role.CAUTION,
+    ),
 }
 
 
@@ -106,16 +116,19 @@ class Fit:
     """One release of a runtime and a model: as it is, and converted for it."""
 
     target: str
-    now: bool
-    after: bool | None  # None: the model grows too large to look
-    reasons: tuple[str, ...]
-    blockers: tuple[str, ...]
+    now: str  # "yes", "no" or "not known", as `after`
+    after: str
+    reasons: tuple[str, ...]  # against the model as it is
+    blockers: tuple[str, ...]  # against the converted model
+    unknown: tuple[str, ...] = ()
     remarks: tuple[str, ...] = ()  # what was assumed to find the release
 
     @property
     def first(self) -> str:
         """The first reason against it, and whether this is about the model as it is."""
         when, told = ("a conversion", self.blockers) if self.blockers else ("now", self.reasons)
+        if not told and self.unknown:
+            when, told = "not known", self.unknown
         more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
         return f"{when}: {told[0]}{more}" if told else ""
 
@@ -128,13 +141,15 @@ class RuntimeSurvey(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
-        own = {"schema_version": SCHEMA_VERSION, "kind": "survey"}
-        return {**own, **dataclasses.asdict(self)}
+        fits = [
+            {**dataclasses.asdict(fit), "now": KNOWN[fit.now], "after": KNOWN[fit.after]}
+            for fit in self.fits
+        ]
+        return {"schema_version": SCHEMA_VERSION, "kind": "survey", "fits": fits}
 
     def lines(self) -> Iterator[Line]:
         """One row for each release, and what was assumed to find them."""
-        words = {True: "yes", False: "no", None: "not known"}
-        rows = ((fit.target, words[fit.now], words[fit.after], fit.first) for fit in self.fits)
+        rows = ((fit.target, fit.now, fit.after, fit.first) for fit in self.fits)
         header = ("target", "runs now", "after conversion", "what blocks it")
         yield from table(header, rows)
         assumed = dict.fromkeys(text for fit in self.fits for text in fit.remarks)
@@ -174,7 +189,9 @@ def accepts(model: Source, target: str, *, isolate: bool | None = None) -> Accep
     with documents.beside(model), isolation.isolated(isolate):
         carve = carve_of(model)
         require_valid(carve)
-        return _accepted(*_opened(carve, registry.default()), row)
+        told = _Judged.of(carve).told(row)
+    remarks = (row.remark,) if row.remark else ()
+    return Acceptance(told.target, told.reasons, told.unknown, remarks)
 
 
 def survey(
@@ -188,39 +205,75 @@ def survey(
 def _survey(model: Source, names: Iterable[str]) -> RuntimeSurvey:
     carve = carve_of(model)
     require_valid(carve)
-    opened = _opened(carve, registry.default())
-    known = KnownResults(opened[0])
+    opened = _Judged.of(carve)
+    known = KnownResults(opened)
     fits = []
     for row in _rows(names):
-        now = _accepted(*opened, row)
-        after, blockers = _after(model, row, known)
-        fits.append(Fit(row.shown, not now.reasons, after, now.reasons, blockers, now.remarks))
+        now, after = opened.told(row), _after(model, row, known)
+        remarks = (row.remark,) if row.remark else ()
+        unknown = now.unknown or after.unknown
+        fits.append(
+            Fit(row.shown, now.answer, after.answer, now.reasons, after.reasons, unknown, remarks)
+        )
     return RuntimeSurvey(tuple(fits))
+
+
+@dataclass(frozen=True, slots=True)
+class _Judged:
+    """A model that is judged for many releases."""
+
+    document: Document
+    facts: Facts
+    seen: runtime.Seen
+
+    @staticmethod
+    @diagnose.protobuf_errors()
+    def of(carve: Carve) -> _Judged:
+        skeleton, store = carve()
+        imports.merge(skeleton)
+        adapters = registry.default()
+        return _Judged._with(rules.open_for_inference(skeleton, adapters), skeleton, store)
+
+    @staticmethod
+    def made(skeleton: ModelProto, store: Weights) -> _Judged:
+        """A result of a conversion."""
+        return _Judged._with(Document(skeleton), skeleton, store)
+
+    @staticmethod
+    def _with(document: Document, skeleton: ModelProto, store: Weights) -> _Judged:
+        view = weights.checkable(skeleton)
+        return _Judged(document, Facts(document, store, registry.default(), lambda: view), {})
+
+    def told(self, row: Ceiling) -> RuntimeAnswer:
+        return verdict(self.document, row, self.facts, self.seen).told
 
 
 class KnownResults:
     """The results for some releases, which show that others have a result, too.
 
-    At equal versions, two results differ only in forms, and no form is a reason for a refusal. A
-    refusal names the runtime, so it is not used for another one.
+    At equal versions, two results differ only in forms. A release that runs the result for another
+    one is therefore known to have a result. A refusal names the runtime, so it is not used again.
     """
 
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self.results: dict[Hashable, list[Document]] = {}
+    def __init__(self, opened: _Judged) -> None:
+        self.opened = opened
+        self.results: dict[Hashable, list[_Judged]] = {}
 
-    def read_by(self, row: Ceiling) -> bool:
-        """Whether a release reads all operators of a result at the versions for it."""
-        there = self.results.get(self._versions(row), ())
-        return any(not runtime.stamps(one, row) and not _not_read(one, row) for one in there)
+    def run_by(self, row: Ceiling) -> RuntimeAnswer | None:
+        """The answer for a release that runs a known result, as far as it can be known."""
+        for result in self.results.get(self._versions(row), ()):
+            told = result.told(row)
+            if told.answer == Answer.YES or (not row.is_measured and not told.reasons):
+                return told
+        return None
 
-    def add(self, row: Ceiling, result: ModelProto) -> None:
+    def add(self, row: Ceiling, result: Carved) -> None:
         """Keeps the result for a release."""
-        self.results.setdefault(self._versions(row), []).append(Document(result))
+        self.results.setdefault(self._versions(row), []).append(_Judged.made(*result))
 
     def _versions(self, row: Ceiling) -> Hashable:
         """The versions for a release, and whether it runs functions."""
-        goal, dips = aim.versions_for(self.document, Wanted(row))
+        goal, dips = aim.versions_for(self.opened.document, Wanted(row))
         return *sorted(goal.items()), None, *sorted(dips.items()), row.functions
 
 
@@ -231,26 +284,21 @@ def _rows(names: Iterable[str]) -> list[Ceiling]:
 
 def releases(before: Carve, after: Carve) -> list[RuntimeRelease]:
     """Which releases of runtimes run one model, and which run the other, as they are."""
-    adapters = registry.default()
-    first, second = _opened(before, adapters), _opened(after, adapters)
+    first, second = _Judged.of(before), _Judged.of(after)
     found = []
     for row in _rows(()):
-        now, then = _accepted(*first, row), _accepted(*second, row)
-        why = next(iter(then.reasons or now.reasons), "")
-        found.append(RuntimeRelease(*_names(row), not now.reasons, not then.reasons, why))
+        now, then = first.told(row), second.told(row)
+        why = next(iter(then.reasons or now.reasons or then.unknown), "")
+        found.append(RuntimeRelease(row.name, row.versions, now.answer, then.answer, why))
     return found
 
 
 def within_reach(model: Source) -> list[RuntimeRelease]:
     """Which releases of runtimes run a model now, and which after a conversion for them."""
     return [
-        RuntimeRelease(*_names(row), fit.now, fit.after, fit.first)
+        RuntimeRelease(row.name, row.versions, fit.now, fit.after, fit.first)
         for row, fit in zip(_rows(()), survey(model).fits, strict=True)
     ]
-
-
-def _names(row: Ceiling) -> tuple[str, str]:
-    return row.name, row.versions
 
 
 @diagnose.protobuf_errors()
@@ -261,41 +309,19 @@ def require_valid(carve: Carve) -> None:
         opened.open()
 
 
-@diagnose.protobuf_errors()
-def _opened(carve: Carve, adapters: Registry) -> tuple[Document, Facts, runtime.Seen]:
-    skeleton, store = carve()
-    imports.merge(skeleton)
-    document = rules.open_for_inference(skeleton, adapters)
-    view = weights.checkable(skeleton)
-    return document, Facts(document, store, adapters, lambda: view), {}
-
-
-def _accepted(document: Document, facts: Facts, seen: runtime.Seen, row: Ceiling) -> Acceptance:
-    found = [
-        *_not_read(document, row), *runtime.forms(document, row, facts),
-        *runtime.kernels(document, row, facts, seen),
-    ]  # fmt: skip
-    reasons = (*runtime.stamps(document, row), *map(str, found))
-    remarks = (row.remark,) if row.remark else ()
-    return Acceptance(row.shown, reasons, tuple(runtime.unknown(document, row)), remarks)
-
-
-def _not_read(document: Document, row: Ceiling) -> list[runtime.RuntimeLack]:
-    """What a runtime does not read, in whichever form."""
-    return [*runtime.below_floor(document, row), *runtime.lacking(document, row)]
-
-
-def _after(model: Source, row: Ceiling, known: KnownResults) -> tuple[bool | None, tuple[str, ...]]:
-    """Whether the model runs when it is converted for a runtime, and what blocks this."""
+def _after(model: Source, row: Ceiling, known: KnownResults) -> RuntimeAnswer:
+    """Whether a runtime runs the model that is converted for it, and what blocks this."""
     options = Request(Wanted(row), node_budget=NODE_BUDGET)
     try:
-        if known.read_by(row):
-            return True, ()
-        told = rehearse(carve_of(model), options)
+        if (told := known.run_by(row)) is not None:
+            return told
+        done = rehearse(carve_of(model), options)
     except Outgrown:
-        return None, ("the model grows too large; it was not looked at further",)
+        text = "whether the model can be converted: it grows too large to look further"
+        return RuntimeAnswer(row.shown, Answer.NOT_KNOWN.value, unknown=(text,))
     except OpshiftError as error:
-        return False, (str(error),)
-    if told.result is not None:
-        known.add(row, told.result[0])
-    return not told.refusals, tuple(map(str, told.refusals))
+        return RuntimeAnswer(row.shown, Answer.NO.value, (str(error),))
+    if done.report is None or done.report.runtime is None or done.result is None:
+        return RuntimeAnswer(row.shown, Answer.NO.value, tuple(map(str, done.refusals)))
+    known.add(row, done.result)
+    return done.report.runtime

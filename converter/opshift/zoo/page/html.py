@@ -181,7 +181,10 @@ def _runtimes(summary: Summary) -> str:
     """How many models run in each release of a runtime, now and after a conversion."""
     if not summary.runs:
         return "<p class=soft>No runtime was asked for; --runtimes all adds this table.</p>"
-    header = ("Runtime", "Models", "Run now", "Run after a conversion", "Only after", "Never")
+    header = (
+        "Runtime", "Models", "Run now", "Run after a conversion", "Only after", "Never",
+        "Not known",
+    )  # fmt: skip
     rows = []
     for target, counts in summary.runs.items():
         models, now, after = (counts[name] for name in ("models", "now", "after"))
@@ -194,9 +197,10 @@ def _runtimes(summary: Summary) -> str:
                 pressed(f"{after:,}", runs="after"),
                 pressed(f"{counts['gained']:,}", runs="gained"),
                 pressed(f"{counts['never']:,}", runs="never"),
+                pressed(f"{counts['not_known']:,}", runs="unknown"),
             )
         )
-    return _table(header, rows, numbers=range(1, 6))
+    return _table(header, rows, numbers=range(1, 7))
 
 
 def _heat(outcomes: Iterable[Outcome]) -> str:
@@ -264,6 +268,7 @@ def _order() -> Mapping[str, list[Any]]:
     return {fate.value: [number, _class(fate)] for number, fate in enumerate(FAILED_FIRST)}
 
 
-def _state(now: bool, after: bool | None) -> int:
-    """Whether a runtime runs a model now (3), and after a conversion (1, or 2 if not known)."""
-    return 3 * now + (2 if after is None else int(after))
+def _state(now: str, after: str) -> int:
+    """Whether a runtime runs a model now (0: no, 3: yes, 6: not known), plus the same for after."""
+    codes = {"no": 0, "yes": 1, "not known": 2}
+    return 3 * codes[now] + codes[after]

@@ -70,8 +70,8 @@ function wrap(parent, words) {
 /* What a filter asks of a row; its name is what a click on a flow, a cell or a counter gives. */
 const runsOf = (row, target) => row[RUNS].find(([number]) => data.targets[number] === target)?.[1];
 const RUNNING = {
-  now: state => state >= 3, after: state => state % 3 === 1, gained: state => state === 1,
-  never: state => state === 0,
+  now: state => state >= 3 && state < 6, after: state => state % 3 === 1,
+  gained: state => state === 1, never: state => state === 0, unknown: state => state % 3 === 2,
 };
 const asks = {
   outcome: (row, wanted) => row[OUTCOME] === wanted,
@@ -146,7 +146,7 @@ function plan(row) {
   const work = Object.entries(row[WORK][1]).map(([op, count]) => `${op} ×${count}`).join(", ");
   const first = data.texts[row[DETAIL]] || data.texts[row[WHY]] || "Nothing blocks this model.";
   const runs = row[RUNS].map(([number, state]) => `${data.targets[number]}: `
-    + `${state >= 3 ? "runs now" : "does not run now"}, `
+    + `${["does not run now", "runs now", "not known now"][Math.floor(state / 3)]}, `
     + ["not after a conversion", "runs after a conversion", "not known after a conversion"][state % 3]);
   return [first, ...lines, ...(work ? [`Rewritten: ${work}`] : []), ...runs,
     `opshift plan '${row[NAME].replaceAll("'", "'\\''")}' ${data.options}`].join("\n");
@@ -188,8 +188,8 @@ function form(row) {
       ({node, op, domain, boundary: [from, to], why, detail: data.texts[detail]})),
     nodes_before: row[WORK][0] ? row[WORK][0][0] : null,
     nodes_after: row[WORK][0] ? row[WORK][0][1] : null, rewritten: row[WORK][1],
-    runtimes: row[RUNS].map(([number, state]) => ({target: data.targets[number], now: state >= 3,
-      after: [false, true, null][state % 3]}))};
+    runtimes: row[RUNS].map(([number, state]) => ({target: data.targets[number],
+      now: [false, true, null][Math.floor(state / 3)], after: [false, true, null][state % 3]}))};
 }
 function cell(value) {
   if (Array.isArray(value)) return value.length;

@@ -1,0 +1,69 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether a runtime runs a model as it is: yes, no or not known, with every reason."""
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import TYPE_CHECKING
+
+from opshift.author.facts import Facts
+from opshift.convert.legal import runtime
+from opshift.convert.legal.runtime import RuntimeLack
+from opshift.model.document import Document
+from opshift.records import dataclass
+from opshift.report import RuntimeAnswer
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Ceiling
+
+
+class Answer(str, Enum):
+    """Whether a runtime runs a model."""
+
+    YES = "yes"
+    NO = "no"
+    NOT_KNOWN = "not known"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """The known reasons why a runtime does not run a model, and what is not known about it."""
+
+    target: str
+    reasons: tuple[RuntimeLack, ...]
+    unknown: tuple[str, ...]
+
+    @property
+    def answer(self) -> Answer:
+        """No if one reason is known; yes only if nothing is left unknown."""
+        if self.reasons:
+            return Answer.NO
+        return Answer.NOT_KNOWN if self.unknown else Answer.YES
+
+    @property
+    def told(self) -> RuntimeAnswer:
+        """The verdict in words, for reports."""
+        reasons = tuple(dict.fromkeys(map(str, self.reasons)))
+        return RuntimeAnswer(self.target, self.answer.value, reasons, self.unknown)
+
+
+def verdict(
+    document: Document, row: Ceiling, facts: Facts, seen: runtime.Seen | None = None
+) -> Verdict:
+    """Whether a runtime runs a model as it is. Nothing is converted.
+
+    A caller that asks about one document for many releases gives the same `seen` each time.
+    """
+    seen = {} if seen is None else seen
+    reasons = (
+        *runtime.stamps(document, row),
+        *runtime.below_floor(document, row),
+        *runtime.lacking(document, row),
+        *runtime.forms(document, row, facts),
+        *runtime.kernels(document, row, facts, seen),
+    )
+    unknown = (
+        *runtime.unknown(document, row, facts),
+        *runtime.in_doubt(document, row, facts, seen),
+    )
+    return Verdict(row.shown, reasons, unknown)
