@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import importlib
 import importlib.util
 import os
 import re
@@ -74,9 +75,7 @@ def installed_name() -> str:
     named = [name for folder in beside for name in os.listdir(folder) if _METADATA.fullmatch(name)]
     if len(named) == 1:
         return _METADATA.sub(r"\1", named[0])
-    from importlib import metadata
-
-    return metadata.version("onnx")
+    return str(importlib.import_module("onnx").__version__)  # onnx-weekly has another name
 
 
 @functools.cache

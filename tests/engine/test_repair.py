@@ -73,8 +73,16 @@ def test_the_oldest_ir_versions_are_raised(ir):
     assert f"IR {ir} was raised to 3" in told
 
 
-def test_a_later_ir_version_without_imports_stays_invalid():
-    m = model(PLAIN, opset=12)
+def test_the_import_of_an_operator_that_means_one_thing_is_added():
+    m = model("(float[2] x) => (float[2] y) { y = Relu(x) }", opset=12, ir=7)
+    m.ClearField("opset_import")
+    after, told = converted(m)
+    assert after.opset_import[0].version == 13
+    assert "opset 14 was added, because its operators mean the same in every opset of IR 7" in told
+
+
+def test_a_later_ir_version_without_imports_stays_invalid_if_the_opsets_differ():
+    m = model("(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }", opset=12, ir=7)
     m.ClearField("opset_import")
     with pytest.raises(InvalidModel, match="imports no operator set"):
         convert_version(m, 13)

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 
 from opshift.author import safe_inference
+from opshift.convert import implied_import
 from opshift.convert.legal import checker, model_rules, opening, rules
 from opshift.convert.legal.findings import Checked
 from opshift.convert.state import State
@@ -18,6 +19,7 @@ from opshift.protos import ModelProto
 def open_header(state: State) -> None:
     """Repairs and validates the header of a model."""
     notes = repair.before_opening(state.skeleton)
+    notes += implied_import.add(state.skeleton, state.adapters)
     opening.header(state.skeleton)
     notes += imports.merge(state.skeleton)
     state.notes += notes
