@@ -69,6 +69,15 @@ WISHES: dict[str, Wish] = {
         "The only domains of operators in the result. ai.onnx alone writes the operators of"
         " com.microsoft in ai.onnx.",
     ),
+    "shape": Wish(
+        "mapping, optional",
+        "Fix the shapes of inputs. Nodes that compute sizes become constants. The report lists each"
+        " shape, because the result is right for no other.",
+    ),
+    "dim": Wish(
+        "mapping, optional",
+        "Fix dimensions of inputs by the names that the model gives them, such as a batch size.",
+    ),
     "modernize": Wish(
         "bool, default False",
         "Write one node of a newer operator where several nodes compute exactly what it does, such"

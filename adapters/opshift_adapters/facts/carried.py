@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators whose body passes values from one iteration to the next."""
+"""Operators that hold graphs: what a body passes on, and which graph runs."""
 
-from opshift.adapter import carries
+from opshift.adapter import carries, chooses
 
 LOOP = carries("Loop", "body", inputs=2, outputs=1)
+IF = chooses("If", true="then_branch", false="else_branch")

@@ -162,6 +162,16 @@ class Carries(SingleTrait):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Chooses(SingleTrait):
+    """An operator that runs one of its graphs by the value of its first input."""
+
+    table = "chooses"
+    twice = "two rules tell what is chosen by"
+    true: str  # the attribute that holds the graph for a true value
+    false: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ByValue(SingleTrait):
     """Inputs that are read only by value: equal numbers in a wider type give the same result."""
 
@@ -308,6 +318,11 @@ def output_types(
 def carries(op: str, graph: str, *, inputs: int, outputs: int, domain: str = "") -> Carries:
     """Declares that body outputs from `outputs` on become its inputs from `inputs` on."""
     return Carries(ops=(op,), domain=domain, graph=graph, inputs=inputs, outputs=outputs)
+
+
+def chooses(op: str, *, true: str, false: str, domain: str = "") -> Chooses:
+    """Declares the graphs that an operator runs if its first input is true, or false."""
+    return Chooses(ops=(op,), domain=domain, true=true, false=false)
 
 
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:

@@ -12,12 +12,28 @@ import click
 from opshift.assumptions import NAMES
 from opshift.cli.complete import complete_ir, complete_runtimes, complete_versions
 from opshift.cli.options import read_ir, read_target
+from opshift.convert.request_values import shapes_in, sizes_in
 from opshift.wishes import help_of
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
+
+
+def _mapping_by(read: Callable[[Any], Any]) -> Callable[..., Any]:
+    """A callback that reads the words of an option; faulty words are a usage error."""
+
+    def callback(ctx: click.Context, param: click.Parameter, words: tuple[str, ...]) -> Any:
+        from opshift.errors import BadTarget
+
+        try:
+            return read(words) or None
+        except BadTarget as error:
+            raise click.UsageError(str(error)) from None
+
+    return callback
+
 
 TARGET = (
     click.option(
@@ -78,6 +94,20 @@ PERMISSIONS = (
         help=help_of("domains"),
     ),
     click.option("--keep-unrunnable", is_flag=True, help=help_of("keep_unrunnable")),
+    click.option(
+        "--shape",
+        multiple=True,
+        metavar="INPUT=N,...",
+        callback=_mapping_by(shapes_in),
+        help=help_of("shape"),
+    ),
+    click.option(
+        "--dim",
+        multiple=True,
+        metavar="NAME=N",
+        callback=_mapping_by(sizes_in),
+        help=help_of("dim"),
+    ),
     click.option("--modernize", is_flag=True, help=help_of("modernize")),
     *MARKS,
     click.option(
@@ -118,6 +148,10 @@ def permissions(command: _Command) -> _Command:
     return found
 
 
+# The permissions that are also the description of a result.
+_CHANGES = ("prune_imports", "domains", "modernize", "shape", "dim")
+
+
 def _with_options(command: Any, options: tuple[Any, ...]) -> Any:  # click's decorators say no more
     for option in reversed(options):
         command = option(command)
@@ -144,10 +178,10 @@ def _request(target: dict[str, Any], named: dict[str, Any]) -> Request:
     words, at_least = read_target(target["words"]), read_target(target["at_least"], "--at-least")
     runtime, ir, minimal = target["runtime"], target["ir"], target["minimal"]
     asked = (words, at_least, runtime, ir != "auto", minimal)
-    if not any((*asked, named["prune_imports"], named["domains"], named["modernize"])):
+    if not any((*asked, *(named[name] for name in _CHANGES))):
         raise click.UsageError(
-            "no result is asked for; give --to N, --for RUNTIME, --ir N, --domains NAME, or"
-            " several of them"
+            "no result is asked for; give --to N, --for RUNTIME, --ir N, --domains NAME,"
+            " --shape INPUT=N,... or several of them"
         )
     wanted: Any = words
     if runtime is not None or at_least:

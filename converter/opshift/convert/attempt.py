@@ -30,6 +30,7 @@ from opshift.convert.legal import author_rules, diagnose, uncalled
 from opshift.convert.legal.function_rules import called, never_called
 from opshift.convert.legal.verdict import verdict
 from opshift.convert.request import Request
+from opshift.convert.requests import first
 from opshift.convert.state import State
 from opshift.convert.ways import (
     Way,
@@ -82,7 +83,6 @@ class Conversion(State):
         self.open()
         self.node_budget = self.options.node_budget
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
-        nodes = _nodes(self.document)
         self.aim()
         self.notes += self.differing()
         ir_version.plan(self)
@@ -102,7 +102,7 @@ class Conversion(State):
             raise
         report = self._report(before, self.document.imports.as_dict(), ir_before)
         after = _nodes(self.document)
-        return dataclasses.replace(report, nodes_before=nodes, nodes_after=after)
+        return dataclasses.replace(report, nodes_before=self.nodes_before, nodes_after=after)
 
     def _restamp(self) -> Report:
         """Writes another IR version without any step."""
@@ -118,6 +118,8 @@ class Conversion(State):
         model_opening.open_header(self)
         self._level()
         model_opening.open_content(self)
+        self.nodes_before = _nodes(self.document)
+        first.rewrite_first(self)
 
     def aim(self) -> None:
         """Resolves the wanted versions."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from opshift import versions, wishes
 from opshift.assumptions import NAMES, Assumption
+from opshift.convert.request_values import shapes_of, sizes_of
 from opshift.errors import BadTarget
 from opshift.opsets.identity import normal
 from opshift.opsets.wanted import Wanted, read_target
@@ -43,6 +44,8 @@ class Wishes(TypedDict, total=False):
     unknown_domains: str
     domains: Collection[str] | None
     keep_unrunnable: bool
+    shape: Mapping[str, Sequence[int]] | None
+    dim: Mapping[str, int] | None
     minimal: bool
     modernize: bool
     bump_model_version: bool
@@ -92,6 +95,8 @@ class Request:
     unknown_domains: str = "keep"
     domains: Collection[str] | None = None  # the domains of nodes in the result; None: any
     keep_unrunnable: bool = False  # a result that the runtime does not run is no refusal
+    shape: Mapping[str, Sequence[int]] | None = None  # of inputs, by name
+    dim: Mapping[str, int] | None = None  # sizes of dimensions, by the names that inputs give them
     minimal: bool = False
     modernize: bool = False
     bump_model_version: bool = False
@@ -114,6 +119,8 @@ class Request:
         object.__setattr__(self, "assume", _assumed(self.assume))
         if self.domains is not None:
             object.__setattr__(self, "domains", _allowed(self.domains))
+        object.__setattr__(self, "shape", shapes_of(self.shape))
+        object.__setattr__(self, "dim", sizes_of(self.dim))
 
     @staticmethod
     def of(target: AnyTarget = None, **wishes: Any) -> Request:
@@ -156,6 +163,12 @@ class Request:
             strict_ir=False, drop_training=False, prune_imports=self.prune_imports or None,
         )  # fmt: skip
         return isinstance(self.ir_version, int) and asked == Request({}, self.ir_version)
+
+    def for_inputs(self, inputs: Collection[str], dims: Collection[str]) -> Request:
+        """The request for a model that has only these inputs, with dimensions of these names."""
+        shape = {name: sizes for name, sizes in (self.shape or {}).items() if name in inputs}
+        dim = {name: size for name, size in (self.dim or {}).items() if name in dims}
+        return replace(self, shape=shape, dim=dim)
 
     def for_domains(self, domains: Collection[str]) -> Request:
         """The request for a model that imports these domains only."""

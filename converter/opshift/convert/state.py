@@ -60,6 +60,7 @@ class State(ABC):
     typed: list[str] = field(default_factory=list)  # inputs and outputs that were given a type
     broken: Findings = field(init=False)  # the rules that were broken from the start
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
+    nodes_before: int = 0  # of the model as it came
     node_budget: int | None = None  # for nodes that steps may still write
     sites: list[Site] = field(default_factory=list)  # what was modernized
     inlined: list[FunctionId] = field(default_factory=list)  # functions written out at their calls

@@ -13,7 +13,7 @@ from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.model import weights
 from opshift.opsets.types import Dims, dims_of
-from opshift.protos import ModelProto, TypeProto
+from opshift.protos import ModelProto, TypeProto, ValueInfoProto
 from opshift.verify import hints
 from opshift.verify.cases import InputSet
 from opshift.verify.hints import Hint
@@ -88,6 +88,45 @@ def cases(
         shown = "".join(f", {name or '?'}={size}" for name, size in sizes.items())
         manner = ", calm" if calm else ""
         yield InputSet(f"generated, seed {seed}.{number}{manner}{shown}", made)
+
+
+def with_sizes_of(model: ModelProto, other: ModelProto) -> ModelProto:
+    """A model whose inputs also have the sizes that the inputs of another model have.
+
+    Inputs must fit both models, of which one may be the other at fixed sizes.
+    """
+    narrower = {
+        info.name: info.type
+        for info in other.graph.input
+        if any(dim.HasField("dim_value") for dim in info.type.tensor_type.shape.dim)
+    }
+    at = [i for i, info in enumerate(model.graph.input) if _is_wider(info, narrower)]
+    if not at:
+        return model
+    found = ModelProto()
+    found.CopyFrom(model)
+    for i in at:
+        own = found.graph.input[i].type.tensor_type.shape
+        sizes = narrower[found.graph.input[i].name].tensor_type.shape
+        if not own.dim:
+            own.CopyFrom(sizes)
+        for dim, size in zip(own.dim, sizes.dim, strict=True):
+            if not dim.HasField("dim_value") and size.HasField("dim_value"):
+                dim.dim_value = size.dim_value
+    return found
+
+
+def _is_wider(info: ValueInfoProto, narrower: Mapping[str, TypeProto]) -> bool:
+    """Whether another model has sizes that an input has not."""
+    if info.name not in narrower:
+        return False
+    own, sizes = info.type.tensor_type.shape, narrower[info.name].tensor_type.shape
+    if not info.type.tensor_type.HasField("shape"):
+        return True
+    return len(own.dim) == len(sizes.dim) and any(
+        size.HasField("dim_value") and not dim.HasField("dim_value")
+        for dim, size in zip(own.dim, sizes.dim, strict=True)
+    )
 
 
 def _value(

@@ -252,11 +252,12 @@ def first_answers(
         side, results = answers(pair, pair.a, engine, why, cases)
         return side, cases, results
     found: list[tuple[InputSet, tuple[dict[str, Any], str]]] = []
+    asked = generate.with_sizes_of(pair.a.model, pair.b.model)
     side, begun = Side(pair.a.name, engine, why), time.monotonic()
     for ladder, calm in generate.ATTEMPTS:
-        if ladder in (generate.SECOND, generate.LARGE) and not generate.is_dynamic(pair.a.model):
+        if ladder in (generate.SECOND, generate.LARGE) and not generate.is_dynamic(asked):
             continue
-        cases = list(generate.cases(pair.a.model, pair.seed, ladder, pair.adapters, calm=calm))
+        cases = list(generate.cases(asked, pair.seed, ladder, pair.adapters, calm=calm))
         tried, results = answers(pair, pair.a, engine, why, cases)
         found += zip(cases, results, strict=True)
         side = tried if any(not error for _, error in results) else side

@@ -15,6 +15,7 @@ from typing import Any, Protocol
 from opshift.convert.api import Carve, convert
 from opshift.convert.legal import opening
 from opshift.convert.request import Request
+from opshift.convert.requests import input_sizes
 from opshift.errors import BadTarget, InvalidModel, Refused
 from opshift.model import weights
 from opshift.model.bytes import documents
@@ -198,6 +199,10 @@ def _once(model: LocalModel) -> Carve:
 
 
 def _request(recipe: Recipe, skeleton: ModelProto) -> Request:
-    """The request for one model, without domains that it does not import."""
+    """The request for one model, without domains and dimensions that it does not have."""
     imports = [*skeleton.opset_import, *(i for f in skeleton.functions for i in f.opset_import)]
-    return recipe.request.for_domains({schemas.normal(one.domain) for one in imports})
+    request = recipe.request.for_domains({schemas.normal(one.domain) for one in imports})
+    if not (request.shape or request.dim):
+        return request
+    inputs = input_sizes.free_inputs(skeleton.graph)
+    return request.for_inputs(inputs, input_sizes.dim_names(skeleton.graph))

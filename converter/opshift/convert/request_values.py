@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Reads the options of a request that are mappings: shapes and sizes, as words and as values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from opshift.errors import BadTarget
+
+
+def shapes_in(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """The shapes by input in words such as `image=1,3,224,224`; `x=` is the shape of a scalar."""
+    found: dict[str, tuple[int, ...]] = {}
+    for word in words:
+        name, equals, text = word.rpartition("=")
+        parts = text.split(",") if text else []
+        if not equals or not all(part.strip().isdecimal() for part in parts):
+            raise BadTarget(
+                f"--shape {word}: this is not a shape; write INPUT=1,3,224,224 with a number for"
+                " each dimension"
+            )
+        _require_new("--shape", name, found)
+        found[name] = tuple(map(int, parts))
+    return found
+
+
+def sizes_in(words: Sequence[str]) -> dict[str, int]:
+    """The sizes by dimension in words such as `batch=1`."""
+    found: dict[str, int] = {}
+    for word in words:
+        name, equals, text = word.rpartition("=")
+        if not equals or not text.strip().isdecimal():
+            raise BadTarget(f"--dim {word}: this is not a size; write NAME=NUMBER")
+        _require_new("--dim", name, found)
+        found[name] = int(text)
+    return found
+
+
+def _require_new(option: str, name: str, found: Mapping[str, object]) -> None:
+    if name in found:
+        raise BadTarget(f"{option} is given twice for {name!r}; give it once")
+
+
+def shapes_of(shape: object) -> dict[str, tuple[int, ...]] | None:
+    """The shapes that a caller gives by input, or None if there are none."""
+    if not shape:
+        return None
+    if not isinstance(shape, Mapping):
+        raise BadTarget(f"shape is {shape!r}; give a mapping such as {{'image': (1, 3, 224, 224)}}")
+    found: dict[str, tuple[int, ...]] = {}
+    for name, dims in shape.items():
+        if not isinstance(dims, Sequence) or isinstance(dims, str) or not all(map(_is_size, dims)):
+            raise BadTarget(f"the shape of {name!r} is {dims!r}; give a list of whole numbers")
+        found[str(name)] = tuple(map(int, dims))
+    return dict(sorted(found.items()))
+
+
+def sizes_of(dim: object) -> dict[str, int] | None:
+    """The sizes that a caller gives by dimension, or None if there are none."""
+    if not dim:
+        return None
+    if not isinstance(dim, Mapping):
+        raise BadTarget(f"dim is {dim!r}; give a mapping such as {{'batch': 1}}")
+    for name, size in dim.items():
+        if not _is_size(size):
+            raise BadTarget(f"the size of dimension {name!r} is {size!r}; give a whole number")
+    return {str(name): int(dim[name]) for name in sorted(dim)}
+
+
+def _is_size(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and value >= 0

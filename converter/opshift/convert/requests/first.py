@@ -1,0 +1,15 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Rewrites an opened model as the request asks before the first step."""
+
+from __future__ import annotations
+
+from opshift.convert.state import State
+
+
+def rewrite_first(state: State) -> None:
+    """Does what the request asks for besides versions, in the order in which it is possible."""
+    options = state.options
+    if options.shape or options.dim:
+        from opshift.convert.requests.fixed_shapes import fix_shapes
+
+        fix_shapes(state, options.shape or {}, options.dim or {})

@@ -1,0 +1,101 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the wanted sizes with the inputs of a model."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from opshift.errors import BadTarget
+from opshift.opsets.types import dims_of, rank_of
+from opshift.protos import GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
+from opshift.text import suggestion
+
+UNNAMED = ("?",)  # what some exporters write for a dimension without a name
+
+
+def free_inputs(graph: GraphProto) -> dict[str, ValueInfoProto]:
+    """The inputs for which a caller must give a value, by name."""
+    fed = {tensor.name for tensor in graph.initializer}
+    fed |= {sparse.values.name for sparse in graph.sparse_initializer}
+    return {value.name: value for value in graph.input if value.name not in fed}
+
+
+def dim_names(graph: GraphProto) -> list[str]:
+    """The names that the inputs give to their dimensions, each once."""
+    shapes = (value.type.tensor_type.shape for value in free_inputs(graph).values())
+    return list(
+        dict.fromkeys(dim.dim_param for shape in shapes for dim in shape.dim if dim.dim_param)
+    )
+
+
+def wanted_sizes(
+    graph: GraphProto, shape: Mapping[str, Sequence[int]], dim: Mapping[str, int]
+) -> dict[str, int]:
+    """The sizes of named dimensions that follow from a request; raises if it does not fit."""
+    inputs, names = free_inputs(graph), dim_names(graph)
+    for name in dim:
+        if name not in names:
+            raise BadTarget(f"no input has a dimension {name!r}{_known('dimensions', name, names)}")
+    origins = {name: f"dimension {name!r}" for name in dim}
+    sizes = dict(dim)
+    for name, wanted in shape.items():
+        if name not in inputs:
+            raise BadTarget(
+                f"the model has no input {name!r} to give a shape to"
+                f"{_known('inputs', name, list(inputs))}"
+            )
+        _require_fit(name, inputs[name].type, wanted)
+        if rank_of(inputs[name].type) is None:
+            continue
+        for axis, (known, size) in enumerate(zip(dims_of(inputs[name].type), wanted, strict=True)):
+            if not isinstance(known, str) or known in UNNAMED:
+                continue
+            place = f"dimension {axis} of {name!r}"
+            if sizes.setdefault(known, size) != size:
+                raise BadTarget(
+                    f"{place} is {known!r} and would be {size}, but {origins[known]} makes it"
+                    f" {sizes[known]}; give all dimensions of one name the same size"
+                )
+            origins.setdefault(known, place)
+    return sizes
+
+
+def _require_fit(name: str, declared: TypeProto, wanted: Sequence[int]) -> None:
+    """Raises if an input cannot have a shape."""
+    if declared.WhichOneof("value") not in ("tensor_type", None):
+        raise BadTarget(f"the input {name!r} is not a tensor, so it has no shape; leave it out")
+    if (rank := rank_of(declared)) is None:
+        return
+    if rank != len(wanted):
+        raise BadTarget(
+            f"the input {name!r} has {rank} dimensions, and the shape {shown(wanted)} has"
+            f" {len(wanted)}; give a size for each dimension"
+        )
+    for axis, (known, size) in enumerate(zip(dims_of(declared), wanted, strict=True)):
+        if isinstance(known, int) and known != size:
+            raise BadTarget(
+                f"dimension {axis} of the input {name!r} is {known} in the model and {size} in the"
+                f" shape {shown(wanted)}; a fixed dimension cannot change"
+            )
+
+
+def give_shape(declared: TypeProto, wanted: Sequence[int]) -> None:
+    """Writes a shape into the type of an input; dimensions keep their denotations."""
+    shape = declared.tensor_type.shape
+    shape.SetInParent()
+    if len(shape.dim) != len(wanted):
+        shape.dim.extend([TensorShapeProto.Dimension()] * len(wanted))
+    for dim, size in zip(shape.dim, wanted, strict=True):
+        dim.dim_value = size
+
+
+def shown(sizes: Sequence[int | str | None]) -> str:
+    """`1,3,224,224`, as the option is written."""
+    return ",".join("?" if size is None else str(size) for size in sizes)
+
+
+def _known(things: str, name: str, known: Sequence[str]) -> str:
+    """What the model has in place of a name."""
+    near = suggestion(name, known)
+    listed = ", ".join(map(repr, known[:8])) or "none"
+    return near or f"; the model has these {things}: {listed}"

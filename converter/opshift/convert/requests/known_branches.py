@@ -1,0 +1,83 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the nodes of a branch in place of a node that always runs this branch."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from opshift.author.traits import Chooses
+from opshift.convert.state import State
+from opshift.model.rename import rename
+from opshift.model.replace import Replacement
+from opshift.model.scope import Place
+from opshift.model.walk import graphs_of
+from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto
+
+
+def take_known(state: State, sizes: Collection[str]) -> list[Replacement]:
+    """The nodes of a branch for each outermost node that chooses it by a constant of `sizes`."""
+    known = dict(_known(state, sizes))
+    return [
+        Replacement(place, list(_nodes_of(state, place, branch)))
+        for place, branch in _outermost(known)
+    ]
+
+
+def _known(state: State, sizes: Collection[str]) -> Iterator[tuple[Place, GraphProto]]:
+    """The nodes that always run one branch."""
+    rules = state.adapters.rules(Chooses)
+    for root in state.document.roots:
+        for key in sorted(root.index) if root.kind != "function" else ():
+            if (rule := rules.get(key)) is None:
+                continue
+            for scope, position in root.index[key]:
+                node = scope.node(position)
+                value = state.facts.constant(scope, node.input[0])
+                if value is None or node.input[0] not in sizes:
+                    continue
+                branch = dict(graphs_of(node))[rule.true if value.item() else rule.false]
+                if not (branch.sparse_initializer or branch.quantization_annotation):
+                    yield (scope, position), branch
+
+
+def _outermost(known: dict[Place, GraphProto]) -> Iterator[tuple[Place, GraphProto]]:
+    """The nodes that lie in no graph of another one; the others are taken afterwards."""
+    holders = {
+        id(graph) for scope, at in known for _, graph in graphs_of(scope.node(at))
+    }  # fmt: skip
+    for (scope, position), branch in known.items():
+        if not any(id(around.proto) in holders for around in scope.chain()):
+            yield (scope, position), branch
+
+
+def _nodes_of(state: State, place: Place, branch: GraphProto) -> Iterator[NodeProto]:
+    """The nodes of a branch under new names, and the outputs under those of the node."""
+    scope, position = place
+    graph = scope.root.copy_of(branch)
+    outputs = [name or state.document.fresh("unread") for name in scope.node(position).output]
+    computed = [name for node in graph.node for name in node.output if name]
+    names = {name: state.document.fresh(name) for name in computed}
+    names |= {tensor.name: state.document.fresh(tensor.name) for tensor in graph.initializer}
+    copies = list[tuple[str, str]]()
+    for value, output in zip(graph.output, outputs, strict=True):
+        if value.name in computed and names[value.name] not in outputs:
+            names[value.name] = output
+        else:
+            copies.append((value.name, output))
+    for tensor in graph.initializer:
+        yield constant_node(tensor, names[tensor.name])
+    for node in graph.node:
+        rename(node, names)
+        yield node
+    for source, output in copies:
+        made = NodeProto(op_type="Identity")
+        made.input.append(names.get(source, source))
+        made.output.append(output)
+        yield made
+
+
+def constant_node(tensor: TensorProto, name: str) -> NodeProto:
+    """A Constant that gives a tensor as a value of this name."""
+    node = NodeProto(op_type="Constant", output=[name])
+    node.attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(tensor)
+    return node

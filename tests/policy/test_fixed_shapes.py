@@ -1,0 +1,238 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--shape` and `--dim`: what is fixed and folded, what is refused, and that every verb takes them."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from click.testing import CliRunner
+from opshift import BadTarget, Request, convert, convert_version, plan
+from opshift.cli import main
+from opshift.report import Report
+from opshift.testing.model_text import parse_model
+from opshift.verify import verify
+
+RESHAPED = (
+    "(float[N,3,M] x) => (float[a,b] y) { s = Shape(x) i = Constant<value = int64[1] {0}>()"
+    " n = Gather(s, i) k = Constant<value = int64[1] {-1}>() c = Concat<axis=0>(n, k)"
+    " y = Reshape(x, c) }"
+)
+BRANCH = (
+    "(float[N,3] x) => (float[a,b] y) { s = Shape(x) i = Constant<value = int64 {0}>()"
+    " n = Gather(s, i) one = Constant<value = int64 {1}>() c = Equal(n, one)"
+    " y = If (c) <then_branch = t () => (float[p,q] p) { ax = Constant<value = int64[1] {0}>()"
+    " u = Squeeze(x, ax) p = Unsqueeze(u, ax) },"
+    " else_branch = e () => (float[r,t] r) <float w = {3}> { r = Mul(x, w) }> }"
+)
+LOOP = (
+    "(float[N,3] x) => (float[3] y) { s = Shape(x) i = Constant<value = int64 {0}>()"
+    " n = Gather(s, i) on = Constant<value = bool {1}>()"
+    " z = Constant<value = float[3] {0, 0, 0}>()"
+    " y = Loop (n, on, z) <body = b (int64 at, bool c, float[3] had) => (bool d, float[3] has)"
+    " { d = Identity(c) row = Gather(x, at) has = Add(had, row) }> }"
+)
+GROWING = (
+    "(float[N] x) => (float[m] y) { s = Size(x) on = Constant<value = bool {1}>()"
+    " y = Loop (s, on, x) <body = b (int64 at, bool c, float[k] had) => (bool d, float[l] has)"
+    " { d = Identity(c) t = Shape(had) v = ConstantOfShape<value = float[1] {1}>(t)"
+    " has = Concat<axis=0>(had, v) }> }"
+)
+INSIDE = (  # the size of a value outside of a branch that is chosen at run time
+    "(float[N,3] x, bool c) => (float[a] y) { y = If (c) <then_branch = t () => (float[p] p)"
+    " { s = Shape(x) q = Size(x) k = Constant<value = int64[1] {-1}>() p = Reshape(x, k) },"
+    " else_branch = e () => (float[r] r) { t = Size(x) k2 = Constant<value = int64[1] {1}>()"
+    " u = Reshape(t, k2) r = ConstantOfShape(u) }> }"
+)
+NETWORKS = {
+    "reshape": (RESHAPED, {"x": (2, 3, 4)}),
+    "then": (BRANCH, {"x": (1, 3)}),
+    "else": (BRANCH, {"x": (2, 3)}),
+    "loop": (LOOP, {"x": (4, 3)}),
+    "growing loop": (GROWING, {"x": (2,)}),
+    "inside": (INSIDE, {"x": (2, 3)}),
+}
+
+
+def model(text: str, opset: int = 13) -> onnx.ModelProto:
+    return parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> g {text}')
+
+
+def operators(proto: onnx.ModelProto) -> list[str]:
+    return [node.op_type for node in proto.graph.node]
+
+
+def dims(value: onnx.ValueInfoProto) -> list[int | str]:
+    return [one.dim_value or one.dim_param for one in value.type.tensor_type.shape.dim]
+
+
+def answers(proto: onnx.ModelProto, shapes: dict[str, tuple[int, ...]]) -> list[np.ndarray]:
+    session = ort.InferenceSession(proto.SerializeToString(), providers=["CPUExecutionProvider"])
+    random = np.random.default_rng(0)
+    feeds = {name: random.normal(size=size).astype("f4") for name, size in shapes.items()}
+    flags = {one.name: np.array(True) for one in session.get_inputs() if one.type == "tensor(bool)"}
+    return session.run(None, {**feeds, **flags})
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_model_at_a_fixed_shape_computes_the_same(name):
+    text, shape = NETWORKS[name]
+    fixed = convert_version(model(text), shape=shape)
+    assert dims(fixed.graph.input[0]) == list(shape["x"])
+    for expected, actual in zip(answers(model(text), shape), answers(fixed, shape), strict=True):
+        np.testing.assert_array_equal(expected, actual)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_a_shape_twice_is_a_shape_once(name):
+    text, shape = NETWORKS[name]
+    once = convert(model(text), shape=shape)
+    twice = convert(once.model, shape=shape)
+    assert once.report.changed
+    assert not twice.report.changed
+    assert twice.model == once.model
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("opset", [11, 18])
+def test_the_shape_may_come_before_or_after_the_steps(name, opset):
+    text, shape = NETWORKS[name]
+    together = convert_version(model(text), opset, shape=shape)
+    apart = convert_version(convert_version(model(text), shape=shape), opset)
+    assert operators(together) == operators(apart)
+    for one, other in zip(answers(together, shape), answers(apart, shape), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_sizes_are_folded_and_nothing_else():
+    text = RESHAPED.replace("y = Reshape", "one = Constant<value = float {1}>() w = Neg(one)"
+                            " v = Mul(x, w) y = Reshape").replace("Reshape(x", "Reshape(v")  # fmt: skip
+    fixed = convert(model(text), shape={"x": (2, 3, 4)})
+    assert operators(fixed.model) == ["Constant", "Constant", "Neg", "Mul", "Reshape"]
+    assert {work.op for step in fixed.report.steps for work in step.rewritten} == {
+        "Shape", "Gather", "Concat",
+    }  # fmt: skip
+    assert dims(fixed.model.graph.output[0]) == [2, 12]
+
+
+def test_a_known_branch_takes_the_place_of_its_node():
+    assert operators(convert_version(model(BRANCH), shape={"x": (2, 3)})) == ["Constant", "Mul"]
+    assert "If" not in operators(convert_version(model(BRANCH), dim={"N": 1}))
+
+
+def test_the_report_lists_what_is_fixed():
+    report = convert(model(RESHAPED), dim={"N": 2}).report
+    assert report.assumptions == ("'x' has the shape 2,3,M",)
+    assert (report.nodes_before, report.nodes_after) == (6, 2)
+    assert Report.from_json(report.to_json()) == report
+
+
+def test_dimensions_of_one_name_are_fixed_together():
+    text = "(float[N,3] x, float[N,1] z) => (float[N,3] y) { y = Add(x, z) }"
+    fixed = convert_version(model(text), shape={"x": (2, 3)})
+    assert [dims(one) for one in (*fixed.graph.input, *fixed.graph.output)] == [
+        [2, 3], [2, 1], [2, 3],
+    ]  # fmt: skip
+
+
+def test_a_dimension_that_is_called_unknown_has_no_name():
+    unnamed = model("(float[N,K] x) => (float[N,K] y) { y = Neg(x) }")
+    for one in (*unnamed.graph.input, *unnamed.graph.output):
+        for dim in one.type.tensor_type.shape.dim:
+            dim.dim_param = "?"
+    assert dims(convert_version(unnamed, shape={"x": (2, 5)}).graph.output[0]) == [2, 5]
+
+
+def test_an_opset_whose_constants_hold_no_integers_gets_initializers():
+    old = model(RESHAPED.replace("Constant<value = int64[1] {0}>()", "Identity(i0)")
+                .replace("Constant<value = int64[1] {-1}>()", "Identity(k0)")
+                .replace("y) {", "y) <int64[1] i0 = {0}, int64[1] k0 = {-1}> {", 1), 8)  # fmt: skip
+    fixed = convert_version(old, shape={"x": (2, 3, 4)})
+    assert operators(fixed) == ["Reshape"]
+
+
+REFUSED = {
+    "another number": (
+        {"shape": {"x": (2, 4, 4)}},
+        "dimension 1 of the input 'x' is 3 in the model and 4 in the shape 2,4,4",
+    ),
+    "another rank": ({"shape": {"x": (2, 3)}}, "'x' has 3 dimensions, and the shape 2,3 has 2"),
+    "no such input": ({"shape": {"z": (2,)}}, "no input 'z' to give a shape to"),
+    "no such dimension": ({"dim": {"K": 2}}, "no input has a dimension 'K'"),
+    "two sizes": (
+        {"shape": {"x": (2, 3, 4)}, "dim": {"N": 3}},
+        "dimension 0 of 'x' is 'N' and would be 2, but dimension 'N' makes it 3",
+    ),
+    "no number": ({"dim": {"N": -1}}, "the size of dimension 'N' is -1"),
+    "no list": ({"shape": {"x": 3}}, "the shape of 'x' is 3"),
+    "no mapping": ({"shape": [2, 3]}, "shape is [2, 3]"),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_a_request_that_does_not_fit_names_the_place(name):
+    wishes, sentence = REFUSED[name]
+    with pytest.raises(BadTarget) as refused:
+        convert(model(RESHAPED), **wishes)
+    assert sentence in str(refused.value)
+
+
+def test_sizes_with_which_a_node_cannot_compute_are_refused():
+    text = "(float[N,K] x, float[3,2] w) => (float[N,2] y) { y = MatMul(x, w) }"
+    with pytest.raises(BadTarget, match="MatMul 'y' cannot compute with these sizes"):
+        convert(model(text), shape={"x": (2, 5)})
+
+
+def test_every_verb_takes_the_request(tmp_path):
+    onnx.save(model(RESHAPED), tmp_path / "in.onnx")
+    words = [str(tmp_path / "in.onnx"), "--to", "9", "--shape", "x=2,3,4"]
+    done = CliRunner().invoke(main, ["plan", *words, "--json"])
+    assert json.loads(done.output)["assumptions"] == ["'x' has the shape 2,3,4"]
+    out = tmp_path / "out.onnx"
+    done = CliRunner().invoke(main, ["convert", *words, "-o", str(out), "--verify"])
+    assert done.exit_code == 0, done.output
+    assert operators(onnx.load(out)) == ["Constant", "Reshape"]
+    assert plan(model(RESHAPED), 9, shape={"x": (2, 3, 4)}).possible
+
+
+def test_a_batch_fixes_what_a_model_has(tmp_path):
+    zoo, dst = tmp_path / "zoo", tmp_path / "dst"
+    zoo.mkdir()
+    onnx.save(model(RESHAPED), zoo / "a.onnx")
+    onnx.save(model("(float[3] x) => (float[3] y) { y = Neg(x) }"), zoo / "b.onnx")
+    words = ["batch", str(zoo), str(dst), "--dim", "N=2", "--workers", "1"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert dims(onnx.load(dst / "a.onnx").graph.input[0]) == [2, 3, "M"]
+
+
+def test_settings_hold_the_request(tmp_path, monkeypatch):
+    onnx.save(model(RESHAPED), tmp_path / "in.onnx")
+    (tmp_path / "opshift.toml").write_text('[convert]\nshape = ["x=2,3,4"]\n')
+    monkeypatch.chdir(tmp_path)
+    done = CliRunner().invoke(main, ["convert", "in.onnx", "-o", "out.onnx"])
+    assert done.exit_code == 0, done.output
+    assert dims(onnx.load("out.onnx").graph.input[0]) == [2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    "words", [["--shape", "x"], ["--shape", "x=a"], ["--dim", "N"]], ids=" ".join
+)
+def test_faulty_words_are_a_usage_error(tmp_path, words):
+    onnx.save(model(RESHAPED), tmp_path / "in.onnx")
+    done = CliRunner().invoke(main, ["plan", str(tmp_path / "in.onnx"), *words])
+    assert done.exit_code == 2
+    assert words[0] in done.output + done.stderr
+
+
+def test_verification_feeds_both_models_at_the_sizes_of_one():
+    fixed = convert_version(model(LOOP), shape={"x": (4, 3)})
+    assert verify(model(LOOP), fixed, isolated=False).equal
+
+
+def test_a_request_with_a_shape_can_be_compared():
+    assert Request.of(13, shape={"x": [1, 2]}) == Request.of(13, shape={"x": (1, 2)})
+    assert Request.of(13, shape={}) == Request.of(13)
