@@ -78,6 +78,15 @@ WISHES: dict[str, Wish] = {
         "mapping, optional",
         "Fix dimensions of inputs by the names that the model gives them, such as a batch size.",
     ),
+    "types": Wish(
+        "mapping, optional",
+        "Change element types in the whole model, such as bfloat16 to float. The report lists the"
+        " change as an approximation, and every place that keeps its type.",
+    ),
+    "keep_io_types": Wish(
+        "bool, default False",
+        "With a change of types: the inputs and outputs of the model keep their types.",
+    ),
     "modernize": Wish(
         "bool, default False",
         "Write one node of a newer operator where several nodes compute exactly what it does, such"

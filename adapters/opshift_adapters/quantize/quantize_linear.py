@@ -17,6 +17,7 @@ from opshift.adapter import (
     example,
     form,
     np,
+    saturates,
     shown,
 )
 
@@ -35,6 +36,7 @@ from opshift_adapters._lib.scales import (
     widened,
 )
 
+BOUNDED = saturates("QuantizeLinear", limit="Clip")
 READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # with its zero point
 
 LOWEST_CODES = {"x": [-1000, -65.5, 0.25, 1000]}

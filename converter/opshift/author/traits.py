@@ -172,6 +172,15 @@ class Chooses(SingleTrait):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Saturates(SingleTrait):
+    """An operator that bounds its output by the limits of the element type of the output."""
+
+    table = "saturates"
+    twice = "two rules tell what bounds"
+    limit: str  # the operator that bounds an output of a wider type to the same limits
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ByValue(SingleTrait):
     """Inputs that are read only by value: equal numbers in a wider type give the same result."""
 
@@ -323,6 +332,11 @@ def carries(op: str, graph: str, *, inputs: int, outputs: int, domain: str = "")
 def chooses(op: str, *, true: str, false: str, domain: str = "") -> Chooses:
     """Declares the graphs that an operator runs if its first input is true, or false."""
     return Chooses(ops=(op,), domain=domain, true=true, false=false)
+
+
+def saturates(op: str, *, limit: str, domain: str = "") -> Saturates:
+    """Declares that an operator bounds its output by the type, as `limit` does by two inputs."""
+    return Saturates(ops=(op,), domain=domain, limit=limit)
 
 
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:

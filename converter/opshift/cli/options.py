@@ -25,7 +25,7 @@ _Command = TypeVar("_Command", bound=Callable[..., Any])
 # The groups of the help, in their order; options that are in none come under "Options".
 GROUPS: dict[str, tuple[str, ...]] = {
     "Wanted versions": ("--to", "--for", "--at-least", "--ir", "--minimal"),
-    "Sizes": ("--shape", "--dim"),
+    "Sizes and types": ("--shape", "--dim", "--types", "--keep-io-types"),
     "Permissions": (
         "--allow-approximate", "--assume", "--drop-metadata", "--drop-training",
         "--unknown-domains", "--domains", "--prune-imports", "--strict-ir", "--keep-unrunnable",

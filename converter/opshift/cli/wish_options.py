@@ -12,7 +12,7 @@ import click
 from opshift.assumptions import NAMES
 from opshift.cli.complete import complete_ir, complete_runtimes, complete_versions
 from opshift.cli.options import read_ir, read_target
-from opshift.convert.request_values import shapes_in, sizes_in
+from opshift.convert.request_values import shapes_in, sizes_in, types_in
 from opshift.wishes import help_of
 
 if TYPE_CHECKING:
@@ -108,6 +108,14 @@ PERMISSIONS = (
         callback=_mapping_by(sizes_in),
         help=help_of("dim"),
     ),
+    click.option(
+        "--types",
+        multiple=True,
+        metavar="FROM=TO",
+        callback=_mapping_by(types_in),
+        help=help_of("types"),
+    ),
+    click.option("--keep-io-types", is_flag=True, help=help_of("keep_io_types")),
     click.option("--modernize", is_flag=True, help=help_of("modernize")),
     *MARKS,
     click.option(
@@ -149,7 +157,7 @@ def permissions(command: _Command) -> _Command:
 
 
 # The permissions that are also the description of a result.
-_CHANGES = ("prune_imports", "domains", "modernize", "shape", "dim")
+_CHANGES = ("prune_imports", "domains", "modernize", "shape", "dim", "types")
 
 
 def _with_options(command: Any, options: tuple[Any, ...]) -> Any:  # click's decorators say no more

@@ -393,9 +393,9 @@ def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report
             ways.failed(bug)
         else:
             if way == STRAIGHT and not (report.approximations or attempt.has_choice):
-                return skeleton, store, report
+                return skeleton, attempt.store, report
             lost, nodes = functions - len(skeleton.functions), computing_nodes(skeleton)
-            found = Reached(way, skeleton, store, report, lost, nodes)
+            found = Reached(way, skeleton, attempt.store, report, lost, nodes)
             ways.reached(found, attempt.others())
     best = ways.chosen()
     return best.skeleton, best.store, best.report

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
 from opshift import versions, wishes
 from opshift.assumptions import NAMES, Assumption
-from opshift.convert.request_values import shapes_of, sizes_of
+from opshift.convert.request_values import shapes_of, sizes_of, types_of
 from opshift.errors import BadTarget
 from opshift.opsets.identity import normal
 from opshift.opsets.wanted import Wanted, read_target
@@ -46,6 +46,8 @@ class Wishes(TypedDict, total=False):
     keep_unrunnable: bool
     shape: Mapping[str, Sequence[int]] | None
     dim: Mapping[str, int] | None
+    types: Mapping[str, str] | None
+    keep_io_types: bool
     minimal: bool
     modernize: bool
     bump_model_version: bool
@@ -97,6 +99,8 @@ class Request:
     keep_unrunnable: bool = False  # a result that the runtime does not run is no refusal
     shape: Mapping[str, Sequence[int]] | None = None  # of inputs, by name
     dim: Mapping[str, int] | None = None  # sizes of dimensions, by the names that inputs give them
+    types: Mapping[str, str] | None = None  # the new element types, by the old ones
+    keep_io_types: bool = False  # with types: inputs and outputs of the model keep theirs
     minimal: bool = False
     modernize: bool = False
     bump_model_version: bool = False
@@ -121,6 +125,7 @@ class Request:
             object.__setattr__(self, "domains", _allowed(self.domains))
         object.__setattr__(self, "shape", shapes_of(self.shape))
         object.__setattr__(self, "dim", sizes_of(self.dim))
+        object.__setattr__(self, "types", types_of(self.types))
 
     @staticmethod
     def of(target: AnyTarget = None, **wishes: Any) -> Request:

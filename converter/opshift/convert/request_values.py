@@ -1,11 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the options of a request that are mappings: shapes and sizes, as words and as values."""
+"""Reads the options of a request that are mappings: shapes, sizes and element types."""
 
 from __future__ import annotations
 
+import fnmatch
 from collections.abc import Mapping, Sequence
 
 from opshift.errors import BadTarget
+from opshift.opsets.type_pairs import PAIRS
 
 
 def shapes_in(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -33,6 +35,18 @@ def sizes_in(words: Sequence[str]) -> dict[str, int]:
             raise BadTarget(f"--dim {word}: this is not a size; write NAME=NUMBER")
         _require_new("--dim", name, found)
         found[name] = int(text)
+    return found
+
+
+def types_in(words: Sequence[str]) -> dict[str, str]:
+    """The new element types by the old ones in words such as `bfloat16=float`."""
+    found: dict[str, str] = {}
+    for word in words:
+        start, equals, to = word.partition("=")
+        if not equals:
+            raise BadTarget(f"--types {word}: this is not a change of type; write FROM=TO")
+        _require_new("--types", start, found)
+        found[start] = to
     return found
 
 
@@ -69,3 +83,24 @@ def sizes_of(dim: object) -> dict[str, int] | None:
 
 def _is_size(value: object) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
+
+
+def types_of(types: object) -> dict[str, str] | None:
+    """The new element types by the old ones, or None if there are none."""
+    if not types:
+        return None
+    if not isinstance(types, Mapping):
+        raise BadTarget(f"types is {types!r}; give a mapping such as {{'bfloat16': 'float'}}")
+    found: dict[str, str] = {}
+    for start, to in types.items():
+        same = [
+            pair.start.name.lower()
+            for pair in PAIRS
+            if fnmatch.fnmatchcase(pair.start.name.lower(), str(start).lower())
+            and pair.to.name.lower() == str(to).lower()
+        ]
+        if not same:
+            offered = ", ".join(f"{one.start.name}={one.to.name}".lower() for one in PAIRS)
+            raise BadTarget(f"types cannot change {start!r} to {to!r}; the changes are {offered}")
+        found.update(dict.fromkeys(same, str(to).lower()))
+    return dict(sorted(found.items()))

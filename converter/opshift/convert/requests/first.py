@@ -13,3 +13,7 @@ def rewrite_first(state: State) -> None:
         from opshift.convert.requests.fixed_shapes import fix_shapes
 
         fix_shapes(state, options.shape or {}, options.dim or {})
+    if options.types:
+        from opshift.convert.requests.retype import retype
+
+        retype(state, options.types, keep_io=options.keep_io_types)

@@ -58,6 +58,8 @@ def splice(
     if external not in POLICIES:
         raise ValueError(f"external must be one of {', '.join(POLICIES)}, not {external!r}")
     goal = place.at(dst)
+    if weights.moved and external in ("keep", "copy"):
+        external = "one-file"
     data = skeleton.SerializeToString(deterministic=True)
     outside = _located(skeleton, weights) if EXTERNAL_KEY in data else []
     if external == "inline" and outside:

@@ -4,15 +4,16 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
-from dataclasses import field
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import field, replace
+from functools import partial
 from math import prod
 from typing import TypeAlias
 
 from opshift.errors import InvalidModel
-from opshift.model.arrays import Array, to_array
+from opshift.model.arrays import Array, as_tensor, to_array
 from opshift.model.bytes import wire
-from opshift.model.bytes.external import locate
+from opshift.model.bytes.external import PLACE, locate
 from opshift.model.bytes.ranges import Late, Moved, Region, chunks
 from opshift.model.bytes.source import Identity, Named, Opened, changed
 from opshift.model.walk import tensors
@@ -34,6 +35,7 @@ class Weights:
     base_dir: str = ""
     file: Opened | None = None  # that the model was read from
     locations: tuple[str, ...] = ()  # of the data files that it names
+    moved: bool = False  # whether tensors of data files changed, so that these cannot be kept
     _seen: dict[str, Identity] = field(default_factory=dict, compare=False, repr=False)
 
     @staticmethod
@@ -114,6 +116,40 @@ class Weights:
         if mark.isascii() and mark.isdigit() and int(mark) < len(self.sources):
             return self.sources[int(mark)]
         raise InvalidModel(f"a tensor refers to the payload {mark!r}, which was never carved")
+
+    def retyped(self, tensors: Iterable[tuple[TensorProto, int]]) -> Weights:
+        """The weights after some tensors have changed to another element type."""
+        sources, beside = list(self.sources), self.moved
+        for tensor, to in tensors:
+            if not self.is_stub(tensor):
+                values = as_tensor(to_array(tensor), to).raw_data
+                for name in _PAYLOAD:
+                    tensor.ClearField(name)
+                tensor.data_type, tensor.raw_data = to, values
+                continue
+            head = TensorProto(data_type=tensor.data_type, dims=tensor.dims)
+            payload = self.source(tensor)
+            if payload is None:
+                beside = True
+            if isinstance(payload, Retyped):
+                raise TypeError("a payload is retyped once")
+            sources.append(Retyped(head, payload or self.locate(tensor), to))
+            header = header_of(tensor)
+            kept = [entry for entry in header.external_data if entry.key not in PLACE]
+            tensor.ClearField("external_data")
+            tensor.external_data.extend(kept)
+            tensor.ClearField("data_location")
+            tensor.external_data.add(key=wire.MARK, value=str(len(sources) - 1))
+            tensor.data_type = to
+        return replace(self, sources=tuple(sources), moved=beside)
+
+    def parts(self, tensor: TensorProto) -> Iterator[Array]:
+        """The elements of a tensor, without holding a large one as a whole."""
+        if not self.is_stub(tensor):
+            yield to_array(tensor).reshape(-1)
+            return
+        for part in parts_of(tensor, self.source(tensor) or self.locate(tensor)):
+            yield part.make()
 
     def is_equal(self, first: TensorProto, other: TensorProto) -> bool:
         """Whether two tensors have equal headers and payloads, which are read by pieces."""
@@ -211,7 +247,81 @@ class InFile:
         return run.part(start, size) if whole else None
 
 
-Source: TypeAlias = InModel | InFile
+@dataclass(frozen=True, slots=True)
+class Retyped:
+    """A payload whose numbers become another element type when they are read, part by part."""
+
+    stub: TensorProto  # with the element type and the dimensions of the payload
+    payload: InModel | InFile | Region
+    to: int
+
+    def copy_to(self, stub: TensorProto) -> None:
+        """Give a stub the payload."""
+        stub.raw_data = b"".join(part.make() for part in self._parts())
+
+    def encoded(self) -> wire.Payload[Moved]:
+        """The payload as it is written to a file."""
+        parts = list(self._parts())
+        return wire.RAW, [wire.header(wire.RAW, sum(map(len, parts))), *parts]
+
+    def raw(self) -> Late:
+        """The bytes of raw_data."""
+        parts = list(self._parts())
+        return Late(sum(map(len, parts)), lambda: b"".join(part.make() for part in parts))
+
+    def holds_same(self, other: Source) -> bool:
+        """Whether another payload has equal bytes."""
+        if not isinstance(other, Retyped) or self.to != other.to:
+            return False
+        pairs = zip(self._parts(), other._parts(), strict=False)
+        return len(self.raw()) == len(other.raw()) and all(a.make() == b.make() for a, b in pairs)
+
+    def _parts(self) -> Iterator[Late]:
+        for part in parts_of(self.stub, self.payload):
+            size = wire.raw_size(self.to, part.length)
+            yield Late(size, partial(_bytes_as, part, self.to))
+
+
+Source: TypeAlias = InModel | InFile | Retyped
+PART = 1 << 20  # elements that are converted at a time; an even number, because two may be a byte
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Some elements of a tensor, which are read when they are needed."""
+
+    length: int
+    make: Callable[[], Array]
+
+
+def parts_of(stub: TensorProto, payload: InModel | InFile | Retyped | Region) -> Iterator[Part]:
+    """The elements of a payload, part by part if its bytes are in a file."""
+    raw, kind, count = payload, stub.data_type, prod(stub.dims)
+    if not isinstance(payload, Region):
+        raw = payload.raw()  # type: ignore[assignment]
+    if not isinstance(raw, Region):
+        yield Part(count, lambda: _whole(stub, payload))
+        return
+    for start in range(0, count, PART):
+        length = min(PART, count - start)
+        begin, size = wire.raw_size(kind, start), wire.raw_size(kind, length)
+        yield Part(length, partial(_array, kind, length, raw.part(begin, size)))
+
+
+def _bytes_as(part: Part, to: int) -> bytes:
+    return as_tensor(part.make(), to).raw_data
+
+
+def _array(kind: int, length: int, data: Region) -> Array:
+    return to_array(TensorProto(data_type=kind, dims=[length], raw_data=data.read()))
+
+
+def _whole(stub: TensorProto, payload: InModel | InFile | Retyped | Region) -> Array:
+    assert not isinstance(payload, Region)
+    whole = TensorProto()
+    payload.copy_to(whole)
+    replace_header(whole, TensorProto(data_type=stub.data_type, dims=stub.dims))
+    return to_array(whole).reshape(-1)
 
 
 EXTERNAL_KEY = wire.framed(1, b"location")

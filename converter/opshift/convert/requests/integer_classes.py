@@ -1,0 +1,109 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the integers that fit a narrower type: all values that share a type change, or none."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from networkx.utils import UnionFind
+
+from opshift.author.facts import Facts
+from opshift.convert.requests.input_sizes import free_inputs
+from opshift.convert.requests.type_groups import named_type
+from opshift.convert.requests.typed_values import TypeChoice, changes_of
+from opshift.convert.state import State
+from opshift.model import weights
+from opshift.model.document import Document
+from opshift.model.names import Owned
+from opshift.model.walk import holds_graphs
+from opshift.opsets.type_pairs import Change
+from opshift.protos import AttributeProto, ModelProto, NodeProto
+
+GIVEN = "a caller may give any number"
+
+
+def keep_unproved(state: State, choice: TypeChoice, *, keep_io: bool) -> None:
+    """Keeps the type of integers unless all that share their type are proved to fit."""
+    bounded = {start for start, one in changes_of(choice.types).items() if one is Change.BOUNDED}
+    values = [value for value, kind in choice.kinds.items() if kind in bounded]
+    classes = UnionFind(values)
+    reasons = dict(_fixed(state, choice, bounded))
+    for place, groups in choice.groups.items():
+        for group in groups:
+            if group.start in bounded:
+                members = choice.values(place, group)
+                classes.union(*members)
+                if group.stays:
+                    reasons.setdefault(members[0], group.reason)
+    unproved = dict(_unproved(state, choice, values, keep_io=keep_io))
+    reasons = {**unproved, **reasons}
+    found = dict[Owned, str]()  # the reason of each class, by one of its values
+    for value in values:
+        if value in reasons:
+            found.setdefault(classes[value], reasons[value])
+    choice.stays |= {one: found[classes[one]] for one in values if classes[one] in found}
+    if not keep_io:
+        ends = (*free_inputs(state.skeleton.graph), *state.document.main.outputs)
+        mine = {(state.document.main, name) for name in ends}
+        given = {(state.document.main, name) for name in free_inputs(state.skeleton.graph)}
+        choice.narrow_ends |= {
+            one
+            for one in mine & choice.stays.keys()
+            if choice.kinds[one] in bounded and (one in given or one not in unproved)
+        }
+
+
+def _fixed(state: State, choice: TypeChoice, bounded: set[int]) -> Iterator[tuple[Owned, str]]:
+    """The integers that pass into or out of a graph inside a node."""
+    for scope in state.document.scopes():
+        if scope.parent is not None:
+            for name in (*scope.inputs, *scope.outputs):
+                yield (scope.owner(name), name), "it passes in or out of a graph inside a node"
+    for place, groups in choice.groups.items():
+        scope, position = place
+        if holds_graphs(scope.node(position)):
+            for group in groups:
+                if group.start in bounded:
+                    for value in choice.values(place, group):
+                        yield value, f"{scope.node(position).op_type} passes it to a graph"
+
+
+def _unproved(
+    state: State, choice: TypeChoice, values: list[Owned], *, keep_io: bool
+) -> Iterator[tuple[Owned, str]]:
+    """The integers that are not proved to fit, with the reason."""
+    document, facts = _with_narrow_inputs(state, choice, keep_io=keep_io)
+    twins = dict(zip(state.document.scopes(), document.scopes(), strict=True))
+    given = {} if keep_io else free_inputs(state.skeleton.graph)
+    for owner, name in values:
+        if owner is None or (owner is state.document.main and name in given):
+            continue
+        to = named_type(choice.types[choice.kinds[owner, name]])
+        bounds = facts.bounds(twins[owner], name)
+        if bounds is None:
+            where = GIVEN if name in owner.inputs else "its bounds are not known"
+            yield (owner, name), f"{name!r} is not proved to fit {to}: {where}"
+        elif not (bounds.lowest >= -(2**31) and bounds.highest < 2**31):
+            far = bounds.highest if bounds.highest >= 2**31 else bounds.lowest
+            yield (owner, name), f"{name!r} may reach {far}, which {to} does not hold"
+
+
+def _with_narrow_inputs(
+    state: State, choice: TypeChoice, *, keep_io: bool
+) -> tuple[Document, Facts]:
+    """The model with narrow inputs, which are cast to the type that nodes read."""
+    model = ModelProto()
+    model.CopyFrom(state.skeleton)
+    names = () if keep_io else free_inputs(model.graph)
+    for i, value in enumerate(model.graph.input):
+        kind = value.type.tensor_type.elem_type
+        if value.name in names and kind in choice.types:
+            cast = NodeProto(op_type="Cast", input=[f"{state.document.prefix}in{i}"])
+            cast.output.append(value.name)
+            cast.attribute.add(name="to", type=AttributeProto.INT, i=kind)
+            value.name = cast.input[0]
+            value.type.tensor_type.elem_type = choice.types[kind]
+            model.graph.node.append(cast)
+    document = Document(model, state.document.prefix)
+    facts = Facts(document, state.store, state.adapters, lambda: weights.checkable(model))
+    return document, facts

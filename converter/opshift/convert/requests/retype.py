@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes element types in a whole model: values, weights, attributes, subgraphs, declarations.
+
+A node whose operator does not accept the new type keeps the old one, between two Casts. Weights are
+converted when they are written.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
+
+from opshift.convert.change import Step
+from opshift.convert.requests.type_choice import choose, element_number
+from opshift.convert.requests.type_groups import named_type
+from opshift.convert.requests.type_rewriting import TypeRewriting
+from opshift.convert.requests.typed_values import TypeChoice, changes_of
+from opshift.convert.state import State
+from opshift.errors import AdapterBug
+from opshift.model.functions import inline_function
+from opshift.opsets import schemas
+from opshift.opsets.type_pairs import Change
+from opshift.text import counted
+
+
+def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
+    """Gives the values of a model other element types, as far as its operators accept them."""
+    number = schemas.element_number
+    types = {number(start): number(to) for start, to in wanted.items()}
+    choice = choose(state, types, keep_io=keep_io)
+    if not choice.kinds:
+        return
+    if state.document.functions:
+        _inline_functions(state)
+        choice = choose(state, types, keep_io=keep_io)
+    expected = _expected(state, choice)
+    rewriting = TypeRewriting(state, choice, keep_io=keep_io)
+    rewriting.run()
+    state.notes += _notes(choice, rewriting)
+    state.repaired |= len(choice.stays) < len(choice.kinds) or bool(choice.narrow_ends)
+    state.document.sort()
+    state.reopen()
+    _require_expected(state, expected)
+    version = state.document.imports.get("") or 0
+    step = Step("", version, version)
+    step.approximations += _statements(choice, rewriting)
+    state.done(step)
+
+
+def _inline_functions(state: State) -> None:
+    """Writes functions out at their calls, because a call gives the types inside of them."""
+    for which in list(state.document.functions):
+        if inline_function(state.skeleton, which, state.document.fresh):
+            state.inlined.append(which)
+    state.reopen()
+
+
+# -- what inference must find afterwards -----------------------------------------------------------
+
+
+def _expected(state: State, choice: TypeChoice) -> list[dict[str, int]]:
+    """The new element types of values, by the position of their graph."""
+    return [
+        {
+            name: choice.types[kind]
+            for (owner, name), kind in choice.kinds.items()
+            if owner is scope and choice.changes(owner, name)
+        }
+        for scope in state.document.scopes()
+    ]
+
+
+def _require_expected(state: State, expected: list[dict[str, int]]) -> None:
+    """Raises if a node gives another type than the rule for its operator says."""
+    for scope, types in zip(state.document.scopes(), expected, strict=True):
+        for name, wanted in types.items():
+            found = element_number(state.facts.type(scope, name))
+            if found not in (0, wanted) and name in scope.producers:
+                node = scope.node(scope.producers[name])
+                if node.op_type != "Cast":
+                    raise AdapterBug(
+                        f"{node.op_type} gives {named_type(found)} for {name!r}, and its schema"
+                        f" promised {named_type(wanted)}"
+                    )
+
+
+# -- the report ------------------------------------------------------------------------------------
+
+_MEANING = {
+    Change.WIDENS: "the result is nearer to exact arithmetic than the model",
+    Change.ROUNDS: "every number is rounded",
+    Change.BOUNDED: "every number is proved to fit",
+}
+
+
+def _statements(choice: TypeChoice, rewriting: TypeRewriting) -> Iterator[str]:
+    """A sentence for each type that changed."""
+    changes = changes_of(choice.types)
+    for start, to in choice.types.items():
+        values = [one for one, kind in choice.kinds.items() if kind == start]
+        if changed := sum(choice.changes(*one) for one in values):
+            constants = counted(rewriting.weights[start], "constant")
+            yield (
+                f"{named_type(start)} became {named_type(to)} in {counted(changed, 'value')}"
+                f" ({constants}); {_MEANING[changes[start]]}"
+            )
+
+
+def _notes(choice: TypeChoice, rewriting: TypeRewriting) -> Iterator[str]:
+    """What keeps its type, what loses digits, and what callers see."""
+    kept, between = (defaultdict[tuple[int, str], list[str]](list) for _ in range(2))
+    for value, reason in choice.stays.items():
+        if value in choice.kinds:
+            kept[choice.kinds[value], reason].append(value[1])
+    for place, groups in choice.groups.items():
+        scope, position = place
+        node = scope.node(position)
+        for group in groups:
+            values = choice.values(place, group) if group.stays else ()
+            if any(choice.changes(*one) for one in values):
+                between[group.start, group.reason].append(node.name or node.output[0])
+    for (kind, reason), names in kept.items():
+        yield f"{named_type(kind)} stays in {_listed(names)}: {reason}"
+    for (kind, reason), names in between.items():
+        yield f"{named_type(kind)} stays in the nodes {_listed(names)}, between Casts: {reason}"
+    if choice.small:
+        yield f"numbers below the smallest normal number lose digits in {_listed(choice.small)}"
+    if rewriting.interface:
+        ends = _listed(dict.fromkeys(rewriting.interface))
+        yield f"callers see other types of {ends}; --keep-io-types keeps the old ones"
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(map(repr, names))

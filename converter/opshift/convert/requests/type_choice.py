@@ -1,0 +1,175 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Decides which values of a model change their element type, and which keep it for what reason."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping
+
+from opshift.author.traits import Saturates
+from opshift.convert.requests import integer_classes
+from opshift.convert.requests.type_groups import TypeGroup, groups_of, named_type
+from opshift.convert.requests.typed_values import TypeChoice, changes_of
+from opshift.convert.state import State
+from opshift.lazy import deferred
+from opshift.model.arrays import dtype_of
+from opshift.model.names import Owned
+from opshift.model.scope import Scope
+from opshift.opsets import schemas
+from opshift.opsets.type_pairs import Change
+from opshift.opsets.types import tensors_in
+from opshift.protos import TensorProto, TypeProto
+
+np = deferred("numpy")
+
+CONTAINER = "no Cast takes a sequence, and the interface keeps its types"
+
+
+def choose(state: State, types: Mapping[int, int], *, keep_io: bool) -> TypeChoice:
+    """The choice for each value of a model."""
+    choice = TypeChoice(types)
+    for scope in state.document.scopes():
+        _collect(state, scope, choice)
+    for scope in state.document.scopes():
+        for position in scope.sorted_positions():
+            if found := list(_groups(state, scope, position, choice)):
+                choice.groups[scope, position] = found
+    _keep_out_of_range(state, choice)
+    if Change.BOUNDED in changes_of(types).values():
+        integer_classes.keep_unproved(state, choice, keep_io=keep_io)
+    if keep_io:
+        main = state.document.main
+        ends = {(main, name) for name in (*main.inputs, *main.outputs)}
+        choice.stays |= {one: CONTAINER for one in choice.kinds if one in ends & choice.solid}
+    _spread_reasons(choice)
+    _keep_between(state, choice)
+    return choice
+
+
+# -- the types of values -------------------------------------------------------------------------
+
+
+def element_number(found: TypeProto | None) -> int:
+    """The element type of a tensor, also of one in a sequence or an optional; 0 for none."""
+    return next((one.elem_type for one in tensors_in(found)), 0) if found is not None else 0
+
+
+def _collect(state: State, scope: Scope, choice: TypeChoice) -> None:
+    names = [*scope.inputs, *scope.initializers, *scope.sparse, *scope.producers]
+    for name in dict.fromkeys(names):
+        kind = state.facts.type(scope, name)
+        number = element_number(kind)
+        if number in choice.types:
+            choice.kinds[scope, name] = number
+            if kind is not None and not kind.HasField("tensor_type"):
+                choice.solid.add((scope, name))
+
+
+def _groups(state: State, scope: Scope, position: int, choice: TypeChoice) -> Iterator[TypeGroup]:
+    node = scope.node(position)
+
+    def kind(name: str) -> int:
+        return choice.kinds.get((scope.owner(name), name), 0)
+
+    def text(name: str, number: int) -> str:
+        found = TypeProto()
+        found.CopyFrom(state.facts.type(scope, name) or found)
+        for tensor in tensors_in(found):
+            tensor.elem_type = number
+        return schemas.type_name(found) or ""
+
+    schema = scope.root.schema_of(node)
+    key = (schemas.normal(node.domain), node.op_type)
+    yield from groups_of(
+        node, schema, kind, text, choice.types, state.document.is_call(node),
+        saturates=key in state.adapters.rules(Saturates),
+    )  # fmt: skip
+
+
+# -- numbers that the new type cannot hold ---------------------------------------------------------
+
+
+def _keep_out_of_range(state: State, choice: TypeChoice) -> None:
+    """Keeps the type of constants with numbers that the new type cannot hold."""
+    changes = changes_of(choice.types)
+    if Change.ROUNDS not in changes.values():
+        return
+    for owned, tensor in _constants(state, choice):
+        start = choice.kinds[owned]
+        if changes[start] is not Change.ROUNDS:
+            continue
+        limits = _limits(choice.types[start])
+        low, high = _magnitudes(state, tensor)
+        if high > limits[1]:
+            to = named_type(choice.types[start])
+            choice.stays[owned] = f"it holds {high:g}, and {to} ends at {limits[1]:g}"
+        elif low < limits[0]:
+            choice.small.append(owned[1])
+
+
+def _constants(state: State, choice: TypeChoice) -> Iterator[tuple[Owned, TensorProto]]:
+    for scope in state.document.scopes():
+        for name, tensor in scope.initializers.items():
+            if (scope, name) in choice.kinds:
+                yield (scope, name), tensor
+        for position in scope.sorted_positions():
+            node = scope.node(position)
+            if not node.input and len(node.output) == 1:
+                for attribute in node.attribute:
+                    owned: Owned = (scope, node.output[0])
+                    if attribute.HasField("t") and owned in choice.kinds:
+                        yield owned, attribute.t
+
+
+def _limits(number: int) -> tuple[float, float]:
+    """The smallest normal and the largest number of a float type."""
+    info = np.finfo(dtype_of(number))
+    return float(info.smallest_normal), float(info.max)
+
+
+def _magnitudes(state: State, tensor: TensorProto) -> tuple[float, float]:
+    """The smallest magnitude that is not zero, and the largest finite one."""
+    low, high = math.inf, 0.0
+    for part in state.store.parts(tensor):
+        sizes = np.abs(part.astype(np.float64))
+        sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
+        if sizes.size:
+            low, high = min(low, float(sizes.min())), max(high, float(sizes.max()))
+    return low, high
+
+
+# -- what stays together ---------------------------------------------------------------------------
+
+
+def _spread_reasons(choice: TypeChoice) -> None:
+    """Marks the groups that read or give a value that stays, and containers between them."""
+    before = -1
+    while before != len(choice.stays):
+        before = len(choice.stays)
+        for place, groups in choice.groups.items():
+            for group in groups:
+                values = choice.values(place, group)
+                why = next(filter(None, map(choice.stays.get, values)), "")
+                group.reason = group.reason or why
+                if group.stays:
+                    solid = [one for one in values if one in choice.solid]
+                    choice.stays |= dict.fromkeys(solid, group.reason) | choice.stays
+
+
+def _keep_between(state: State, choice: TypeChoice) -> None:
+    """Keeps the type of values that only nodes give and read that keep it."""
+    wanted = set[Owned]()  # by a node in the new type, or by the end of a graph
+    stay = dict[Owned, str]()
+    for scope in state.document.scopes():
+        wanted |= {(scope.owner(name), name) for name in scope.outputs}
+        wanted |= {(scope, name) for name in scope.inputs - scope.initializers.keys()}
+    for place, groups in choice.groups.items():
+        for group in groups:
+            values = choice.values(place, group)
+            if group.stays:
+                stay |= dict.fromkeys(values, group.reason)
+            else:
+                wanted.update(values)
+    for value, why in stay.items():
+        if value not in wanted:
+            choice.stays.setdefault(value, why)

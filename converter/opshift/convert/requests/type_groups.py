@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The values around one node that have one element type, because its schema says so."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import field
+
+from opshift.author.present_types import TYPE_ATTRIBUTES
+from opshift.model.walk import holds_graphs
+from opshift.opsets import schemas
+from opshift.opsets.elements import ELEMENTS
+from opshift.opsets.schemas import Param, Schema
+from opshift.protos import AttributeProto, NodeProto
+from opshift.records import dataclass
+
+# Attributes that name the type of a sum inside a node, and of no output that others must read.
+INNER = frozenset({"stash_type", "softmax_precision", "precision"})
+
+
+@dataclass(slots=True)
+class TypeGroup:
+    """Inputs and outputs of a node that change their element type together or not at all."""
+
+    start: int
+    inputs: list[int] = field(default_factory=list)
+    outputs: list[int] = field(default_factory=list)
+    reason: str = ""  # why they keep their type
+    by_attribute: str = ""  # the attribute that gives the type of the outputs
+    by_value: bool = False  # whether a tensor in an attribute gives it
+
+    @property
+    def stays(self) -> bool:
+        return bool(self.reason)
+
+
+def groups_of(
+    node: NodeProto,
+    schema: Schema | None,
+    kind: Callable[[str], int],
+    text: Callable[[str, int], str],
+    types: Mapping[int, int],
+    is_call: bool,
+    *,
+    saturates: bool,
+) -> list[TypeGroup]:
+    """The groups of a node whose type a request changes.
+
+    `kind` gives the element type of a value, and `text` its type with another element type.
+    """
+    found: dict[tuple[object, int], TypeGroup] = {}
+    for name, at, is_output in _ends(node):
+        start = kind(name)
+        if start not in types:
+            continue
+        param = _param(schema, at, is_output)
+        group = found.setdefault((_key(param, at, is_output), start), TypeGroup(start))
+        (group.outputs if is_output else group.inputs).append(at)
+        if is_call or holds_graphs(node) or group.reason:
+            continue
+        if param is None:
+            group.reason = f"no schema describes {node.op_type}"
+        elif text(name, types[start]) not in param.types:
+            group.reason = f"{node.op_type} takes or gives no {text(name, types[start])}"
+    groups = list(found.values())
+    if schema is not None and not is_call:
+        groups = _led(node, schema, groups)
+    for group in groups:
+        if group.by_attribute and ELEMENTS[group.start].bits < 8 and not saturates:
+            group.reason = f"{node.op_type} drops bits that {named_type(group.start)} lacks"
+    return groups
+
+
+def _ends(node: NodeProto) -> Iterator[tuple[str, int, bool]]:
+    for at, name in enumerate(node.input):
+        if name:
+            yield name, at, False
+    for at, name in enumerate(node.output):
+        if name:
+            yield name, at, True
+
+
+def _param(schema: Schema | None, at: int, is_output: bool) -> Param | None:
+    if schema is None:
+        return None
+    return schema.output_at(at) if is_output else schema.input_at(at)
+
+
+def _key(param: Param | None, at: int, is_output: bool) -> object:
+    if param is None:
+        return "unknown"
+    return param.variable if param.homogeneous else (param.variable, at, is_output)
+
+
+def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeGroup]:
+    """Joins outputs whose type no variable ties to an input with what gives their type."""
+    found = [group for group in groups if group.inputs or group.stays or holds_graphs(node)]
+    for group in groups:
+        if group in found:
+            continue
+        leader = next((one for one in found if one.start == group.start and one.inputs), None)
+        names = [name for name in schema.attributes if name in TYPE_ATTRIBUTES - INNER]
+        written = [one.name for one in node.attribute if one.name in names and (one.i or one.s)]
+        default = any(schema.attributes[name].default for name in names)
+        if written or (names and default):
+            group.by_attribute = (written or names)[0]
+        elif leader is not None:
+            leader.outputs += group.outputs
+            continue
+        elif _holds_value(schema):
+            group.by_value = True
+        else:
+            group.reason = f"nothing in {node.op_type} gives the type of its output"
+        found.append(group)
+    return found
+
+
+def _holds_value(schema: Schema) -> bool:
+    """Whether a tensor in an attribute gives the type of the output."""
+    kinds = (AttributeProto.TENSOR, AttributeProto.SPARSE_TENSOR, AttributeProto.TYPE_PROTO)
+    return any(one.kind in kinds for one in schema.attributes.values())
+
+
+def named_type(number: int) -> str:
+    """An element type as schemas spell it."""
+    return schemas.element_name(number) or str(number)

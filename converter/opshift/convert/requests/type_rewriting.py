@@ -1,0 +1,264 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the chosen element types into a model, with Casts where two types meet."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from opshift.author.present_types import TYPE_ATTRIBUTES
+from opshift.author.traits import Saturates
+from opshift.convert.requests.input_sizes import free_inputs
+from opshift.convert.requests.known_branches import constant_node
+from opshift.convert.requests.type_groups import INNER, TypeGroup, named_type
+from opshift.convert.requests.typed_values import TypeChoice, changes_of
+from opshift.convert.state import State
+from opshift.lazy import deferred
+from opshift.model.arrays import as_tensor
+from opshift.model.names import Owned
+from opshift.model.scope import Place, Scope
+from opshift.opsets import schemas
+from opshift.opsets.elements import ELEMENTS, T
+from opshift.opsets.type_pairs import Change
+from opshift.opsets.types import tensors_in
+from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto
+
+np = deferred("numpy")
+
+UNSIGNED = (T.UINT4, T.UINT2)
+NUMBERED = 6  # from this opset on, Cast names its type by a number
+NUMBERS = {
+    "value_float": T.FLOAT, "value_floats": T.FLOAT, "value_int": T.INT64, "value_ints": T.INT64,
+}  # fmt: skip
+
+
+class TypeRewriting:
+    """One change of element types in one model."""
+
+    def __init__(self, state: State, choice: TypeChoice, *, keep_io: bool) -> None:
+        self.state, self.choice, self.keep_io = state, choice, keep_io
+        self.weights: Counter[int] = Counter()
+        self.interface: list[str] = []  # the inputs and outputs with another type for callers
+        self._tensors: list[tuple[TensorProto, int]] = []
+        self._inner: dict[Owned, str] = {}  # the names inside of inputs and outputs
+        self._casts: dict[tuple[Scope, str, int], str] = {}
+        self._added: Counter[Place] = Counter()
+        self._ends: set[str] = set()
+
+    def run(self) -> None:
+        """Changes the model; weights change when they are written."""
+        main = self.state.document.main
+        inputs = [(main, name) for name in free_inputs(self.state.skeleton.graph)]
+        outputs = [(main, name) for name in main.outputs if name in main.producers]
+        self._ends = {name for _, name in (*inputs, *outputs)}
+        for value in (*inputs, *outputs):
+            if self._parts(value):
+                self._inner[value] = self.state.document.fresh(value[1])
+        for place, groups in self.choice.groups.items():
+            self._rewrite(place, groups)
+        for value in inputs:
+            if value in self._inner:
+                inside = self._inside(value)
+                self._write(main, (-1,), value[1], inside, self._inner[value])
+        for value in outputs:
+            if value in self._inner:
+                place = (main, main.producers[value[1]])
+                self._after(place, self._inner[value], self._outside(value), value[1])
+        self._rename_ends()
+        self._declare()
+        self._collect_constants()
+        self.state.store = self.state.store.retyped(self._tensors)
+
+    # -- the interface ---------------------------------------------------------------------------
+
+    def _parts(self, value: Owned) -> bool:
+        """Whether callers see another type of an input or output than the nodes inside."""
+        kept = self.keep_io and self.choice.changes(*value)
+        return kept or value in self.choice.narrow_ends
+
+    def _inside(self, value: Owned) -> int:
+        start = self.choice.kinds[value]
+        return self.choice.types[start] if self.choice.changes(*value) else start
+
+    def _outside(self, value: Owned) -> int:
+        start = self.choice.kinds[value]
+        return start if self.choice.changes(*value) else self.choice.types[start]
+
+    def _rename_ends(self) -> None:
+        """Gives graphs inside of nodes the inner names of values that they give from outside."""
+        for scope in self.state.document.scopes():
+            if scope.parent is not None and isinstance(scope.proto, GraphProto):
+                for output in scope.proto.output:
+                    value = (scope.owner(output.name), output.name)
+                    output.name = self._inner.get(value, output.name)
+
+    # -- nodes -----------------------------------------------------------------------------------
+
+    def _rewrite(self, place: Place, groups: list[TypeGroup]) -> None:
+        scope, position = place
+        node = scope.node(position)
+        for group in groups:
+            to = self.choice.types[group.start]
+            wants = group.start if group.stays else to
+            for at in group.inputs:
+                node.input[at] = self._read(place, node.input[at], wants)
+            for at in group.outputs:
+                value = (scope.owner(node.output[at]), node.output[at])
+                name, has = self._inner.get(value, value[1]), self._inside(value)
+                if not group.stays:
+                    name = self._bounded(place, group.start, name)
+                if has == wants:
+                    node.output[at] = name
+                    continue
+                node.output[at] = self.state.document.fresh(value[1])
+                self._after(place, node.output[at], has, name)
+        if not any(group.stays for group in groups):
+            self._rewrite_attributes(place, groups)
+
+    def _bounded(self, place: Place, start: int, name: str) -> str:
+        """The name of an output before it is bounded as its old type bounded it."""
+        scope, position = place
+        node = scope.node(position)
+        rule = self.state.adapters.rules(Saturates).get((schemas.normal(node.domain), node.op_type))
+        if rule is None or (bits := ELEMENTS[start].bits) >= 8:
+            return name
+        half = 0 if start in UNSIGNED else 2 ** (bits - 1)
+        limits = (-half, 2**bits - 1 - half)
+        given = self.state.document.fresh(name)
+        bounds = [self.state.document.fresh("limit") for _ in limits]
+        for limit, bound in zip(limits, bounds, strict=True):
+            tensor = as_tensor(np.array(limit), self.choice.types[start])
+            self._add(scope, (*self._base(place), 0), constant_node(tensor, bound))
+        made = NodeProto(op_type=rule.limit, input=[given, *bounds], output=[name])
+        self._add(scope, (*self._base(place), 2), made)
+        return given
+
+    def _read(self, place: Place, name: str, wants: int) -> str:
+        """The name under which a node reads a value in a type."""
+        scope, _ = place
+        value = (scope.owner(name), name)
+        now = self._inner.get(value, name)
+        if self._inside(value) == wants:
+            return now
+        known = self._casts.get((scope, now, wants))
+        if known is None:
+            known = self._casts[scope, now, wants] = self.state.document.fresh(name)
+            self._write(scope, (*self._base(place), 0), now, wants, known)
+        return known
+
+    def _after(self, place: Place, source: str, to: int, output: str) -> None:
+        self._added[place] += 1
+        self._write(place[0], (*self._base(place), 2, self._added[place]), source, to, output)
+
+    def _base(self, place: Place) -> tuple[int, ...]:
+        """The order of a node, with room for Casts before and behind it."""
+        scope, position = place
+        found = scope.order.get(position)
+        if found is None:
+            found = scope.order[position] = (position, 1)
+        return found[:-1]
+
+    def _write(
+        self, scope: Scope, order: tuple[int, ...], source: str, to: int, output: str
+    ) -> None:
+        """Writes a Cast."""
+        if "" not in scope.root.imports:
+            self.state.document.add_import(scope.root, "")
+        cast = NodeProto(op_type="Cast", input=[source], output=[output])
+        if (scope.root.imports.get("") or NUMBERED) < NUMBERED:
+            text = named_type(to).upper().encode()
+            cast.attribute.add(name="to", type=AttributeProto.STRING, s=text)
+        else:
+            cast.attribute.add(name="to", type=AttributeProto.INT, i=to)
+        self._add(scope, order, cast)
+
+    def _add(self, scope: Scope, order: tuple[int, ...], node: NodeProto) -> None:
+        at = len(scope.proto.node)
+        scope.order[at] = (*order, at)
+        scope.proto.node.append(node)
+
+    # -- attributes ------------------------------------------------------------------------------
+
+    def _rewrite_attributes(self, place: Place, groups: list[TypeGroup]) -> None:
+        scope, position = place
+        node = scope.node(position)
+        for attribute in node.attribute:
+            self._rewrite_attribute(attribute)
+        written = {attribute.name for attribute in node.attribute}
+        for group in groups:
+            to = self.choice.types[group.start]
+            if group.by_attribute and group.by_attribute not in written:
+                node.attribute.add(name=group.by_attribute, type=AttributeProto.INT, i=to)
+            elif group.by_value and not written:  # the default is a zero of the old type
+                zero = as_tensor(np.zeros(1), to)
+                node.attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(zero)
+
+    def _rewrite_attribute(self, attribute: AttributeProto) -> None:
+        types = self.choice.types
+        if attribute.name in TYPE_ATTRIBUTES:
+            if attribute.type == AttributeProto.STRING:
+                number = TensorProto.DataType.Value(attribute.s.decode())
+                attribute.s = named_type(types.get(number, number)).upper().encode()
+            elif attribute.name not in INNER or self._leaves(attribute.i):
+                attribute.i = types.get(attribute.i, attribute.i)
+        elif attribute.name in NUMBERS and NUMBERS[attribute.name] in types:
+            self._write_tensor(attribute)
+        elif attribute.HasField("t"):
+            self._change(attribute.t)
+        elif attribute.HasField("sparse_tensor"):
+            self._change(attribute.sparse_tensor.values)
+        elif attribute.HasField("tp"):
+            self._retype(attribute.tp)
+
+    def _leaves(self, number: int) -> bool:
+        """Whether a type must leave the model, also where it is only that of a sum in a node."""
+        changes = changes_of(self.choice.types)
+        return changes.get(number) is Change.WIDENS or number == T.DOUBLE
+
+    def _write_tensor(self, attribute: AttributeProto) -> None:
+        """Writes a number of a Constant as a tensor of the new type."""
+        start = NUMBERS[attribute.name]
+        listed = attribute.name.endswith("s")
+        floats = attribute.floats if listed else attribute.f
+        integers = attribute.ints if listed else attribute.i
+        value = np.array(floats if start == T.FLOAT else integers)
+        kept = attribute.doc_string
+        attribute.Clear()
+        attribute.name, attribute.type = "value", AttributeProto.TENSOR
+        if kept:
+            attribute.doc_string = kept
+        attribute.t.CopyFrom(as_tensor(value, self.choice.types[start]))
+
+    # -- constants and declarations --------------------------------------------------------------
+
+    def _change(self, tensor: TensorProto) -> None:
+        if tensor.data_type in self.choice.types:
+            self.weights[tensor.data_type] += 1
+            self._tensors.append((tensor, self.choice.types[tensor.data_type]))
+
+    def _collect_constants(self) -> None:
+        for scope in self.state.document.scopes():
+            if isinstance(scope.proto, GraphProto):
+                sparse = [one.values for one in scope.proto.sparse_initializer]
+                for tensor in (*scope.proto.initializer, *sparse):
+                    if self.choice.changes(scope, tensor.name):
+                        self._change(tensor)
+
+    def _declare(self) -> None:
+        """Changes the declared types."""
+        for scope in self.state.document.scopes():
+            proto = scope.proto
+            if not isinstance(proto, GraphProto):
+                continue
+
+            for info in (*proto.input, *proto.output, *proto.value_info):
+                value = (scope.owner(info.name), info.name)
+                if value not in self.choice.kinds:
+                    continue
+                if self.choice.changes(*value) != (value in self._inner):
+                    self._retype(info.type)
+                    if scope is self.state.document.main and info.name in self._ends:
+                        self.interface.append(info.name)
+
+    def _retype(self, found: TypeProto) -> None:
+        for tensor in tensors_in(found):
+            tensor.elem_type = self.choice.types.get(tensor.elem_type, tensor.elem_type)

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Which values of a model change their element type, and which keep it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+
+from opshift.convert.requests.type_groups import TypeGroup, named_type
+from opshift.model.names import Owned
+from opshift.model.scope import Place, Scope
+from opshift.opsets.type_pairs import Change, pair_of
+from opshift.protos import NodeProto
+from opshift.records import dataclass
+
+
+@dataclass(slots=True)
+class TypeChoice:
+    """The values with a type that the request changes, the groups of each node, and what stays."""
+
+    types: Mapping[int, int]
+    kinds: dict[Owned, int] = field(default_factory=dict)
+    groups: dict[Place, list[TypeGroup]] = field(default_factory=dict)
+    stays: dict[Owned, str] = field(default_factory=dict)  # each with the reason
+    narrow_ends: set[Owned] = field(default_factory=set)  # ends of the model that change alone
+    solid: set[Owned] = field(default_factory=set)  # containers, which no Cast takes
+    small: list[str] = field(default_factory=list)  # constants with numbers that lose digits
+
+    def changes(self, owner: Scope | None, name: str) -> bool:
+        """Whether a value gets another element type."""
+        return (owner, name) in self.kinds and (owner, name) not in self.stays
+
+    def values(self, place: Place, group: TypeGroup) -> list[Owned]:
+        """The values of a group of the node at a place."""
+        scope, position = place
+        node = scope.node(position)
+        return [(scope.owner(name), name) for name in _names(group, node)]
+
+
+def _names(group: TypeGroup, node: NodeProto) -> list[str]:
+    read, given = list(node.input), list(node.output)
+    return [*(read[at] for at in group.inputs), *(given[at] for at in group.outputs)]
+
+
+def changes_of(types: Mapping[int, int]) -> dict[int, Change]:
+    """What each change of a type does to numbers."""
+    found = {}
+    for start, to in types.items():
+        pair = pair_of(named_type(start), named_type(to))
+        assert pair is not None  # the request has only such pairs
+        found[start] = pair.change
+    return found

@@ -1,0 +1,52 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The changes of element types that a request may ask for."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from opshift.opsets.elements import T
+
+
+class Change(enum.Enum):
+    """What a change of the element type does to numbers."""
+
+    WIDENS = "holds every number"
+    ROUNDS = "rounds numbers"
+    BOUNDED = "holds only numbers that are proved to fit"
+
+
+class TypePair(NamedTuple):
+    """An element type, the one that replaces it, and what that does to numbers."""
+
+    start: T
+    to: T
+    change: Change
+
+
+_FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
+PAIRS = tuple(
+    TypePair(start, to, change)
+    for change, pairs in {
+        Change.WIDENS: (
+            (T.BFLOAT16, T.FLOAT),
+            (T.FLOAT16, T.FLOAT),
+            (T.FLOAT, T.DOUBLE),
+            (T.INT4, T.INT8),
+            (T.UINT4, T.UINT8),
+            *((start, to) for start in _FLOAT8 for to in (T.FLOAT16, T.FLOAT)),
+        ),
+        Change.ROUNDS: ((T.DOUBLE, T.FLOAT), (T.FLOAT, T.FLOAT16)),
+        Change.BOUNDED: ((T.INT64, T.INT32),),
+    }.items()
+    for start, to in pairs
+)
+
+
+def pair_of(start: str, to: str) -> TypePair | None:
+    """The change from one element type to another, if it may be asked for."""
+    named = ((pair.start.name.lower(), pair.to.name.lower()) for pair in PAIRS)
+    return next(
+        (pair for pair, names in zip(PAIRS, named, strict=True) if names == (start, to)), None
+    )

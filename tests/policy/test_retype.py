@@ -1,0 +1,275 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`--types`: what changes its element type, what keeps it and why, and that results stay near."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from onnx import TensorProto, numpy_helper
+from onnx.reference import ReferenceEvaluator
+from opshift import BadTarget, convert, convert_file, convert_version, plan
+from opshift.cli import main
+from opshift.model.arrays import to_array
+from opshift.opsets.type_pairs import PAIRS
+from opshift.testing.model_text import parse_model
+
+LAYER = (
+    "({t}[2,3] x) => ({t}[2,3] y) {{ w = Constant<value = float[3] {{0.1, -2.5, 7}}>()"
+    " v = Cast<to={n}>(w) a = Mul(x, v) b = Cast<to=1>(a) c = Cast<to={n}>(b) y = Add(a, c) }}"
+)
+BRANCH = (
+    "(float[2,3] x, bool c) => (float[2,3] y) <float[3] w = {0.1, 2, 3}> { z = Mul(x, w)"
+    " y = If (c) <then_branch = t () => (float[2,3] p) { p = Identity(z) },"
+    " else_branch = e () => (float[2,3] q) <float k = {0.3}> { q = Mul(z, k) }> }"
+)
+LOOP = (
+    "(float[4,3] x) => (float[3] y) { i = Constant<value = int64 {4}>()"
+    " on = Constant<value = bool {1}>() z = Constant<value = float[3] {0, 0, 0}>()"
+    " y = Loop (i, on, z) <body = b (int64 at, bool c, float[3] had) => (bool d, float[3] has)"
+    " { d = Identity(c) row = Gather(x, at) has = Add(had, row) }> }"
+)
+SEQUENCE = (
+    "(float[2,3] x) => (float[4,3] y) { s = SequenceConstruct(x, x)"
+    " y = ConcatFromSequence<axis=0>(s) }"
+)
+GENERATED = (
+    "(float[2,3] x) => (float[2,3] y) { e = EyeLike(x) s = Shape(x) z = ConstantOfShape(s)"
+    " k = Constant<value_float=1.5>() a = Sum(x, e, z, k) y = CastLike(a, x) }"
+)
+RESIZED = (
+    "(float[1,1,2,2] x) => (float[1,1,4,4] y) <float[4] s = {1, 1, 2, 2}>"
+    " { z = Neg(x) y = Resize(z, , s) }"
+)
+NETWORKS = {
+    "layer": LAYER.format(t="float", n=1), "branch": BRANCH, "loop": LOOP, "sequence": SEQUENCE,
+    "generated": GENERATED, "resized": RESIZED,
+}  # fmt: skip
+DTYPES = {TensorProto.FLOAT: "f4", TensorProto.FLOAT16: "f2", TensorProto.DOUBLE: "f8"}
+
+
+def model(text: str, opset: int = 18, ir: int = 8) -> onnx.ModelProto:
+    return parse_model(f'<ir_version: {ir}, opset_import: ["" : {opset}]> g {text}')
+
+
+def operators(proto: onnx.ModelProto) -> list[str]:
+    return [node.op_type for node in proto.graph.node]
+
+
+def types(proto: onnx.ModelProto) -> list[str]:
+    """The element types of the inputs and outputs."""
+    ends = (*proto.graph.input, *proto.graph.output)
+    return [TensorProto.DataType.Name(one.type.tensor_type.elem_type).lower() for one in ends]
+
+
+def answers(proto: onnx.ModelProto) -> list[np.ndarray]:
+    random = np.random.default_rng(0)
+    feeds = {}
+    for one in proto.graph.input:
+        kind = one.type.tensor_type
+        value = random.normal(size=[dim.dim_value for dim in kind.shape.dim])
+        feeds[one.name] = value.astype(DTYPES[kind.elem_type]) if kind.elem_type in DTYPES else (
+            np.array(True)
+        )  # fmt: skip
+    return ReferenceEvaluator(proto).run(None, feeds)
+
+
+def test_every_place_of_a_type_changes():
+    for name, number in (("bfloat16", 16), ("float16", 10)):
+        found = convert_version(model(LAYER.format(t=name, n=number)), types={name: "float"})
+        assert types(found) == ["float", "float"]
+        assert {node.attribute[0].i for node in found.graph.node if node.op_type == "Cast"} == {1}
+        assert name not in onnx.printer.to_text(found)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("keep", [False, True])
+def test_widened_then_run_is_near_the_model(name, keep):
+    text = NETWORKS[name]
+    found = convert_version(model(text), types={"float": "double"}, keep_io_types=keep)
+    onnx.checker.check_model(found, full_check=True)
+    kind = "float" if keep else "double"
+    assert set(types(found)) - {"bool"} == {kind}
+    for expected, actual in zip(answers(model(text)), answers(found), strict=True):
+        assert actual.dtype == ("f4" if keep else "f8")
+        np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+def test_narrowed_then_run_is_within_the_narrow_type(name):
+    text = NETWORKS[name]
+    found = convert_version(model(text), types={"float": "float16"})
+    onnx.checker.check_model(found, full_check=True)
+    for expected, actual in zip(answers(model(text)), answers(found), strict=True):
+        assert actual.dtype == "f2"
+        np.testing.assert_allclose(actual, expected, rtol=5e-3, atol=5e-3)
+
+
+@pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.start.name}={pair.to.name}")
+def test_a_type_that_does_not_occur_changes_no_byte(pair):
+    start = pair.start.name.lower()
+    text = "(uint8[2] x) => (bool[2] y) { y = Cast<to=9>(x) }"
+    plain = model(text, 21, 10)
+    found = convert(plain, types={start: pair.to.name.lower()})
+    assert not found.report.changed
+    assert found.model.SerializeToString() == plain.SerializeToString()
+
+
+@pytest.mark.parametrize("name", NETWORKS)
+@pytest.mark.parametrize("opset", [16, 20])
+def test_types_and_steps_may_come_in_either_order(name, opset):
+    source, wish = model(NETWORKS[name]), {"types": {"float": "double"}}
+    first = convert_version(convert_version(source, **wish), opset)
+    last = convert_version(convert_version(source, opset), **wish)
+    together = convert_version(source, opset, **wish)
+    assert types(first) == types(last) == types(together)
+    for one, two, three in zip(answers(first), answers(last), answers(together), strict=True):
+        np.testing.assert_allclose(one, two, rtol=1e-12)
+        np.testing.assert_array_equal(one, three)
+
+
+def test_a_type_that_an_older_opset_lacks_is_no_obstacle_then():
+    text = "(bfloat16[3] x) => (bfloat16[3] y) { y = Clip(x) }"
+    assert operators(convert_version(model(text, 13), 7, types={"bfloat16": "float"})) == ["Clip"]
+
+
+def test_an_input_of_a_fixed_type_keeps_it():
+    found = convert(model(RESIZED), types={"float": "double"})
+    assert found.model.graph.initializer[0].data_type == TensorProto.FLOAT
+    assert any("'s': Resize takes" in note for note in found.report.notes)
+
+
+def test_a_number_that_is_too_large_keeps_its_node_in_the_wide_type():
+    text = "(float[3] x) => (float[3] y) <float big = {100000}> { z = Mul(x, big) y = Tanh(z) }"
+    found = convert(model(text), types={"float": "float16"})
+    assert operators(found.model) == ["Cast", "Mul", "Cast", "Tanh"]
+    assert any("'big': it holds 100000" in note for note in found.report.notes)
+
+
+def test_numbers_that_lose_digits_are_named():
+    text = "(float[3] x) => (float[3] y) <float tiny = {0.00001}> { y = Mul(x, tiny) }"
+    found = convert(model(text), types={"float": "float16"})
+    assert any("lose digits in 'tiny'" in note for note in found.report.notes)
+
+
+def test_integers_are_narrowed_where_they_are_proved_to_fit():
+    text = (
+        "(int64[1,N] ids, float[10,4] w) => (float[a,b,c] y) { e = Gather(w, ids) s = Shape(e)"
+        " y = Reshape(e, s) }"
+    )
+    found = convert(model(text), types={"int64": "int32"})
+    assert types(found.model) == ["int32", "float", "float"]
+    assert operators(found.model) == ["Gather", "Shape", "Reshape"]
+    assert any("int64 stays in 's'" in note for note in found.report.notes)
+
+
+def test_a_sum_of_given_integers_stays_wide_behind_a_narrow_input():
+    text = "(int64[2] x) => (float[2] y) <int64 one = {1}> { z = Add(x, one) y = Cast<to=1>(z) }"
+    found = convert(model(text), types={"int64": "int32"})
+    assert types(found.model) == ["int32", "float"]
+    assert operators(found.model) == ["Cast", "Add", "Cast"]
+    assert any(
+        "'z' may reach 2147483648, which int32 does not hold" in note for note in found.report.notes
+    )
+    value = ReferenceEvaluator(found.model).run(None, {"x": np.full(2, 2**31 - 1, "i4")})[0]
+    np.testing.assert_array_equal(value, np.full(2, 2**31, "f4"))
+
+
+def test_with_the_interface_kept_a_given_integer_is_not_narrowed():
+    text = "(int64[2] x) => (int64[2] y) { y = Neg(x) }"
+    found = convert(model(text), types={"int64": "int32"}, keep_io_types=True)
+    assert not found.report.changed
+
+
+def test_four_bits_in_a_wider_type_are_bounded_as_before():
+    text = (
+        "(float[4] x) => (float[4] y) <float s = {{0.5}}, {t} z = {{2}}>"
+        " {{ q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }}"
+    )
+    values = np.array([-100, -1.2, 1.2, 100], "f4")
+    for start, to in (("int4", "int8"), ("uint4", "uint8")):
+        plain = model(text.format(t=start), 21, 10)
+        wide = convert_version(plain, types={start: to})
+        assert start not in onnx.printer.to_text(wide).replace(
+            "uint4", start if start == "uint4" else ""
+        )
+        expected, actual = (
+            ReferenceEvaluator(one).run(None, {"x": values})[0] for one in (plain, wide)
+        )
+        np.testing.assert_array_equal(expected, actual)
+
+
+def test_functions_are_written_out_at_their_calls():
+    text = (
+        '<ir_version: 8, opset_import: ["" : 18, "f" : 1]> g (float16[3] x) => (float16[3] y)'
+        ' { y = f.twice(x) } <domain: "f", opset_import: ["" : 18]> twice (a) => (b)'
+        " { k = Constant<value = float16 {16384}>() b = Mul(a, k) }"
+    )
+    found = convert(parse_model(text), types={"float16": "float"})
+    assert found.report.inlined == ("f::twice",)
+    assert "float16" not in onnx.printer.to_text(found.model)
+
+
+def test_names_and_metadata_stay():
+    source = model(LAYER.format(t="float16", n=10), ir=10)
+    source.graph.node[2].metadata_props.add(key="from", value="layer")
+    source.graph.node[2].doc_string = "scaled"
+    found = convert_version(source, types={"float16": "float"})
+    assert [node.output[0] for node in found.graph.node] == ["w", "v", "a", "b", "c", "y"]
+    assert (found.graph.node[2].doc_string, found.graph.node[2].metadata_props[0].value) == (
+        "scaled", "layer",
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize("external", [False, True])
+def test_weights_are_converted_when_they_are_written(tmp_path, external):
+    rng = np.random.default_rng(0)
+    weight = rng.normal(size=(1100, 1024)).astype("f2")
+    source = model("(float16[1,1100] x) => (float16[1,1024] y) { y = MatMul(x, w) }")
+    source.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    copy = onnx.ModelProto.FromString(source.SerializeToString())
+    onnx.save(copy, tmp_path / "in.onnx", save_as_external_data=external)
+    convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", types={"float16": "float"})
+    found = onnx.load(tmp_path / "out.onnx")
+    np.testing.assert_array_equal(to_array(found.graph.initializer[0]), weight.astype("f4"))
+    assert types(found) == ["float", "float"]
+    again = convert_version(source, types={"float16": "float"})
+    assert again.graph.initializer[0].raw_data == weight.astype("f4").tobytes()
+    inplace = onnx.ModelProto.FromString(source.SerializeToString())
+    convert_version(inplace, types={"float16": "float"}, inplace=True)
+    assert inplace == again
+
+
+def test_every_verb_takes_the_request(tmp_path):
+    onnx.save(model(LAYER.format(t="float16", n=10)), tmp_path / "in.onnx")
+    words = [str(tmp_path / "in.onnx"), "--types", "float16=float", "--keep-io-types"]
+    done = CliRunner().invoke(main, ["plan", *words, "--json"])
+    assert "float16 became float" in json.loads(done.output)["approximations"][0]
+    out = tmp_path / "out.onnx"
+    done = CliRunner().invoke(main, ["convert", *words, "-o", str(out)])
+    assert done.exit_code == 0, done.output
+    assert types(onnx.load(out)) == ["float16", "float16"]
+    assert plan(model(LAYER.format(t="float", n=1)), types={"float": "double"}).possible
+    zoo = tmp_path / "zoo"
+    zoo.mkdir()
+    onnx.save(model(LAYER.format(t="float16", n=10)), zoo / "a.onnx")
+    done = CliRunner().invoke(
+        main,
+        ["batch", str(zoo), str(tmp_path / "dst"), "--types", "float16=float", "--workers", "1"],
+    )
+    assert done.exit_code == 0, done.output
+    assert types(onnx.load(tmp_path / "dst" / "a.onnx")) == ["float", "float"]
+
+
+@pytest.mark.parametrize("wish", [{"float": "int8"}, {"half": "float"}, ["float"]], ids=str)
+def test_a_change_that_is_not_offered_is_refused(wish):
+    with pytest.raises(BadTarget, match="types"):
+        convert(model(LAYER.format(t="float", n=1)), types=wish)
+
+
+def test_a_pattern_stands_for_several_types():
+    text = "(float[4] x) => (float[4] y) { q = Cast<to=17>(x) y = Cast<to=1>(q) }"
+    assert convert_version(model(text, 19, 9), 18, types={"float8*": "float"}).graph.node
