@@ -110,10 +110,13 @@ class RefusedNode:
     why: Why
     detail: str
     missed: Assumption | None = None  # it would have avoided the refused node
+    types: str = ""  # the change of types that would avoid it, such as bfloat16=float
 
     @property
     def cure(self) -> str:
         """What a user can do about it."""
+        if self.types:
+            return f"Change the element type with --types {self.types}, or choose a nearer version."
         return (self.missed or self.why).cure
 
     def as_dict(self) -> dict[str, Any]:
@@ -226,8 +229,7 @@ def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
 
     if not refusals:
         return Section("What blocks the conversion")
-    reasons = dict.fromkeys(one.missed or one.why for one in refusals)
-    cures = [Line(f"{reason.name}: {reason.cure}") for reason in reasons]
+    cures = [Line(f"{reason.name}: {cure}") for reason, cure in _cures(refusals)]
     rows = [
         (
             qualified(one.domain, one.op),
@@ -242,13 +244,18 @@ def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
     return Section("What blocks the conversion", (Notes(cures), Table(header, rows)))
 
 
+def _cures(refusals: Iterable[RefusedNode]) -> Iterable[tuple[Assumption | Why, str]]:
+    """Each reason with what to do about it, once."""
+    return dict.fromkeys((one.missed or one.why, one.cure) for one in refusals)
+
+
 SHOWN = 10  # blockers, unless a reader asks for more
 
 
 def blockers(refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
     """What to do about each reason, then each node."""
-    for code in dict.fromkeys(refusal.missed or refusal.why for refusal in refusals):
-        yield Line(f"  What to do: {code.cure} (opshift explain {code.name})")
+    for code, cure in _cures(refusals):
+        yield Line(f"  What to do: {cure} (opshift explain {code.name})")
     for number, refusal in enumerate(refusals):
         yield Line(f"  {refusal}", more=number >= SHOWN)
     if len(refusals) > SHOWN:

@@ -104,7 +104,7 @@ type exists.
 
 ## What to do
 
-Choose the nearest version, or convert the model to another precision first.
+Choose the nearest version, or change the element type with --types (`types={"bfloat16": "float"}`).
 """
 
     APPROXIMATE_ONLY = """\

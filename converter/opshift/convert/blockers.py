@@ -6,8 +6,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from opshift.author.facts import Facts, ScopeEnv
 from opshift.codes.refusals import Why
 from opshift.convert.change import NodeChange
+from opshift.convert.offered_types import offered_types
 from opshift.errors import Refusal, RefusedNode
 from opshift.model import walk
 from opshift.model.document import MAX_NESTING, Document
@@ -51,8 +53,9 @@ class Outgrown(Exception):  # noqa: N818 - an answer, not an error
 class Blockers:
     """Collects the refused nodes of one step."""
 
-    def __init__(self, document: Document, boundary: tuple[int, int]) -> None:
+    def __init__(self, document: Document, facts: Facts, boundary: tuple[int, int]) -> None:
         self.document = document
+        self.facts = facts
         self.boundary = boundary
         self._refusals: list[RefusedNode] = []
         self._functions: set[FunctionId] = set()
@@ -88,8 +91,11 @@ class Blockers:
         self._movable &= bool(around | behind)
         domain, op, boundary = schemas.normal(proto.domain), proto.op_type, self.boundary
         missed = self.document.missed.get(first)
+        types = ""
+        if refusal.why is Why.TYPE_NOT_AVAILABLE:
+            types = offered_types(ScopeEnv(self.facts, scope), proto, boundary[1])
         self._refusals.append(
-            RefusedNode(where, op, domain, boundary, refusal.why, refusal.detail, missed)
+            RefusedNode(where, op, domain, boundary, refusal.why, refusal.detail, missed, types)
         )
 
 

@@ -91,7 +91,7 @@ class Stepper:
         self.allow_approximate = allow_approximate
         self.assume = assume
         self.step = Step(domain, start, to)
-        self.blockers = Blockers(document, (start, to))
+        self.blockers = Blockers(document, facts, (start, to))
         self.settled = False  # whether nodes inside a graph that an adapter takes apart are done
         self.checks = True  # whether the nodes that adapters write are checked
         self.traces = False  # whether every type is inferred, to find the change at fault
@@ -172,7 +172,7 @@ class Stepper:
         changes = self._answers(roots)
         if self.blockers and self.document.sweep():
             # A node that nothing reads any more must not block the others.
-            self.blockers = Blockers(self.document, (self.start, self.to))
+            self.blockers = Blockers(self.document, self.facts, (self.start, self.to))
             self.step, self.node_budget = Step(self.domain, self.start, self.to), budget
             changes = self._answers(roots)
         if self.blockers and not self.partial:

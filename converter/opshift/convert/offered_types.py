@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the change of element types that would avoid a refusal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opshift.author.env import ModelEnv
+from opshift.opsets import schemas
+from opshift.opsets.schemas import Param
+from opshift.opsets.type_pairs import PAIRS
+from opshift.opsets.types import element_of
+from opshift.protos import NodeProto
+
+
+def offered_types(env: ModelEnv, node: NodeProto, version: int) -> str:
+    """A change such as `bfloat16=float` that an operator accepts at a version; empty if none."""
+    schema = schemas.schema(schemas.normal(node.domain), node.op_type, version)
+    if schema is None or not schema.stated:
+        return ""
+    ends = [(name, schema.input_at(i)) for i, name in enumerate(node.input) if name]
+    ends += [(name, schema.output_at(i)) for i, name in enumerate(node.output) if name]
+    for start, accepted in _refused(env, ends):
+        names = [(one.start.name.lower(), one.to.name.lower()) for one in PAIRS]
+        fits = [to for own, to in names if own == start and f"tensor({to})" in accepted]
+        if fits:
+            return f"{start}={fits[-1]}"
+    return ""
+
+
+def _refused(
+    env: ModelEnv, ends: list[tuple[str, Param | None]]
+) -> Iterator[tuple[str, frozenset[str]]]:
+    """The element types that a schema does not accept, each with the types that it accepts."""
+    for name, param in ends:
+        kind = element_of(env.type(name))
+        if param is not None and kind and f"tensor({kind})" not in param.types:
+            yield kind, param.types

@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A refusal because of an element type names the change of types that avoids it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from opshift import Refused, convert, plan
+from opshift.testing.model_text import parse_model
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "attention_opset12.onnx"
+BFLOAT16 = (
+    '<ir_version: 8, opset_import: ["" : 13]> g (bfloat16[3] x) => (bfloat16[3] y)'
+    " { z = Relu(x) y = Cast<to=16>(z) }"
+)
+FLOAT8 = (
+    '<ir_version: 9, opset_import: ["" : 19]> g (float[3] x) => (float[3] y)'
+    " { q = Cast<to=17>(x) y = Cast<to=1>(q) }"
+)
+
+
+@pytest.mark.parametrize(("text", "to"), [(BFLOAT16, 12), (FLOAT8, 18)])
+def test_the_option_that_a_refusal_names_makes_the_conversion_possible(text, to):
+    source = parse_model(text)
+    with pytest.raises(Refused) as refused:
+        convert(source, to)
+    named = {one.types for one in refused.value.refusals}
+    assert all(f"--types {one}" in str(refused.value) for one in named)
+    wish = dict(one.split("=") for one in named)
+    assert convert(source, to, types=wish).report.result[""] == to
+
+
+def test_a_plan_names_it_too():
+    (first, *_) = plan(parse_model(BFLOAT16), 12).refusals
+    assert "--types bfloat16=float" in first.cure
+
+
+def test_a_refusal_for_another_reason_names_none():
+    (first, *_) = plan(EXAMPLE, 1).refusals
+    assert (first.types, "--types" in first.cure) == ("", False)
