@@ -22,6 +22,7 @@ from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.text import counted
 from opshift.verify import (
+    across_types,
     elsewhere,
     engine_choice,
     extra,
@@ -36,7 +37,7 @@ from opshift.verify.isolated import Limits
 from opshift.verify.isolated_task import LACKS, Results
 from opshift.verify.precision import Precision
 from opshift.verify.subject import Model, Subject, opened
-from opshift.verify.tolerance import StatedTolerance
+from opshift.verify.tolerance import BY_TYPE, EXACT, StatedTolerance
 from opshift.verify.verification import (
     DIFFERENT,
     EQUAL,
@@ -64,6 +65,7 @@ def verify(
     isolated: bool = True,
     runtime: str = "",
     values: Sequence[str] = (),
+    in_double: bool = False,
 ) -> Verification:
     """Run two models on equal inputs and compare the results.
 
@@ -95,6 +97,9 @@ def verify(
     values : list of str, optional
         Values inside of both models that are compared besides the outputs. Those of subgraphs
         and functions are compared by models of the nodes that compute them.
+    in_double : bool, default False
+        Compare models of different element types, in the tolerance of the coarser type, and state
+        the distance of both from `a` computed in double.
 
     Returns
     -------
@@ -128,7 +133,7 @@ def verify(
         pair = Pair(
             opened(a, folder, "a", adapters), opened(b, folder, "b", adapters), engine, seed,
             StatedTolerance(rtol, atol, ulp), (limits or Limits()) if isolated else None, adapters,
-            runtime,
+            runtime, in_double,
         )  # fmt: skip
         found = compared(pair, inputs, reduce, folder, values)
         if values:
@@ -170,6 +175,7 @@ class Pair:
     limits: Limits | None  # of the child processes; without any, the models run here
     adapters: Registry
     runtime: str = ""  # the Python that runs the second model
+    in_double: bool = False  # whether element types may differ
     precision: Precision = field(init=False)
 
     def __post_init__(self) -> None:
@@ -183,6 +189,8 @@ class Pair:
     def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
         """The results of a model for each case."""
         values = [dict(case.values) for case in cases]
+        if self.in_double:
+            values = [across_types.fitted(one, subject.model) for one in values]
         if self.runtime and engine == self.guest:
             return elsewhere.run(self.runtime, os.fspath(subject.path), values, self.limits)
         if self.limits is None:
@@ -192,10 +200,16 @@ class Pair:
 
     def difference(self, expected: Any, actual: Any, name: str) -> str:
         """A sentence about the difference of two values; empty if they are equal."""
-        found = self.wanted.at(expected).difference(expected, actual)
+        computed_in = ""
+        if self.in_double:
+            expected, actual, computed_in = across_types.coarser(expected, actual)
+        found = self.wanted.at(expected, computed_in).difference(expected, actual)
         if not found:
             return ""
         computed_in = self.precision.of(name)
+        if self.in_double:
+            inside = (computed_in, Precision(self.b.model, self.adapters).of(name))
+            computed_in = max(inside, key=lambda kind: BY_TYPE.get(kind, EXACT).rtol)
         if self.wanted.at(expected, computed_in).difference(expected, actual):
             return found
         self.precision.used[name] = computed_in
@@ -238,7 +252,10 @@ def compared(
     if objection := _interface(pair.a.model, pair.b.model):
         rows.append(Row("", "", DIFFERENT, objection))
     cause = None
-    if any(row.outcome == DIFFERENT and row.inputs for row in rows):
+    if pair.in_double and answered:
+        both = (expected, actual)
+        notes += across_types.distances(pair, chosen[0][0], cases, both, names, folder)
+    elif any(row.outcome == DIFFERENT and row.inputs for row in rows):
         cause = _cause(pair, (first, second), cases, rows, reduce, folder)
     return Verification((first, second), pair.seed, tuple(rows), tuple(notes), cause)
 

@@ -160,7 +160,9 @@ def _objection(
     from opshift.zoo import verified
 
     near = os.path.join(folder, "both")
-    why, detail = verified.objection(made, near, recipe.external, values)
+    why, detail = verified.objection(
+        made, near, recipe.external, values, retyped=bool(recipe.request.types)
+    )
     return {"why": why, "detail": shortened(detail)} if why else {}
 
 

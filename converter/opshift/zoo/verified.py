@@ -19,13 +19,13 @@ def runtime() -> str:
 
 
 def objection(
-    made: ConvertedModel, folder: str, external: str, values: list[str]
+    made: ConvertedModel, folder: str, external: str, values: list[str], *, retyped: bool
 ) -> tuple[str, str]:
     """Why a result, or a value inside, was not shown to be equal: a word and a sentence, or ""."""
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))
     files.spliced(made, path, external, Layout())
-    found = verify(made.of.path, path, isolated=False, values=values)
+    found = verify(made.of.path, path, isolated=False, values=values, in_double=retyped)
     if found.equal:
         return "", ""
     row = next((row for row in found.rows if row.outcome not in (EQUAL, LIKE)), None)

@@ -175,7 +175,8 @@ def _convert_file(
     if verifies:
         with talk.working("verifying"):
             sites = [site.value for site in report.modernized]
-            found = _verified(file, target.name, skeleton, store, sites)
+            retyped = bool(request.types)
+            found = _verified(file, target.name, skeleton, store, sites, retyped=retyped)
     if wish == "write" and (found is None or found.equal):
         with talk.working(f"writing {os.path.basename(target.name)}"):
             weights.put(
@@ -221,7 +222,13 @@ def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, Fi
 
 
 def _verified(
-    source: Opened, target: str, skeleton: ModelProto, store: Weights, values: list[str]
+    source: Opened,
+    target: str,
+    skeleton: ModelProto,
+    store: Weights,
+    values: list[str],
+    *,
+    retyped: bool,
 ) -> Verification:
     """Verifies the result before it is written to its place."""
     import tempfile
@@ -234,7 +241,8 @@ def _verified(
         # External data is not found from this folder, unless it is written too.
         outside = bool(weights.data_files(skeleton, store))
         weights.splice(skeleton, store, trial, external="one-file" if outside else "keep")
-        found = verify(source.at_path(folder, "piped.onnx"), trial, values=values)
+        path = source.at_path(folder, "piped.onnx")
+        found = verify(path, trial, values=values, in_double=retyped)
     names = (source.path, f"{target} (converted)" if target == source.path else target)
     first, second = (
         dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)

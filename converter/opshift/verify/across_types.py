@@ -1,0 +1,113 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares models whose element types differ, also with the first model computed in double."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from opshift.convert.api import convert_file
+from opshift.errors import OpshiftError
+from opshift.opsets.elements import T
+from opshift.protos import ModelProto
+from opshift.verify.cases import InputSet
+from opshift.verify.oracle.values import dtype_of, is_float
+from opshift.verify.subject import Subject, opened
+from opshift.verify.tolerance import BY_TYPE, EXACT
+
+if TYPE_CHECKING:
+    from opshift.verify.isolated_task import Results
+    from opshift.verify.model_pair import Pair
+
+# The floating types that a model in double no longer has: first to float, then to double.
+TO_DOUBLE = ({"bfloat16": "float", "float16": "float", "float8*": "float"}, {"float": "double"})
+
+
+def fitted(values: Mapping[str, Any], model: ModelProto) -> dict[str, Any]:
+    """Inputs in the element types that a model declares."""
+    kinds = {info.name: info.type.tensor_type.elem_type for info in model.graph.input}
+    return {
+        name: value.astype(dtype_of(kind))
+        if (kind := kinds.get(name, 0)) not in (T.UNDEFINED, T.STRING)
+        and isinstance(value, np.ndarray)
+        and value.dtype != dtype_of(kind)
+        else value
+        for name, value in values.items()
+    }
+
+
+def coarser(expected: Any, actual: Any) -> tuple[Any, Any, str]:
+    """Two values in one wide type, and the name of the coarser type of both."""
+    if not (isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray)):
+        return expected, actual, ""
+    if expected.dtype == actual.dtype:
+        return expected, actual, ""
+    names = [str(one.dtype.name) for one in (expected, actual)]
+    if is_float(expected.dtype) and is_float(actual.dtype):
+        kind = max(names, key=lambda name: BY_TYPE.get(name, EXACT).rtol)
+        return expected.astype(np.float64), actual.astype(np.float64), kind
+    if expected.dtype.kind in "iu" and actual.dtype.kind in "iu":
+        return expected.astype(np.int64), actual.astype(np.int64), ""
+    return expected, actual, ""
+
+
+def distances(
+    pair: Pair,
+    engine: str,
+    cases: Sequence[InputSet],
+    both: tuple[Results, Results],
+    names: Sequence[tuple[str, str]],
+    folder: Path,
+) -> Iterator[str]:
+    """A sentence for each output: how far both models are from double, and from each other."""
+    try:
+        exact = _in_double(pair, folder)
+    except OpshiftError as error:
+        yield f"the model was not computed in double: {str(error).splitlines()[0]}"
+        return
+    from opshift.verify.model_pair import answers
+
+    fed = [InputSet(one.label, fitted(one.values, exact.model)) for one in cases]
+    side, results = answers(pair, exact, engine, "", fed)
+    found: dict[str, list[float]] = {}
+    for (expected, failed), (before, first), (after, second) in zip(results, *both, strict=True):
+        if failed or first or second:
+            continue
+        for mine, other in names:
+            values = (before[mine], after[other], expected.get(mine))
+            if all(isinstance(one, np.ndarray) and is_float(one.dtype) for one in values):
+                old, new, wide = (np.asarray(one).astype(np.float64) for one in values)
+                pairs = ((old, wide), (new, wide), (old, new))
+                three = [_distance(*two, wide) for two in pairs]
+                known = found.get(mine, [0.0, 0.0, 0.0])
+                found[mine] = [max(each) for each in zip(known, three, strict=True)]
+    for name, (source, result, apart) in found.items():
+        yield (
+            f"{name!r} computed in double by {side.engine}: the distance of A is {source:.2g}, that"
+            f" of B is {result:.2g}, and A and B are {apart:.2g} apart (of the largest number)"
+        )
+    if not found:
+        yield "the model gave no answer in double, so the distance from it is not known"
+
+
+def _in_double(pair: Pair, folder: Path) -> Subject:
+    """The first model with all floats as double."""
+    source = os.fspath(pair.a.path)
+    for number, types in enumerate(TO_DOUBLE):
+        path = os.path.join(folder, f"double{number}.onnx")
+        convert_file(source, path, types=types, external="one-file", check="none")
+        source = path
+    return opened(source, folder, "double", pair.adapters)
+
+
+def _distance(one: Any, other: Any, exact: Any) -> float:
+    """The largest difference, as a part of the largest number."""
+    if one.shape != other.shape or one.shape != exact.shape or not one.size:
+        return 0.0
+    largest = float(np.max(np.abs(exact), initial=0, where=np.isfinite(exact))) or 1.0
+    apart = np.abs(one - other)
+    return float(np.max(apart, initial=0, where=np.isfinite(apart))) / largest

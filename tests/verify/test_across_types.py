@@ -1,0 +1,71 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Verification of models whose element types differ: three numbers, and what counts as equal."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import onnx
+import pytest
+from click.testing import CliRunner
+from opshift import convert_version
+from opshift.cli import main
+from opshift.testing.model_text import parse_model
+from opshift.verify import verify
+
+PRODUCT = (
+    '<ir_version: 8, opset_import: ["" : 18]> g (float16[2,16] x) => (float16[2,2] y)'
+    " { w = Constant<value = float[1] {0.3}>() v = Cast<to=10>(w) s = Constant<value = int64[2]"
+    " {16, 2}>() m = Expand(v, s) a = MatMul(x, m) y = Tanh(a) }"
+)
+NUMBERS = re.compile(r"of A is (\S+), that of B is (\S+), and A and B are (\S+) apart")
+
+
+def numbers(notes) -> list[float]:
+    (found,) = filter(None, map(NUMBERS.search, notes))
+    return [float(one) for one in found.groups()]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+def test_the_wider_model_is_nearer_to_double(keep):
+    source = parse_model(PRODUCT)
+    wide = convert_version(source, types={"float16": "float"}, keep_io_types=keep)
+    found = verify(source, wide, in_double=True, isolated=False)
+    assert found.equal
+    before, after, apart = numbers(found.notes)
+    assert after <= before < 0.01
+    assert apart <= before + after + 1e-9
+
+
+def test_another_number_is_a_difference_in_any_type():
+    source = parse_model(PRODUCT)
+    other = convert_version(parse_model(PRODUCT.replace("0.3", "0.4")), types={"float16": "float"})
+    found = verify(source, other, in_double=True, isolated=False)
+    assert found.different
+    assert numbers(found.notes)[2] > 0.01
+
+
+def test_integers_of_two_types_are_compared_exactly():
+    text = (
+        '<ir_version: 8, opset_import: ["" : 18]> g (int64[2] x) => (int64[2] y) {{ y = {op}(x) }}'
+    )
+    narrow = parse_model(text.format(op="Neg").replace("int64", "int32"))
+    for op, equal in (("Neg", True), ("Abs", False)):
+        found = verify(parse_model(text.format(op=op)), narrow, in_double=True, isolated=False)
+        assert found.equal == equal
+
+
+def test_without_the_option_another_type_is_a_difference():
+    source = parse_model(PRODUCT)
+    wide = convert_version(source, types={"float16": "float"})
+    inputs = {"x": np.ones((2, 16), np.float16)}
+    assert not verify(source, wide, inputs, isolated=False).equal
+
+
+def test_a_conversion_of_types_states_the_numbers(tmp_path):
+    onnx.save(parse_model(PRODUCT), tmp_path / "in.onnx")
+    words = ["convert", str(tmp_path / "in.onnx"), "-o", str(tmp_path / "out.onnx")]
+    done = CliRunner().invoke(main, [*words, "--types", "float16=float", "--verify"])
+    assert done.exit_code == 0, done.output
+    assert len(numbers([done.output])) == 3
