@@ -213,6 +213,16 @@ def test_functions_are_written_out_at_their_calls():
     assert "float16" not in onnx.printer.to_text(found.model)
 
 
+def test_a_type_that_only_a_function_uses_changes_too():
+    text = (
+        '<ir_version: 8, opset_import: ["" : 18, "f" : 1]> g (float[3] x) => (float[3] y)'
+        ' { y = f.low(x) } <domain: "f", opset_import: ["" : 18]> low (a) => (b)'
+        " { h = Cast<to=16>(a) k = Neg(h) b = Cast<to=1>(k) }"
+    )
+    found = convert_version(parse_model(text), types={"bfloat16": "float"})
+    assert {node.attribute[0].i for node in found.graph.node if node.op_type == "Cast"} == {1}
+
+
 def test_names_and_metadata_stay():
     source = model(LAYER.format(t="float16", n=10), ir=10)
     source.graph.node[2].metadata_props.add(key="from", value="layer")
@@ -273,3 +283,14 @@ def test_a_change_that_is_not_offered_is_refused(wish):
 def test_a_pattern_stands_for_several_types():
     text = "(float[4] x) => (float[4] y) { q = Cast<to=17>(x) y = Cast<to=1>(q) }"
     assert convert_version(model(text, 19, 9), 18, types={"float8*": "float"}).graph.node
+
+
+def test_a_model_of_another_domain_imports_the_domain_of_cast():
+    text = (
+        '<ir_version: 8, opset_import: ["ai.onnx.ml" : 1]> g (float[2,3] x) => (float[2,3] y)'
+        " { y = ai.onnx.ml.Scaler<offset=[0.0], scale=[2.0]>(x) }"
+    )
+    found = convert_version(parse_model(text), types={"float": "double"})
+    versions = {one.domain: one.version for one in found.opset_import}
+    assert (types(found), operators(found)) == (["double", "double"], ["Scaler", "Cast"])
+    assert versions[""] >= 7

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 
+from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.convert.change import Step
 from opshift.convert.requests.type_choice import choose, element_number
 from opshift.convert.requests.type_groups import named_type
@@ -18,8 +20,10 @@ from opshift.convert.requests.typed_values import TypeChoice, changes_of
 from opshift.convert.state import State
 from opshift.errors import AdapterBug
 from opshift.model.functions import inline_function
+from opshift.model.walk import attributes_of, containers_in
 from opshift.opsets import schemas
 from opshift.opsets.type_pairs import Change
+from opshift.protos import FunctionProto
 from opshift.text import counted
 
 
@@ -28,16 +32,19 @@ def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
     number = schemas.element_number
     types = {number(start): number(to) for start, to in wanted.items()}
     choice = choose(state, types, keep_io=keep_io)
-    if not choice.kinds:
+    functions = state.skeleton.functions
+    if not choice.kinds and not any(_names_type(one, types) for one in functions):
         return
-    if state.document.functions:
+    if functions:
         _inline_functions(state)
         choice = choose(state, types, keep_io=keep_io)
     expected = _expected(state, choice)
     rewriting = TypeRewriting(state, choice, keep_io=keep_io)
     rewriting.run()
     state.notes += _notes(choice, rewriting)
-    state.repaired |= len(choice.stays) < len(choice.kinds) or bool(choice.narrow_ends)
+    state.repaired |= (
+        bool(state.inlined) or len(choice.stays) < len(choice.kinds) or bool(choice.narrow_ends)
+    )
     state.document.sort()
     state.reopen()
     _require_expected(state, expected)
@@ -45,6 +52,15 @@ def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
     step = Step("", version, version)
     step.approximations += _statements(choice, rewriting)
     state.done(step)
+
+
+def _names_type(function: FunctionProto, types: Mapping[int, int]) -> bool:
+    """Whether a node of a function names a type that changes, in an attribute."""
+    for attribute in chain.from_iterable(map(attributes_of, containers_in(function))):
+        named = attribute.name in TYPE_ATTRIBUTES and attribute.i in types
+        if named or (attribute.HasField("t") and attribute.t.data_type in types):
+            return True
+    return False
 
 
 def _inline_functions(state: State) -> None:

@@ -25,6 +25,7 @@ from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, T
 np = deferred("numpy")
 
 UNSIGNED = (T.UINT4, T.UINT2)
+RUN = 7  # no release of onnxruntime has kernels below this opset
 NUMBERED = 6  # from this opset on, Cast names its type by a number
 NUMBERS = {
     "value_float": T.FLOAT, "value_floats": T.FLOAT, "value_int": T.INT64, "value_ints": T.INT64,
@@ -162,7 +163,7 @@ class TypeRewriting:
     ) -> None:
         """Writes a Cast."""
         if "" not in scope.root.imports:
-            self.state.document.add_import(scope.root, "")
+            self.state.document.add_import(scope.root, "", RUN)
         cast = NodeProto(op_type="Cast", input=[source], output=[output])
         if (scope.root.imports.get("") or NUMBERED) < NUMBERED:
             text = named_type(to).upper().encode()

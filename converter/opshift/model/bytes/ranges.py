@@ -109,6 +109,21 @@ class Late:
         write_all(fd, data)
 
 
+@dataclass(frozen=True, slots=True)
+class LateParts:
+    """Bytes that are computed part by part when they are written."""
+
+    parts: tuple[Late, ...]
+
+    def __len__(self) -> int:
+        return sum(map(len, self.parts))
+
+    def write(self, fd: int) -> None:
+        """Append the bytes to a file."""
+        for part in self.parts:
+            part.write(fd)
+
+
 def _move(source: int, fd: int, offset: int, length: int, path: str) -> None:
     """Move bytes in the fastest way that these files and places allow."""
     end, position = offset + length, _position(fd)

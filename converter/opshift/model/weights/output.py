@@ -19,7 +19,7 @@ from opshift.model.bytes.claim import tidy
 from opshift.model.bytes.external import PLACE, inside, location_of
 from opshift.model.bytes.file_attributes import Readers, readers
 from opshift.model.bytes.place import File, Place, Stream
-from opshift.model.bytes.ranges import Late, Moved, Region, write_pieces
+from opshift.model.bytes.ranges import Late, LateParts, Moved, Region, write_pieces
 from opshift.model.bytes.source import Identity, Named, is_text
 from opshift.model.bytes.staging import Staging, own_data
 from opshift.model.weights import forms
@@ -300,7 +300,7 @@ def _reached(model: ModelProto) -> Iterator[TensorProto]:
             yield item
 
 
-def _raw(tensor: TensorProto, weights: Weights) -> Region | Late:
+def _raw(tensor: TensorProto, weights: Weights) -> Region | Late | LateParts:
     """The bytes that raw_data of the tensor would hold."""
     if (source := weights.source(tensor)) is None:
         return weights.locate(tensor)

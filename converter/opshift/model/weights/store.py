@@ -14,7 +14,7 @@ from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, as_tensor, to_array
 from opshift.model.bytes import wire
 from opshift.model.bytes.external import PLACE, locate
-from opshift.model.bytes.ranges import Late, Moved, Region, chunks
+from opshift.model.bytes.ranges import Late, LateParts, Moved, Region, chunks
 from opshift.model.bytes.source import Identity, Named, Opened, changed
 from opshift.model.walk import tensors
 from opshift.opsets.elements import ELEMENTS
@@ -261,13 +261,12 @@ class Retyped:
 
     def encoded(self) -> wire.Payload[Moved]:
         """The payload as it is written to a file."""
-        parts = list(self._parts())
-        return wire.RAW, [wire.header(wire.RAW, sum(map(len, parts))), *parts]
+        raw = self.raw()
+        return wire.RAW, [wire.header(wire.RAW, len(raw)), *raw.parts]
 
-    def raw(self) -> Late:
+    def raw(self) -> LateParts:
         """The bytes of raw_data."""
-        parts = list(self._parts())
-        return Late(sum(map(len, parts)), lambda: b"".join(part.make() for part in parts))
+        return LateParts(tuple(self._parts()))
 
     def holds_same(self, other: Source) -> bool:
         """Whether another payload has equal bytes."""
