@@ -25,8 +25,8 @@ FORBIDDEN = {
     "cluster", "in-place", "install", "journal", "output", "reduce", "report", "results", "runtime",
 }  # fmt: skip
 WORDS = {
-    "at-least", "domain", "domains", "export", "for", "inputs", "ir", "model-version", "opset",
-    "runtimes", "shard", "to",
+    "at-least", "dim", "domain", "domains", "export", "for", "inputs", "ir", "model-version",
+    "opset", "runtimes", "shape", "shard", "to", "types",
 }  # fmt: skip
 """Options with any text: each of them was looked at, and none runs or writes anything."""
 SHAPES = (click.Choice, click.IntRange, click.FloatRange, type(click.INT), type(click.FLOAT))

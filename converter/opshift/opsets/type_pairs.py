@@ -6,7 +6,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from opshift.opsets.elements import T
+from opshift.opsets.elements import ELEMENTS, T
 
 
 class Change(enum.Enum):
@@ -25,7 +25,11 @@ class TypePair(NamedTuple):
     change: Change
 
 
-_FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
+_ROWS = ELEMENTS.values()
+_FLOAT8 = [row.number for row in _ROWS if row.bits == 8 and row.largest is not None]
+_INTEGER4 = [
+    (row.number, row.wide) for row in _ROWS if row.bits == 4 and row.wide in (T.INT8, T.UINT8)
+]
 PAIRS = tuple(
     TypePair(start, to, change)
     for change, pairs in {
@@ -33,8 +37,7 @@ PAIRS = tuple(
             (T.BFLOAT16, T.FLOAT),
             (T.FLOAT16, T.FLOAT),
             (T.FLOAT, T.DOUBLE),
-            (T.INT4, T.INT8),
-            (T.UINT4, T.UINT8),
+            *_INTEGER4,
             *((start, to) for start in _FLOAT8 for to in (T.FLOAT16, T.FLOAT)),
         ),
         Change.ROUNDS: ((T.DOUBLE, T.FLOAT), (T.FLOAT, T.FLOAT16)),

@@ -24,7 +24,6 @@ from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, T
 
 np = deferred("numpy")
 
-UNSIGNED = (T.UINT4, T.UINT2)
 RUN = 7  # no release of onnxruntime has kernels below this opset
 NUMBERED = 6  # from this opset on, Cast names its type by a number
 NUMBERS = {
@@ -122,7 +121,7 @@ class TypeRewriting:
         rule = self.state.adapters.rules(Saturates).get((schemas.normal(node.domain), node.op_type))
         if rule is None or (bits := ELEMENTS[start].bits) >= 8:
             return name
-        half = 0 if start in UNSIGNED else 2 ** (bits - 1)
+        half = 0 if named_type(start).startswith("uint") else 2 ** (bits - 1)
         limits = (-half, 2**bits - 1 - half)
         given = self.state.document.fresh(name)
         bounds = [self.state.document.fresh("limit") for _ in limits]
