@@ -83,6 +83,8 @@ AXES_11 = boundary(11, "Scan:787e3b", directions="up")
 @example("a rank that is not known", "(float[2] s, float[6] v, int64[r] g) => (float[2] t, float[a,b] y) { x = Reshape(v, g) t, y = Scan(s, x) <num_scan_inputs=1, body = b (float[] p, float[] i) => (float[] q, float[] o) { q = Add(p, i) o = Mul(q, i) }> }", imports={"": 10}, gives="Reshape Scan", inputs={"g": [3, 2]})
 def with_declared_shapes(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 needs the types of all values of a body; they are declared, sizes named."""
+    if node.schema is not None and node.schema.since < 9:
+        return KEEP  # its values have a batch, and it reads other inputs
     body, scanned = node.graph("body"), node.int("num_scan_inputs")
     given, results = known_of(node.inputs), known_of(node.results("body"))
     first = len(given) - scanned
