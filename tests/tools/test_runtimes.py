@@ -355,14 +355,6 @@ def test_an_operator_that_the_conversion_wrote_is_no_excuse():
     )
 
 
-def test_an_error_without_a_name_is_told_by_what_the_conversion_noted():
-    told = {"outcome": "not loaded", "why": "kernel != nullptr was false. OpKernel was null"}
-    note = "Max of double has no kernel in onnxruntime 0.4.0 ('{}')"
-    assert runtime_table.lacks(told) == ""
-    assert runtime_table.lacks({**told, "noted": note.format("Max.0")}) == "Max of double"
-    assert runtime_table.lacks({**told, "noted": note.format("opshift_3_Max")}) == ""
-
-
 def program(*words):
     """The tool as a maintainer runs it."""
     words = [sys.executable, "-m", "tools.corpus", "runtimes", *words]
@@ -404,3 +396,19 @@ def test_a_commit_with_other_adapters_is_marked(tmp_path):
     assert repository.commit(tmp_path) == clean
     (tmp_path / "adapters" / "relu.py").write_text("x")
     assert repository.commit(tmp_path) == clean + "+"
+
+
+def test_the_matrix_lists_each_wrong_verdict():
+    right, ended = {"outcome": "right"}, {"outcome": "crash", "why": "signal 11"}
+    models = {
+        "a": {"before": {"answer": "yes", **right}, "after": {"answer": "yes", **ended}},
+        "b": {"before": {"answer": "no", **right}, "after": {"answer": "no", **ended}},
+        "c": {"before": {"answer": "not known", **right}, "after": {"outcome": "refused"}},
+    }
+    lines = list(runtime_table.matrix(runtime_table.Results({"1.10.0": models})))
+    assert "| yes | 1 | 1 | 50.0 % |" in lines
+    assert "| no | 1 | 1 | 50.0 % |" in lines
+    assert lines[-2:] == [
+        "* yes: onnxruntime 1.10.0, a after: crash: signal 11",
+        "* no: onnxruntime 1.10.0, b before: right",
+    ]

@@ -59,6 +59,7 @@ def main() -> int:
         print(runtime_table.row(asked, found), file=sys.stderr, flush=True)
     found.models = dict(sorted(found.models.items(), key=lambda item: _order(item[0])))
     print(runtime_table.table(found))
+    print("\n".join(("", *runtime_table.matrix(found))))
     if args.page:
         told = runtime_table.page(found)
         more = torch_exports.page(exported) if exported else ()
@@ -123,7 +124,8 @@ def _judged(
     runner: Runner, folder: Path, result: Path, told: dict[str, str]
 ) -> runtime_table.Measured:
     original = folder / "model.onnx"
-    measured = {"before": runner.judge(original, folder), "after": told}
+    before = {"answer": told.pop("as it came", "")} | runner.judge(original, folder)
+    measured = {"before": before, "after": told}
     if result.exists():
         measured["after"] = told | runner.judge(result, folder)
     if runtime_table.worse(measured):
@@ -166,14 +168,24 @@ def convert(task: tuple[str, str, str]) -> dict[str, str]:
 
     source, result, target = task
     try:
+        told = {"as it came": opshift.accepts(source, target).answer}
+    except opshift.OpshiftError:
+        told = {}
+    return told | _converted(source, result, target)
+
+
+def _converted(source: str, result: str, target: str) -> dict[str, str]:
+    import opshift
+
+    try:
         report = opshift.convert_file(source, result, target, external="inline")
     except opshift.Refused as refused:
         first = refused.refusals[0]
         return {"outcome": "refused", "why": str(first), "kind": first.why.name, "op": first.op}
     except opshift.OpshiftError as error:
         return {"outcome": "failed", "why": str(error)[:400], "kind": type(error).__name__}
-    lacking = [note for note in report.notes if "has no kernel in" in note]
-    return {"outcome": "converted", **({"noted": "; ".join(lacking)} if lacking else {})}
+    assert report.runtime is not None
+    return {"outcome": "converted", "answer": report.runtime.answer}
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -23,10 +23,6 @@ LACKS = re.compile(
 FOREIGN = re.compile(
     r"Load model from .* In Node, \(\"[^\"]*\", (\w+), \"com.microsoft\"", re.DOTALL
 )
-# Releases up to 0.5 compute constants before they look for kernels, and then name no operator.
-UNNAMED = "OpKernel was null"
-# What the conversion noted about a node that came with the model.
-NOTED = re.compile(r"(\w+) of ([\w, ]+) has no kernel in [^;(]*\('(?!opshift)")
 BAD = ("wrong", "crash", "timeout")
 OUTCOMES = ("not loaded", "not run", "wrong", "crash", "timeout", "refused", "failed")
 
@@ -39,13 +35,34 @@ class Results:
     passed_over: dict[str, str] = field(default_factory=dict)
 
 
+def matrix(found: Results) -> Iterator[str]:
+    """How many verdicts are right: the answers beside what the runtimes did, and each wrong one."""
+    counts, wrong = Counter[tuple[str, bool]](), list[str]()
+    for asked, models in found.models.items():
+        for name, measured in sorted(models.items()):
+            for side in ("before", "after"):
+                told = measured[side]
+                if not told.get("answer") or told["outcome"] == "converted":
+                    continue
+                runs = told["outcome"] == "right"
+                counts[told["answer"], runs] += 1
+                if (told["answer"], runs) in (("yes", False), ("no", True)):
+                    why = " ".join(_shown(told).split())[:160]
+                    wrong.append(f"* {told['answer']}: {_named(asked)}, {name} {side}: {why}")
+    yield "| answer | ran and was right | did not | share |"
+    yield "| --- | --- | --- | --- |"
+    for answer, meant in (("yes", True), ("no", False), ("not known", True)):
+        good, bad = counts[answer, meant], counts[answer, not meant]
+        share = f"{100 * good / (good + bad):.1f} %" if good + bad else "-"
+        yield f"| {answer} | {counts[answer, True]} | {counts[answer, False]} | {share} |"
+    yield ""
+    yield from wrong
+
+
 def lacks(told: Told) -> str:
     """The operator or type that the runtime lacks, if that is why a model does not run there."""
     if told["outcome"] == "refused":
         return f"{told['op']}: {told['kind']}"
-    if told["outcome"] == "not loaded" and UNNAMED in told["why"]:
-        found = NOTED.search(told.get("noted", ""))
-        return f"{found[1]} of {found[2]}" if found else ""
     if told["outcome"] == "not loaded" and (foreign := FOREIGN.search(told["why"])):
         return f"com.microsoft {foreign[1]} in a later form"
     if told["outcome"] in ("not loaded", "not run") and LACKS.search(told["why"]):
