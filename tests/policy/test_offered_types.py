@@ -39,3 +39,23 @@ def test_a_plan_names_it_too():
 def test_a_refusal_for_another_reason_names_none():
     (first, *_) = plan(EXAMPLE, 1).refusals
     assert (first.types, "--types" in first.cure) == ("", False)
+
+
+@pytest.mark.parametrize(
+    ("kind", "operator", "release"),
+    [("bfloat16", "MatMul(x, x)", "1.32"), ("bfloat16", "Clip(x)", "1.8"), ("double", "Erf(x)", "1.8")],
+)  # fmt: skip
+def test_the_option_for_a_type_without_a_kernel_makes_the_result_run(kind, operator, release):
+    source = parse_model(
+        f'<ir_version: 8, opset_import: ["" : 18]> g ({kind}[2,2] x) => ({kind}[2,2] y)'
+        f" {{ y = {operator} }}"
+    )
+    with pytest.raises(Refused) as refused:
+        convert(source, f"onnxruntime=={release}")
+    assert refused.value.runtime == f"onnxruntime=={release}"
+    (named,) = {one.types for one in refused.value.refusals}
+    assert f"--types {named}" in str(refused.value)
+    wish = dict([named.split("=")])
+    report = convert(source, f"onnxruntime=={release}", types=wish).report
+    assert report.runtime is not None
+    assert report.runtime.answer == "yes"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -21,6 +22,7 @@ from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import graphs_in, name_of, nodes_in
 from opshift.opsets import schemas
+from opshift.opsets.type_pairs import PAIRS
 from opshift.opsets.types import dims_of, element_of, rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
 from opshift.records import dataclass
@@ -43,6 +45,7 @@ class RuntimeLack:
     node: str  # the first of them
     count: int
     says: str
+    types: str = ""  # the change of element types that would avoid it, such as bfloat16=float
 
     def __str__(self) -> str:
         more = f" and {self.count - 1} more" if self.count > 1 else ""
@@ -51,7 +54,10 @@ class RuntimeLack:
     def as_refusal(self, version: int) -> RefusedNode:
         """The refusal of a conversion for this runtime."""
         boundary = (version, version)
-        return RefusedNode(self.node, self.op, self.domain, boundary, Why.TARGET_LACKS, self.says)
+        why = Why.TARGET_LACKS
+        return RefusedNode(
+            self.node, self.op, self.domain, boundary, why, self.says, types=self.types
+        )
 
 
 def lacking(document: Document, row: Ceiling) -> list[RuntimeLack]:
@@ -114,15 +120,32 @@ def kernels(
     A caller that asks about one document for many releases gives the same `seen` each time.
     """
     found: dict[str, tuple[Key, list[NodeProto]]] = {}
-    for (scope, at), key, types in without_kernel(document, row, facts, seen):
+    offers: dict[str, str] = {}
+    for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
+        if types not in missing.choices:
+            continue
         name = qualified(*key)
         says = f"{name} of {', '.join(types)} has no kernel in {row.name} {row.release}"
         found.setdefault(says, (key, []))[1].append(scope.node(at))
+        offers[says] = _other_types(types, missing)
     for (scope, at), key, element in _contrib_without_kernel(document, row, facts):
         of = f" of {element}" if element else ""
         says = f"{key[0]}.{key[1]}{of} has no kernel on the CPU in {row.name} {row.release}"
         found.setdefault(says, (key, []))[1].append(scope.node(at))
-    return [_lack(*key, nodes, says) for says, (key, nodes) in found.items()]
+    return [
+        dataclasses.replace(_lack(*key, nodes, says), types=offers.get(says, ""))
+        for says, (key, nodes) in found.items()
+    ]
+
+
+def _other_types(types: Types, missing: Missing) -> str:
+    """A change of one element type with which there is a kernel; empty if there is none."""
+    lacked = missing.choices | missing.in_doubt
+    for pair in PAIRS:
+        start, to = pair.start.name.lower(), pair.to.name.lower()
+        if start in types and tuple(to if one == start else one for one in types) not in lacked:
+            return f"{start}={to}"
+    return ""
 
 
 def without_kernel(
