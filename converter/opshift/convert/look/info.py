@@ -57,12 +57,20 @@ class Info(Shown):
         The bytes of the file, and of the weights in it.
     external : mapping
         The bytes of weights in each other file.
-    ir_version, imports, producer, model_version, domain, doc_string, metadata
-        The header of the model.
+    ir_version : int
+        The version of the file format.
+    producer, model_version, domain, doc_string : str
+        The other entries of the header, as they are shown; empty if the model has none.
+    metadata : mapping
+        The metadata of the model, by key.
+    imports : mapping
+        The version of each imported domain.
     inputs, outputs : tuple of str
         Each with its type and shape.
-    nodes, operators, functions, weights
-        How much the model holds.
+    nodes, functions, weights : int
+        The number of each in the model.
+    operators : mapping
+        The number of nodes of each operator.
     experimental : tuple of str
         The operators that may change without a new version.
     same, reach : mapping
