@@ -23,15 +23,17 @@ from opshift.cli.terminal import DONE, Output
     metavar="[MODEL] [NAME[==VERSION]]...",
     shell_complete=complete_models_and_runtimes,
 )
+@click.option("--all", "every", is_flag=True, help="With MODEL, show a row for each release.")
 @documents
 @common
-def command(output: Output, words: tuple[str, ...]) -> int:
+def command(output: Output, words: tuple[str, ...], every: bool) -> int:
     """List the runtimes that --for knows.
 
-    With MODEL, show which of them run the model as it is and after a conversion.
+    With MODEL, show which of them run the model as it is and after a conversion: one row for each
+    runtime, or for each release of the runtimes that are named.
     """
     if words and _is_path(words[0]):
-        return _survey(output, words[0], words[1:])
+        return _survey(output, words[0], words[1:], every)
     return _list(output, words)
 
 
@@ -40,12 +42,12 @@ def _is_path(word: str) -> bool:
     return os.path.exists(word) or word.lower().endswith(".onnx")
 
 
-def _survey(output: Output, source: str, names: tuple[str, ...]) -> int:
+def _survey(output: Output, source: str, names: tuple[str, ...], every: bool) -> int:
     from opshift.convert.look.accepts import survey
 
     with output.working(f"trying {os.path.basename(source)}"):
         found = survey(source, names)
-    output.result(found.lines, found.as_dict)
+    output.result(found.lines if names or every else found.by_runtime, found.as_dict)
     return DONE
 
 

@@ -274,7 +274,7 @@ def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
         if row.provider:
             known = "only the CPU was measured"
         elif row.without or row.forms:
-            known = f"only some were measured ({row.source})"
+            known = "only some were measured"
         found.append(f"which operators {row.shown} runs: {known}")
     return found
 

@@ -17,6 +17,7 @@ from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose, rules, runtime
 from opshift.convert.legal.verdict import Answer, verdict
+from opshift.convert.look import reach
 from opshift.convert.look.rehearse import Carved, rehearse
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import OpshiftError
@@ -139,6 +140,11 @@ class RuntimeSurvey(Shown):
 
     fits: tuple[Fit, ...]
 
+    def by_runtime(self) -> Iterator[Line]:
+        """A verdict and one row for each runtime."""
+        yield from reach.lines(self.fits)
+        yield from self._assumed()
+
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
         fits = [
@@ -152,6 +158,9 @@ class RuntimeSurvey(Shown):
         rows = ((fit.target, fit.now, fit.after, fit.first) for fit in self.fits)
         header = ("target", "runs now", "after conversion", "what blocks it")
         yield from table(header, rows)
+        yield from self._assumed()
+
+    def _assumed(self) -> Iterator[Line]:
         assumed = dict.fromkeys(text for fit in self.fits for text in fit.remarks)
         yield from (Line(f"note: {text}") for text in assumed)
 
@@ -209,7 +218,9 @@ def _survey(model: Source, names: Iterable[str]) -> RuntimeSurvey:
     known = KnownResults(opened)
     fits = []
     for row in _rows(names):
-        now, after = opened.told(row), _after(model, row, known)
+        now = opened.told(row)
+        stays = now.answer != Answer.NO and row.prefer is None
+        after = now if stays else _after(model, row, known)
         remarks = (row.remark,) if row.remark else ()
         unknown = now.unknown or after.unknown
         fits.append(

@@ -1,0 +1,85 @@
+# SPDX-License-Identifier: Apache-2.0
+"""In which releases of each runtime a model runs, as one line for each runtime."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from opshift.text import Line, Role, table
+
+if TYPE_CHECKING:
+    from opshift.convert.look.accepts import Fit
+
+NEVER = "no"
+
+
+def lines(fits: Sequence[Fit]) -> Iterator[Line]:
+    """A verdict, and a row for each runtime with its releases now and after a conversion."""
+    by_runtime: dict[str, list[Fit]] = {}
+    for fit in fits:
+        by_runtime.setdefault(fit.target.partition("==")[0], []).append(fit)
+    yield _verdict(by_runtime)
+    rows = [
+        (name, _cell(found, "now"), _cell(found, "after"), _why(found))
+        for name, found in by_runtime.items()
+    ]
+    yield from table(("runtime", "runs now", "after conversion", "what is in the way"), rows)
+
+
+def _verdict(by_runtime: dict[str, list[Fit]]) -> Line:
+    """In which runtimes the model runs for certain."""
+    parts = []
+    for side, words in (("now", "Runs now in"), ("after", "after a conversion in")):
+        sure = [
+            f"{name} {_releases(found, side, 'yes')}".rstrip()
+            for name, found in by_runtime.items()
+            if any(getattr(fit, side) == "yes" for fit in found)
+        ]
+        parts.append(f"{words} {', '.join(sure) or 'no runtime that was measured'}")
+    return Line(f"{'; '.join(parts)}.", Role.GOOD)
+
+
+def _cell(fits: Sequence[Fit], side: str) -> str:
+    """The releases that run the model, and those of which only the versions fit."""
+    found = []
+    for answer, form in (("yes", "{}"), ("not known", "not known ({})")):
+        if any(getattr(fit, side) == answer for fit in fits):
+            shown = _releases(fits, side, answer)
+            found.append(form.format(shown) if shown else answer)
+    return ", ".join(found) or NEVER
+
+
+def _releases(fits: Sequence[Fit], side: str, answer: str) -> str:
+    """`1.18+` or `1.2..1.4, 1.8+`: the releases with an answer, in the order of the table."""
+    runs: list[list[int]] = []
+    for at, fit in enumerate(fits):
+        if getattr(fit, side) != answer:
+            continue
+        if runs and runs[-1][-1] == at - 1:
+            runs[-1].append(at)
+        else:
+            runs.append([at])
+    shown = []
+    for run in runs:
+        first, last = _ends(fits[run[0]])[0], _ends(fits[run[-1]])[1]
+        if not first:
+            continue
+        shown.append(f"{first}+" if run[-1] == len(fits) - 1 else _range(first, last))
+    return ", ".join(shown)
+
+
+def _range(first: str, last: str) -> str:
+    return first if first == last else f"{first}..{last}"
+
+
+def _ends(fit: Fit) -> tuple[str, str]:
+    """The first and the last release of a row."""
+    listed = fit.target.partition("==")[2].split(", ")
+    return listed[0].partition("..")[0], listed[-1].rpartition("..")[2]
+
+
+def _why(fits: Sequence[Fit]) -> str:
+    """Why the newest release does not run the converted model."""
+    last = fits[-1]
+    return "" if last.after == "yes" else last.first
