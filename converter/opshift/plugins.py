@@ -88,7 +88,8 @@ def _by_importlib(ignored: frozenset[str]) -> Iterator[Point]:
 
     seen = set[str]()
     for one in metadata.distributions():
-        name, place = _normal(one.metadata["Name"] or ""), str(getattr(one, "_path", ""))
+        place = str(getattr(one, "_path", ""))
+        name = _named_by(os.path.basename(place)) or _normal(one.metadata["Name"] or "")
         if name not in seen and not ignored & {name, place}:
             seen.add(name)
             mine = [point for point in one.entry_points if point.group.startswith(_OURS)]
@@ -111,9 +112,17 @@ def _distributions(folder: str) -> Iterator[tuple[str, str]]:
     except OSError:
         return
     for name in names:
-        if name.lower().endswith(_FOLDERS):
-            stem = name.rpartition(".")[0].partition("-")[0]
-            yield _normal(stem), os.path.join(folder, name)
+        if found := _named_by(name):
+            yield found, os.path.join(folder, name)
+
+
+def _named_by(folder: str) -> str:
+    """The name of the distribution whose metadata is in a folder of this name, or nothing.
+
+    This name counts, as in `importlib.metadata`: the metadata itself can name another.
+    """
+    stem, dot, kind = folder.rpartition(".")
+    return _normal(stem.partition("-")[0]) if dot + kind.lower() in _FOLDERS else ""
 
 
 def _read(place: str) -> Iterable[Point]:

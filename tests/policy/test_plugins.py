@@ -80,8 +80,10 @@ def test_finders_of_their_own_kind_are_asked(tmp_path, monkeypatch):
         def find_distributions(self, context):
             return iter(())
 
-    dist(tmp_path, "acme_ops-1.0.dist-info")
-    monkeypatch.syspath_prepend(str(tmp_path))
+    dist(tmp_path / "b", "acme_ops-1.0.dist-info")
+    dist(tmp_path / "a", "acme_ops.egg-info")  # its metadata has the name of no folder
+    monkeypatch.syspath_prepend(str(tmp_path / "b"))
+    monkeypatch.syspath_prepend(str(tmp_path / "a"))
     monkeypatch.setattr(sys, "meta_path", [*sys.meta_path, Finder()])
     plugins._all.cache_clear()
     assert found() == expected()
