@@ -186,7 +186,7 @@ SOME = "(float[3] x) => (bool[3] y) { y = Cast<to = 9>(x) }"
     ("graph", "opset", "runtime", "fine", "says"),
     [
         (HALF, 18, "onnxruntime==1.14", "onnxruntime==1.15", "Relu of 16-bit floats ends"),
-        (SOFT, 18, "onnxruntime==1.14", "onnxruntime==1.15", "Softmax of float16 is not loaded"),
+        (SOFT, 18, "onnxruntime==1.14", "onnxruntime==1.17", "Softmax of float16 is not loaded"),
         (CODES, 11, "onnxruntime==1.2", "onnxruntime==1.4", "of int8 weights with a zero point"),
         (ALONE, 11, "onnxruntime==1.3", "onnxruntime==1.4", "of its second input alone"),
         (BYTES, 11, "onnxruntime==1.2", "onnxruntime==1.3", "gives -127 for -128"),
