@@ -14,7 +14,7 @@ def test_no_result_of_an_example_is_longer_than_recorded() -> None:
     if (schemas.latest("") or 0) < 28:
         pytest.skip("the table is of a newer onnx")
     told = list(lengths.objections(lengths.recorded(), lengths.measured()))
-    assert told == [], "after new examples, run: python -m tools.author lengths"
+    assert told == [], "after new examples, run: python -m tools.author update lengths"
 
 
 def test_what_is_longer_or_not_recorded_is_told() -> None:

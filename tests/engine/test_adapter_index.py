@@ -91,7 +91,7 @@ def test_the_shipped_index_says_what_the_modules_declare(monkeypatch):
     assert dict(iter(registry)) == dict(iter(whole))
     for kind in KINDS.values():
         assert registry.traits(kind) == whole.traits(kind), kind
-    assert indexed, "no line of the index is current: run `python -m tools.author index`"
+    assert indexed, "no line of the index is current: run `python -m tools.author update index`"
 
 
 def test_a_small_conversion_imports_few_adapters(tmp_path):

@@ -17,7 +17,7 @@ from text_models import model, ops
 
 import examples
 from examples import converted
-from tools.author import index
+from tools.author import adapter_index
 
 SEED, SAMPLE = 20261125, 150
 
@@ -85,4 +85,7 @@ def _ends(case: examples.Case) -> bool:
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 28, reason="it is written with the newest onnx")
 def test_the_shipped_table_says_what_the_adapters_write_for_the_examples():
-    assert index.table("opshift_adapters") == index.PATH.with_name(emitted.TABLE).read_text()
+    assert (
+        adapter_index.table("opshift_adapters")
+        == adapter_index.PATH.with_name(emitted.TABLE).read_text()
+    )

@@ -166,7 +166,7 @@ def test_a_dead_end_names_the_operators_that_lead_to_it(with_adapters):
 )
 def test_the_table_is_what_the_planner_computes():
     found = plugins.data("opshift.convert", plan_table.TABLE).decode()
-    assert found == plans.table(), "run `python -m tools.author plans`"
+    assert found == plans.table(), "run `python -m tools.author update plans`"
 
 
 def test_without_the_table_and_the_graph_library_nothing_converts(monkeypatch):

@@ -223,7 +223,7 @@ def test_every_row_finds_itself():
 def test_the_shipped_table_says_what_targets_toml_says():
     text = plugins.data("opshift.opsets", "targets.toml").decode()
     found = plugins.data("opshift.opsets", targets.SHIPPED).decode()
-    assert found == targets.shipped_of(text), "run `python -m tools.author targets`"
+    assert found == targets.shipped_of(text), "run `python -m tools.author update targets`"
 
 
 def test_every_fact_of_a_row_has_its_source_and_date():

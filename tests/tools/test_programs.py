@@ -37,4 +37,4 @@ def test_an_unknown_tool_is_named():
     words = [sys.executable, "-m", "tools.author", "branch"]
     done = subprocess.run(words, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 2
-    assert "tools.author has no tool 'branch'; it has branches, browser_page, claims" in done.stderr
+    assert "tools.author has no tool 'branch'; it has branches, browser_page, check" in done.stderr

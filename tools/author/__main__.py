@@ -6,8 +6,7 @@ import sys
 from tools.lib.program import run
 
 TOOLS = (
-    "branches browser_page claims docs edges freeze gaps index kernels late_changes lengths"
-    " mutation new_opset ops_database plans targets"
+    "branches browser_page check claims docs edges freeze late_changes mutation new_opset update"
 )
 
 sys.exit(run("tools.author", TOOLS.split()))

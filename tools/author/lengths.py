@@ -1,20 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes how long the results of the examples are: no change may make a result longer.
-
-    python -m tools.author lengths [--check]
-
-A line of `tests/adapters/lengths.txt` has the module, the operators, the step and the title of an
-example, and the lengths of its results, one for each operator and variant. `3/7` is a result of 3
-nodes that have 7 inputs and attributes; `3/7=` has the nodes of the original. `--check` writes
-nothing; it prints the results that became longer, that are not listed, that were the original and
-are rewritten, or the reverse, and exits with 1.
-"""
+"""Generates the lengths of the results of the examples: no change may make a result longer."""
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -25,7 +15,6 @@ from opshift.author.verdicts import Adapter
 from opshift.testing import example_models
 
 from tools.lib.graphs import nodes_in
-from tools.lib.program import described
 
 TABLE = Path(__file__).parents[2] / "tests" / "adapters" / "lengths.txt"
 
@@ -42,6 +31,17 @@ class Length(NamedTuple):
 
 
 Lengths = Mapping[str, Sequence[Length]]
+
+
+def files() -> Mapping[Path, Callable[[], str]]:
+    """The generated file."""
+    return {TABLE: table}
+
+
+def table() -> str:
+    """A line for each example."""
+    rows = sorted(measured().items())
+    return "".join(f"{title}: {_listed(numbers)}\n" for title, numbers in rows)
 
 
 def measured(package: str = "opshift_adapters") -> Lengths:
@@ -111,21 +111,3 @@ def worse(then: Length, now: Length) -> bool:
 
 def _listed(lengths: Sequence[Length]) -> str:
     return " ".join(map(str, lengths))
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    parser = described(__doc__)
-    parser.add_argument("--check", action="store_true", help="write nothing")
-    check, found = parser.parse_args(argv).check, measured()
-    if not check:
-        lines = (f"{title}: {_listed(numbers)}\n" for title, numbers in sorted(found.items()))
-        TABLE.write_text("".join(lines), "utf-8")
-        return 0
-    told = list(objections(recorded(), found))
-    print("\n".join(told) or f"{len(found)} examples: no result is longer than recorded")
-    return int(bool(told))
-
-
-if __name__ == "__main__":
-    sys.exit(main())

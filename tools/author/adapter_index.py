@@ -1,19 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the index of the shipped adapters, which lists the declarations of each module.
+"""Generates the index of the shipped adapters, which lists the declarations of each module.
 
-Beside it stands the table of the operators that each adapter writes for the examples.
-
-    python -m tools.author index [--check]
-
-Run it when an adapter is added or changed: until then its module is imported by every conversion.
-`--check` writes nothing and exits with 1 if the index is not current.
+Beside it stands the table of the operators that each adapter writes for the examples. Until a new
+or changed adapter is in the index, every conversion imports its module.
 """
 
 from __future__ import annotations
 
-import sys
 from collections import defaultdict
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from unittest import mock
 
@@ -27,18 +22,15 @@ from opshift.convert.replay import call_records
 from opshift.opsets import schemas
 from opshift.text import qualified
 
-from tools.lib import generated
-
 PATH = Path(str(opshift_adapters.__file__)).parent / index.INDEX
 
 
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    files = {
+def files() -> Mapping[Path, Callable[[], str]]:
+    """The generated files; the second one is made with the first."""
+    return {
         PATH: lambda: registry.index_of(opshift_adapters),
-        PATH.with_name(emitted.TABLE): lambda: table(opshift_adapters.__name__),  # reads the index
+        PATH.with_name(emitted.TABLE): lambda: table(opshift_adapters.__name__),
     }
-    return generated.write(__doc__, files, argv)
 
 
 def table(package: str) -> str:
@@ -72,7 +64,3 @@ def _watched(rows: dict[str, set[str]]) -> Callable[[Adapter, Node, Builder], Re
             written |= before
 
     return call
-
-
-if __name__ == "__main__":
-    sys.exit(main())

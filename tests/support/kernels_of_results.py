@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds written nodes for whose element types no release of onnxruntime has a kernel.
+
+Each example, also with other element types and with unknown sizes and ranks, is converted over its
+boundary and to lower opsets, down to 7, the lowest that onnxruntime reads. The table of kernels
+covers every node of an operator that the source does not have. An operator that stays may have a
+type for which its older version has no kernel. Examples whose own nodes have no kernel are left
+out, and so is bfloat16, in which onnxruntime computes nothing on the CPU.
+`tests/adapters/kernels.toml` gives the reasons for the findings that stay.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from opshift import InvalidModel, Refused, convert_version
+from opshift.author import registry
+from opshift.author.facts import Facts
+from opshift.convert.legal import checker, runtime
+from opshift.convert.request import AnyTarget
+from opshift.model.document import Document
+from opshift.model.imports import versions
+from opshift.model.weights import Weights
+from opshift.opsets import targets
+from opshift.protos import ModelProto
+from opshift.testing.example_models import example_model, example_target
+from opshift.testing.surveys import ListedExample, pattern, reasons
+from opshift.testing.variants import variants
+
+PACKAGE = "opshift_adapters"
+REASONS = Path(__file__).parents[1] / "adapters" / "kernels.toml"
+LOWER = (13, 12, 11, 10, 9, 8, 7)
+"""The opsets to which examples are also converted; onnxruntime reads none below the last."""
+NOT_COMPUTED = "bfloat16"
+
+
+def findings(chosen: Iterable[ListedExample]) -> Iterator[str]:
+    """A line for each operator without a kernel, of each example and variant."""
+    for subject in chosen:
+        for name, model in _models(subject):
+            own = {key for key, _ in without_kernel(model)}
+            if own or NOT_COMPUTED in str(model.graph.input):
+                continue
+            for target in _targets(subject, model):
+                for told in _lacking(model, target):
+                    yield f"{subject.name} [{name}] to {target}: {told}"
+
+
+def _models(subject: ListedExample) -> Iterator[tuple[str, ModelProto]]:
+    model, adapters = example_model(subject.adapter, subject.example), registry.default()
+    yield "as it is", model
+
+    def wanted(name: str) -> bool:
+        typed = name.startswith("of ") and not name.endswith(NOT_COMPUTED)
+        return typed or name.startswith("unknown ")
+
+    for name, variant in variants(model, subject.adapter.domain, subject.adapter.ops, wanted):
+        if checker.whole(variant, adapters, full=True) is None:
+            yield name, variant
+
+
+def _targets(subject: ListedExample, model: ModelProto) -> Iterator[AnyTarget]:
+    first = example_target(subject.adapter, subject.example)
+    yield first
+    reached = first.get("", 0) if isinstance(first, dict) else 0
+    present = min(reached or 1000, versions(model).get("", 0))
+    yield from (version for version in LOWER if version < present)
+
+
+def _lacking(before: ModelProto, target: AnyTarget) -> list[str]:
+    """The operators of the result that its source does not have, and that have no kernel."""
+    try:
+        after = convert_version(before, target)
+    except (InvalidModel, Refused):
+        return []
+    if versions(after).get("", 0) < LOWER[-1]:
+        return []
+    had = {key for root in _document(before).roots for key in root.index}
+    found = [(key, types) for key, types in without_kernel(after) if key not in had]
+    return sorted({f"{op} of {', '.join(types)}" for (_, op), types in found})
+
+
+def without_kernel(model: ModelProto) -> list[tuple[tuple[str, str], tuple[str, ...]]]:
+    """The operators of a model for whose types no release has a kernel, with these types."""
+    document = _document(model)
+    facts = Facts(document, Weights(), registry.default(), lambda: model)
+    found = runtime.without_kernel(document, targets.some_release(), facts)
+    return [(key, types) for _, key, types in found]
+
+
+def _document(model: ModelProto) -> Document:
+    return Document(model, "opshift_")
+
+
+def unexplained(lines: Iterable[str]) -> list[str]:
+    """The lines of which no part is among the known ones."""
+    known = [pattern(part) for part in reasons(REASONS)]
+    return [line for line in lines if not any(part.search(line) for part in known)]

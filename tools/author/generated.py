@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The generated files of the repository, which `update` writes and `check` compares."""
+
+from __future__ import annotations
+
+import argparse
+import importlib
+import multiprocessing
+from collections.abc import Sequence
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+NAMES = {
+    "ops_database": "ops_database",
+    "targets": "shipped_targets",
+    "index": "adapter_index",
+    "plans": "plans",
+    "lengths": "lengths",
+}
+"""The modules with a function `files()`, in the order of their dependencies."""
+
+
+def names(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Sequence[str]:
+    """The names on a command line; all if there are none."""
+    parser.add_argument("names", nargs="*", metavar="NAME")
+    found: list[str] = parser.parse_args(argv).names
+    if wrong := [name for name in found if name not in NAMES]:
+        parser.error(f"{wrong[0]!r} generates no file; give names of {', '.join(NAMES)}")
+    return found or list(NAMES)
+
+
+def differing(chosen: Sequence[str], *, write: bool) -> list[str]:
+    """The files that are not as the code generates them; `write` replaces them.
+
+    Each generator runs in a process of its own, so that it reads the files of the one before it.
+    """
+    calls = [(NAMES[name], write) for name in chosen]
+    with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
+        found = pool.starmap(_differing, calls, chunksize=1)
+    return [path for paths in found for path in paths]
+
+
+def _differing(module: str, write: bool) -> list[str]:
+    found = []
+    for path, generate in importlib.import_module(f"tools.author.{module}").files().items():
+        content = generate()
+        if _content(path, content) != content:
+            found.append(path.relative_to(ROOT).as_posix())
+            if write and isinstance(content, bytes):
+                path.write_bytes(content)
+            elif write:
+                path.write_text(content, "utf-8", newline="\n")
+    return found
+
+
+def _content(path: Path, wanted: str | bytes) -> str | bytes | None:
+    """The content of a file, with the line ends of the platform read as line feeds."""
+    if not path.is_file():
+        return None
+    return path.read_bytes() if isinstance(wanted, bytes) else path.read_text("utf-8")

@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the generated files of the repository again.
+
+    python -m tools.author update [NAME ...]
+
+NAME is one of these; without a name, all are written, in this order.
+
+    ops_database  opset_changelog.bin: what the installed onnx adds to the operator database
+    targets       targets.json: the shipped form of targets.toml
+    index         index.txt, writes.txt: the adapters, and the operators that each of them writes
+    plans         plans.txt: the solved verdicts that conversions follow
+    lengths       lengths.txt: the number of nodes and inputs of the result of each example
+
+A line of `tests/adapters/lengths.txt` has the module, the operators, the step and the title of an
+example, and the lengths of its results, one for each operator and variant. `3/7` is a result of 3
+nodes that have 7 inputs and attributes; `3/7=` has the nodes of the original.
+`docs/maintain/regenerate.md` lists the generated files that need other machines.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+
+from tools.author import generated
+from tools.lib.program import described
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command."""
+    parser = described(__doc__)
+    for path in generated.differing(generated.names(parser, argv), write=True):
+        print(f"wrote {path}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
