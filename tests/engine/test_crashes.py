@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Processes that die, and calls that fail, at any point: the old result or the new one, never both.
 
-`tools/fuzz/crash.py` does this at every system call, with strace. Here the calls of Python are counted, and each
+The calls of Python are counted, and each
 test hits a part of them.
 """
 

@@ -7,11 +7,10 @@ import random
 
 import networkx as nx
 import pytest
+from growth_families import FAMILIES
 from opshift import check_model
 from opshift.model.cycles import cycles
 from text_models import model
-
-from tools.bench.growth_families import FAMILIES
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -6,14 +6,13 @@ from __future__ import annotations
 import random
 
 import pytest
+from growth_families import FAMILIES
 from onnx import ModelProto
 from opshift import check_model
 from opshift.author import piecewise
 from opshift.author.scope_types import by_graph
 from opshift.protos.shape_inference import InferenceError
 from text_models import model
-
-from tools.bench.growth_families import FAMILIES
 
 SLOW = (
     "nodes with graphs",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Several runs that write into one folder: each result is that of one run, complete.
 
-`tools/fuzz/orders.py` tries all orders of the steps of the runs; here is a sample.
+`tests/support/orders.py` runs the orders; OPSHIFT_ORDERS=1000000 tries all of them.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from opshift.model.bytes.claim import Claim
 from pairs import contents, load, save, weight
 
 FORK = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes that stop need fork")
-SAMPLE = 8  # orders of each scenario
+SAMPLE = int(os.environ.get("OPSHIFT_ORDERS", "8"))  # orders of each scenario
 HOLD = """import sys
 from opshift.model.bytes.claim import Claim
 Claim.on(sys.argv[1], sys.argv[2])
@@ -36,7 +36,7 @@ sys.stdin.read()"""
 
 @FORK
 def test_each_result_is_that_of_one_run_in_every_order_of_their_steps(tmp_path):
-    from tools.fuzz import orders
+    import orders
 
     for scenario in orders.SCENARIOS:
         for turns, fault in orders.faults(scenario, tmp_path / "f", random.Random(7), SAMPLE):

@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+import journeys
 import references
 from onnx import ModelProto, TensorProto
 from opshift import Refused, convert, convert_version, plan
@@ -22,8 +23,6 @@ from opshift.verify.oracle.engines import as_written
 from opshift.verify.randomness import unlike
 from opshift.verify.tolerance import element_type
 from refusals import unexpected
-
-from tools.fuzz import paths
 
 Target = Mapping[str, int]
 
@@ -190,9 +189,9 @@ def by_way_of(model: ModelProto, between: Target, to: Target) -> None:
 
 def any_path(model: ModelProto, to: Target, ir: int, stop: int) -> None:
     """One command does what several do, and every path gives the same numbers."""
-    case = paths.Journey("random", 0, Example("random", ""), model, to, ir, stop)
-    found = paths.results(case)
-    assert not (told := paths.refused(case, found)), told
+    case = journeys.Journey("random", 0, Example("random", ""), model, to, ir, stop)
+    found = journeys.results(case)
+    assert not (told := journeys.refused(case, found)), told
     different = {bytes_of(result): (name, result) for name, result in found.items()}
     for name, result in different.values():
         legal(result)
@@ -247,7 +246,7 @@ def training_counts(model: ModelProto, to: Target) -> None:
         both = model, convert_version(model, to)
     except Refused:
         return
-    told = same_numbers(*map(paths.retrained, both))
+    told = same_numbers(*map(journeys.retrained, both))
     assert told is None, told
 
 

@@ -7,16 +7,16 @@ The first of the three in which two ways differ decides.
 from __future__ import annotations
 
 import itertools
+import os
 
+import best_ways as law
 import pytest
 from opshift.convert import ways
 from opshift.convert.request import Request
 from opshift.opsets import schemas
 from text_models import model
 
-from tools.fuzz import ways as law
-
-SEED, SAMPLE = 20261123, 60
+SEED, SAMPLE = 20261123, int(os.environ.get("OPSHIFT_WAYS", "60"))
 
 
 @pytest.mark.parametrize(

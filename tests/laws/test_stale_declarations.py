@@ -23,8 +23,6 @@ from opshift.verify.tolerance import BY_TYPE, EXACT
 from stale import feeds, is_plain, made_stale
 
 import examples
-from tools.corpus import stale as stale_corpus
-from tools.corpus.model import models_of
 
 ort = pytest.importorskip("onnxruntime")
 
@@ -133,25 +131,3 @@ def test_stale_declarations_change_no_result(case: examples.Case) -> None:
     if found == "unfit":
         pytest.skip("the example is not equal at another size, whatever is declared")
     assert found in ("equal", "refused", "reported")
-
-
-CORPUS = models_of(stale_corpus.CORPUS, (), None, 0)
-
-
-@pytest.mark.skipif(not CORPUS, reason=f"no corpus at {stale_corpus.CORPUS}")
-def test_stale_declarations_change_no_result_of_a_real_model() -> None:
-    """`python -m tools.corpus stale` looks at every model."""
-    fit = [one for one in CORPUS if one.path.stat().st_size < 1 << 20]
-    chosen = [one for one in fit if stale_corpus.other_sizes(one) is not None]
-    found = stale_corpus.survey(random.Random(SEED).sample(chosen, 6), [13])
-    assert "equal" in found.values()
-    assert {*found.values()} <= {*stale_corpus.FINE}, found
-
-
-@pytest.mark.skipif(not CORPUS, reason=f"no corpus at {stale_corpus.CORPUS}")
-def test_a_declaration_that_changes_a_result_is_seen(monkeypatch) -> None:
-    told = iter(["output 'y': shape [8], expected [13]", "equal"])
-    monkeypatch.setattr(stale_corpus, "_outcome", lambda *given: next(told))
-    monkeypatch.setattr(stale_corpus, "_judged", lambda *given: "equal")
-    chosen = next(one for one in CORPUS if stale_corpus.other_sizes(one) is not None)
-    assert stale_corpus.verdict(chosen, 13) == "output 'y': shape [8], expected [13]"

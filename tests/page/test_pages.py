@@ -9,6 +9,7 @@ import numpy as np
 import onnx
 import opshift
 import pytest
+from browser import MISSING, Browser
 from click.testing import CliRunner
 from elements import assert_alone
 from onnx import TensorProto, helper, numpy_helper, parser
@@ -19,8 +20,6 @@ from opshift.errors import Refused
 from opshift.model import weights
 from opshift.report import Report, StepReport, Work
 from opshift.verify import Row, Side, Verification
-
-from tools.lib.browser import MISSING, Browser
 
 EVIL = (
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"

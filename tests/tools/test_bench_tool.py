@@ -11,9 +11,8 @@ import onnx
 import onnx.parser
 import pytest
 
-from tools.bench import bench_engines, entered, ir, real, start, workloads
+from tools.bench import bench_engines, workloads
 from tools.bench import benchmark as bench_case
-from tools.bench import page as bench_page
 from tools.bench import run as bench
 from tools.bench import table as bench_table
 from tools.bench.benchmark import Benchmark, Goal, Measurement
@@ -50,15 +49,6 @@ def test_one_measurement(tmp_path: Path) -> None:
         assert measured.done
         assert measured.note == ""
         assert measured.peak_mb >= measured.base_mb > 0
-
-
-def test_real_models_are_measured_in_bands_of_their_size(tmp_path: Path) -> None:
-    for nodes in (3, 30, 120):
-        (tmp_path / f"m{nodes}").mkdir()
-        onnx.save(workloads.layers(13, nodes), tmp_path / f"m{nodes}" / "model.onnx")
-    cells = [line.split(" | ")[1:3] for line in real.rows(tmp_path, 18)]
-    assert [count for _, count in cells] == ["0", "1", "1", "1", "0", "3"]
-    assert cells[-1][0] == "all"
 
 
 @pytest.mark.parametrize("build", [workloads.transformer, workloads.layers, workloads.quantized])
@@ -118,32 +108,3 @@ def test_growth_ignores_what_did_not_finish() -> None:
     ]
     line = bench_table.growth(rows).splitlines()[-1]
     assert line == "| 13 → 18 | 1.00 (10 to 100) | 1.43 (10 to 50) | ≤ 1.1 | yes |"
-
-
-def test_only_the_generated_part_of_a_page_is_replaced(tmp_path: Path) -> None:
-    page = tmp_path / "performance.md"
-    bench_page.write_between_marks(page, "old")
-    page.write_text(page.read_text() + "tail\n")
-    bench_page.write_between_marks(page, "new")
-    assert page.read_text() == f"# Performance\n\n{bench_page.BEGIN}\nnew\n{bench_page.END}\ntail\n"
-    page.write_text("no marks")
-    with pytest.raises(SystemExit, match="has no"):
-        bench_page.write_between_marks(page, "new")
-
-
-@pytest.mark.parametrize(
-    ("tool", "words", "row"),
-    [(ir, ["--size", "1"], "1 MiB of weights, plan 13 → 13"), (start, [], "`plan --to 11`")],
-)
-def test_commands_are_measured(
-    tool: Any, words: list[str], row: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    tool.main(["--turns", "1", "--nodes", "20", *words])
-    assert f"| {row} |" in capsys.readouterr().out
-
-
-def test_a_later_conversion_enters_no_more_files(capsys: pytest.CaptureFixture[str]) -> None:
-    entered.main([])
-    rows = [line.split(" | ") for line in capsys.readouterr().out.splitlines()[2:]]
-    (first, later) = (int(row[1]) for row in rows)
-    assert later <= first

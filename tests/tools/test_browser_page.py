@@ -15,10 +15,10 @@ import time
 import onnx
 import opshift
 import pytest
+from browser import MISSING, Browser
 from onnx import parser
 
 from tools.author.browser_page.__main__ import HERE, ROOT, build
-from tools.lib.browser import MISSING, Browser
 
 EXAMPLE = ROOT / "examples" / "attention_opset12.onnx"
 PLAIN = """<ir_version: 8, opset_import: ["": 13]> g (float[1,3,8,8] x, float[4,3,3,3] w)

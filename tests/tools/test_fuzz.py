@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import json
-import random
 import subprocess
 import sys
 from pathlib import Path
@@ -13,13 +12,11 @@ import onnx
 import pytest
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
-from opshift.opsets import schemas
 
 from tools.fuzz import case as fuzz_case
-from tools.fuzz import each as fuzz_each
 from tools.fuzz import promises as fuzz_judge
 from tools.fuzz import run as fuzz
-from tools.fuzz import seeds, vary
+from tools.fuzz import seeds
 
 RUNS, FIRST = 300, 1
 FOUND = sorted((Path(__file__).parents[1] / "corpus" / "fuzz").glob("*.json"))
@@ -170,63 +167,3 @@ def test_a_delay_is_found(pool: list[bytes]) -> None:
 def test_processor_time_is_bounded(case: fuzz_case.Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(fuzz_judge, "PATIENCE", 0.0)
     assert "processor time" in fuzz_judge.judge(case).detail
-
-
-def test_each_thing_is_changed_in_turn():
-    text = '<ir_version: 7, opset_import: ["" : 13]> g (float[2,3] x) => (float[2,3] y) <int64 a = {1}> { z = CumSum(x, a) y = Softmax<axis = 1>(z) }'
-    made = dict(vary.variants(onnx.parser.parse_model(text)))
-    assert made["Softmax without axis"].graph.node[1].attribute == []
-    assert made["Softmax axis = 9"].graph.node[1].attribute[0].i == 9
-    assert made["CumSum without input 1"].graph.node[0].input == ["x", ""]
-    assert made["CumSum without its last input"].graph.node[0].input == ["x"]
-    assert list(made["a of shape (2,)"].graph.initializer[0].dims) == [2]
-    declared = made["x declared [3,2]"].graph
-    assert [d.dim_value for d in declared.input[0].type.tensor_type.shape.dim] == [3, 2]
-    assert not declared.output[0].type.tensor_type.HasField("shape")
-    assert not made["x declared without a shape"].graph.input[0].type.tensor_type.HasField("shape")
-    assert made["a beginning with 3"].graph.initializer[0].raw_data[0] == 3
-    assert not [words for words, model in made.items() if fuzz_each.ending(model, "", 9)]
-
-
-def test_a_sample_of_changed_examples_ends_as_it_may(pool: list[bytes], tmp_path: Path) -> None:
-    """Shapes, numbers and attributes that fit no node are the model's mistake, or refused."""
-    seeds.keep(pool, tmp_path / "pool")
-    chosen = random.Random(1).sample(range(len(pool)), 200)
-    made = [fuzz_each.Seed(str(at), str(tmp_path / "pool"), 10, 1) for at in chosen]
-    outcomes = [fuzz_each.each(one) for one in made]
-    assert sum(int(one.why) for one in outcomes) > 1500
-    assert [told for one in outcomes for told in json.loads(one.detail)] == []
-
-
-def test_what_is_neither_a_model_nor_a_sentence_is_found(monkeypatch):
-    def trip(model, target):
-        raise KeyError("trip")
-
-    monkeypatch.setattr(fuzz_each, "convert_version", trip)
-    assert fuzz_each.ending(ModelProto(), "", 9) == "KeyError: 'trip'"
-
-
-def test_each_operator_has_a_budget_of_its_own(tmp_path):
-    text = '<ir_version: 7, opset_import: ["" : 13]> g (float[2,3] x) => (float[2,3] y) {{ {} }}'
-    bodies = ["y = Softmax<axis = 1>(x)", "y = Softmax<axis = 0>(x)", "z = Neg(x) y = Softmax(z)"]
-    models = [onnx.parser.parse_model(text.format(one)).SerializeToString() for one in bodies]
-    found = fuzz_each.operators(models)
-    assert found == {("", "Softmax"): [0, 1, 2], ("", "Neg"): [2]}
-    assert fuzz_each.budgets(found, 30) == {0: 10, 1: 10, 2: 30}
-    assert fuzz_each.budgets(found, 0) == {0: 0, 1: 0, 2: 0}
-    assert "Neg" not in fuzz_each.without_models(found)
-    assert "Resize" in fuzz_each.without_models(found)
-
-    seeds.keep(models, tmp_path / "pool")
-    counts = [
-        int(fuzz_each.each(fuzz_each.Seed("0", str(tmp_path / "pool"), budget, seed=1)).why)
-        for budget in (0, 5)
-    ]
-    assert counts[0] > counts[1] == 5
-
-
-def test_no_operator_that_changes_is_without_a_model():
-    """The tool ends with an error otherwise; here no conversion has to be waited for."""
-    if (schemas.latest("") or 0) < 28:
-        pytest.skip("the installed onnx cannot read all examples")
-    assert fuzz_each.without_models(fuzz_each.operators(seeds.pool(["frozen", "adapters"]))) == []

@@ -16,7 +16,7 @@ from onnxruntime import InferenceSession
 from text_models import model
 
 from tools.corpus.runtimes import __main__ as tool
-from tools.corpus.runtimes import probes, runtime_table, torch_exports
+from tools.corpus.runtimes import probes, runtime_table
 from tools.corpus.runtimes.__main__ import convert
 from tools.corpus.runtimes.install import WEB, Installed, NotHere, install
 from tools.corpus.runtimes.kernel_table import CHILD, answer, listed
@@ -189,80 +189,6 @@ def test_what_a_run_measured_is_kept_and_left_out_by_the_next(tmp_path, monkeypa
     assert asked == ["first", "first", "second", "second"]  # as it came, and converted
     assert sorted(json.loads(record.read_text())["1.16"]) == ["first", "second"]
     assert "| onnxruntime 1.16 | 2 | 2 | 2 |" in capsys.readouterr().out
-
-
-# An interpreter that "has torch": it tells a release, and writes what its "exporter" is asked for.
-STAND_IN = """
-import json, pathlib, shutil, sys
-if sys.argv[1] == "-c":
-    print("9.9")
-else:
-    into = pathlib.Path(sys.argv[2])
-    shutil.copytree({source!r}, into / "torch_dynamo_layer")
-    told = {{"torch_dynamo_layer": {{"opset": 20}}, "torch_dynamo13_layer": {{"failed": "no"}},
-             "torch_script_layer": {{"failed": "no"}}, "torch_script13_layer": {{"failed": "no"}}}}
-    (into / "exports.json").write_text(json.dumps(told))
-"""
-
-
-def interpreter(place, lines):
-    script = place / "stand_in.py"
-    script.write_text(lines)
-    python = place / "python"
-    python.write_text(f'#!/bin/sh\nexec "{sys.executable}" "{script}" "$@"\n')
-    python.chmod(0o755)
-    return str(python)
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a script with #! stands in for Python")
-def test_exports_of_torch_are_measured_like_other_models(tmp_path, monkeypatch, capsys):
-    source = folder_of(MODELS["layer"], tmp_path / "source")
-    python = interpreter(tmp_path, STAND_IN.format(source=str(source)))
-
-    class Answers:
-        def __init__(self, runtime):
-            self.close = lambda: None
-
-        def judge(self, path, folder):
-            (imported,) = onnx.load(path).opset_import
-            return {"outcome": "right" if imported.version <= 13 else "not loaded", "why": ""}
-
-    monkeypatch.setattr(tool, "Runner", Answers)
-    monkeypatch.setattr(
-        tool, "install", lambda version, cache, name: Installed(version, "", "", name)
-    )
-    page, corpus = tmp_path / "page.md", tmp_path / "corpus"
-    corpus.mkdir()
-    words = f"--ort 1.7.0 --torch {python} --corpus {corpus} --workers 1 --cache {tmp_path}"
-    monkeypatch.setattr(sys, "argv", ["runtimes", *words.split(), "--page", str(page)])
-    assert tool.main() == 0
-    told = page.read_text()
-    assert "| torch_dynamo | onnxruntime 1.7.0 | 1 | 0 | 1 | 1 | 100.0 % |" in told
-    assert "## What torch 9.9 wrote" in told
-    assert "| layer | 20 | none | none | none | 13 | - |" in told
-    assert "| onnxruntime 1.7.0 | 1 | 0 | 1 |" in capsys.readouterr().out
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="a script with #! stands in for Python")
-def test_an_interpreter_without_torch_is_passed_over_with_the_reason(tmp_path):
-    python = interpreter(tmp_path, "raise ImportError('there is no torch')")
-    with pytest.raises(NotHere, match=r"cannot be imported by .*there is no torch"):
-        torch_exports.exports(python, tmp_path)
-    with pytest.raises(NotHere, match="No such file"):
-        torch_exports.exports(str(tmp_path / "none"), tmp_path)
-
-
-def test_torch_exports_a_network_that_goes_down_to_13(tmp_path):
-    pytest.importorskip("torch", reason="torch is not installed: opshift[torch]")
-    pytest.importorskip("onnxscript", reason="onnxscript is not installed: opshift[torch]")
-    found = torch_exports.exports(sys.executable, tmp_path, ("mlp",))
-    assert found.told["torch_dynamo_mlp"]["opset"] >= 18
-    for folder in found.folders:
-        onnx.load(folder / "model.onnx")
-        with np.load(folder / "expected.npz") as expected:
-            assert len(expected.files) == 1
-    (row,) = [line for line in torch_exports.page(found) if line.startswith("| mlp |")]
-    assert row.endswith("| 13 | 13 |")
 
 
 def test_a_child_that_ends_is_a_crash_and_the_next_model_gets_a_new_one(tmp_path):

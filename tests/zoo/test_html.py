@@ -18,9 +18,8 @@ from opshift.zoo.migrate import migrate, prepare
 from opshift.zoo.outcome import Blocker, Fate, Outcome
 from opshift.zoo.page import html, sankey
 from opshift.zoo.summary import Summary
-from zoos import zoo
-
 from tools.lib.browser import MISSING, Browser
+from zoos import zoo
 
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">&{{data}}.onnx"
 

@@ -19,7 +19,7 @@ from opshift.zoo import migrate
 from opshift.zoo.summary import COUNTS
 from zoos import ERF, SOFTMAX, model
 
-from tools.corpus.convert import DEFAULT
+from tools.corpus.replay import CORPUS
 
 SAMPLE, SEED, NODES = 30, 16, 200
 FEW = ("onnxruntime==0.4", "onnxruntime==1.10", "tensorrt==8.4", "openvino==2022.1", "rknn")
@@ -27,7 +27,7 @@ FEW = ("onnxruntime==0.4", "onnxruntime==1.10", "tensorrt==8.4", "openvino==2022
 
 def corpus_models() -> list[str]:
     """The models of the sample, by name; none where there is no corpus."""
-    manifest = DEFAULT / "manifest.json"
+    manifest = CORPUS / "manifest.json"
     if not manifest.exists():
         return []
     entries = json.loads(manifest.read_text())
@@ -69,10 +69,10 @@ def test_every_runtime_is_asked_about_a_small_zoo(tmp_path):
     assert named == {row.name for row in targets.table()} - {"onnx"}
 
 
-@pytest.mark.skipif(not corpus_models(), reason=f"no corpus at {DEFAULT}")
+@pytest.mark.skipif(not corpus_models(), reason=f"no corpus at {CORPUS}")
 def test_models_of_the_corpus_are_counted_as_targets_shows_them(tmp_path):
     for name in corpus_models():
-        shutil.copytree(DEFAULT / name, tmp_path / name)
+        shutil.copytree(CORPUS / name, tmp_path / name)
         for path in tmp_path.joinpath(name).rglob("*.onnx"):
             if check(path).fails(strict=False):  # one imports no domain of its operators
                 path.unlink()

@@ -2,7 +2,6 @@
 """Changes the meaning of the adapters, one place at a time, and tests whether an example fails.
 
     python -m tools.author mutation [--count 300] [--seed 0] [--only squeeze] [--changed main]
-                                    [--report]
 
 A mutant has an axis or a constant that is off by one, a guard that is dropped or negated, a
 comparison that is reversed, operands that are swapped, or another operator. The examples that run
@@ -10,7 +9,6 @@ the changed line are converted with the mutant and compared on every set of inpu
 `opshift.testing.input_sets`. A mutant is killed if an example fails, if a result is longer, or if
 it has a form that `tools/lib/written_forms.py` names; otherwise it survives.
 `tools/author/mutation.toml` lists mutants that compute the same as the original, with reasons.
-`--report` writes `docs/maintain/mutation.md`.
 """
 
 from __future__ import annotations
@@ -50,7 +48,6 @@ from tools.lib.program import described
 PACKAGE = "opshift_adapters"
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_suffix(".toml")
-REPORT = ROOT / "docs" / "maintain" / "mutation.md"
 AT_ONCE = 60  # so many examples are converted before their numbers are compared
 SECONDS = 30
 MEMORY = 6 << 30
@@ -323,33 +320,6 @@ def share(verdicts: Sequence[MutantResult]) -> tuple[int, int, float]:
     return counts["killed"], meant, counts["killed"] / max(meant, 1)
 
 
-def page(verdicts: Sequence[MutantResult], seed: int) -> str:
-    """The report in Markdown."""
-    killed, meant, part = share(verdicts)
-    kinds: dict[str, Counter[str]] = defaultdict(Counter)
-    for one in verdicts:
-        kinds[one.mutant.name.partition(":")[0]][one.outcome] += 1
-    rows = [
-        f"| {kind} | {n['killed']} | {n['survived']} | {n['equivalent']} |"
-        for kind, n in sorted(kinds.items())
-    ]
-    survivors = [f"* `{one.line}`" for one in verdicts if one.outcome == "survived"]
-    return "\n".join([
-        "# Mutants of the adapters", "",
-        "`python -m tools.author mutation --report` writes this page. A mutant is a change of"
-        " meaning in one place of an adapter. All examples that run the changed line are converted"
-        " and compared on many sets of inputs. A result kills a mutant, too, if it is longer than"
-        " without the change, or the original where it was another model, or the reverse, as"
-        " `tests/adapters/test_lengths.py` would. So does a form that"
-        " `tools/lib/written_forms.py` names.", "",
-        f"{len(verdicts)} mutants were drawn with seed {seed}. {killed} of {meant} that are not"
-        f" equivalent were killed: {part:.1%}. `tools/author/mutation.toml` lists the equivalent"
-        " mutants with reasons.", "",
-        "| change | killed | survived | equivalent |", "|---|---|---|---|", *rows, "",
-        "## Survivors", "", *(sorted(survivors) or ["None."]), "",
-    ])  # fmt: skip
-
-
 def changed_modules(ref: str) -> set[str]:
     """The modules of adapters that differ from a commit."""
     words = ["git", "diff", "--name-only", ref, "--", "adapters"]
@@ -365,7 +335,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", metavar="TEXT", help="a part of the module's name")
     parser.add_argument("--changed", metavar="COMMIT", help="only the modules that differ from it")
-    parser.add_argument("--report", action="store_true", help="write docs/maintain/mutation.md")
     args = parser.parse_args(argv)
     resource.setrlimit(resource.RLIMIT_AS, (MEMORY, resource.RLIM_INFINITY))
     among = changed_modules(args.changed) if args.changed else None
@@ -376,8 +345,6 @@ def main(argv: Sequence[str] | None = None) -> int:
     begun = time.monotonic()
     verdicts = run(args.count, args.seed, chosen, tell=lambda line: print(line, flush=True))
     killed, meant, part = share(verdicts)
-    if args.report:
-        REPORT.write_text(page(verdicts, args.seed))
     seconds = time.monotonic() - begun
     print(f"{len(verdicts)} mutants in {seconds:.0f} s: {killed} of {meant} killed ({part:.1%})")
     return int(killed < meant)

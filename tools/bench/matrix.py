@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Tries opshift with every Python that is present, every onnx and every protobuf it supports.
 
-python -m tools.bench matrix [--all] [--python 3.10] [--onnx 1.17] [--work DIR] [--write FILE]
+python -m tools.bench matrix [--all] [--python 3.10] [--onnx 1.17] [--work DIR]
 
 A combination is installed from wheels alone and runs some tests of each kind. Without --all, the
 oldest and the newest onnx meet every protobuf, and the newest protobuf meets every onnx. Run it by
@@ -114,24 +114,6 @@ def _version(inside: Path, package: str) -> str:
     ).stdout.strip()
 
 
-def page(found: list[CombinationResult]) -> str:
-    """The record, one row for each combination."""
-    lines = [
-        "# What opshift runs with",
-        "",
-        "`python -m tools.bench matrix` installs each combination from wheels and runs some tests",
-        f"of each kind. This record is from {platform.system()} on {platform.machine()}.",
-        "",
-        "| Python | onnx | protobuf | |",
-        "|---|---|---|---|",
-    ]
-    lines += [f"| {o.python} | {o.onnx} | {o.protobuf} | {o.result} |" for o in found]
-    missing = [v for v in PYTHONS if v not in {o.python for o in found}]
-    if missing:
-        lines += ["", f"Not present on that machine: Python {', '.join(missing)}."]
-    return "\n".join(lines) + "\n"
-
-
 def main() -> int:
     """Tries all, prints each outcome at once, and returns 1 if a test failed."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
@@ -139,7 +121,6 @@ def main() -> int:
     parser.add_argument("--python", action="append", help="only this one; may be repeated")
     parser.add_argument("--onnx", action="append", help="only this one; may be repeated")
     parser.add_argument("--work", type=Path, help="where the environments are made and kept")
-    parser.add_argument("--write", type=Path, help="write the record to this file")
     given = parser.parse_args()
     found: list[CombinationResult] = []
     with tempfile.TemporaryDirectory() as scratch:
@@ -150,8 +131,6 @@ def main() -> int:
                     continue
                 found.append(attempt(inside, version, onnx, protobuf))
                 print(*re.split(r"\s+", " ".join(vars(found[-1]).values())), flush=True)
-                if given.write:
-                    given.write.write_text(page(found), "utf-8")
     return any(outcome.result.startswith("FAILED") for outcome in found)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of a page that a benchmark writes: its command, the machine, its tables."""
+"""The command of a benchmark, and the machine it ran on."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ import platform
 import re
 from importlib import metadata
 from pathlib import Path
-
-MARKS = BEGIN, END = "<!-- bench:begin -->", "<!-- bench:end -->"
 
 
 def machine(command: str) -> str:
@@ -29,14 +27,3 @@ def _version(name: str) -> str:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return "?"
-
-
-def write_between_marks(path: Path, text: str, marks: tuple[str, str] = MARKS) -> None:
-    """Replace the generated part of a page, or start the page."""
-    first, last = marks
-    page = path.read_text() if path.exists() else f"# Performance\n\n{first}\n{last}\n"
-    head, begin, rest = page.partition(first)
-    _, end, tail = rest.partition(last)
-    if not begin or not end:
-        raise SystemExit(f"{path} has no {first} ... {last}")
-    path.write_text(f"{head}{first}\n{text}\n{last}{tail}")

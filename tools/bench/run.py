@@ -2,7 +2,6 @@
 """Measures opshift beside onnx.version_converter and cp on generated models, in one run.
 
     python -m tools.bench run [--only W3 W4] [--scale small] [--repeats 3]
-                          [--write docs/explain/performance.md]
 
 Every figure is the median of runs in fresh child processes, one after the other. Imports and a
 first tiny conversion happen before the clock starts. Peak memory is the high-water mark of the
@@ -23,7 +22,7 @@ from pathlib import Path
 
 from tools.bench.bench_engines import generate, measure
 from tools.bench.benchmark import Benchmark, Goal, Measurement, Row, short
-from tools.bench.page import machine, write_between_marks
+from tools.bench.page import machine
 from tools.bench.table import growth, imports_line, table
 from tools.lib import children
 
@@ -134,8 +133,6 @@ def main(argv: Sequence[str] | None = None) -> int:
         parts.append(growth(rows))
     text = "\n\n".join([*parts, imports_line(rows)])
     print(text)
-    if args.write:
-        write_between_marks(args.write, text)
     return 0
 
 
@@ -147,7 +144,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--repeats", type=int, default=3)
     add("--limit", type=float, default=120.0, help="seconds one run may take")
     add("--dir", type=Path, help="where the models are written (6 GB)")
-    add("--write", type=Path, metavar="FILE", help="replace the table in this page")
     return parser
 
 

@@ -3,7 +3,6 @@
 
     python -m tools.conformance nodes [--only GLOB] [--sample N --seed S] [--shape flat|if|function]
                          [--converter opshift|onnx] [--jobs 2] [--json FILE]
-                         [--write docs/explain/conformance.md]
 
 The outputs that ship with a test are the truth; for random operators, what the judge draws before.
 Each test is converted, up and down, to the highest version of every other equivalence class of
@@ -39,7 +38,6 @@ from tools.conformance.impossible import Catalogue
 from tools.conformance.node_tests import SHAPES, NodeTest, official, subject, targets
 from tools.conformance.target_tables import DEFECTS, TargetResult, failures, report
 from tools.lib import children
-from tools.lib.markdown_tables import write_between
 
 # The version at which a type can first stand in a graph's interface.
 INTERFACE = {
@@ -206,10 +204,6 @@ def main() -> int:
     title = f"{arguments.converter}, {arguments.shape}, {len(tests)} tests, onnx {onnx.__version__}"
     lines = list(report(results, title))
     print("\n".join([*lines, *failures(results)]))
-    if arguments.write:
-        mark = f"conformance-{arguments.converter}-{arguments.shape}"
-        command = " ".join(["python", "-m", "tools.conformance", "nodes", *sys.argv[1:]])
-        write_between(arguments.write, mark, "\n".join([f"`{command}`", "", *lines]))
     bad = [result for result in results if result.outcome in DEFECTS]
     return 1 if bad and arguments.converter == "opshift" else 0
 
@@ -224,7 +218,6 @@ def _parser() -> argparse.ArgumentParser:
     add("--converter", choices=("opshift", "onnx"), default="opshift")
     add("--jobs", type=int, default=2)
     add("--json", type=Path, help="a line for every result, as it comes")
-    add("--write", type=Path, help="put the tables into a document")
     return parser
 
 

@@ -5,6 +5,6 @@ import sys
 
 from tools.lib.program import run
 
-TOOLS = "agree contrib convert findings lean replay runtimes stale"
+TOOLS = "replay runtimes"
 
 sys.exit(run("tools.corpus", TOOLS.split()))

@@ -2,12 +2,11 @@
 """Converts a corpus for runtimes, runs it there, and prints how many models are right.
 
     python -m tools.corpus runtimes [--ort 1.10.0 1.4.0 ...] [--runtimes openvino==2026.4.0 ...]
-        [--corpus FOLDER] [--torch PYTHON] [--only GLOB ...] [--json FILE [--resume]] [--page FILE]
+        [--corpus FOLDER] [--only GLOB ...] [--json FILE [--resume]] [--page FILE]
 
-FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. If PYTHON, or
-this interpreter, has torch, then the networks of torch_modules.py are exported and measured, too,
-under names that begin with `torch_`. What cannot be installed here is passed over with the reason.
-Who runs it: whoever changes a target or an adapter that a target chooses; CI runs a sample.
+FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. A runtime that
+cannot be installed here is passed over with the reason. Who runs it: the author of a change to a
+target or to an adapter that a target chooses; the tests run a sample.
 """
 
 from __future__ import annotations
@@ -27,7 +26,7 @@ import onnx
 from tools.lib import repository
 from tools.lib.program import described
 
-from . import runtime_table, torch_exports
+from . import runtime_table
 from .install import CACHE, PACKAGES, WEB, Installed, NotHere, install, numbers
 from .runner import Runner
 
@@ -40,8 +39,7 @@ def main() -> int:
     found, commit = runtime_table.Results(), repository.commit()
     if args.json and args.json.exists():
         found.models = json.loads(args.json.read_text())
-    exported = _exported(args, found)
-    folders = _chosen([*args.corpus.iterdir(), *(exported.folders if exported else ())], args.only)
+    folders = _chosen(args.corpus.iterdir(), args.only)
     for asked in [*args.ort, *args.runtimes]:
         name, _, version = asked.rpartition("==")
         try:
@@ -61,21 +59,8 @@ def main() -> int:
     print(runtime_table.table(found))
     print("\n".join(("", *runtime_table.matrix(found))))
     if args.page:
-        told = runtime_table.page(found)
-        more = torch_exports.page(exported) if exported else ()
-        args.page.write_text(told + "".join(f"{line}\n" for line in ("", *more)))
+        args.page.write_text(runtime_table.page(found))
     return 0
-
-
-def _exported(
-    args: argparse.Namespace, found: runtime_table.Results
-) -> torch_exports.Exports | None:
-    try:
-        return torch_exports.exports(args.torch, args.cache)
-    except NotHere as reason:
-        print(f"passed over: {reason}", file=sys.stderr)
-        found.passed_over["torch"] = str(reason)
-        return None
 
 
 def _chosen(folders: Iterable[Path], only: Collection[str]) -> list[Path]:
@@ -195,8 +180,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--runtimes", nargs="*", default=[], metavar="NAME==VERSION",
                         help=f"others: {', '.join([*PACKAGES, WEB])}")  # fmt: skip
     parser.add_argument("--corpus", type=Path, default=default, required=default is None)
-    parser.add_argument("--torch", default=sys.executable, metavar="PYTHON",
-                        help="an interpreter with torch and onnxscript")  # fmt: skip
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")
     parser.add_argument("--workers", type=int, default=os.cpu_count())

@@ -110,9 +110,9 @@ def _shown(told: Told) -> str:
     return f"{told['outcome']}: {told.get('why', '')}".rstrip(": ")
 
 
-def row(version: str, found: Results, only: str = "") -> str:
-    """The line of a runtime, about all models or those whose names begin with a text."""
-    models = {k: v for k, v in found.models[version].items() if k.startswith(only)}
+def row(version: str, found: Results) -> str:
+    """The line of a runtime."""
+    models = found.models[version]
     before = sum(m["before"]["outcome"] == "right" for m in models.values())
     after = Counter(m["after"]["outcome"] for m in models.values())
     can = sum(not lacks(m["after"]) for m in models.values())
@@ -148,22 +148,6 @@ def table(found: Results) -> str:
     return "\n".join([HEADER, line, *(row(version, found) for version in found.models)])
 
 
-def exports_table(found: Results) -> str:
-    """A table for each way in which torch was asked to export, and for each runtime."""
-    names = sorted({name for models in found.models.values() for name in models})
-    wishes = sorted({_wish(name) for name in names if name.startswith("torch_")})
-    line = "|" + " --- |" * HEADER.count(" | ") + " --- | --- |"
-    rows = [
-        f"| {wish} {row(version, found, f'{wish}_')}" for wish in wishes for version in found.models
-    ]
-    return "\n".join(["| export " + HEADER, line, *rows]) if rows else ""
-
-
-def _wish(name: str) -> str:
-    """`torch_dynamo13` of `torch_dynamo13_mlp`."""
-    return "_".join(name.split("_")[:2])
-
-
 def page(found: Results) -> str:
     """The page of the documentation."""
     return "\n".join(_page(found)) + "\n"
@@ -179,9 +163,6 @@ def _page(found: Results) -> Iterator[str]:
     yield "the result. Operators of com.microsoft in a form of a later release are lacking, too."
     yield ""
     yield table(found)
-    if exports := exports_table(found):
-        yield "\n## Exports of torch\n"
-        yield exports
     for version, reason in found.passed_over.items():
         yield f"\n{_named(version)} was passed over: {reason}"
     for version, models in found.models.items():

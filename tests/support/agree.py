@@ -1,32 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves that a plan and the conversion say the same, and that dead ends are known beforehand.
+"""Compares a plan with its conversion.
 
-    python -m tools.corpus agree [--to 21 18 13 11 9] [--only 'g_ts_*'] [--sample 200 --seed 1]
-    python -m tools.corpus agree --part 3/40
-
-Every corpus model and every example of an adapter is planned and converted to each target, an
-example to its own target as well. Four laws must hold. A plan is possible if and only if the
-conversion is not refused. Both name equal blockers and equal nearest versions. A conversion is
-refused where the verdicts alone, before anything is converted, lead an operator to a dead end. A
-node of the model that an impossible verdict stops has a dead end that was known beforehand. Each
-case that breaks a law is listed, and the exit code is 1. `--sample` takes cases by chance; `--part`
-takes each fortieth case from the third on, so that a long run can be divided.
+A plan is possible if and only if the conversion is not refused. Both name equal blockers and equal
+nearest versions. A conversion is refused if the verdicts, before anything is converted, lead an
+operator to a dead end. A node of the model that an impossible verdict stops has a dead end that was
+known beforehand.
 """
 
 from __future__ import annotations
 
-import argparse
-import random
-import sys
 import tempfile
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tools.corpus import findings
-from tools.lib.program import described
+from opshift import testing
+from opshift.author.example import Example
+from opshift.author.verdicts import Adapter
+
+from tools.corpus.replay import CORPUS
 
 TARGETS = (21, 18, 13, 11, 9)
 
@@ -41,19 +34,26 @@ class Trip:
     approximate: bool = False
 
 
-def trips(targets: Sequence[int], only: Sequence[str] = ()) -> Iterator[Trip]:
-    """Every corpus model and every example to each target."""
-    yield from (Trip(*case) for case in findings.corpus(targets, only))
-    for case in () if only else findings.examples():
-        yield from of_example(case, targets)
+def corpus(targets: Sequence[int]) -> list[Trip]:
+    """The models of a corpus that lies beside the repository, each to every target."""
+    paths = sorted(CORPUS.glob("*/model.onnx"))
+    return [Trip(f"{path.parent.name} to {to}", path, to) for path in paths for to in targets]
 
 
-def of_example(case: findings.Case, targets: Sequence[int]) -> Iterator[Trip]:
+def trip_of(adapter: Adapter, example: Example) -> Trip:
+    """An example to its own target."""
+    model = testing.example_model(adapter, example)
+    target = testing.example_target(adapter, example)
+    name = f"{adapter.source} {example.title} to {target}"
+    return Trip(name, model, target, bool(example.approximate))
+
+
+def of_example(own: Trip, targets: Sequence[int]) -> Iterator[Trip]:
     """An example to its own target, and to other targets."""
-    name, model, own, approximate = case
-    others = [to for to in targets if own not in (to, {"": to})]
-    for target in (own, *others):
-        yield Trip(f"{name} to {target}", model, target, approximate)
+    yield own
+    for to in targets:
+        if own.target not in (to, {"": to}):
+            yield replace(own, name=f"{own.name}, then to {to}", target=to)
 
 
 @dataclass(frozen=True, slots=True)
@@ -157,53 +157,3 @@ def _is_impossible(domain: str, op: str, start: int, to: int) -> bool:
 
     verdict = registry.default().get(domain, op, start, to)
     return verdict is not None and verdict.kind == "impossible"
-
-
-def count(cases: Iterable[Trip], *, alone: bool = False) -> Counter[str]:
-    """How many cases keep the laws; each other one is listed."""
-    counts: Counter[str] = Counter()
-    for trip in cases:
-        told = broken(trip, alone=alone)
-        counts["invalid" if told is None else "broken" if told else "kept"] += 1
-        for text in told or ():
-            print(f"{trip.name}: {text}", flush=True)
-    return counts
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit code says whether a law is broken."""
-    args = _parser().parse_args(argv)
-    cases = list(trips(args.to, args.only))
-    if args.sample is not None:
-        cases = random.Random(args.seed).sample(cases, min(args.sample, len(cases)))
-    first, step = args.part
-    cases = cases[first - 1 :: step]
-    counts = count(cases, alone=args.dead_ends)
-    print(
-        f"{len(cases)} cases: {counts['kept']} keep the laws, {counts['broken']} break one,"
-        f" {counts['invalid']} are invalid models"
-    )
-    return int(counts["broken"] > 0)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = described(__doc__)
-    parser.add_argument("--to", type=int, nargs="+", default=TARGETS, metavar="OPSET")
-    parser.add_argument("--only", nargs="*", default=[], metavar="GLOB", help="corpus models")
-    parser.add_argument("--dead-ends", action="store_true", help="compare no plans, for speed")
-    parser.add_argument("--sample", type=int, metavar="N", help="that many cases by chance")
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--part", type=_part, default=(1, 1), metavar="K/N", help="of N parts, one")
-    return parser
-
-
-def _part(text: str) -> tuple[int, int]:
-    number, _, parts = text.partition("/")
-    found = int(number), int(parts)
-    if not 1 <= found[0] <= found[1]:
-        raise ValueError(text)
-    return found
-
-
-if __name__ == "__main__":
-    sys.exit(main())

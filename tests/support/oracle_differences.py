@@ -1,44 +1,36 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compares the kernels of the oracle with onnxruntime, onnx's reference and onnx's own data.
 
-    python -m tools.conformance oracle [--only Clip 'Reduce*'] [--write docs/maintain/oracle.md]
-
 Each model of one node (official tests, examples of our adapters) is computed on the sets of inputs
 of opshift.testing: ordinary, negative and extreme values, ties, repeated indices, empty tensors,
-large integers, NaN, infinities and -0. Where a kernel differs, `tools/conformance/oracle.toml` says
-which one is right, and why. Exit code 1 when a difference has no reason, or a reason no difference.
+large integers, NaN, infinities and -0. If a kernel differs, `tests/oracle/differences.toml` says
+which one is right, and why.
 """
 
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from opshift import toml
-from opshift.verify.oracle.kernel_registry import KERNELS, NEWEST, Kernel
+from opshift.verify.oracle.kernel_registry import NEWEST, Kernel
 from opshift.zoo.outcome import Fate
 from opshift.zoo.workers.limits import ModelLimits
 from opshift.zoo.workers.supervisor import Supervisor
-
-from tools.conformance.oracle_cases import (
+from oracle_cases import (
     DATA,
-    JUDGES,
     NO_ANSWER,
     REFERENCE,
     RUNTIME,
     NodeCase,
-    cases,
     examine,
 )
-from tools.lib.markdown_tables import table, write_between
-from tools.lib.program import described
 
 LIMITS = ModelLimits(seconds=120.0, megabytes=3072, retries=0)
-REASONS = Path(__file__).with_suffix(".toml")
+REASONS = Path(__file__).parents[1] / "oracle" / "differences.toml"
 Row = tuple[str, str]  # a kernel, as "Clip 1..10", and whom it is compared with
 
 
@@ -123,65 +115,3 @@ def unexplained(found: dict[Row, Compared], known: dict[Row, Reason]) -> Iterato
         if left:
             listed = ", ".join(f"{name} {one.sets[name]}" for name in sorted(left))
             yield f"{' and '.join(row)} differ ({listed} of {one.compared}): {one.first}"
-
-
-def idle(found: dict[Row, Compared], known: dict[Row, Reason]) -> Iterator[str]:
-    """The reasons that no difference needs."""
-    for row in sorted(known):
-        if row not in found or not found[row].sets:
-            yield f"{' and '.join(row)} do not differ: remove the reason"
-
-
-def page(found: dict[Row, Compared], known: dict[Row, Reason]) -> str:
-    """The tables: how much was compared, and where they differ."""
-    kernels = sorted(label(key, one) for key, rows in KERNELS.items() for one in rows)
-    counts = [
-        (name, *(f"{one.compared:,}" if (one := found.get((name, e))) else "-" for e in JUDGES))
-        for name in kernels
-    ]
-    differ = [
-        (*row, ", ".join(sorted(one.sets)), f"{one.sets.total()} of {one.compared}",
-         known[row].right, known[row].why)
-        for row, one in sorted(found.items()) if one.sets and row in known
-    ]  # fmt: skip
-    total = {engine: sum(one.compared for row, one in found.items() if row[1] == engine)
-             for engine in JUDGES}  # fmt: skip
-    refused = sum(one.refused for one in found.values())
-    silent = [name for name, *rest in counts if set(rest) == {"-"}]
-    lines = [
-        f"{len(kernels)} kernels were compared on {total[RUNTIME]:,} sets of inputs with"
-        f" onnxruntime, on {total[REFERENCE]:,} with onnx's reference in numpy, and on"
-        f" {total[DATA]:,} with onnx's own data. A set counts for the reference only if"
-        " onnxruntime does not answer, or agrees with the reference or with neither.",
-        f"The oracle is strict: it refuses {refused:,} of these sets, which the text does not allow"
-        " or leaves undefined, and another engine computes.",
-        "",
-        "## Where they differ",
-        "",
-        *table(("kernel", "other", "sets of inputs", "differ", "right", "why"), differ),
-        "## How much was compared",
-        "",
-        *table(("kernel", *JUDGES), counts),
-        f"No engine computes the models of: {', '.join(silent) or 'none'}.",
-    ]
-    return "\n".join(lines)
-
-
-def main(arguments: Sequence[str] | None = None) -> int:
-    """The command."""
-    parser = described(__doc__)
-    parser.add_argument("--only", nargs="+", default=[], metavar="OPERATOR")
-    parser.add_argument("--jobs", type=int, default=2)
-    parser.add_argument("--write", type=Path, metavar="FILE", help="replace the tables in it")
-    args = parser.parse_args(arguments)
-    found, known = compared(cases(args.only), args.jobs), reasons()
-    told = [*unexplained(found, known), *([] if args.only else idle(found, known))]
-    print("\n".join(told))
-    print(f"{sum(one.compared for one in found.values()):,} comparisons, {len(told)} to explain")
-    if args.write:
-        write_between(args.write, "oracle", page(found, known))
-    return 1 if told else 0
-
-
-if __name__ == "__main__":
-    sys.exit(main())

@@ -1,23 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows that onnx's inference ends at every changed model that opshift lets it see.
+"""Infers changed models behind the guards of opshift, and notes how onnx's inference ends.
 
-    python -m tools.fuzz inference [--seeds adapters nodes] [--most 300000] [--seed 1]
-
-Each attribute, constant, input and declared shape of the source models is changed in turn, as in
-`tools.fuzz each`. A child process infers each changed model, behind the guards of opshift. The
-exit code is 1 if the inference ended the process or did not end, and if an operator gives a
-negative size that no adapter declares with `shrinks`.
+Each attribute, constant, input and declared shape of the source models is changed in turn. It is a
+finding if the inference ended the process or did not end, or if an operator gives a negative size
+that no adapter declares with `shrinks`.
 """
 
 from __future__ import annotations
 
-import argparse
 import random
-import sys
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+import node_changes
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 from opshift.author import registry, safe_inference
@@ -31,8 +27,6 @@ from opshift.opsets.types import tensors_in
 from opshift.protos import isolation
 from opshift.protos.isolation import OnnxEnded
 from opshift.protos.shape_inference import infer_shapes
-
-from tools.fuzz import seeds, vary
 
 
 @dataclass(slots=True)
@@ -100,26 +94,6 @@ def changed(pool: Sequence[bytes], seed: int) -> Iterator[tuple[str, ModelProto]
         model = ModelProto.FromString(pool[at])
         yield "unchanged", model
         try:
-            yield from vary.variants(model)
+            yield from node_changes.variants(model)
         except (ValueError, TypeError, DecodeError):  # it cannot be changed further
             continue
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--seeds", nargs="+", default=["adapters", "nodes"], choices=seeds.SOURCES)
-    parser.add_argument("--most", type=int, default=300_000, help="models that are inferred")
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args(argv)
-    tally = Tally()
-    for done, (words, model) in enumerate(changed(seeds.pool(args.seeds), args.seed)):
-        if done == args.most:
-            break
-        tally.look(words, model)
-        if done % 5000 == 4999:
-            print(f"{done + 1} models, {len(tally.ended)} findings", file=sys.stderr, flush=True)
-    print(tally)
-    return int(tally.found)

@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import os
 import random
 
+import agree
 import pytest
 from opshift.author import registry
 from opshift.convert import planner
@@ -14,9 +16,8 @@ from opshift.opsets import schemas
 from text_models import model
 
 import examples
-from tools.corpus import agree, findings
 
-SEED, SAMPLE, DEAD = 20261122, 30, 200
+SEED, SAMPLE, DEAD = 20261122, int(os.environ.get("OPSHIFT_PLANS", "30")), 200
 STOPPED = "(string[2] x) => (string[2,K] y, int64[2] n) { y, n = StringSplit(x) }"
 
 
@@ -25,7 +26,7 @@ def cases(count: int) -> list[agree.Trip]:
     rng, newest = random.Random(SEED), schemas.latest("") or 0
     fit = [case for case in examples.cases() if not examples.too_new(case)]
     targets = [to for to in agree.TARGETS if to <= newest]
-    given = [findings.case_of(one.adapter, one.example) for one in rng.sample(fit, count)]
+    given = [agree.trip_of(one.adapter, one.example) for one in rng.sample(fit, count)]
     return [rng.choice(list(agree.of_example(case, targets))) for case in given]
 
 

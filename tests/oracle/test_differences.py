@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A sample of the kernels of the oracle beside other engines; the tool can say no."""
+"""A sample of the kernels of the oracle, compared with other engines; the comparison can fail."""
 
 from __future__ import annotations
 
 import os
 
 import numpy as np
+import oracle_cases
+import oracle_differences as oracle
 import pytest
 from opshift.opsets import schemas
-
-from tools.conformance import oracle, oracle_cases
+from opshift.verify.oracle import kernel_registry
 
 pytest.importorskip("onnxruntime")
 pytestmark = [
-    pytest.mark.skipif(os.name != "posix", reason="processes of the tool are forked"),
+    pytest.mark.skipif(os.name != "posix", reason="the processes are forked"),
     pytest.mark.skipif(
         (schemas.latest("") or 0) < 28, reason="the reasons are about the newest onnx"
     ),
 ]
 
-SAMPLE = ("Clip", "OneHot", "Hardmax", "PRelu", "ReduceMax")
+# Patterns of operators; OPSHIFT_ORACLE="*" compares all of them.
+SAMPLE = os.environ.get("OPSHIFT_ORACLE", "Clip OneHot Hardmax PRelu ReduceMax").split()
 
 
 def test_a_sample_of_kernels_differs_only_where_there_is_a_reason() -> None:
@@ -31,9 +33,6 @@ def test_a_sample_of_kernels_differs_only_where_there_is_a_reason() -> None:
 
     told = list(oracle.unexplained(found, {}))
     assert any(one.startswith("ReduceMax 18.. and onnxruntime differ (") for one in told)
-    page = oracle.page(found, known)
-    assert "| ReduceMax 18.. | onnxruntime | nan" in page
-    assert "Softmax 1..12" in page.rpartition("No engine computes")[2]
 
 
 def test_a_kernel_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -47,7 +46,9 @@ def test_a_kernel_that_is_wrong_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_every_reason_is_about_a_kernel() -> None:
-    labels = {oracle.label(key, one) for key, rows in oracle.KERNELS.items() for one in rows}
+    labels = {
+        oracle.label(key, one) for key, rows in kernel_registry.KERNELS.items() for one in rows
+    }
     for name, engine in oracle.reasons():
         assert name in labels
         assert engine in oracle_cases.JUDGES

@@ -1,27 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Proves that no other way of a conversion gives a better result than the way that it chose.
+"""The cost of every way of a conversion, to prove that the chosen way is the best.
 
-    python -m tools.fuzz ways [--runs 300] [--seed 1] [--corpus] [--leave] [--place functions]
-
-Examples of adapters in random places are converted to random opsets and IR versions, each as one
-command. With `--leave`, their domains other than ai.onnx are left. With `--corpus`, the models are
-those of the corpus. Where the conversion has alternatives, each of them is converted alone, and so
-are some that the search does not try: older forms of content that are written first although the
-straight way succeeds, and one function more or less that is written out at its calls. The law is
-broken if the result of any way has fewer approximations, as many and fewer lost functions, or as
-many of both and fewer nodes. Each such case is listed, and the exit code is 1.
+If a conversion has alternatives, each of them is converted alone. Some ways that the search does
+not try are converted too: older forms of content that are written first although the straight way
+succeeds, and one more or one less inlined function. The law is broken if the result of any way has
+fewer approximations, as many and fewer lost functions, or as many of both and fewer nodes.
 """
 
 from __future__ import annotations
 
-import argparse
 import dataclasses
-import itertools
 import random
-import sys
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
+import journeys
 import onnx
 from onnx import ModelProto
 from opshift.author import registry
@@ -39,8 +31,7 @@ from opshift.model.functions import computing_nodes
 from opshift.opsets import schemas
 from opshift.report import Report
 
-from tools.corpus.findings import CORPUS
-from tools.fuzz import paths
+from tools.corpus.replay import CORPUS
 
 Case = tuple[str, ModelProto, Request]
 Cost = tuple[int, int, int]  # approximations, lost functions, nodes that compute something
@@ -113,11 +104,11 @@ def _tried(way: Way, model: ModelProto, wanted: Request) -> tuple[Cost | None, l
 
 def examples(seed: int, *, leave: bool, place: str | None = None) -> Iterator[Case]:
     """Examples of adapters, each in a place and with random versions, without end."""
-    rng, pairs = random.Random(seed), paths.fit()
+    rng, pairs = random.Random(seed), journeys.fit()
     if leave:
         pairs = [pair for pair in pairs if (pair[0].start, pair[0].to) == LEAVE]
     while True:
-        journey = paths.Journey.of(*rng.choice(pairs), rng.randrange(1 << 30), place)
+        journey = journeys.Journey.of(*rng.choice(pairs), rng.randrange(1 << 30), place)
         wishes = {name: value for name, value in journey.example.wishes.items() if value}
         ir = rng.choice([journey.ir, "auto"])
         goal = {"": journey.goal[""]} if leave else journey.goal
@@ -134,36 +125,3 @@ def corpus(seed: int) -> Iterator[Case]:
         ir = rng.choice([rng.randint(3, onnx.IR_VERSION), "auto"])
         title = f"{path.parent.name} to {to}, IR {ir}"
         yield title, onnx.load(path), Request.of(to, ir_version=ir, allow_approximate=True)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit code says whether a conversion chose a way that is not the best."""
-    args = _parser().parse_args(argv)
-    own = examples(args.seed, leave=args.leave, place=args.place)
-    cases = corpus(args.seed) if args.corpus else own
-    counts = Counter[str]()
-    for title, model, wanted in itertools.islice(cases, args.runs):
-        ways, told = broken(model, wanted)
-        counts["refused" if not ways else "one way" if ways == 1 else "several ways"] += 1
-        counts["broken"] += bool(told)
-        for text in told:
-            print(f"{title}: {text}", flush=True)
-    listed = ", ".join(f"{count} {name}" for name, count in sorted(counts.items()) if count)
-    print(f"{sum(counts.values()) - counts['broken']} cases: {listed}")
-    return int(counts["broken"] > 0)
-
-
-def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
-    parser.add_argument("--runs", type=int, default=300)
-    parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--corpus", action="store_true", help="models of the corpus")
-    parser.add_argument("--leave", action="store_true", help="leave domains other than ai.onnx")
-    parser.add_argument("--place", choices=list(paths.PLACES), help="put every example there")
-    return parser
-
-
-if __name__ == "__main__":
-    sys.exit(main())

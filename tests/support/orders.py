@@ -1,7 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs conversions at the same time in every order of their steps, and kills one of them.
-
-    python -m tools.fuzz orders [--only one-file] [--sample 100 --seed 1]
+"""Runs conversions at the same time in chosen orders of their steps, and kills one of them.
 
 A step is a call that looks at a file, changes one, or takes a lock. Each conversion is a process of
 its own that stops before each step until it is its turn. The first conversion takes some steps,
@@ -10,35 +8,75 @@ are all orders with up to three changes of turns. Orders of three conversions ar
 
 Afterwards the results must be those of the same conversions one after the other, in some order and
 without those that ended with an error. The same conversions must then run again, one after the
-other, and leave no file behind. The exit code is 1 if one of this fails. Needs fork.
+other, and leave no file behind. Needs fork.
 """
 
 from __future__ import annotations
 
-import argparse
 import fcntl
 import itertools
 import os
 import random
 import shutil
 import signal
-import sys
-import tempfile
 import time
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tools.fuzz.crash import look, needless, save
+import numpy as np
+import onnx
+from onnx import TensorProto, numpy_helper, parser
 
 DONE, TOLD, BUG = 0, 7, 8
 STEP, WAITS, ENDED = b"s", b"w", b""
 CALLS = ("open", "stat", "lstat", "listdir", "scandir", "link", "replace", "unlink", "mkdir",
          "rmdir", "fsync", "close")  # fmt: skip
 ALL = 1 << 30
+SIZE = 3000
+TEXT = f"""<ir_version: 7, opset_import: ["": 12]> g (float[{SIZE}] x) => (float[{SIZE}] y)
+{{ h = Add(x, w) y = Softmax<axis = 0>(h) }}"""
 PATIENCE = 10_000  # turns in which every process only waits
+
+
+def save(path: Path, location: str, offset: int, seed: int) -> None:
+    """A model of one weight, which is in a file of its own."""
+    path.parent.mkdir(exist_ok=True)
+    made, data = parser.parse_model(TEXT), np.random.RandomState(seed).rand(SIZE).astype("<f4")
+    tensor = made.graph.initializer.add(name="w", data_type=TensorProto.FLOAT, dims=[SIZE])
+    tensor.data_location = TensorProto.EXTERNAL
+    entries = {"location": location, "offset": offset, "length": data.nbytes}
+    for key, value in entries.items():
+        tensor.external_data.add(key=key, value=str(value))
+    (path.parent / location).write_bytes(bytes(offset) + data.tobytes())
+    path.write_bytes(made.SerializeToString())
+
+
+def look(folder: Path, results: Sequence[str]) -> tuple[object, ...]:
+    """What each result is to a reader: absent, a model with its weights, or broken."""
+    return tuple(_look(folder / name) for name in results)
+
+
+def _look(path: Path) -> object:
+    if not path.exists():
+        return None
+    try:
+        model = onnx.load(path)
+        weights = numpy_helper.to_array(model.graph.initializer[0]).tobytes()
+    except Exception as error:
+        return f"broken: {error}"
+    return model.opset_import[0].version, model.ir_version, weights
+
+
+def needless(folder: Path) -> set[str]:
+    """The files below a folder that are neither a model nor named by one."""
+    files = {path for path in folder.rglob("*") if path.is_file()}
+    needed = {path for path in files if path.suffix == ".onnx"}
+    for model in list(needed):
+        for tensor in onnx.load(model, load_external_data=False).graph.initializer:
+            needed |= {model.parent / e.value for e in tensor.external_data if e.key == "location"}
+    return {str(path.relative_to(folder)) for path in files - needed}
 
 
 @dataclass(frozen=True)
@@ -333,32 +371,3 @@ def faults(
     known = PossibleResults.of(scenario, folder)
     for turns in orders(scenario, folder, chance, most):
         yield turns, fault(scenario, known, folder, turns)
-
-
-def main(argv: Sequence[str] | None = None) -> int:
-    """The command; the exit code says whether something is wrong after an order."""
-    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
-    parser.add_argument("--only", default="", help="scenarios whose name holds this")
-    parser.add_argument("--sample", type=int, default=sys.maxsize, help="orders of each scenario")
-    parser.add_argument("--seed", type=int, default=1)
-    args = parser.parse_args(argv)
-    bad = 0
-    with tempfile.TemporaryDirectory(prefix="orders-") as name:
-        folder = Path(name).resolve() / "folder"
-        print(f"{'scenario':36}{'orders':>8}{'faults':>8}")
-        for scenario in SCENARIOS:
-            if args.only not in scenario.name:
-                continue
-            kinds: Counter[str] = Counter()
-            for turns, found in faults(scenario, folder, random.Random(args.seed), args.sample):
-                kinds[found.partition(" ")[0]] += 1
-                if found:
-                    print(f"  {found}: {turns}", flush=True)
-            wrong = kinds.total() - kinds[""]
-            bad += wrong
-            print(f"{scenario.name:36}{kinds.total():>8}{wrong:>8}", flush=True)
-    return int(bad > 0)
-
-
-if __name__ == "__main__":
-    sys.exit(main())
