@@ -10,7 +10,9 @@ import re
 from html import unescape
 
 import onnx
+import opshift
 import pytest
+from browser import MISSING, Browser
 from elements import assert_alone
 from opshift import Request
 from opshift.results import as_csv
@@ -18,7 +20,6 @@ from opshift.zoo.migrate import migrate, prepare
 from opshift.zoo.outcome import Blocker, Fate, Outcome
 from opshift.zoo.page import html, sankey
 from opshift.zoo.summary import Summary
-from tools.lib.browser import MISSING, Browser
 from zoos import zoo
 
 EVIL = "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">&{{data}}.onnx"
@@ -60,7 +61,7 @@ def test_names_and_messages_stay_text():
 
 def test_the_page_tells_how_it_was_made():
     seen = assert_alone(page(outcomes()), scripts=2)
-    for text in ("5 models to opset 8", "2025-11-22 08:26 UTC", "1 min 15 s", "opshift 0.2.0, onnx ",
+    for text in ("5 models to opset 8", "2025-11-22 08:26 UTC", "1 min 15 s", f"opshift {opshift.__version__}, onnx ",
                  "opshift batch models/ --to 8", "2 models of 5 failed.", "10 → 14"):  # fmt: skip
         assert text in seen.text
     assert html.RunTimes(seconds=3725).duration == "1 h 2 min"
