@@ -232,7 +232,7 @@ def test_two_descriptions_of_one_version(vendor):
     assert "describe com.acme 1 differently" in done.stderr
     missing = run(vendor, "check", "run.onnx", "--opset", "none.onnxopset")
     assert missing.returncode == 2
-    assert "none.onnxopset: No such file or directory; check the path that" in missing.stderr
+    assert "none.onnxopset: No such file or directory; check the path of" in missing.stderr
 
 
 def test_a_consumer_knows_the_version_that_a_document_describes(vendor):
@@ -399,7 +399,8 @@ def rename_any(node, op):
 
 @adapter("Run", 2, 1, domain="com.acme")
 def keep(node, op):
-    \"\"\"Nothing changed below.\"\"\"
+    \"\"\"The attribute of does not exist below.\"\"\"
+    node.attr("of")
     return op.same(node, of=None)
 """
 

@@ -23,7 +23,7 @@ from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, checker, numpy_helper
 from opshift import BadDestination, BadTarget, InvalidModel, Refused
 from opshift.convert.look import accepts, info
-from opshift.protos import negative_sizes
+from opshift.protos import unknown_sizes
 
 from tools.fuzz.case import OTHER, Case, FuzzCall
 
@@ -43,7 +43,7 @@ PATIENCE = 60.0  # seconds of processor time, which a busy machine does not chan
 SECRET = b"not the model's to read" * 300
 
 
-class Answer(Protocol):
+class VerbAnswer(Protocol):
     """An answer that can be stored."""
 
     def as_dict(self) -> dict[str, Any]: ...
@@ -203,7 +203,7 @@ def _plan(case: Case) -> tuple[str, str]:
     return "planned", f"{told}\n{told.to_json()}"
 
 
-def _asked(case: Case, ask: Callable[[Any], Answer]) -> tuple[str, str]:
+def _asked(case: Case, ask: Callable[[Any], VerbAnswer]) -> tuple[str, str]:
     """The answer of a verb that only looks: it changes nothing, and it can be shown and stored."""
     before = tree()
     try:
@@ -380,7 +380,7 @@ def _in_a_child(text: bytes, folder: str) -> str:
         faulthandler.disable()  # the exit code tells it; a dump looks like a failure
         os.close(reader)
         with os.fdopen(writer, "w", errors="replace") as told:
-            told.write(objection(negative_sizes.unknown(text), folder, full=True))
+            told.write(objection(unknown_sizes.unknown(text), folder, full=True))
         os._exit(0)
     os.close(writer)
     with os.fdopen(reader, errors="replace") as said:

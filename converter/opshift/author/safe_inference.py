@@ -42,7 +42,7 @@ _SIZES: dict[int, tuple[str, int]] = {T.INT32: ("<i", 2**31 - 1), T.INT64: ("<q"
 NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 
 
-class Shown(NamedTuple):
+class ShownModel(NamedTuple):
     """The model that inference may see, and whether it may end the process in spite of all."""
 
     data: bytes
@@ -65,7 +65,7 @@ def infer(
     return found
 
 
-def _inferred(shown: Shown, *, strict: bool = False, data_prop: bool = False) -> ModelProto:
+def _inferred(shown: ShownModel, *, strict: bool = False, data_prop: bool = False) -> ModelProto:
     data_prop = data_prop and may_propagate(shown.data, risky=shown.risky)
     return piecewise.infer(shown.data, strict=strict, data_prop=data_prop, risky=shown.risky)
 
@@ -131,13 +131,13 @@ def _may_be_hidden(data: bytes, adapters: Registry) -> bool:
     )
 
 
-def _survivable(data: bytes, adapters: Registry, *, data_prop: bool) -> Shown:
+def _survivable(data: bytes, adapters: Registry, *, data_prop: bool) -> ShownModel:
     """The model, or a copy of it without what inference ends the process for, or rejects by fault.
 
     Hidden nodes have an unknown domain there.
     """
     if not _may_be_hidden(data, adapters):
-        return Shown(data)
+        return ShownModel(data)
     copy = ModelProto.FromString(data)
     _write_defaults(copy, adapters)
     copy.opset_import.add(domain=NOBODY, version=1)
@@ -146,13 +146,13 @@ def _survivable(data: bytes, adapters: Registry, *, data_prop: bool) -> Shown:
     risky = _hide_fragile(copy, adapters)
 
     def infer_sizes(model: ModelProto) -> ModelProto:
-        return _inferred(Shown(model.SerializeToString(), risky), data_prop=data_prop)
+        return _inferred(ShownModel(model.SerializeToString(), risky), data_prop=data_prop)
 
     try:
         risky |= shrinking.hide(copy, NOBODY, adapters, infer_sizes)
     except COMPLAINTS:
         risky = True  # inference rejects the model, but perhaps behind such a size
-    return Shown(copy.SerializeToString(), risky)
+    return ShownModel(copy.SerializeToString(), risky)
 
 
 def _hide_fragile(copy: ModelProto, adapters: Registry) -> bool:

@@ -51,7 +51,7 @@ from opshift.protos import NodeProto, TensorProto, TypeProto
 from opshift.text import qualified
 
 
-class Answer(NamedTuple):
+class NodeAnswer(NamedTuple):
     """A node, the Builder with what replaces it, and the kinds of nodes for which that is sound."""
 
     node: Node
@@ -357,7 +357,7 @@ class Stepper:
         done = NodeChange(place, task, op.made, node, op)
         return done if self.runs is None or self.runs(done) else None
 
-    def _answer(self, scope: Scope, proto: NodeProto, task: Task) -> Answer | None:
+    def _answer(self, scope: Scope, proto: NodeProto, task: Task) -> NodeAnswer | None:
         """What a record or the adapter writes for a node; None if the node stays."""
         found = self.records and self.records.find(self, task, scope, proto)
         if found:
@@ -373,9 +373,9 @@ class Stepper:
             return None
         settle(node, answer, op, task.adapter)
         check_types(node, op)
-        return Answer(node, op, set(), None)
+        return NodeAnswer(node, op, set(), None)
 
-    def _replayed(self, branch: Branch, binding: NodeTokens, task: Task) -> Answer | None:
+    def _replayed(self, branch: Branch, binding: NodeTokens, task: Task) -> NodeAnswer | None:
         """What the end of a record writes for a node."""
         leaf, scope, proto = branch.leaf, binding.scope, binding.node
         for token in branch.ranks_used:
@@ -392,7 +392,7 @@ class Stepper:
         kind = (scope.parent is None, *(one and schemas.type_name(one) for one in declared))
         # Whether a value of another node can be read depends on the places of both.
         sound = set[Hashable]() if leaf.reaches else branch.sound
-        return Answer(Node(proto, task.schema, op.env), op, sound, kind)
+        return NodeAnswer(Node(proto, task.schema, op.env), op, sound, kind)
 
     def _rely_on(self, claims: Mapping[str, str]) -> None:
         """Notes the claims of declarations that an answer rests on."""

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from opshift.protos import ModelProto, isolation, library, negative_sizes
+from opshift.protos import ModelProto, isolation, library, unknown_sizes
 
 LARGEST = (1 << 31) - 1  # bytes of a message that every release of onnx reads
 LARGEST_VERSION = library.LARGEST_VERSION
@@ -30,4 +30,4 @@ def check_model(model: ModelProto | bytes, *, full_check: bool = False) -> None:
     data = model if isinstance(model, bytes) else model.SerializeToString()
     if len(data) > LARGEST:
         raise ValueError(f"a model of {len(data)} bytes is too large for the checker")
-    isolation.call("check_model", negative_sizes.unknown(data), full_check)
+    isolation.call("check_model", unknown_sizes.unknown(data), full_check)

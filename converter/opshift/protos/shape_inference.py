@@ -14,7 +14,7 @@ from opshift.protos import (
     TypeProto,
     isolation,
     library,
-    negative_sizes,
+    unknown_sizes,
 )
 
 InferenceError = library.shape_inference.InferenceError
@@ -32,7 +32,7 @@ def infer_shapes(
 
     A `risky` model may end the process, so a child infers it where that is wanted.
     """
-    data = negative_sizes.unknown(model if isinstance(model, bytes) else model.SerializeToString())
+    data = unknown_sizes.unknown(model if isinstance(model, bytes) else model.SerializeToString())
     found = isolation.call("infer_shapes", data, check_type, strict_mode, data_prop, risky=risky)
     return ModelProto.FromString(found)
 
@@ -46,7 +46,7 @@ def infer_node_outputs(
 ) -> dict[str, TypeProto]:
     """The types that a schema infers for the outputs of one node."""
     shown = {
-        name: negative_sizes.unknown(kind.SerializeToString(), TypeProto)
+        name: unknown_sizes.unknown(kind.SerializeToString(), TypeProto)
         for name, kind in types.items()
     }
     values = {name: tensor.SerializeToString() for name, tensor in data.items()}

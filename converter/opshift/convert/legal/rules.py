@@ -182,10 +182,10 @@ def check(model: ModelProto | str | os.PathLike[str], *, isolate: bool | None = 
     False
     """
     with documents.beside(model), isolation.isolated(isolate):
-        return _all_findings(model)
+        return _all_findings(model, registry.default())
 
 
-def _all_findings(model: ModelProto | str | os.PathLike[str]) -> Findings:
+def _all_findings(model: ModelProto | str | os.PathLike[str], adapters: Registry) -> Findings:
     if isinstance(model, ModelProto):
         skeleton, store = weights.carve_model(model)
     else:
@@ -195,7 +195,6 @@ def _all_findings(model: ModelProto | str | os.PathLike[str]) -> Findings:
         document = _opened(skeleton)
     except InvalidModel as error:
         return Findings((Finding(ERROR, str(error), "INVALID_MODEL", frozenset({str(error)})),))
-    adapters = registry.default()
     view = weights.checkable(skeleton)
     found = _found(Checked(document, adapters, None, store), lambda: view)
     found += [Finding(INFO, text, "OLD_IR", frozenset({text})) for text in upgraded]

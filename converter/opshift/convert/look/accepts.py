@@ -11,6 +11,7 @@ from typing import Any
 
 from opshift.author import registry
 from opshift.author.facts import Facts
+from opshift.author.registry import Registry
 from opshift.convert import aim
 from opshift.convert.api import Carve, carve_of
 from opshift.convert.attempt import Conversion
@@ -243,17 +244,21 @@ class _Judged:
         skeleton, store = carve()
         imports.merge(skeleton)
         adapters = registry.default()
-        return _Judged._with(rules.open_for_inference(skeleton, adapters), skeleton, store)
+        return _Judged._with(
+            rules.open_for_inference(skeleton, adapters), skeleton, store, adapters
+        )
 
     @staticmethod
     def made(skeleton: ModelProto, store: Weights) -> _Judged:
         """A result of a conversion."""
-        return _Judged._with(Document(skeleton), skeleton, store)
+        return _Judged._with(Document(skeleton), skeleton, store, registry.default())
 
     @staticmethod
-    def _with(document: Document, skeleton: ModelProto, store: Weights) -> _Judged:
+    def _with(
+        document: Document, skeleton: ModelProto, store: Weights, adapters: Registry
+    ) -> _Judged:
         view = weights.checkable(skeleton)
-        return _Judged(document, Facts(document, store, registry.default(), lambda: view), {})
+        return _Judged(document, Facts(document, store, adapters, lambda: view), {})
 
     def told(self, row: Ceiling) -> RuntimeAnswer:
         return verdict(self.document, row, self.facts, self.seen).told

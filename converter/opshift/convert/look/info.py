@@ -84,7 +84,7 @@ class Info(Shown):
     >>> import opshift
     >>> found = opshift.info("model.onnx")
     >>> found.imports[""], found.nodes
-    (12, 2)
+    (12, 50)
     """
 
     path: str

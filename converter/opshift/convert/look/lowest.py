@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from opshift.author import registry
+from opshift.author.registry import Registry
 from opshift.convert.api import Carve, carve_of
 from opshift.convert.attempt import Conversion
 from opshift.convert.ir import needs
@@ -169,12 +170,14 @@ def lowest_versions(
     """
     asked = dataclasses.replace(Request.of(request, **wishes), target={}, minimal=False)
     with documents.beside(model), isolation.isolated(isolate):
-        return _lowest(model, asked)
+        return _lowest(model, asked, registry.default())
 
 
-def _lowest(model: ModelProto | str | os.PathLike[str], asked: Request) -> Lowest:
+def _lowest(
+    model: ModelProto | str | os.PathLike[str], asked: Request, adapters: Registry
+) -> Lowest:
     carve = carve_of(model)
-    opened = Conversion(*carve(), asked, registry.default())
+    opened = Conversion(*carve(), asked, adapters)
     opened.open()
     present = opened.document.imports.as_dict()
     return Lowest(

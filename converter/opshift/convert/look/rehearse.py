@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import registry
+from opshift.author.registry import Registry
 from opshift.convert.api import Carve, carve_of, convert
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
@@ -62,16 +63,18 @@ def plan(model: Source, options: Request) -> Plan:
 def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | None]:
     """The plan of a conversion, and the converted model if there is one."""
     with documents.beside(model):
-        return _plan_with_result(model, options)
+        return _plan_with_result(model, options, registry.default())
 
 
-def _plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | None]:
+def _plan_with_result(
+    model: Source, options: Request, adapters: Registry
+) -> tuple[Plan, Carved | None]:
     carve = carve_of(model)
     if (short := _of_header(model, carve, options)) is not None:
         return short
     told = rehearse(carve, options)
     # The rehearsal has applied the rules that the conversion applies: fewer for the header alone.
-    opened = Conversion(*carve(), dataclasses.replace(options, check="none"), registry.default())
+    opened = Conversion(*carve(), dataclasses.replace(options, check="none"), adapters)
     with diagnose.on_the_model(opened):
         opened.open()
         opened.aim()
