@@ -191,8 +191,10 @@ def windows_beyond_the_result(node: Node) -> str | None:  # pragma: no cover: as
     strides = node.ints_or_none("strides") or [1] * count
     pads = node.ints_or_none("pads") or [0] * 2 * count
     axes = len(dims) - 2 if dims is not None else count
-    if not count or (count, len(strides), len(pads)) != (axes, axes, 2 * axes):
-        return f"it has {count} sizes, {len(strides)} strides and {len(pads)} pads for {axes} axes"
+    if not count or count != axes:
+        return f"its window has {count} sizes for {axes} axes"
+    if (len(strides), len(pads)) != (count, 2 * count):
+        return None  # a flaw of its own
     for at, size in enumerate(dims[2:] if dims is not None else ()):
         cut = pads[at] + pads[at + count] - kernel[at]
         if isinstance(size, int) and size and (size - 1) * strides[at] < cut:

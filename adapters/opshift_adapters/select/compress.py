@@ -188,7 +188,7 @@ def depth_in_a_vector(node: Node, op: Builder) -> Result:
 
 @alternative("OneHot", runtime="onnxruntime==0.4")
 @example("float values", "(int64[4] i, float[2] v) => (float[4,3] y) <int64[1] d = {3}> { y = OneHot(i, d, v) }", imports={"": 10}, gives="Cast OneHot", inputs={"i": [0, 2, 2**24 + 1, 3]})
-@example("computed depth", "(int64[4] i, int64[1] d, float[2] v) => (float[A,B] y) { y = OneHot(i, d, v) }", imports={"": 10}, gives="OneHot", inputs={"i": [0, 2, 1, 3], "d": [3]})
+@example("computed depth", "(int64[4] i, int64[1] d, float[2] v) => (float[A,B] y) { y = OneHot(i, d, v) }", imports={"": 10}, gives="Reshape Loop Cast Reshape Unsqueeze Equal Cast Gather", inputs={"i": [0, 2, 1, 3], "d": [3]})
 def indices_and_depth_as_values(node: Node, op: Builder) -> Result:
     """Indices and depth are cast to float, the type of the values, if float holds all indices."""
     indices, depth, values = node["indices"], node["depth"].const_or_none(), node["values"]

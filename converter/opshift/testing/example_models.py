@@ -74,10 +74,13 @@ def too_new(adapter: Adapter, example: Example) -> bool:
     return any(version > (newest[domain] or version) for domain, version in wanted.items())
 
 
-def example_target(adapter: Adapter, example: Example) -> dict[str, int] | str | Request:
-    """The version, the runtime or the domain that the example is converted to."""
+def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Request:
+    """The version, the runtime or the domain that the example is converted to.
+
+    A result that the runtime does not run is kept: a form can leave a node as it is.
+    """
     if adapter.runtime:
-        return example.runtime or adapter.runtime
+        return Request.of(example.runtime or adapter.runtime, keep_unrunnable=True)
     if (adapter.start, adapter.to) == LEAVE:
         return Request(domains=("ai.onnx",))
     if adapter.at_boundary:
