@@ -750,6 +750,37 @@ def test_a_form_is_one_only_beside_the_number_that_makes_it_fail():
     assert accepts(model(text.format(3), 15, ir=8), "onnxruntime==1.10").accepted
 
 
+@settings(deadline=None)
+@given(
+    st.sampled_from(["ReduceMax", "ReduceMean", "ReduceSum"]),
+    st.permutations(range(4)).flatmap(lambda axes: st.sampled_from([axes[:2], axes[:3]])),
+    st.lists(st.booleans(), min_size=3, max_size=3),
+    st.integers(11, 20),
+)
+def test_axes_of_reductions_ascend_for_a_reader_that_needs_it(op, axes, negative, opset):
+    """OpenCV 4.5.5 rejects others; their order does not change the numbers."""
+    listed = [a - 4 if below else a for a, below in zip(axes, negative, strict=False)]
+    shown = ", ".join(map(str, listed))
+    if opset >= (13 if op == "ReduceSum" else 18):
+        graph = f"<int64[{len(axes)}] a = {{{shown}}}> {{ y = {op}(x, a) }}"
+    else:
+        graph = f"{{ y = {op}<axes = [{shown}]>(x) }}"
+    before = model(f"(float[2,3,4,5] x) => (float[a,b,c,d] y) {graph}", opset, ir=7)
+    disorder = any(
+        f"{op} with axes that do not ascend" in one
+        for one in accepts(before, "opencv==4.5.5").reasons
+    )
+    has_attribute = bool(before.graph.node[0].attribute)
+    assert disorder == (has_attribute and axes != sorted(axes))
+    after = convert_version(before, "opencv==4.5.5")
+    (node,) = after.graph.node
+    given = list(node.attribute[0].ints)
+    assert [a % 4 for a in given] == sorted(axes)
+    x = {"x": np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)}
+    results = [InferenceSession(one.SerializeToString()).run(None, x)[0] for one in (before, after)]
+    np.testing.assert_allclose(*results, rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["onnxruntime-web", "opencv", "winml", "onnxruntime==1.10"])
 def test_a_list_of_releases_tells_which_one_a_name_without_a_release_means(name):
     """`--for NAME` takes this release."""

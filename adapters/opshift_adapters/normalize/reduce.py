@@ -14,6 +14,7 @@ from opshift.adapter import (
     boundary,
     dtype_of,
     example,
+    form,
     np,
     shown,
 )
@@ -288,6 +289,26 @@ def reduce_log_sum_exp_27_28(node: Node, op: Builder) -> Result:
 
 
 REDUCE_28 = boundary(28, "ReduceLogSum:f18f43 ReduceLogSumExp:8f14cb", directions="down")
+
+
+DISORDER = "(float[2,3,4] x) => (float[2,1,1] y) { y = {op}<axes = [-1, 1]>(x) }"
+
+
+@form(f"{MOST} ReduceSum")
+@example("from the end", DISORDER.replace("-1, 1", "-1, -2"), imports={"": 12}, gives="{op}")
+@example("from both ends", DISORDER, imports={"": 12}, gives="{op}")
+@example("ascending", DISORDER.replace("-1, 1", "-2, -1"), imports={"": 12}, gives="{op}")
+@example("an input", "(float[2,3,4] x) => (float[2,1,1] y) <int64[2] a = {-1, -2}> { y = {op}(x, a) }", imports={"": 18}, gives="{op}")
+@example("unknown rank", RANKLESS + "y = {op}<axes = [-1, -2]>(x) }", imports={"": 12}, gives="Reshape {op}", inputs=SHAPE, rtol=1e-6)
+@example("unknown rank, from both ends", RANKLESS + "y = {op}<axes = [-1, 1]>(x) }", imports={"": 12}, gives="Reshape {op}", inputs=SHAPE, rtol=1e-6)
+def axes_in_order(node: Node, op: Builder) -> Result:
+    """OpenCV 4.5.5 reads `axes` only if they ascend; their order has no meaning."""
+    axes = node.ints("axes") if "axes" in node.attributes else []  # or an input, or left out
+    rank = node["data"].rank_or_none
+    if rank is None and len({axis < 0 for axis in axes}) > 1:
+        return KEEP
+    counted = [axis + (rank or 0) if axis < 0 else axis for axis in axes]
+    return KEEP if counted == sorted(counted) else op.same(node, axes=sorted(counted))
 
 
 MEAN = "(int64[2,3] x) => (int64[2,1] y) { y = ReduceMean<axes = [1]>(x) }"

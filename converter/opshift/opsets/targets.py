@@ -68,7 +68,8 @@ class Form:
     first input comes from one of these operators. With `holds_above`, a position and a number,
     that input is a constant with a number above it; with `holds_below`, with a number below it.
     With `constant`, a position, that input is a constant. With `single`, a position, that input is
-    known to be one number, of rank 0 or 1.
+    known to be one number, of rank 0 or 1. With `unordered`, the axes that the attribute lists do
+    not ascend, counted from the front.
     """
 
     op: str
@@ -96,6 +97,7 @@ class Form:
     holds_below: tuple[float, ...] = ()
     constant: int | None = None
     single: int | None = None
+    unordered: bool = False
     since: int = 1
     before: int = 1 << 30
     source: str = ""

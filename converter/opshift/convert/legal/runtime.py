@@ -440,6 +440,8 @@ def has_form(
     if form.rank is not None:
         known = type_of(node.input[0]) if node.input else None
         return known is not None and rank_of(known) == form.rank
+    if form.unordered and not _is_unordered(node, form.attribute, type_of):
+        return False
     if form.without_input is not None:
         return len(node.input) <= form.without_input or not node.input[form.without_input]
     return not form.attribute or _has_attribute(node, form)
@@ -459,6 +461,18 @@ def _is_single(node: NodeProto, position: int, type_of: Callable[[str], TypeProt
     """Whether an input is known to be one number, of rank 0 or 1."""
     known = type_of(node.input[position]) if position < len(node.input) else None
     return known is not None and rank_of(known) is not None and dims_of(known) in ((), (1,))
+
+
+def _is_unordered(
+    node: NodeProto, attribute: str, type_of: Callable[[str], TypeProto | None]
+) -> bool:
+    """Whether the axes that an attribute lists are known not to ascend, counted from the front."""
+    axes = next((list(one.ints) for one in node.attribute if one.name == attribute), [])
+    rank = rank_of(type_of(node.input[0]))
+    if rank is None and len({axis < 0 for axis in axes}) > 1:
+        return False
+    counted = [axis + (rank or 0) if axis < 0 else axis for axis in axes]
+    return counted != sorted(counted)
 
 
 def _has_attribute(node: NodeProto, form: Form) -> bool:
