@@ -88,14 +88,14 @@ def test_a_name_has_a_ceiling(text, opset, ir):
         ("ml.net", "Microsoft.ML.OnnxRuntime; use --for onnxruntime==VERSION"),
         ("onnx.js", "onnxruntime-web took its place; use --for onnxruntime-web==VERSION"),
         ("wonnx", "no versions are known for 'wonnx': the authors of wonnx name opset 16"),
-        ("iree", "imports models at opset 17 and names no highest opset; try --to 17"),
+        ("horizon j6", "horizon j6 is not known; the known releases are x3"),
         ("onnx2tf", "no versions are known for 'onnx2tf': no number of this converter is known"),
         (
             "torch 2.1",
             "PyTorch writes ONNX and reads none; name the runtime that is to run the model",
         ),
         ("rocm 5.4", "migraphx 5.4 is not known; the known releases are 6.2.4..7.2.2"),
-        ("k210", "no target is called 'k210'; if you know what it reads"),
+        ("zx81", "no target is called 'zx81'; if you know what it reads"),
         ("foobar 3", "no target is called 'foobar'; if you know what it reads, give the versions"),
         ("tensorrt", "tensorrt is given without a release; give one of 5.1"),
         ("", "no target is called ''"),
@@ -158,6 +158,27 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
         ("onnxruntime-training 1.15", "onnxruntime==1.15", ""),
         ("tensorrt 8.4 GA", "tensorrt==8.4GA", ""),
         ("TensorRT 8.4-EA", "tensorrt==8.0", ""),
+        (
+            "tensorrt 10.14",
+            "tensorrt==10.1",
+            "tensorrt 10.14 is not known; release 10.1, the nearest",
+        ),
+        ("JetPack 5.0", "tensorrt==8.4.1", "5.0.2, the oldest known one, is used"),
+        ("jetpack 7.1", "tensorrt==10.1", "jetpack 7.1 is newer than the known releases"),
+        ("windows 19041", "winml==win10-2004", ""),
+        ("Windows build 22000", "winml==win11", ""),
+        ("windows 19045", "winml==win10-2004", "release 19041, the nearest one before it, is used"),
+        (
+            "windows 26100",
+            "winml==win11",
+            "is newer than the known releases; release 22000 is used",
+        ),
+        ("Windows 11 24H2", "winml==win11", "ends with build 22000 of Windows 11"),
+        ("rknn", "rknn-toolkit2==2.5", "no release of rknn-toolkit2 is named; release 2.5 is used"),
+        ("rknn 1.7", "rknn-toolkit2==1.5", "for the older RKNN-Toolkit, give rknn-toolkit==1.7"),
+        ("RKNN Toolkit 2 2.3", "rknn-toolkit2==2.3", ""),
+        ("Unity Inference Engine 2.6", "sentis==2.6", ""),
+        ("KL720 0.25", "kneron==0.25", ""),
     ],
 )
 def test_names_as_people_type_them(text, same, remark):
@@ -176,7 +197,7 @@ def test_names_as_people_type_them(text, same, remark):
 def test_every_alias_and_sign_means_the_same_release(release, sign, shout):
     name, listed = release
     version = listed.split(",")[0].partition("..")[0]
-    sign = " " if version.startswith("win") and "v" in sign else sign
+    sign = " " if not version[:1].isdigit() and "v" in sign else sign  # "v" is for numbers
     for alias in (name, *targets.names()[name]):
         typed = alias + sign + version if version else alias
         found = targets.find(typed.upper() if shout else typed)
@@ -197,6 +218,41 @@ def test_a_name_of_something_else_is_answered_with_its_meaning(text, sentence):
     with pytest.raises(BadTarget) as caught:
         targets.find(text)
     assert sentence in str(caught.value)
+
+
+# What people have, as they write it: a row of this name, or one sentence where there is none.
+ASKED_FOR = {
+    "jetpack": ["JetPack 5.0", "JetPack 5.1.3", "jetpack==6.0", "JetPack 6.2", "JetPack 7"],
+    "tensorrt": [f"TensorRT 10.{minor}" for minor in range(2, 14)],
+    "winml": ["Windows 19041", "Windows build 22000", "windows-26100", "windows 10.0.26100"],
+    "rknn-toolkit": ["rknn-toolkit 1.6", "RKNN_Toolkit==1.7.5", "rknn toolkit"],
+    "rknn-toolkit2": ["rknn-toolkit2 1.4", "RKNN-Toolkit2 1.5.2", "rknn_toolkit2==2.5.0", "rknn 2.3"],
+    "sentis": ["Unity Inference Engine", "Inference Engine 2.2", "Unity Sentis 2.1", "sentis"],
+    "kneron": ["Kneron", "kl730"],
+    "ryzen-ai": ["Ryzen AI", "RyzenAI 1.4"],
+    "axera": ["Axera", "Pulsar2", "AX650"],
+    "horizon": ["Horizon", "hb_mapper"],
+    "tvm": ["TVM", "Apache TVM 0.27"],
+    "iree": ["IREE", "iree-base-compiler 3.13"],
+    "onnx2torch": ["onnx2torch", "onnx2torch==1.5.15"],
+    "": [
+        "TensorRT-RTX", "TensorRT for RTX 1.1", "Windows App SDK 1.8", "Coral", "Edge TPU", "eIQ",
+        "Qualcomm AI Hub", "qai_hub", "ExecuTorch 1.0", "rten 0.23", "K230", "nncase 2.11",
+        "MNN 3.6", "tinygrad 0.14", "RV1126",
+    ],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("text", [text for texts in ASKED_FOR.values() for text in texts])
+def test_what_people_have_is_found_or_answered_with_one_sentence(text):
+    (expected,) = (name for name, texts in ASKED_FOR.items() if text in texts)
+    try:
+        assert targets.find(text).name == expected
+    except BadTarget as answer:
+        assert not expected, answer
+        sentence = str(answer).removeprefix(f"no versions are known for {text!r}: ")
+        assert re.search(r"; .*--(for|to) ", sentence), sentence
+        assert not re.search(r"[.!?] [A-Z]", sentence), sentence
 
 
 def test_every_name_without_a_number_says_what_to_do():
@@ -395,7 +451,7 @@ def test_a_domain_that_nobody_knows_is_kept_and_noted(tmp_path):
         model("(float[2] x) => (float[2] y) { y = com.acme.Run(x) }", 15, more=', "com.acme" : 1'),
         tmp_path / "in.onnx",
     )
-    for target in ("tensorrt==8.4", "sentis", "onnxruntime==1.10"):
+    for target in ("tensorrt==8.4", "sentis==2.1", "onnxruntime==1.10"):
         report = convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", target)
         told = f"whether {target} has the domain com.acme (1 node)"
         assert f"it is not known {told}" in report.notes
@@ -779,6 +835,17 @@ def test_axes_of_reductions_ascend_for_a_reader_that_needs_it(op, axes, negative
     x = {"x": np.arange(120, dtype=np.float32).reshape(2, 3, 4, 5)}
     results = [InferenceSession(one.SerializeToString()).run(None, x)[0] for one in (before, after)]
     np.testing.assert_allclose(*results, rtol=1e-6)
+
+
+@pytest.mark.parametrize(("op", "gates"), [("LSTM", 4), ("GRU", 3), ("RNN", 1)])
+def test_a_runtime_that_builds_only_older_recurrent_operators_gets_them(op, gates):
+    size, text = (
+        gates * 2,
+        "(float[5,1,3] x, float[1,{0},3] w, float[1,{0},2] r) => (float[5,1,1,2] y)",
+    )
+    before = model(f"{text.format(size)} {{ y = {op}<hidden_size = 2>(x, w, r) }}", 20, ir=9)
+    assert accepts(before, "rknn").answer == "no"
+    assert accepts(convert_version(before, "rknn"), "rknn").answer != "no"
 
 
 @pytest.mark.parametrize("name", ["onnxruntime-web", "opencv", "winml", "onnxruntime==1.10"])

@@ -130,4 +130,6 @@ def _range(row: Ceiling, domain: str) -> str:
     top, low = row.imports.get(domain), row.floors.get(domain)
     if domain == "" and row.prefer:
         return f"best {row.prefer}"
-    return (f"{low}-{top}" if low else str(top)) if top else "-"
+    if top:
+        return f"{low}-{top}" if low else str(top)
+    return f"{low}+" if low else "-"
