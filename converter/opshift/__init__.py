@@ -6,7 +6,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opshift.lazy import lazy
-from opshift.release import VERSION
+from opshift.release import BUILD
 
 if TYPE_CHECKING:
     from opshift import onnx_ir as onnx_ir
@@ -39,12 +39,14 @@ if TYPE_CHECKING:
     from opshift.opsets.identity import OperatorId
     from opshift.report import Report
     from opshift.verify.model_pair import verify as verify
+    from opshift.zoo.audit import Audit, audit
 
-__version__ = VERSION
+__version__ = BUILD
 
 __all__ = [
     "Acceptance",
     "AdapterBug",
+    "Audit",
     "BadDestination",
     "BadTarget",
     "ClusterLost",
@@ -66,6 +68,7 @@ __all__ = [
     "Targets",
     "Why",
     "accepts",
+    "audit",
     "check",
     "check_model",
     "convert",
@@ -105,6 +108,7 @@ _HOMES = {
     "convert.legal.rules": ("check", "check_model"),
     "convert.look.accepts": ("Acceptance", "accepts"),
     "convert.look.info": ("Info", "info"),
+    "zoo.audit": ("Audit", "audit"),
 }
 
 

@@ -1,4 +1,65 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The release of opshift, which every room may name."""
+"""The release of opshift, which every room may name.
 
-VERSION = "0.3.0.dev0"
+The name of a development build has the commit, too, if it is known: from the repository of the
+sources, or from the version of the package, into which the build wrote it.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+
+VERSION = "0.3.0.dev1"
+"""A release, or `.devN` before it. Each fix of a wrong result raises N (`advisories.toml`)."""
+
+RELEASED = 1 << 30
+"""The place of a release after its development versions."""
+
+
+def order(version: str) -> tuple[int, ...]:
+    """The place of a version among all versions; raises ValueError for another text."""
+    release, _, number = version.partition("+")[0].partition(".dev")
+    major, minor, patch = (int(part) for part in release.split("."))
+    return major, minor, patch, int(number) if number else RELEASED
+
+
+def build(folder: str, version: str = VERSION) -> str:
+    """The name of the build whose package lies in a folder."""
+    if ".dev" not in version:
+        return version
+    above = os.path.dirname(folder)
+    if commit := _commit(os.path.join(above, ".git")):
+        return f"{version}+g{commit[:9]}"
+    installed = "\n".join(os.listdir(folder))  # with the folder `opshift-VERSION.dist-info`
+    unpacked = _text(os.path.join(above, "PKG-INFO"))  # of a source distribution
+    pattern = rf"^(?:opshift-|Version: )({re.escape(version)}\+g[0-9a-f]+)"
+    found = re.search(pattern, f"{installed}\n{unpacked}", re.MULTILINE)
+    return found[1] if found else version
+
+
+def _commit(git: str) -> str:
+    """The commit that a repository has checked out; empty if there is none."""
+    folder = git
+    if os.path.isfile(git):  # of a worktree, whose branches are in the repository
+        folder = os.path.join(os.path.dirname(git), _text(git).partition("gitdir: ")[2].strip())
+    head = _text(os.path.join(folder, "HEAD")).strip()
+    if not head.startswith("ref: "):
+        return head
+    name = head.removeprefix("ref: ")
+    home = os.path.join(folder, _text(os.path.join(folder, "commondir")).strip())
+    packed = _text(os.path.join(home, "packed-refs"))
+    found = re.search(rf"^([0-9a-f]+) {re.escape(name)}$", packed, re.MULTILINE)
+    return _text(os.path.join(home, name)).strip() or (found[1] if found else "")
+
+
+def _text(path: str) -> str:
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except (OSError, UnicodeDecodeError):
+        return ""
+
+
+BUILD = build(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+"""The version of this build, which `opshift --version`, reports and stamps name."""

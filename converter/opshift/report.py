@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from opshift.page import Paged
 from opshift.records import dataclass
+from opshift.release import BUILD
 from opshift.text import Line, Role, counted, show_versions
 
 if TYPE_CHECKING:
@@ -75,6 +76,21 @@ class RuntimeAnswer:
     unknown: tuple[str, ...] = ()
 
 
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The build of opshift, the runtime and the adapters that made a result."""
+
+    opshift_version: str
+    runtime: str
+    adapters: tuple[str, ...]
+
+    @staticmethod
+    def from_dict(raw: Mapping[str, Any]) -> Origin:
+        """The origin of which `raw` has the fields."""
+        adapters = tuple(map(str, raw["adapters"]))
+        return Origin(str(raw["opshift_version"]), str(raw["runtime"]), adapters)
+
+
 @dataclass(frozen=True, slots=True, repr=False)
 class Report(Paged):
     """What a conversion did.
@@ -99,6 +115,8 @@ class Report(Paged):
         The newer operators that were written in place of several nodes.
     runtime : RuntimeAnswer or None
         Whether the named runtime runs the result: `answer`, `reasons` and `unknown`.
+    opshift_version : str
+        The build of opshift that made the result; empty if it is not known (up to 0.2.0).
 
     Examples
     --------
@@ -122,6 +140,14 @@ class Report(Paged):
     assumptions: tuple[str, ...] = ()
     modernized: tuple[Site, ...] = ()
     runtime: RuntimeAnswer | None = None
+    opshift_version: str = BUILD
+
+    @property
+    def origin(self) -> Origin:
+        """The build, the runtime, and the adapters that rewrote a node."""
+        adapters = dict.fromkeys(work.id for step in self.steps for work in step.rewritten)
+        runtime = self.runtime.target if self.runtime else ""
+        return Origin(self.opshift_version, runtime, tuple(adapters))
 
     @property
     def changed(self) -> bool:
@@ -155,7 +181,7 @@ class Report(Paged):
             raw.get("repaired", False), raw.get("nodes_before"), raw.get("nodes_after"),
             tuple(raw.get("assumptions", ())),
             tuple(Site(**site) for site in raw.get("modernized", ())),
-            _runtime_answer(raw.get("runtime")),
+            _runtime_answer(raw.get("runtime")), raw.get("opshift_version", ""),
         )  # fmt: skip
 
     @property

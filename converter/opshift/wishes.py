@@ -94,7 +94,8 @@ WISHES: dict[str, Wish] = {
     ),
     "stamp": Wish(
         "bool, default False",
-        "Add a line to the metadata of the result: the release of opshift and the versions.",
+        "Add a line to the metadata of the result: the build of opshift, versions and adapters."
+        " `opshift audit` reads it.",
     ),
     "bump_model_version": Wish(
         "bool, default False",

@@ -53,6 +53,8 @@ RUNS = [
     ("targets {}/softmax.onnx onnxruntime==1.10", "survey"),
     ("accepts {}/softmax.onnx --for onnxruntime==1.2", "accepts"),
     ("accepts {}/softmax.onnx --opset 9", "accepts"),
+    ("audit {}/softmax.onnx", "audit"),
+    ("audit {}/softmax.onnx --to 13", "audit"),
     ("check {}/softmax.onnx", "check"),
     ("check {}/wrong.onnx", "check"),
     ("check {}/softmax.onnx {}/text.onnx", "several"),

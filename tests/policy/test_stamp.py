@@ -36,7 +36,7 @@ def test_a_result_holds_no_note_by_default():
 
 def test_the_stamp_names_the_release_and_the_versions():
     found = opshift.convert_version(softmax(), 13, stamp=True)
-    line = f"opshift {opshift.__version__}: opset 12 -> 13"
+    line = f"opshift {opshift.__version__}: opset 12 -> 13; adapters ai.onnx.Softmax-12-13"
     assert notes(found) == {KEY: line}
     assert found == opshift.convert_version(softmax(), 13, stamp=True)
     del found.metadata_props[:]
@@ -50,7 +50,7 @@ def test_each_conversion_adds_its_line_and_other_metadata_stays():
     second = opshift.convert_version(first, 15, stamp=True)
     told = notes(second)
     assert list(told) == ["author", KEY]
-    assert [line.partition(": ")[2].split(",")[0] for line in told[KEY].splitlines()] == [
+    assert [line.partition(": ")[2].split(";")[0].split(",")[0] for line in told[KEY].splitlines()] == [
         "opset 12 -> 13", "opset 13 -> 15",
     ]  # fmt: skip
     assert notes(opshift.convert_version(second, 13)) == told

@@ -26,8 +26,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import opshift
-from opshift import OpshiftError, Refused, convert_version
+from opshift import OpshiftError, Refused, convert_version, release
 from opshift.opsets import schemas
 from opshift.verify import oracle, randomness
 
@@ -112,7 +111,7 @@ def outcome(model: Any, target: dict[str, int], approximate: bool) -> tuple[str,
 
 def write(folder: Path) -> None:
     """Writes the frozen files of this release; existing files are never replaced."""
-    home = folder / opshift.__version__
+    home = folder / release.VERSION
     home.mkdir(parents=True, exist_ok=True)
     if not (home / MODELS).exists():
         text = json.dumps(list(models()), sort_keys=True)

@@ -25,6 +25,7 @@ COMMANDS = {
     "error": "convert none.onnx -o c.onnx --to 8",
     "plan": "plan a.onnx --to 11",
     "lowest": "lowest a.onnx",
+    "audit": "audit a.onnx",
     "check": "check a.onnx",
     "several": "check a.onnx b.onnx",
     "diff": "diff a.onnx b.onnx",

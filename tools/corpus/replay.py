@@ -7,8 +7,9 @@
 BEFORE and AFTER are commits; without AFTER, the working tree is compared. A refactoring changes
 no result and no report, so every digest is equal and the exit code is 0. Otherwise each difference
 is listed: other bytes, another number of nodes, another report, or another outcome. The numbers in
-new names and the lines of adapters are left out. A refusal is compared by its reasons and
-operators, not by its words. `--nodes` records how many nodes each conversion writes on both sides.
+new names, the lines of adapters and the builds of opshift are left out. A refusal is compared by
+its reasons and operators, not by its words. `--nodes` records how many nodes each conversion writes
+on both sides.
 The environment that runs this tool serves both commits.
 """
 
@@ -40,6 +41,7 @@ WORKERS = 2
 Result = tuple[str, str, int, int, str]  # outcome, digest, nodes, idle nodes, digest of the report
 FRESH = re.compile(r"(opshift\d*_)\d+_")
 LINE = re.compile(r'("adapter": "[\w.]+):\d+"')
+BUILD = re.compile(r'\n *"opshift_version": "[^"]*",?')
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -165,6 +167,7 @@ def _convert(model: Any, target: Any, approximate: bool) -> Result:
     except opshift.OpshiftError as error:
         return type(error).__name__, "", 0, 0, ""
     result, told = found.model, LINE.sub(r'\1"', FRESH.sub(r"\1", found.report.to_json()))
+    told = BUILD.sub("", told)
     renumber(result.graph, {})
     content = result.SerializeToString(deterministic=True)
     digest = hashlib.sha256(content).hexdigest()

@@ -9,10 +9,10 @@ from opshift.convert.request import Request
 from opshift.model import signature
 from opshift.model.signature import Signature
 from opshift.protos import ModelProto
-from opshift.release import VERSION
 from opshift.report import Report
 
 KEY = "opshift.conversions"
+FOR, BY, NONE = "; for ", "; adapters ", "none"
 
 
 def signature_for(model: ModelProto, options: Request) -> Signature | None:
@@ -35,11 +35,14 @@ def labelled(
 
 
 def stamp(model: ModelProto, report: Report) -> None:
-    """Adds one line about a conversion to the model: the release of opshift and the versions.
+    """Adds one line about a conversion to the model: the build of opshift, versions and adapters.
 
     The line has no date, so that the result is deterministic. Lines of earlier conversions stay.
     """
-    line = f"opshift {VERSION}: {report.way or 'the form of the model'}"
+    origin = report.origin
+    line = f"opshift {origin.opshift_version}: {report.way or 'the form of the model'}"
+    line += f"{FOR}{origin.runtime}" if origin.runtime else ""
+    line += f"{BY}{' '.join(origin.adapters) or NONE}"
     for entry in model.metadata_props:
         if entry.key == KEY:
             entry.value = f"{entry.value}\n{line}"

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 
 from opshift.errors import InvalidModel
 from opshift.model import weights
@@ -12,6 +12,7 @@ from opshift.model.bytes.source import Opened
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 from opshift.records import dataclass
+from opshift.report import Report
 from opshift.zoo import marks
 from opshift.zoo.key import Key
 from opshift.zoo.layout import Layout
@@ -50,7 +51,7 @@ class ConvertedModel:
     of: LocalModel
     skeleton: ModelProto
     weights: Weights
-    versions: Mapping[str, int]
+    report: Report
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +81,8 @@ class FileResult:
         written: list[Mark] = []
 
         def published(files: list[str]) -> None:
-            mark = Mark(key(), marks.stamps(files, self.folder), made.versions)
+            mark = Mark(key(), marks.stamps(files, self.folder), made.report.result,
+                        made.report.origin)  # fmt: skip
             made.of.check_unchanged()
             marks.write(self.mark, mark)
             written.append(mark)

@@ -21,7 +21,7 @@ _FORM = (
     "CREATE TABLE outcomes"
     " (name BLOB PRIMARY KEY, recipe TEXT NOT NULL, outcome TEXT NOT NULL) WITHOUT ROWID"
 )
-_HEAD = b"SQLite format 3\0"
+HEAD = b"SQLite format 3\0"
 _MARK = slice(68, 72)  # the bytes of an SQLite file that name its application
 _PARTS = ("-wal", "-shm", "-journal", "")  # the files of a database, the main one last
 EVERY = 0.5  # seconds between writes; a rerun repeats what a killed driver had not written
@@ -93,6 +93,16 @@ class Journal:
         self._db.close()
 
 
+def reading(path: str) -> Iterator[Outcome]:
+    """The outcomes in a journal, which is not changed."""
+    with contextlib.closing(_unchanged(path)) as db:
+        try:
+            for (text,) in db.execute("SELECT outcome FROM outcomes ORDER BY name"):
+                yield Outcome.from_dict(json.loads(text))
+        except sqlite3.DatabaseError as error:
+            raise _DamagedError(f"{path}: this file is not a readable journal: {error}") from error
+
+
 class _DamagedError(OSError):
     """Raised for a file that is not a readable journal."""
 
@@ -140,7 +150,7 @@ def _is_empty(path: str) -> bool:
         head = file.read(_MARK.stop)
     if not head:
         return True
-    if not head.startswith(_HEAD):
+    if not head.startswith(HEAD):
         raise _DamagedError("this file is not a journal of opshift")
     mark = int.from_bytes(head[_MARK], "big")
     if mark == APPLICATION:
@@ -152,12 +162,17 @@ def _is_empty(path: str) -> bool:
 
 def _has_only_outcomes(path: str) -> bool:
     """Whether this is a journal of a release up to 0.2, which did not mark it."""
-    uri = f"{Path(path).absolute().as_uri()}?mode=ro&immutable=1"  # leaves no trace
-    with contextlib.closing(sqlite3.connect(uri, uri=True)) as db:
+    with contextlib.closing(_unchanged(path)) as db:
         try:
             return db.execute("SELECT sql FROM sqlite_master").fetchall() == [(_FORM,)]
         except sqlite3.DatabaseError:
             return False
+
+
+def _unchanged(path: str) -> sqlite3.Connection:
+    """A database that is only read; without a trace of the reader if no other process writes."""
+    alone = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
+    return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro{alone}", uri=True)
 
 
 def _set_aside(path: str) -> str:

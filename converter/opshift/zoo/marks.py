@@ -7,6 +7,7 @@ converted again.
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import os
 from collections.abc import Callable, Iterable, Mapping
@@ -15,6 +16,7 @@ from typing import TypeAlias
 
 from opshift.model.bytes.source import write_all
 from opshift.records import dataclass
+from opshift.report import Origin
 from opshift.zoo.key import Key
 from opshift.zoo.outcome import Stamp
 from opshift.zoo.stores import stores
@@ -25,14 +27,15 @@ Look: TypeAlias = Callable[[str], tuple[int, str]]
 
 @dataclass(frozen=True, slots=True)
 class Mark:
-    """The key of a result, its files, and its versions."""
+    """The key of a result, its files, its versions, and its origin, which 0.2.0 did not write."""
 
     key: str
     writes: tuple[Stamp, ...]
     result: Mapping[str, int] = field(default_factory=dict)
+    origin: Origin | None = None
 
     def encoded(self) -> bytes:
-        raw = {"key": self.key, "writes": self.writes, "result": dict(self.result)}
+        raw = {**dataclasses.asdict(self), "result": dict(self.result)}
         return json.dumps({"schema_version": 1, **raw}).encode("ascii")
 
     @staticmethod
@@ -43,7 +46,8 @@ class Mark:
             writes = tuple(
                 (str(path), int(size), str(version)) for path, size, version in raw["writes"]
             )
-            mark = Mark(raw["key"], writes, dict(raw["result"]))
+            origin = Origin.from_dict(raw["origin"]) if raw.get("origin") else None
+            mark = Mark(raw["key"], writes, dict(raw["result"]), origin)
             return mark if raw["schema_version"] == 1 else None
         except (ValueError, KeyError, TypeError):
             return None

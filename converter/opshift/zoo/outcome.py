@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 
 from opshift.errors import Refused
 from opshift.records import dataclass
-from opshift.report import KNOWN, SCHEMA_VERSION
+from opshift.report import KNOWN, SCHEMA_VERSION, Origin
 from opshift.results import BROKEN, ERROR, FAILED, PASSED, SKIPPED, ModelResult, Problem
 from opshift.text import printable, qualified
 
@@ -80,6 +80,7 @@ class Outcome:
     runs: tuple[Runs, ...] = ()
     nodes: tuple[int, int] | None = None  # before and after, where they were counted
     rewritten: Mapping[str, int] = field(default_factory=dict)  # nodes by operator
+    origin: Origin | None = None  # of the result
 
     def __reduce__(self) -> tuple[type[Outcome], tuple[Any, ...]]:
         return Outcome, _values(self)  # half the time of what a dataclass does
@@ -87,7 +88,11 @@ class Outcome:
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
         raw = dict(zip(_NAMES, _values(self), strict=True))
-        return {**raw, "blockers": [dataclasses.asdict(one) for one in self.blockers]}
+        blockers = [dataclasses.asdict(one) for one in self.blockers]
+        return {**raw, "blockers": blockers, "origin": self._origin()}
+
+    def _origin(self) -> dict[str, Any] | None:
+        return dataclasses.asdict(self.origin) if self.origin else None
 
     def row(self) -> dict[str, Any]:
         """The facts for users about the model, in the documented JSON form."""
@@ -106,6 +111,7 @@ class Outcome:
             "nodes_before": self.nodes[0] if self.nodes else None,
             "nodes_after": self.nodes[1] if self.nodes else None,
             "rewritten": dict(self.rewritten),
+            "origin": self._origin(),
             "runtimes": [
                 {"target": target, "now": KNOWN[now], "after": KNOWN[after]}
                 for target, now, after in self.runs
@@ -134,6 +140,7 @@ class Outcome:
                 "writes": tuple((path, size, at) for path, size, at in raw["writes"]),
                 "runs": tuple(map(tuple, raw.get("runs", ()))),
                 "nodes": tuple(raw["nodes"]) if raw.get("nodes") else None,
+                "origin": Origin.from_dict(raw["origin"]) if raw.get("origin") else None,
             }
         )
 

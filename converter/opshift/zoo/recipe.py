@@ -17,6 +17,7 @@ from opshift.author.registry import GROUP
 from opshift.convert.request import Request
 from opshift.opsets.wanted import Wanted
 from opshift.records import dataclass
+from opshift.release import VERSION
 from opshift.text import show_versions
 
 
@@ -63,7 +64,7 @@ class Recipe:
 @functools.cache
 def fingerprint() -> str:
     """A digest of the release, the installed onnx, and the sources of engine and adapters."""
-    digest = hashlib.sha256(f"{opshift.__version__} {opshift.versions.installed_name()}".encode())
+    digest = hashlib.sha256(f"{VERSION} {opshift.versions.installed_name()}".encode())
     for package in sorted({"opshift", *(p.module for p in plugins.offered(GROUP))}):
         spec = importlib.util.find_spec(package)
         for folder in sorted(spec.submodule_search_locations or ()) if spec else ():

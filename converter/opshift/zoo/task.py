@@ -106,7 +106,8 @@ def _migrate_from(
 
         if result and (mark := result.there(key)):
             writes = result.stamps(mark)
-            return seen(Fate.SKIPPED, why="up to date", writes=writes, result=mark.result)
+            return seen(Fate.SKIPPED, why="up to date", writes=writes, result=mark.result,
+                        origin=mark.origin)  # fmt: skip
         try:
             opening.header(model.skeleton)
             skeleton, store, report = convert(_once(model), _request(recipe, model.skeleton))
@@ -114,7 +115,7 @@ def _migrate_from(
             return seen(Fate.REFUSED, **_words_of(refused))
         except (InvalidModel, BadTarget) as error:
             return replace(_failed(item, Fate.INVALID, error, folder), runs=runs)
-        made, what = ConvertedModel(model, skeleton, store, report.result), _what(report)
+        made, what = ConvertedModel(model, skeleton, store, report), _what(report)
         values = [site.value for site in report.modernized]
         if why_not := recipe.verify and _objection(made, recipe, folder, values):
             return seen(Fate.UNVERIFIED, **what, **why_not)
@@ -133,7 +134,8 @@ def _what(report: Report) -> dict[str, Any]:
             rewritten[work.op] += work.count
     before, after = report.nodes_before, report.nodes_after
     nodes = None if before is None or after is None else (before, after)
-    return {"result": report.result, "nodes": nodes, "rewritten": dict(rewritten)}
+    return {"result": report.result, "nodes": nodes, "rewritten": dict(rewritten),
+            "origin": report.origin}  # fmt: skip
 
 
 def _runs(recipe: Recipe, path: str) -> tuple[Runs, ...]:

@@ -104,7 +104,7 @@ def _verdict(summary: Summary) -> str:
 def _facts(summary: Summary, listed: Sequence[Outcome], recipe: Recipe, run: RunTimes) -> str:
     before = sum(one.nodes[0] for one in listed if one.nodes)
     after = sum(one.nodes[1] for one in listed if one.nodes)
-    used = [f"opshift {release.VERSION}", f"onnx {versions.installed_name()}", recipe.verify]
+    used = [f"opshift {release.BUILD}", f"onnx {versions.installed_name()}", recipe.verify]
     facts = (
         ("Date", run.date if run.begun else ""),
         ("Duration", run.duration),

@@ -82,8 +82,9 @@ class StoreResult:
             put.append(self._put(store, _twin(path, self.folder, name), path, is_shared))
         put.insert(0, self._put(store, name, model, False))
         writes = _named_from(posixpath.dirname(name), put)
-        marks, mark = stores.at(self.mark)
-        put.append(marks.write(mark, Mark(key(), writes, made.versions).encoded(), create=False))
+        marks, name_of_mark = stores.at(self.mark)
+        mark = Mark(key(), writes, made.report.result, made.report.origin)
+        put.append(marks.write(name_of_mark, mark.encoded(), create=False))
         return _named_from(posixpath.dirname(name), put)
 
     def stamps(self, mark: Mark) -> tuple[Stamp, ...]:

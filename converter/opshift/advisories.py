@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The wrong results of earlier releases, and whether a conversion may have given one."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import pkgutil
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import field
+from typing import Any
+
+from opshift import toml
+from opshift.opsets.identity import normal
+from opshift.opsets.target_names import fits
+from opshift.records import dataclass
+from opshift.release import order
+
+FILE = "advisories.toml"
+UNNAMED = "0.2.0"  # the last release whose reports and marks do not name it
+
+
+class Affected(enum.IntEnum):
+    """Whether a result must be made again."""
+
+    NO = 0
+    MAYBE = 1
+    YES = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The known facts about one conversion; None stands for an unknown one.
+
+    The release is empty if it is unknown, and the runtime if the conversion was for none.
+    """
+
+    release: str
+    result: Mapping[str, int]
+    source: Mapping[str, int] | None = None
+    adapters: Collection[str] | None = None
+    runtime: str | None = None
+    operators: Collection[str] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Advisory:
+    """One fix of a result that was wrong: what it did, for which models, and in which releases."""
+
+    id: str
+    wrong: str
+    condition: str
+    since: str
+    fixed: str
+    adapters: tuple[str, ...] = ()
+    operators: tuple[str, ...] = ()
+    versions: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    runtimes: Mapping[str, str] = field(default_factory=dict)
+
+    def judge(self, made: Evidence) -> Affected:
+        """Whether a conversion crossed what was fixed; the condition on the model is not tried."""
+        return min(self._answers(made))
+
+    def _answers(self, made: Evidence) -> Iterator[Affected]:
+        yield self._of_release(made.release)
+        if self.adapters:
+            yield self._of_adapters(made)
+        if self.operators:
+            yield self._of_operators(made.operators)
+        for domain, (low, high) in self.versions.items():
+            yield Affected.YES if low <= made.result.get(domain, 0) <= high else Affected.NO
+        if self.runtimes:
+            yield self._of_runtime(made.runtime)
+
+    def _of_release(self, release: str) -> Affected:
+        try:
+            place = order(release)
+        except ValueError:
+            return Affected.MAYBE
+        return Affected.YES if order(self.since) <= place < order(self.fixed) else Affected.NO
+
+    def crossed(self, made: Evidence) -> tuple[str, ...]:
+        """The adapters of this advisory that a conversion used, or may have used."""
+        if made.adapters is not None:
+            return tuple(one for one in self.adapters if one in made.adapters)
+        return tuple(one for one in self.adapters if _may_cross(one, made.source, made.result))
+
+    def _of_adapters(self, made: Evidence) -> Affected:
+        if not self.crossed(made):
+            return Affected.NO
+        return Affected.MAYBE if made.adapters is None else Affected.YES
+
+    def _of_operators(self, operators: Collection[str] | None) -> Affected:
+        if operators is None:
+            return Affected.MAYBE
+        return Affected.YES if any(one in operators for one in self.operators) else Affected.NO
+
+    def _of_runtime(self, runtime: str | None) -> Affected:
+        if runtime is None:
+            return Affected.MAYBE
+        name, _, release = runtime.partition(":")[0].partition("==")
+        listed = self.runtimes.get(name, "")
+        if listed and not release:
+            return Affected.MAYBE
+        return Affected.YES if listed and fits(listed, release) is not None else Affected.NO
+
+
+def _may_cross(adapter: str, source: Mapping[str, int] | None, result: Mapping[str, int]) -> bool:
+    """Whether a conversion between these versions may have used an adapter."""
+    operator, _, place = adapter.partition("-")
+    start, _, to = place.partition("-")
+    domain = normal(operator.rpartition(".")[0])
+    if domain not in result:
+        return source is not None and domain in source  # a conversion removed it
+    if not (start.isdecimal() and to.isdecimal()):
+        return True  # another form, which any conversion may write
+    sign = 1 if int(to) > int(start) else -1  # a step up, or a step down
+    begins = source is None or sign * source.get(domain, int(start)) <= sign * int(start)
+    return begins and sign * result[domain] >= sign * int(to)
+
+
+@functools.cache
+def advisories() -> tuple[Advisory, ...]:
+    """Every advisory that is shipped."""
+    data = pkgutil.get_data("opshift", FILE) or b""
+    return tuple(_read(name, raw) for name, raw in toml.loads(data.decode("utf-8")).items())
+
+
+def _read(name: str, raw: Mapping[str, Any]) -> Advisory:
+    ranges = raw.get("versions", {}).items()
+    versions = {normal(domain): (low, high) for domain, (low, high) in ranges}
+    lists: dict[str, Any] = {key: tuple(raw.get(key, ())) for key in ("adapters", "operators")}
+    return Advisory(**{"id": name, **raw, **lists, "versions": versions})

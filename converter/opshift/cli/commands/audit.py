@@ -1,0 +1,49 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`opshift audit`."""
+
+from __future__ import annotations
+
+import click
+
+from opshift.cli import options
+from opshift.cli.complete import complete_runtimes
+from opshift.cli.options import common, guarded
+from opshift.cli.terminal import DONE, NOT_KNOWN, REFUSED, Output
+
+EXIT_CODES = {"yes": REFUSED, "no": DONE, "not known": NOT_KNOWN}
+
+
+@options.command(
+    "opshift audit converted/",
+    "opshift audit model-13.onnx report.json rows.jsonl",
+    "opshift audit source.onnx --to 13",
+)
+@click.argument("sources", metavar="FILE|FOLDER...", nargs=-1, required=True, type=click.Path())
+@click.option("--to", "opsets", multiple=True, metavar="N|DOMAIN=N",
+              help="FILE is a source: judge the adapters of its conversion to N.")  # fmt: skip
+@click.option("--for", "runtime", metavar="NAME==VERSION", shell_complete=complete_runtimes,
+              help="FILE is a source: judge the adapters of its conversion for it.")  # fmt: skip
+@common
+def command(
+    output: Output, sources: tuple[str, ...], opsets: tuple[str, ...], runtime: str | None
+) -> int:
+    """Find results of earlier conversions that were wrong and must be made again.
+
+    FILE is a converted model with a stamp (--stamp), the JSON form of a report, rows of a batch
+    (--results), or a journal. A FOLDER with the results of a batch has marks. Of a model without a
+    stamp or a mark, the answer lists the adapters that a conversion to its versions may have
+    crossed. The exit code is 1 if a result must be made again, and 5 if this is not known.
+    """
+    if opsets and runtime is not None:
+        raise click.UsageError("--to and --for both name a target; give one of them")
+    target = runtime if runtime is not None else options.read_target(opsets, "--to") or None
+
+    def look(source: str) -> int:
+        from opshift.zoo.audit import audit
+
+        with output.working(f"auditing {source}"):
+            found = audit(source, target)
+        output.result(found.lines, found.as_dict, good=found.answer == "no")
+        return EXIT_CODES[found.answer]
+
+    return output.each(sources, lambda source: guarded(output, lambda: look(source)))

@@ -1,0 +1,313 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the results of earlier conversions that must be made again."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opshift.advisories import UNNAMED, Advisory, Affected, Evidence, advisories
+from opshift.convert import stamp
+from opshift.convert.look.info import Info, info
+from opshift.convert.look.plan import plan
+from opshift.errors import InvalidModel
+from opshift.opsets import targets
+from opshift.opsets.identity import normal
+from opshift.records import dataclass
+from opshift.report import SCHEMA_VERSION, Origin
+from opshift.text import Line, Role, Shown, counted, printable
+from opshift.zoo import journal, marks
+from opshift.zoo.marks import Mark
+from opshift.zoo.outcome import Fate
+from opshift.zoo.sources import ENDING, HIDDEN
+
+if TYPE_CHECKING:
+    from opshift.convert.request import AnyTarget
+
+_STAMP = re.compile(
+    rf"opshift (?P<release>\S+): (?P<way>.*?)(?:{stamp.FOR}(?P<runtime>.*?))?"
+    rf"(?:{stamp.BY}(?P<adapters>.*))?"
+)
+_MOVE = re.compile(r"(\S+) (\d+|-) -> (\d+|removed)")
+WORDS = {Affected.YES: "yes", Affected.MAYBE: "not known", Affected.NO: "no"}
+
+
+@dataclass(frozen=True, slots=True)
+class SuspectResult:
+    """A result that an advisory is about, the release that made it, and the crossed adapters.
+
+    `answer` is `"yes"` if the result must be made again, or `"not known"`.
+    """
+
+    result: str
+    answer: str
+    advisory: str
+    release: str
+    adapters: tuple[str, ...]
+
+    @property
+    def line(self) -> Line:
+        by = f", by {', '.join(self.adapters)}" if self.adapters else ""
+        release = f"opshift {self.release}" if self.release else "by an unknown release of opshift"
+        again = self.answer == WORDS[Affected.YES]
+        word, role = ("wrong", Role.BAD) if again else ("may be wrong", Role.CAUTION)
+        return Line(f"  {word}: {self.result}  {self.advisory} ({release}{by})", role)
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Audit(Shown):
+    """The results of earlier conversions that must be made again.
+
+    Attributes
+    ----------
+    results : int
+        How many results were found.
+    suspects : tuple of SuspectResult
+        One for each result and advisory: `result`, `answer`, `advisory`, `release`, `adapters`.
+    advisories : tuple of Advisory
+        The advisories that are about one of the results.
+    unread : mapping
+        The files that are no model, with the reason.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> opshift.audit("model.onnx", 13).suspects
+    ()
+    """
+
+    results: int
+    suspects: tuple[SuspectResult, ...]
+    advisories: tuple[Advisory, ...]
+    unread: Mapping[str, str]
+
+    @property
+    def answer(self) -> str:
+        """`"yes"` if a result must be made again, `"not known"` or `"no"`."""
+        found = {one.answer for one in self.suspects}
+        return next((word for word in WORDS.values() if word in found), WORDS[Affected.NO])
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form that `opshift schema` describes."""
+        head = {"schema_version": SCHEMA_VERSION, "kind": "audit", "answer": self.answer}
+        return {**head, **dataclasses.asdict(self)}
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
+
+    def lines(self) -> Iterator[Line]:
+        """How many results must be made again, then each of them, then the advisories."""
+        again = {one.result for one in self.suspects if one.answer == WORDS[Affected.YES]}
+        unsure = {one.result for one in self.suspects} - again
+        role = Role.BAD if again else Role.CAUTION if unsure else Role.GOOD
+        told = [f"{len(again)} must be made again from the source"] if again else []
+        told += [f"{len(unsure)} may be wrong"] if unsure else []
+        yield Line(
+            f"{counted(self.results, 'result')}: {', '.join(told) or 'none is wrong'}.", role
+        )
+        for one in sorted(self.suspects, key=lambda one: (one.answer != "yes", one.result)):
+            yield one.line
+        for advisory in self.advisories:
+            yield Line(f"{advisory.id}: {advisory.wrong}")
+            yield Line(f"  only if: {advisory.condition}")
+            for name, releases in advisory.runtimes.items():
+                yield Line(f"  only for: {name} {releases}")
+            yield Line(f"  opshift: {advisory.since} and later, corrected in {advisory.fixed}")
+        for name, reason in self.unread.items():
+            yield Line(f"  not read: {name}: {reason}", Role.CAUTION)
+
+
+def audit(path: str | os.PathLike[str], target: AnyTarget = None) -> Audit:
+    """Find the results of earlier conversions that must be made again, because they were wrong.
+
+    A result is judged by its stamp (`stamp=True`), a report by its steps, and a folder of a batch
+    by its marks. Without them, the answer lists the adapters that a conversion to the versions of
+    the model may have crossed.
+
+    Parameters
+    ----------
+    path : path
+        A model, the JSON form of a report or of rows, a journal, or a folder of results.
+    target : int, mapping or str, optional
+        The model is a source: plan its conversion to this target, and judge the adapters in it.
+
+    Returns
+    -------
+    Audit
+        The results that must be made again, and the advisories about them.
+
+    Raises
+    ------
+    InvalidModel
+        The file is neither a model nor an outcome of opshift, or the target is given for a folder.
+    OSError
+        The file cannot be read.
+
+    Examples
+    --------
+    >>> import opshift
+    >>> opshift.audit("model.onnx", 13).answer
+    'no'
+    """
+    path = os.fspath(path)
+    unread: dict[str, str] = {}
+    if target is not None:
+        found = {path: [_planned(path, target)]}
+    elif os.path.isdir(path):
+        found = dict(_in_folder(path, unread))
+    else:
+        found = dict(_in_file(path))
+    return _audited(found, unread)
+
+
+def _audited(found: Mapping[str, list[Evidence]], unread: Mapping[str, str]) -> Audit:
+    suspects = []
+    for advisory in advisories():
+        for name, conversions in found.items():
+            answer, made = max(((advisory.judge(one), one) for one in conversions),
+                               key=lambda one: one[0], default=(Affected.NO, None))  # fmt: skip
+            if made is not None and answer is not Affected.NO:
+                found_by = (advisory.id, made.release, advisory.crossed(made))
+                suspects.append(SuspectResult(name, WORDS[answer], *found_by))
+    named = {one.advisory for one in suspects}
+    about = tuple(one for one in advisories() if one.id in named)
+    return Audit(len(found), tuple(suspects), about, dict(unread))
+
+
+# -- models --------------------------------------------------------------------------------------
+
+
+def _in_model(found: Info) -> list[Evidence]:
+    """The conversions that the stamp of a model names; one of unknown release without a stamp."""
+    lines = found.metadata.get(stamp.KEY, "").splitlines()
+    stamped = [_STAMP.fullmatch(line) for line in lines]
+    if not stamped:
+        return [Evidence("", found.imports, operators=found.operators)]
+    made = [_stamped(one, found) if one else Evidence("", found.imports) for one in stamped]
+    return [*made[:-1], dataclasses.replace(made[-1], operators=found.operators)]
+
+
+def _stamped(line: re.Match[str], found: Info) -> Evidence:
+    """The conversion that one line of a stamp describes."""
+    source, result = dict(found.imports), dict(found.imports)
+    for name, before, after in _MOVE.findall(line["way"]):
+        domain = "" if name == "opset" else name
+        for versions, number in ((source, before), (result, after)):
+            versions.pop(domain, None)
+            if number.isdecimal():
+                versions[domain] = int(number)
+    if line["adapters"] is None:  # of a release that named neither adapters nor runtimes
+        return Evidence(line["release"], result, source)
+    adapters = line["adapters"].split()
+    return Evidence(line["release"], result, source, adapters, line["runtime"] or "")
+
+
+def _planned(path: str, target: AnyTarget) -> Evidence:
+    """The conversion of a source, of which every earlier release may have made a result."""
+    found = plan(path, target)
+    work = [one for step in found.steps for one in step.rewritten]
+    adapters = {one.id for one in work}
+    operators = {*info(path).operators, *(op for one in work for op in one.gives)}
+    runtime = targets.find(target).shown if isinstance(target, str) else ""
+    return Evidence("", found.nearest, found.source, adapters, runtime, operators)
+
+
+# -- outcomes ------------------------------------------------------------------------------------
+
+
+def _in_file(path: str) -> Iterator[tuple[str, list[Evidence]]]:
+    with open(path, "rb") as file:
+        head = file.read(len(journal.HEAD))
+    if head == journal.HEAD:
+        yield from _in_journal(path)
+        return
+    outcomes = list(_outcomes(path)) if head.lstrip()[:1] == b"{" else []
+    if not any("kind" in one for one in outcomes):
+        yield path, _in_model(info(path))
+    for number, raw in enumerate(outcomes, 1):
+        name = str(raw.get("model") or (path if len(outcomes) == 1 else f"{path}:{number}"))
+        if raw.get("kind") == "report":
+            yield name, [_reported(raw)]
+        elif raw.get("kind") == "row" and raw.get("outcome") in (Fate.OK, Fate.SKIPPED):
+            yield name, [_recorded(raw["result"], raw.get("origin"), raw["source"])]
+
+
+def _outcomes(path: str) -> Iterator[dict[str, Any]]:
+    """The outcomes in a file of JSON or JSON Lines."""
+    text = Path(path).read_text("utf-8", "replace")
+    with contextlib.suppress(json.JSONDecodeError):
+        whole = json.loads(text)
+        yield from whole["results"] if whole.get("kind") == "several" else [whole]
+        return
+    for line in text.splitlines():
+        try:
+            yield json.loads(line)
+        except json.JSONDecodeError as error:
+            text = f"{path} is neither a model nor an outcome of opshift: {error}"
+            raise InvalidModel(text) from None
+
+
+def _reported(raw: Mapping[str, Any]) -> Evidence:
+    """The conversion that a report describes."""
+    adapters = {work.get("id", "") for step in raw["steps"] for work in step["rewritten"]}
+    runtime = (raw["runtime"] or {}).get("target", "") if "runtime" in raw else None
+    release = raw.get("opshift_version") or UNNAMED
+    return Evidence(release, _normal(raw["result"]), _normal(raw["source"]), adapters, runtime)
+
+
+def _recorded(
+    result: Mapping[str, int], origin: Origin | Mapping[str, Any] | None,
+    source: Mapping[str, int] | None = None,
+) -> Evidence:  # fmt: skip
+    """The conversion that a mark, a journal or a row describes."""
+    versions = _normal(result), _normal(source) if source else None
+    if origin is None:
+        return Evidence(UNNAMED, *versions)
+    origin = origin if isinstance(origin, Origin) else Origin.from_dict(origin)
+    return Evidence(origin.opshift_version, *versions, origin.adapters, origin.runtime)
+
+
+def _normal(versions: Mapping[str, int]) -> dict[str, int]:
+    return {normal(domain): version for domain, version in versions.items()}
+
+
+def _in_journal(path: str) -> Iterator[tuple[str, list[Evidence]]]:
+    for one in journal.reading(path):
+        if one.fate in (Fate.OK, Fate.SKIPPED):
+            yield printable(one.name), [_recorded(one.result, one.origin, one.source)]
+
+
+def _in_folder(folder: str, unread: dict[str, str]) -> Iterator[tuple[str, list[Evidence]]]:
+    """The models in a folder, each with the conversion that its mark or its stamp describes."""
+    marked = dict(_marked(folder))
+    for path in sorted(Path(folder).rglob(f"*{ENDING}")):
+        if HIDDEN in path.relative_to(folder).parts or not path.is_file():
+            continue
+        try:
+            found = info(path)
+        except (InvalidModel, OSError) as error:
+            unread[str(path)] = str(error)
+            continue
+        mark = marked.get(path)
+        if mark is None:
+            yield str(path), _in_model(found)
+        else:
+            made = _recorded(mark.result, mark.origin)
+            yield str(path), [dataclasses.replace(made, operators=found.operators)]
+
+
+def _marked(folder: str) -> Iterator[tuple[Path, Mark]]:
+    """The results of a batch, with their marks; a file of another size is another model."""
+    home = Path(folder, HIDDEN, "marks")
+    for path in home.rglob("*.json"):
+        mark = marks.read(str(path))
+        for name, size, _ in mark.writes[:1] if mark else ():
+            result = Path(folder, path.parent.relative_to(home), name)
+            if mark and result.is_file() and result.stat().st_size == size:
+                yield result, mark
