@@ -5,11 +5,6 @@ from opshift.adapter import Builder, T, Value
 
 from opshift_adapters._lib.blocks import UNSIGNED, as_type, part, times_vector
 
-BITS: dict[int, int] = {
-    T.INT8: 8, T.UINT8: 8, T.INT16: 16, T.UINT16: 16,
-    T.INT32: 32, T.UINT32: 32, T.INT64: 64, T.UINT64: 64,
-}  # fmt: skip
-
 
 def multiply_matrices(op: Builder, a: Value, b: Value) -> Value:
     """MatMul of 32-bit or 64-bit integers, by products of digits in double (opset 7 and 8)."""
@@ -65,8 +60,8 @@ def wrapped(op: Builder, x: Value, kind: int) -> Value:
 
     A Cast gives it too, but some runtimes merge that Cast with one that follows.
     """
-    size = op.const(2 ** BITS[kind])
+    size = op.const(2 ** T(kind).element.bits)
     if kind in UNSIGNED:
         return op.Mod(x, size)
-    half = op.const(2 ** (BITS[kind] - 1))
+    half = op.const(2 ** (T(kind).element.bits - 1))
     return op.Mod(x + half, size) - half

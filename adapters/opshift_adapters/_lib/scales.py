@@ -9,24 +9,11 @@ from opshift_adapters._lib.blocks import as_type, size_of
 from opshift_adapters._lib.no_schema import needed
 
 FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
-LIMITS = {
-    T.INT2: (-2, 1), T.UINT2: (0, 3), T.INT4: (-8, 7), T.UINT4: (0, 15), T.INT8: (-128, 127),
-    T.UINT8: (0, 255), T.INT16: (-32768, 32767), T.UINT16: (0, 65535),
-}  # fmt: skip
-# For each type, a type that holds all its values, signed zeros included.
-WIDER: dict[int, int] = {
-    T.INT2: T.INT8, T.UINT2: T.UINT8, T.INT4: T.INT8, T.UINT4: T.UINT8, T.FLOAT8E8M0: T.FLOAT,
-    T.FLOAT4E2M1: T.FLOAT8E4M3FN, T.FLOAT6E2M3: T.FLOAT8E4M3FN, T.FLOAT6E3M2: T.FLOAT8E4M3FN,
-}  # fmt: skip
-BORN: dict[int, int] = {
-    T.INT4: 21, T.UINT4: 21, T.FLOAT4E2M1: 23, T.FLOAT8E8M0: 24, T.INT2: 25, T.UINT2: 25,
-    T.FLOAT6E2M3: 28, T.FLOAT6E3M2: 28,
-}  # fmt: skip
 
 
 def widened(op: Builder, value: Value | None) -> Value | None:
     """A constant of a type that the opset lacks, in a type that holds its values."""
-    if value is None or op.version >= BORN.get(value.elem_type, 0):
+    if value is None or op.version >= T(value.elem_type).element.opset:
         return value
     known = value.const_or_none()
     if known is None:
@@ -36,7 +23,7 @@ def widened(op: Builder, value: Value | None) -> Value | None:
             f"{kind} does not exist there, and {value.name!r} is no constant that another type"
             " could hold",
         )
-    return op.const(known.astype(np.float32), WIDER[value.elem_type])
+    return op.const(known.astype(np.float32), T(value.elem_type).element.wide)
 
 
 def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
@@ -114,9 +101,10 @@ def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
     steps = op.Round(ratio)
     if zero is not None:
         steps = steps + place(as_type(op, zero, T.FLOAT))
-    low, high = LIMITS[T(kind)]
+    codes = T(kind).element
+    low, high = codes.limits
     cut = op.Clip(steps, op.const(low, T.FLOAT), op.const(high, T.FLOAT))
-    return op.Cast(cut, to=WIDER.get(kind, kind))
+    return op.Cast(cut, to=codes.wide or kind)
 
 
 WHOLE = 3 * 2**22  # floats of this size have no fraction, so adding it rounds to the nearest even
@@ -133,7 +121,7 @@ def _codes(op: Builder, ratio: Value, point: int | Value, kind: int, less: int =
     Clip stands between the two sums, because some runtimes merge two sums of floats, which undoes
     both.
     """
-    low, high = LIMITS[T(kind)]
+    low, high = T(kind).element.limits
     whole, start = ratio + op.const(WHOLE, T.FLOAT), WHOLE
     if isinstance(point, int):
         start -= point

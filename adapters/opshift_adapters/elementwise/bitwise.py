@@ -19,8 +19,7 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import UNSIGNED, as_type, times_vector
-from opshift_adapters._lib.exact_integers import BITS
+from opshift_adapters._lib.blocks import INTS, UNSIGNED, as_type, times_vector
 
 UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
 
@@ -37,7 +36,7 @@ UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
 def bit_shift_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added BitShift; below it, Mul or Div by a power of two is written."""
     x, left = node["X"], node.str("direction") == "LEFT"
-    kind, bits = x.elem_type, BITS[x.elem_type]
+    kind, bits = x.elem_type, T(x.elem_type).element.bits
     wide = x if bits == 64 else op.Cast(x, to=T.INT64)
     powers = op.const([2**i for i in range(bits)], T.UINT64 if bits == 64 else T.INT64)
     power = op.Gather(powers, op.Cast(node["Y"], to=T.INT64), axis=0)
@@ -65,7 +64,7 @@ SIGNED_SHIFT = {"x": [-128, 127, -7, 7, -7, 7, -1], "n": [1, 3, 2, -1, 8, 9, 7]}
 def bit_shift_28_27(node: Node, op: Builder) -> Result:
     """Opset 28 added signed types and shifts beyond the width; below it, Where handles them."""
     x, amount = node["X"], node["Y"]
-    kind, bits = x.elem_type, BITS[x.elem_type]
+    kind, bits = x.elem_type, T(x.elem_type).element.bits
     known = amount.const_or_none()
     inside = None
     zero = op.const(0, like=x)
@@ -93,7 +92,7 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
     kind, direction = node["X"].elem_type, node.str("direction")
     if kind in UNSIGNED:
         return op.BitShift(x, amount, direction=direction)
-    bare = UNSIGNED_OF[BITS[kind]]
+    bare = UNSIGNED_OF[T(kind).element.bits]
     shifted = op.BitShift(op.Cast(x, to=bare), op.Cast(amount, to=bare), direction=direction)
     return op.Cast(shifted, to=kind)
 
@@ -119,7 +118,7 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
 @example("no elements", "(int32[2,0] a, int32[1] b) => (int32[2,0] y) { y = {op}(a, b) }")
 def bitwise_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added this operator; below it, sums of bits on a new last axis are written."""
-    kind, bits = node["A"].elem_type, BITS[node["A"].elem_type]
+    kind, bits = node["A"].elem_type, T(node["A"].elem_type).element.bits
     weights = [2**i for i in range(bits)]
     if kind not in UNSIGNED or bits == 64:
         weights[-1] = -weights[-1]
@@ -164,7 +163,7 @@ MOST_KNOWN = 256  # elements of a constant whose bits are written as a constant
 
 def _bits(op: Builder, x: Value) -> Value:
     """The bits of integers as zeros and ones on a new last axis, the lowest bit first."""
-    kind, bits, last = x.elem_type, BITS[x.elem_type], op.const([-1])
+    kind, bits, last = x.elem_type, T(x.elem_type).element.bits, op.const([-1])
     known = x.const_or_none()
     if known is not None and known.size <= MOST_KNOWN:
         places = np.arange(bits).astype(known.dtype)
@@ -225,7 +224,7 @@ def bit_cast_26_25(node: Node, op: Builder) -> Result:
     if {x.elem_type, to} in SAME_BITS or (x.elem_type == T.BOOL and to in (T.INT8, T.UINT8)):
         return op.Cast(x, to=to)
     known = x.const_or_none()
-    if known is not None and to in (*BITS, T.FLOAT, T.DOUBLE, T.FLOAT16):
+    if known is not None and to in (*INTS, T.FLOAT, T.DOUBLE, T.FLOAT16):
         return op.const(known.view(dtype_of(to)))
     raise Refusal(
         Why.NOT_EXPRESSIBLE,

@@ -23,6 +23,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import as_type, parted
+from opshift_adapters._lib.scales import FLOAT8
 from opshift_adapters._lib.wide_integers import combine_rows
 from opshift_adapters.facts.folding import DTYPES
 
@@ -152,7 +153,6 @@ def drop_saturate(node: Node, op: Builder) -> Result:
     return op.same(node, saturate=None)
 
 
-FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
 EIGHT_BITS = "(float[2] x) => (float[2] y) <float8e4m3fn[2] w = {56, 184}> { f = Cast<to=1>(w) y = Add(x, f) }"
 CAST_UP_19 = boundary(19, "Cast:24656c", directions="up")
 

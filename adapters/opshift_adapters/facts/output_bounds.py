@@ -19,11 +19,7 @@ from opshift.adapter import (
 )
 
 LONGEST = 2**40  # no dimension is longer: a tensor of so many bytes fits into no memory
-LIMITS: dict[int, tuple[int, int]] = {T.INT32: (-(2**31), 2**31 - 1), T.INT64: (-(2**63), 2**63 - 1)}
-NARROW: dict[int, tuple[int, int]] = {  # the limits of these types
-    T.BOOL: (0, 1), T.UINT8: (0, 255), T.INT8: (-128, 127), T.UINT16: (0, 65535),
-    T.INT16: (-32768, 32767), T.UINT32: (0, 2**32 - 1), T.INT32: (-(2**31), 2**31 - 1),
-}  # fmt: skip
+NARROW = (T.BOOL, T.UINT8, T.INT8, T.UINT16, T.INT16, T.UINT32, T.INT32)
 Told = Sequence[Bounds | None]
 SIZES = "(float[N,3] x) => (int64[k] y) { s = Shape(x) "
 
@@ -121,13 +117,13 @@ def cast(node: Node) -> Told:
     x, to = needed(node.inputs[0]), node.attr("to")
     known = x.bounds_or_none
     if known is None and x.elem_type in NARROW:
-        known = for_all(*NARROW[x.elem_type])
+        known = for_all(*T(x.elem_type).element.limits)
     return [_held(known or x.bounds, to)]
 
 
 def _held(bounds: Bounds, kind: Any) -> Bounds | None:
     """The bounds, if no number between them overflows the integer type, else None."""
-    low, high = LIMITS.get(kind, (1, 0))
+    low, high = T(kind).element.limits if kind in (T.INT32, T.INT64) else (1, 0)
     return bounds if low <= bounds.lowest and bounds.highest <= high else None
 
 

@@ -22,8 +22,7 @@ from opshift.adapter import (
 from opshift.combinators import drop_attribute
 
 from opshift_adapters._lib.blocks import as_type
-
-EIGHT_BITS = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
+from opshift_adapters._lib.scales import FLOAT8
 
 
 def mask_of(node: Node) -> Value | None:
@@ -48,7 +47,7 @@ def narrow_types(node: Node, op: Builder) -> Result:
         known = ratio.const_or_none()
         ratio = op.Cast(ratio, to=T.FLOAT) if known is None else op.const(known, T.FLOAT)
     kind = data.elem_type
-    if kind not in EIGHT_BITS:
+    if kind not in FLOAT8:
         return op.same(node, inputs={"ratio": ratio}, outputs=node.n_outputs)
     inputs = {"data": op.Cast(data, to=T.FLOAT), "ratio": ratio}
     values = op.same(node, inputs=inputs, outputs=node.n_outputs)

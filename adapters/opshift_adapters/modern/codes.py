@@ -5,9 +5,12 @@ from typing import Any
 
 from opshift.adapter import Array, Found, T, Value, dtype_of, np
 
-LIMITS: dict[int, tuple[int, int]] = {
-    T.INT8: (-128, 127), T.UINT8: (0, 255), T.INT16: (-32768, 32767), T.UINT16: (0, 65535),
-}  # fmt: skip
+CODES = (T.INT8, T.UINT8, T.INT16, T.UINT16)
+
+
+def limits_of(kind: int | None) -> tuple[int, int] | None:
+    """The smallest and the largest code of a type, if it is one of codes."""
+    return T(kind).element.limits if kind in CODES else None
 
 
 def is_scalar(found: Found, *names: str) -> bool:
@@ -26,7 +29,7 @@ def whole_point(found: Found) -> dict[str, Any] | None:
 
 def as_codes(known: Array | None, kind: int | None) -> Array | None:
     """Numbers as codes of a type, if all of them are such codes."""
-    low, high = LIMITS.get(kind or 0, (0, -1))
+    low, high = limits_of(kind) or (0, -1)
     if known is None or not np.all((known == np.floor(known)) & (low <= known) & (known <= high)):
         return None
     return known.astype(dtype_of(kind or 0))
@@ -57,7 +60,7 @@ def lying(found: Found, side: str, kind: int | None) -> dict[str, Any] | None:
     shape = found[scale].shape_or_none
     if not shape or found[zero].shape_or_none != shape or any(size != 1 for size in shape[1:]):
         return None
-    if length_of(found["x"], -len(shape)) != shape[0] or kind not in LIMITS:
+    if length_of(found["x"], -len(shape)) != shape[0] or kind not in CODES:
         return None
     told: dict[str, Any] = {"axis": -len(shape)}
     for name, part in ((scale, found[scale]), (zero, found[zero])):

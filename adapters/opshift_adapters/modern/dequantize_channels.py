@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, example, modern
 
-from opshift_adapters.modern.codes import LIMITS, reshaped
+from opshift_adapters.modern.codes import CODES, reshaped
 
 CHANNELS = "(uint8[2,3,4] x, float[3] s, uint8[3] z) => (float[2,3,4] y) <int64[2] g = {-1, 1}> { rs = Reshape(s, g) f = Cast<to=1>(z) rz = Reshape(f, g) a = Cast<to=1>(x) d = Sub(a, rz) y = Mul(d, rs) }"
 AS_WRITTEN = "Reshape Cast Reshape Cast Sub Mul"
@@ -14,7 +14,7 @@ AS_WRITTEN = "Reshape Cast Reshape Cast Sub Mul"
 def dequantizes_reshaped(found: Found) -> dict[str, Any] | None:
     """The axis, if the data are codes, else None."""
     kind = found["x"].elem_type_or_none
-    return reshaped(found, "x", kind) if kind in LIMITS else None
+    return reshaped(found, "x", kind) if kind in CODES else None
 
 
 @modern("DequantizeLinear", since=13, when=dequantizes_reshaped)

@@ -5,14 +5,14 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, example, modern
 
-from opshift_adapters.modern.codes import LIMITS, is_scalar, whole_point
+from opshift_adapters.modern.codes import CODES, is_scalar, whole_point
 
 BYTES = "(uint8[2,3] x, float s, uint8 z) => (float[2,3] y) "
 
 
 def dequantizes(found: Found) -> dict[str, Any] | None:
     """The zero point, if the data has few bits and the scale and the zero point are scalars."""
-    if found["x"].elem_type_or_none not in LIMITS or not is_scalar(found, "x_scale", "x_zero_point"):
+    if found["x"].elem_type_or_none not in CODES or not is_scalar(found, "x_scale", "x_zero_point"):
         return None
     return whole_point(found)
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, dtype_of, example, modern, np
 
-from opshift_adapters.modern.codes import LIMITS, is_scalar
+from opshift_adapters.modern.codes import is_scalar
 
 WHOLE = 3 * 2**22  # floats of this size have no fraction
 FIXED = "(float[2,3] x, float s) => (uint8[2,3] y) <float w = {12582912}, float b = {12582905}> { q = Div(x, s) r = Add(q, w) c = Clip<min=12582905.0, max=12583160.0>(r) d = Sub(c, b) y = Cast<to=2>(d) }"
@@ -18,7 +18,7 @@ def rounds(found: Found, start: float) -> bool:
     told = found.numbers
     if told["to"] not in (T.INT8, T.UINT8) or told["whole"] != WHOLE:
         return False
-    low, high = LIMITS[told["to"]]
+    low, high = T(told["to"]).element.limits
     in_float = found["x"].elem_type_or_none == T.FLOAT and is_scalar(found, "y_scale")
     return in_float and (told["low"], told["high"]) == (start + low, start + high)
 
@@ -28,7 +28,7 @@ def around_a_number(found: Found) -> dict[str, Any] | None:
     told = found.numbers
     if not rounds(found, told["start"]):
         return None
-    point, (low, high) = told["whole"] - told["start"], LIMITS[told["to"]]
+    point, (low, high) = told["whole"] - told["start"], T(told["to"]).element.limits
     if not low <= point <= high or point != np.floor(point):
         return None
     return {"y_zero_point": np.array(point, dtype_of(told["to"]))}

@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, example, modern
 
-from opshift_adapters.modern.codes import LIMITS, length_of
+from opshift_adapters.modern.codes import length_of
 from opshift_adapters.modern.quantize_last_axes import ALONG_LAST, STRETCHED
 
 AROUND_ZERO = ALONG_LAST.replace(", uint8[3] z", "").replace(" f = Cast<to=1>(z) a = Add(r, f)", "").replace("Clip(a", "Clip(r")
@@ -14,7 +14,7 @@ AROUND_ZERO = ALONG_LAST.replace(", uint8[3] z", "").replace(" f = Cast<to=1>(z)
 def around_zero(found: Found) -> dict[str, Any] | None:
     """The axis and the constants, if scales lie along an axis and bytes around 0 result."""
     told, shape = found.numbers, found["y_scale"].shape_or_none
-    if (told["to"], told["low"], told["high"]) != (T.UINT8, *LIMITS[T.UINT8]) or shape is None:
+    if (told["to"], told["low"], told["high"]) != (T.UINT8, *T.UINT8.element.limits) or shape is None:
         return None
     if shape == ():
         return {}

@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, example, modern
 
-from opshift_adapters.modern.codes import LIMITS, reshaped
+from opshift_adapters.modern.codes import limits_of, reshaped
 
 ROUNDED = "(float[2,3,4] x, float[3] s, uint8[3] z) => (uint8[2,3,4] y) <int64[2] g = {-1, 1}, float l = {0}, float h = {255}> { rs = Reshape(s, g) q = Div(x, rs) r = Round(q) f = Cast<to=1>(z) rz = Reshape(f, g) a = Add(r, rz) c = Clip(a, l, h) "
 
@@ -13,7 +13,7 @@ ROUNDED = "(float[2,3,4] x, float[3] s, uint8[3] z) => (uint8[2,3,4] y) <int64[2
 def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
     """The axis, if the limits are those of the type of the zero points, else None."""
     told, kind = found.numbers, found["y_zero_point"].elem_type_or_none
-    fits = LIMITS.get(kind or 0) == (told["low"], told["high"]) and told["to"] == kind
+    fits = limits_of(kind) == (told["low"], told["high"]) and told["to"] == kind
     return reshaped(found, "y", kind) if fits else None
 
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, Term, example, modern
 
-from opshift_adapters.modern.codes import LIMITS, lying
+from opshift_adapters.modern.codes import limits_of, lying
 
 STRETCHED = "(float[2,3,2] x) => (int8[2,3,2] y) <float[3,1] s = {0.5, 1.5, 2.5}, float[3,1] z = {0, -128, 127}, float l = {-128}, float h = {127}> { q = Div(x, s) r = Round(q) a = Add(r, z) c = Clip(a, l, h) y = Cast<to=3>(c) }"
 ALONG_LAST = "(float[2,3] x, float[3] s, uint8[3] z) => (uint8[2,3] y) <float l = {0}, float h = {255}> { q = Div(x, s) r = Round(q) f = Cast<to=1>(z) a = Add(r, f) c = Clip(a, l, h) y = Cast<to=2>(c) }"
@@ -14,7 +14,7 @@ ALONG_LAST = "(float[2,3] x, float[3] s, uint8[3] z) => (uint8[2,3] y) <float l 
 def quantizes_lying(found: Found) -> dict[str, Any] | None:
     """The axis and the constants, if the limits are those of the type of the result, else None."""
     told = found.numbers
-    if LIMITS.get(told["to"]) != (told["low"], told["high"]):
+    if limits_of(told["to"]) != (told["low"], told["high"]):
         return None
     return lying(found, "y", told["to"])
 

@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, example, modern
 
-from opshift_adapters.modern.codes import LIMITS, is_scalar
+from opshift_adapters.modern.codes import is_scalar, limits_of
 
 ROUNDED = "(float[2,3] x, float s, uint8 z) => (uint8[2,3] y) <float l = {0}, float h = {255}> { q = Div(x, s) r = Round(q) b = Cast<to=1>(z) a = Add(r, b) c = Clip(a, l, h) "
 
@@ -13,7 +13,7 @@ ROUNDED = "(float[2,3] x, float s, uint8 z) => (uint8[2,3] y) <float l = {0}, fl
 def quantizes(found: Found) -> dict[str, Any] | None:
     """An empty dict if scale and zero point are scalars and the limits fit the type, else None."""
     told = found.numbers
-    limits = LIMITS.get(found["y_zero_point"].elem_type_or_none or 0)
+    limits = limits_of(found["y_zero_point"].elem_type_or_none)
     fits = limits == (told["low"], told["high"]) and is_scalar(found, "y_scale", "y_zero_point")
     return {} if fits and told["to"] == found["y_zero_point"].elem_type_or_none else None
 

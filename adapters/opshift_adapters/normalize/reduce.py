@@ -66,7 +66,7 @@ REDUCE_11 = boundary(
 def through_float(node: Node, op: Builder) -> Result:
     """Opset 12 added int8 and uint8; below it, they go through float, and Clip if empty."""
     x = node["data"]
-    low, high = (-128.0, 127.0) if x.elem_type == T.INT8 else (0.0, 255.0)
+    low, high = T(x.elem_type).element.limits
     wide = op.same(node, inputs={"data": op.Cast(x, to=T.FLOAT)})
     shape = x.shape_or_none
     if shape is None or 0 in shape:

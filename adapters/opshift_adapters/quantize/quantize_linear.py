@@ -24,8 +24,6 @@ from opshift.adapter import (
 from opshift_adapters._lib.blocks import as_type
 from opshift_adapters._lib.scales import (
     FLOAT8,
-    LIMITS,
-    WIDER,
     along,
     multiplied,
     per_tensor,
@@ -99,13 +97,14 @@ def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
     source = x.producer
     if source is None or source.op != "QuantizeLinear" or x.elem_type not in (T.INT2, T.UINT2):
         return None
-    wide = WIDER[x.elem_type]
+    codes = T(x.elem_type).element
+    wide = codes.wide
     zero = widened(op, source.input("y_zero_point"))
     kept = {name: source.attr(name) for name in ("axis", "block_size", "precision")}
     made = op.QuantizeLinear(
         source["x"], source["y_scale"], zero, output_dtype=None if zero else wide, **kept
     )
-    low, high = LIMITS[T(x.elem_type)]
+    low, high = codes.limits
     return op.Clip(made, op.const(low, wide), op.const(high, wide))
 
 

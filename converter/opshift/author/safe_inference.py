@@ -38,7 +38,9 @@ COMPLAINTS = (
 )
 MOST_PROPAGATED = 2**24  # elements of a dimension
 _LARGE_SIZE = re.compile(rb"\x08[\x80-\xff]{3}")  # a tag, and the beginning of 2**21 or more
-_SIZES: dict[int, tuple[str, int]] = {T.INT32: ("<i", 2**31 - 1), T.INT64: ("<q", 2**63 - 1)}
+_SIZES: dict[int, tuple[str, int]] = {
+    kind: (layout, kind.element.limits[1]) for kind, layout in ((T.INT32, "<i"), (T.INT64, "<q"))
+}
 NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of element types: one row tells what any part needs of a type, without onnx."""
+"""The table of element types: range, wider types, storage, numpy type, opset and IR version."""
 
 from __future__ import annotations
 
@@ -45,6 +45,11 @@ class T(enum.IntEnum):
         """Whether a number stands for an element type."""
         return number in cls._value2member_map_
 
+    @property
+    def element(self) -> Element:
+        """The properties of a type of numbers; raises KeyError for strings."""
+        return ELEMENTS[self]
+
 
 OLDEST = 3  # the IR version of the first release, which has most of them
 
@@ -60,12 +65,29 @@ class Element(NamedTuple):
     short: str = ""  # its name in the table of kernels
     wider: str = ""  # the types that hold each of its values
     ir: int = OLDEST  # the IR version that introduced it
-    wide: T | None = None  # an older type that holds each of its values
+    opset: int = 1  # the opset that introduced it
+    wide: T | None = None  # the next older type that holds each of its values, signed zeros too
     largest: int | None = None  # its largest value, where a larger one becomes it
 
     @property
     def name(self) -> str:
         return self.number.name.lower()
+
+    @property
+    def widest(self) -> T | None:
+        """The oldest type that holds each of its values, if there is an older one."""
+        return self.wide and (self.wide.element.widest or self.wide)
+
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The smallest and the largest value of an integer type or of bool."""
+        if self.number is T.BOOL:
+            return 0, 1
+        if self.name.startswith("uint"):
+            return 0, 2**self.bits - 1
+        if self.name.startswith("int"):
+            return -(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1
+        raise ValueError(f"{self.name} is not an integer type")
 
 
 _FLOAT, _INT32, _INT64, _DOUBLE, _UINT64 = 4, 5, 7, 10, 11  # fields of a TensorProto
@@ -88,18 +110,18 @@ ELEMENTS: dict[int, Element] = {row.number: row for row in (
     Element(T.UINT64, 64, _UINT64, "<u8", short="u8"),
     Element(T.COMPLEX64, 64, _FLOAT, wider="complex128"),
     Element(T.COMPLEX128, 128, _DOUBLE),
-    Element(T.BFLOAT16, 16, _INT32, "", "bfloat16", "b2", "float double", 4, T.FLOAT),
-    Element(T.FLOAT8E4M3FN, 8, _INT32, "", "float8_e4m3fn", ir=9, wide=T.FLOAT, largest=448),
-    Element(T.FLOAT8E4M3FNUZ, 8, _INT32, "", "float8_e4m3fnuz", ir=9, wide=T.FLOAT, largest=240),
-    Element(T.FLOAT8E5M2, 8, _INT32, "", "float8_e5m2", ir=9, wide=T.FLOAT, largest=57344),
-    Element(T.FLOAT8E5M2FNUZ, 8, _INT32, "", "float8_e5m2fnuz", ir=9, wide=T.FLOAT, largest=57344),
-    Element(T.UINT4, 4, _INT32, "", "uint4", ir=10, wide=T.UINT8),
-    Element(T.INT4, 4, _INT32, "", "int4", ir=10, wide=T.INT8),
-    Element(T.FLOAT4E2M1, 4, _INT32, "", "float4_e2m1fn", ir=11, wide=T.FLOAT),
-    Element(T.FLOAT8E8M0, 8, _INT32, ir=12, wide=T.FLOAT),
-    Element(T.UINT2, 2, _INT32, ir=13, wide=T.UINT8),
-    Element(T.INT2, 2, _INT32, ir=13, wide=T.INT8),
-    Element(T.FLOAT6E2M3, 6, _INT32, ir=14, wide=T.FLOAT),
-    Element(T.FLOAT6E3M2, 6, _INT32, ir=14, wide=T.FLOAT),
+    Element(T.BFLOAT16, 16, _INT32, "", "bfloat16", "b2", "float double", 4, 13, T.FLOAT),
+    Element(T.FLOAT8E4M3FN, 8, _INT32, "", "float8_e4m3fn", "", "", 9, 19, T.FLOAT, 448),
+    Element(T.FLOAT8E4M3FNUZ, 8, _INT32, "", "float8_e4m3fnuz", "", "", 9, 19, T.FLOAT, 240),
+    Element(T.FLOAT8E5M2, 8, _INT32, "", "float8_e5m2", "", "", 9, 19, T.FLOAT, 57344),
+    Element(T.FLOAT8E5M2FNUZ, 8, _INT32, "", "float8_e5m2fnuz", "", "", 9, 19, T.FLOAT, 57344),
+    Element(T.UINT4, 4, _INT32, "", "uint4", ir=10, opset=21, wide=T.UINT8),
+    Element(T.INT4, 4, _INT32, "", "int4", ir=10, opset=21, wide=T.INT8),
+    Element(T.FLOAT4E2M1, 4, _INT32, "", "float4_e2m1fn", ir=11, opset=23, wide=T.FLOAT8E4M3FN),
+    Element(T.FLOAT8E8M0, 8, _INT32, ir=12, opset=24, wide=T.FLOAT),
+    Element(T.UINT2, 2, _INT32, ir=13, opset=25, wide=T.UINT8),
+    Element(T.INT2, 2, _INT32, ir=13, opset=25, wide=T.INT8),
+    Element(T.FLOAT6E2M3, 6, _INT32, ir=14, opset=28, wide=T.FLOAT8E4M3FN),
+    Element(T.FLOAT6E3M2, 6, _INT32, ir=14, opset=28, wide=T.FLOAT8E4M3FN),
 )}  # fmt: skip
 """The rows by number; strings, which are no numbers, have none."""

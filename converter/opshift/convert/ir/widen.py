@@ -60,8 +60,8 @@ def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
     found: dict[str, list[_Constant]] = {}
     for name, tensor, overridable in _tensors(model):
         row = ELEMENTS.get(tensor.data_type)
-        if row is not None and row.wide is not None and row.ir > to:
-            found.setdefault(name, []).append(_Constant(tensor, row.wide, bound=overridable))
+        if row is not None and row.widest is not None and row.ir > to:
+            found.setdefault(name, []).append(_Constant(tensor, row.widest, bound=overridable))
     return found
 
 

@@ -4,6 +4,7 @@
 import ml_dtypes
 import numpy as np
 
+from opshift.opsets.elements import T
 from opshift.protos import NodeProto, TensorProto
 from opshift.protos.whole import helper
 from opshift.verify.oracle import engines
@@ -59,11 +60,8 @@ def _alike(zero: np.ndarray, scale: np.ndarray) -> bool:
     return zero.shape == scale.shape or zero.size == scale.size == 1
 
 
-_LIMITS = {
-    name: (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1) if name.startswith("int") else (0, 2**bits - 1)
-    for bits in (2, 4, 8, 16)
-    for name in (f"int{bits}", f"uint{bits}")
-}
+_CODES = (T.INT2, T.UINT2, T.INT4, T.UINT4, T.INT8, T.UINT8, T.INT16, T.UINT16)
+_LIMITS = {kind.element.name: kind.element.limits for kind in _CODES}
 
 
 @kernel("QuantizeLinear")
