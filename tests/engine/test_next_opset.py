@@ -38,6 +38,7 @@ def test_the_whole_way_from_a_refusal_to_a_conversion():
     assert "relu_29 = boundary(29," in stages["stubs"]
     assert "def ramp_29_28(node: Node, op: Builder) -> Result:" in stages["stubs"]
     assert stages["with the stub"].strip() == "Relu"
+    assert stages["upgrade test"].strip() == "Ramp"
 
 
 def test_no_verdict_is_missing_for_the_installed_onnx(capsys):

@@ -92,6 +92,10 @@ def main() -> None:
             for one in value if isinstance(value, tuple) else (value,):
                 registry.default().add(one)
     print("with the stub:", told(model, NEXT))
+    from opshift import testing
+
+    shapes = {"input_shapes": [(2,)], "output_shapes": [(2,)]}
+    print("upgrade test:", testing.assert_op_upgrades("Ramp", NEXT, **shapes).graph.node[0].op_type)
 
 
 if __name__ == "__main__":

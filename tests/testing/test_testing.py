@@ -32,6 +32,43 @@ def test_an_operator_goes_up_from_its_first_version():
     assert version(testing.assert_op_upgrades("Add", 7, to=13, **shapes)) == 13
 
 
+@pytest.mark.skipif((registry.schemas.latest("") or 0) < 28, reason="SwiGLU is of opset 28")
+def test_an_operator_that_is_new_in_the_newest_opset_goes_up():
+    after = testing.assert_op_upgrades("SwiGLU", 28, input_shapes=[(2, 3), (2, 3)], to=28)
+    assert version(after) == 28
+
+
+@pytest.mark.parametrize("assertion", [testing.assert_op_upgrades, testing.assert_op_downgrades])
+@pytest.mark.parametrize(
+    ("op", "told"),
+    [
+        ("NoSuch", "ai.onnx has no operator 'NoSuch'"),
+        ("relu", "ai.onnx has no operator 'relu'; did you mean Relu, "),
+    ],
+)
+def test_an_operator_that_does_not_exist_fails_with_one_sentence(assertion, op, told):
+    with pytest.raises(AssertionError) as failed:
+        assertion(op, 13)
+    assert str(failed.value).startswith(told)
+    assert "\n" not in str(failed.value)
+
+
+@pytest.mark.parametrize(
+    ("op", "since", "told"),
+    [
+        ("CumProd", 13, "ai.onnx 13 has no CumProd, which begins with 26"),
+        ("Scatter", 11, "ai.onnx 11 has no Scatter, which 11 deprecated"),
+        ("Upsample", 12, "ai.onnx 12 has no Upsample, which 10 deprecated"),
+        ("Relu", 0, "ai.onnx has the versions 1 to "),
+        ("Relu", 999, "ai.onnx has the versions 1 to "),
+    ],
+)
+def test_an_operator_that_a_version_does_not_have_fails_with_one_sentence(op, since, told):
+    with pytest.raises(AssertionError) as failed:
+        testing.assert_op_upgrades(op, since)
+    assert str(failed.value).startswith(told)
+
+
 def test_an_operator_comes_down_from_the_newest_version():
     after = testing.assert_op_downgrades("Softmax", 9, attrs={"axis": 1})
     assert version(after) == 9

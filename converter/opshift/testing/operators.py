@@ -14,6 +14,7 @@ from opshift.opsets import schemas
 from opshift.protos import GraphProto, ModelProto, TensorProto, ValueInfoProto
 from opshift.protos.whole import helper, onnx, shape_inference
 from opshift.testing.models import assert_model_converts
+from opshift.text import suggestion
 from opshift.verify import oracle
 from opshift.verify.oracle.values import elem_type_of
 
@@ -23,7 +24,8 @@ Shape = Sequence[int | str]
 def assert_op_upgrades(op: str, since: int, **how: Any) -> ModelProto:
     """Asserts that an operator of version `since` converts to the newest one.
 
-    The test becomes non-trivial by itself when a later version changes the operator.
+    The test becomes non-trivial by itself when a later version changes the operator. It passes for
+    an operator that the newest version adds, if the node is legal.
     """
     return _converts(op, since, None, **how)
 
@@ -55,11 +57,28 @@ def _converts(
     if newest is None:
         raise AssertionError(f"nothing is known about the versions of {domain!r}")
     own = {**(imports or {}), domain: newest if start is None else start}
+    _require_operator(op, domain, own[domain])
     model = operator(
         op, own, domain, input_shapes, input_types, constants or {}, attrs or {},
         _declared(output_shapes, output_types) or outputs,
     )  # fmt: skip
     return assert_model_converts(model, {domain: newest if end is None else end}, **how)
+
+
+def _require_operator(op: str, domain: str, version: int) -> None:
+    """Raises in one sentence if a version of a domain has no such operator."""
+    name, newest = domain or "ai.onnx", schemas.latest(domain) or 0
+    if not 1 <= version <= newest:
+        raise AssertionError(f"{name} has the versions 1 to {newest}, and not {version}")
+    known = schemas.history(domain, op)
+    if not known:
+        near = suggestion(op, list(schemas.operators(domain)))
+        raise AssertionError(f"{name} has no operator {op!r}{near}")
+    found = schemas.schema(domain, op, version)
+    if found is None:
+        raise AssertionError(f"{name} {version} has no {op}, which begins with {known[0].since}")
+    if found.deprecated:
+        raise AssertionError(f"{name} {version} has no {op}, which {found.since} deprecated")
 
 
 def operator(
