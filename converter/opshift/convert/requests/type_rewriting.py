@@ -119,10 +119,9 @@ class TypeRewriting:
         scope, position = place
         node = scope.node(position)
         rule = self.state.adapters.rules(Saturates).get((schemas.normal(node.domain), node.op_type))
-        if rule is None or (bits := ELEMENTS[start].bits) >= 8:
+        if rule is None or ELEMENTS[start].bits >= 8:
             return name
-        half = 0 if named_type(start).startswith("uint") else 2 ** (bits - 1)
-        limits = (-half, 2**bits - 1 - half)
+        limits = ELEMENTS[start].limits
         given = self.state.document.fresh(name)
         bounds = [self.state.document.fresh("limit") for _ in limits]
         for limit, bound in zip(limits, bounds, strict=True):
