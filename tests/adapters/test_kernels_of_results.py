@@ -60,4 +60,5 @@ def test_only_releases_that_know_a_version_count() -> None:
     missing = targets.some_release().no_kernels(("", "Abs"), 13)
     assert missing is not None
     assert ("bfloat16",) in missing.choices
-    assert targets.some_release().no_kernels(("", "Less"), 7) is None
+    less = targets.some_release().no_kernels(("", "Less"), 7)
+    assert less is None or not less.choices

@@ -26,7 +26,7 @@ FORBIDDEN = {
 }  # fmt: skip
 WORDS = {
     "at-least", "dim", "domain", "domains", "export", "for", "inputs", "ir", "model-version",
-    "opset", "runtimes", "shape", "shard", "to", "types",
+    "operator-set", "opset", "runtimes", "shape", "shard", "to", "types",
 }  # fmt: skip
 """Options with any text: each of them was looked at, and none runs or writes anything."""
 SHAPES = (click.Choice, click.IntRange, click.FloatRange, type(click.INT), type(click.FLOAT))

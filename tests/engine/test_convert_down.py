@@ -161,7 +161,7 @@ def test_a_replacement_that_needs_itself_is_a_bug_of_its_adapter(with_adapters):
     with_adapters(adapter("Mish", 18, 17)(again))
     told = mistake(with_adapters, lambda op, x: op.Mish(x))
     assert "what replaces Mish-18 at 17 needs itself" in told
-    assert "on Erf 'y': test_convert_down.run: " in told
+    assert "on Erf 'y': test_convert_down.run at " in told
 
 
 def test_an_operator_that_no_verdict_leads_down_is_a_bug_of_its_adapter(with_adapters):
@@ -171,7 +171,7 @@ def test_an_operator_that_no_verdict_leads_down_is_a_bug_of_its_adapter(with_ada
     del registry.default()._verdicts["", "Mish", 18, 17]
     told = mistake(with_adapters, lambda op, x: op.Mish(x))
     assert told.endswith("no verdict leads Mish from 18 to 17")
-    assert "on Erf 'y': test_convert_down.run: " in told
+    assert "on Erf 'y': test_convert_down.run at " in told
 
 
 def test_a_later_operator_that_is_kept_is_a_bug_of_its_adapter(with_adapters):

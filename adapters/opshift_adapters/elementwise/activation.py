@@ -149,7 +149,7 @@ def _number(op: Builder, value: Any, x: Value) -> Value:
 @example("alpha", "(float16[2,N] a, float16[2,N] b) => (float16[2,N] y) { y = SwiGLU<alpha=1.702>(a, b) }", gives="Swish Mul")
 def swiglu_28_27(node: Node, op: Builder) -> Result:
     """Opset 28 added SwiGLU; below it, Swish(A) * B is written."""
-    return op.expand(node)
+    return op.Swish(node["A"], alpha=node.float("alpha")) * node["B"]
 
 
 @adapter("Swish", 24, 23)
@@ -195,7 +195,8 @@ def gelu_20_19(node: Node, op: Builder) -> Result:
 @example("double", "(double[2,N] x) => (double[2,N] y) { y = Mish(x) }", gives="Softplus Tanh Mul")
 def mish_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added Mish; below it, x * Tanh(Softplus(x)) is written."""
-    return op.expand(node)
+    x = node["X"]
+    return x * op.Tanh(op.Softplus(x))
 
 
 @adapter("HardSwish", 14, 13)
@@ -203,7 +204,8 @@ def mish_18_17(node: Node, op: Builder) -> Result:
 @example("float16", "(float16[2,N] x) => (float16[2,N] y) { y = HardSwish(x) }", gives="HardSigmoid Mul")
 def hard_swish_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added HardSwish; below it, x * HardSigmoid(x, alpha=1/6, beta=0.5) is written."""
-    return op.expand(node)
+    x = node["X"]
+    return x * op.HardSigmoid(x, alpha=1 / 6, beta=0.5)
 
 
 @adapter("Celu", 12, 11)

@@ -23,7 +23,7 @@ from opshift.text import Line, Role, suggestion
 
 OWN, SHARED = "opshift.toml", "pyproject.toml"
 ROOTS = (".git", ".hg", ".jj")  # what the root of a repository holds
-ONLY_READ = ("inputs", "opset")  # settings may name these files, and no other
+ONLY_READ = ("inputs", "operator-set", "opset")  # settings may name these files, and no other
 ACTS = ("cluster", "in-place", "install", "runtime")  # run a program, or write without a name
 _META = "opshift.settings"
 _HEAD = 1 << 20  # bytes in which a file of another user is searched for settings
