@@ -221,7 +221,7 @@ SIZES = [
     ("(float[2,3] a, float[2,{}] b) => (y) {{ s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=0>(s) }}", 11, "3", "4", "it joins tensors of the shapes [2, 3] and [2, 4]"),
     ("(float[{},6] x) => (y) <int64 n = {{2}}> {{ s = SplitToSequence(x, n) y = ConcatFromSequence<axis=1>(s) }}", 11, "4", "5", "it joins parts of 2 and 1 places along another axis"),
     ("(float[5,2] x, int64[{}] s) => (y) {{ y = CenterCropPad(x, s) }}", 18, "2", "3", "it has 3 sizes for 2 axes"),
-    (UNPOOL.format(n=3, k="[2]", more=""), 11, "", UNPOOL.format(n=3, k="[2,2]", more=""), "it has 2 sizes, 2 strides and 4 pads for 1 axes"),
+    (UNPOOL.format(n=3, k="[2]", more=""), 11, "", UNPOOL.format(n=3, k="[2,2]", more=""), "its window has 2 sizes for 1 axes"),
     (UNPOOL.format(n=3, k="[2]", more=",pads=[1,1]"), 11, "", UNPOOL.format(n=3, k="[2]", more=",pads=[1,4]"), "its pads cut 3 places off an axis of 2"),
     ("(float[1,2,4,4] x, float[{},1,2,2] w, float[1,8,3,3] o) => (y) {{ y = DeformConv<group=2>(x, w, o) }}", 19, "4", "3", "its 2 groups compute 3 channels"),
     ("(float[1,2,4,4] x, float[4,2,2,2] w, float[1,8,3,3] o, float[4] b, float[1,4,3,{}] m) => (y) {{ y = DeformConv(x, w, o, b, m) }}", 19, "3", "2", "its offset has the shape [1, 8, 3, 3], and its mask [1, 4, 3, 2]"),

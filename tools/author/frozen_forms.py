@@ -90,9 +90,18 @@ def lost(before: Any, after: Any, where: str = "") -> Iterator[str]:
                 yield from lost(value, after[key], f"{where}.{key}")
     elif isinstance(before, list) and isinstance(after, list):
         if before and after:
-            yield from lost(before[0], after[0], f"{where}[]")
+            yield from lost(before[0], _together(after), f"{where}[]")
     elif _kind(before) != _kind(after) and None not in (before, after):
         yield f"{where} was {_kind(before)} and is {_kind(after)}"
+
+
+def _together(items: list[Any]) -> Any:
+    """The first item, with the fields that only later ones have."""
+    first = items[0]
+    if not all(isinstance(one, dict) for one in items):
+        return first
+    keys = dict.fromkeys(key for one in items for key in one)
+    return {key: _together([one[key] for one in items if key in one]) for key in keys}
 
 
 def _kind(value: Any) -> str:

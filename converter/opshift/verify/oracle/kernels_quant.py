@@ -4,7 +4,7 @@
 import ml_dtypes
 import numpy as np
 
-from opshift.opsets.elements import T
+from opshift.opsets.elements import ELEMENTS
 from opshift.protos import NodeProto, TensorProto
 from opshift.protos.whole import helper
 from opshift.verify.oracle import engines
@@ -60,8 +60,11 @@ def _alike(zero: np.ndarray, scale: np.ndarray) -> bool:
     return zero.shape == scale.shape or zero.size == scale.size == 1
 
 
-_CODES = (T.INT2, T.UINT2, T.INT4, T.UINT4, T.INT8, T.UINT8, T.INT16, T.UINT16)
-_LIMITS = {kind.element.name: kind.element.limits for kind in _CODES}
+_LIMITS = {
+    row.name: row.limits
+    for row in ELEMENTS.values()
+    if row.bits <= 16 and row.name.startswith(("int", "uint"))
+}
 
 
 @kernel("QuantizeLinear")
