@@ -22,6 +22,7 @@ SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3] x) => (float[2
 VERBS = """
 accepts a.onnx --for onnxruntime==1.10
 adapters Softmax
+audit a.onnx --to 17
 batch zoo out --to 17 --verify --workers 1 --report zoo.html --results rows.csv
 check a.onnx
 completion bash

@@ -23,6 +23,7 @@ TEXT = '<ir_version: 8, opset_import: ["" : 12]> g (float[n,4] x) => (float[n,4]
 @adapter("Softmax", 12, 13)
 def wrong_softmax(node: Node, op: Builder) -> Result:
     """The axis is forgotten."""
+    node.int("axis")
     return op.same(node, axis=-1)
 
 

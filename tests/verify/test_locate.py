@@ -24,6 +24,7 @@ HIDDEN = """(float[2,3] x) => (float[2,3] y) <float zero = {0}> {
 @adapter("Softmax", 12, 13)
 def wrong_softmax(node: Node, op: Builder) -> Result:
     """The axis is forgotten."""
+    node.int("axis")
     return op.same(node, axis=-1)
 
 
