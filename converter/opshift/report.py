@@ -6,7 +6,7 @@ from __future__ import annotations
 import dataclasses
 import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from opshift.page.sheet import Page, Section
 
 SCHEMA_VERSION = 1
-KNOWN = {"yes": True, "no": False, "not known": None}  # an answer as a JSON value
+YES, NO, NOT_KNOWN = "yes", "no", "not known"  # whether a runtime runs a model
+KNOWN = {YES: True, NO: False, NOT_KNOWN: None}  # an answer as a JSON value
 MOST_NAMED = 16  # nodes of one rewriting that are named in their order without -v
 
 
@@ -66,6 +67,11 @@ class StepReport:
         return f"{self.domain or 'opset'} {way}"
 
 
+def answer_of(reasons: Collection[object], unknown: Collection[object]) -> str:
+    """No if one reason is known; yes only if nothing is left unknown."""
+    return NO if reasons else NOT_KNOWN if unknown else YES
+
+
 @dataclass(frozen=True, slots=True)
 class RuntimeAnswer:
     """Whether a runtime runs a model: `"yes"`, `"no"` or `"not known"`, with the reasons."""
@@ -74,6 +80,13 @@ class RuntimeAnswer:
     answer: str
     reasons: tuple[str, ...] = ()
     unknown: tuple[str, ...] = ()
+
+    @staticmethod
+    def of(
+        target: str, reasons: tuple[str, ...] = (), unknown: tuple[str, ...] = ()
+    ) -> RuntimeAnswer:
+        """The answer that follows from the reasons against and from what is not known."""
+        return RuntimeAnswer(target, answer_of(reasons, unknown), reasons, unknown)
 
 
 @dataclass(frozen=True, slots=True)

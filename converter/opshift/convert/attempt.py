@@ -137,7 +137,7 @@ class Conversion(State):
             late, came, near = self._written_late(), self._came_with(), self._inexact()
             return alternatives(
                 self.way, late, came, leaves=self.left_late, unsure=near,
-                opsets=self._elsewhere(self.lacks),
+                opsets=self._elsewhere(self.unrunnable),
             )  # fmt: skip
         own = request.present(self.document, "")
         if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
@@ -180,13 +180,13 @@ class Conversion(State):
                 history = [schema.since for schema in schemas.history("", one.op)]
                 found.update(since - 1 for since in history if lowest < since <= own)
                 found.update(since for since in history if own < since <= highest)
-        near = [one for one in found if one < own], [one for one in found if one > own]
-        return {*sorted(near[0])[-1:], *sorted(near[1])[:1]}
+        below, above = [one for one in found if one < own], [one for one in found if one > own]
+        return [*sorted(below)[-1:], *sorted(above)[:1]]
 
     @property
     def has_choice(self) -> bool:
         """Whether another way may write fewer nodes than this one."""
-        return self.left_late or bool(self._written_late()) or bool(self.lacks)
+        return self.left_late or bool(self._written_late()) or bool(self.unrunnable)
 
     def _written_late(self) -> list[FunctionId]:
         """The functions that the result cannot hold, if steps may know more about their nodes."""
@@ -322,10 +322,10 @@ class Conversion(State):
         document = Document(self.skeleton, self.document.prefix)
         facts = Facts(document, self.store, self.adapters, self._result)
         found = verdict(document, row, facts)
-        self.lacks = [one.as_refusal(self.goal.get(one.domain, 1)) for one in found.reasons]
-        if self.lacks and not self.options.keep_unrunnable:
-            raise self.refused(self.lacks, row.shown)
-        self.answer = found.told
+        self.unrunnable = [one.as_refusal(self.goal.get(one.domain, 1)) for one in found.reasons]
+        if self.unrunnable and not self.options.keep_unrunnable:
+            raise self.refused(self.unrunnable, row.shown)
+        self.answer = found.in_words
         says = {one.says for one in found.reasons}
         gone = [one for one in self.lacked if one.says not in says]
         self.notes += [f"{one}; the result has a form of the operator that it runs" for one in gone]

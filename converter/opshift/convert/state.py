@@ -52,7 +52,7 @@ class State(ABC):
     base: bytes | ModelProto = b""  # the model that was indexed last, for inference
     runtime: Ceiling | None = None
     lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, as the model came
-    lacks: list[RefusedNode] = field(default_factory=list)  # why the runtime does not run it
+    unrunnable: list[RefusedNode] = field(default_factory=list)  # why the runtime does not run it
     answer: RuntimeAnswer | None = None  # whether the runtime runs the result
     dips: dict[str, int] = field(default_factory=dict)  # the versions to visit before the goal
     ir_limit: int | None = None  # the highest IR of a named target, if the caller gave none

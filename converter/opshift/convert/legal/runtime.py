@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import functools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -119,23 +118,19 @@ def kernels(
 
     A caller that asks about one document for many releases gives the same `seen` each time.
     """
-    found: dict[str, tuple[Key, list[NodeProto]]] = {}
-    offers: dict[str, str] = {}
+    found: dict[str, tuple[Key, list[NodeProto], str]] = {}
     for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
         if types not in missing.choices:
             continue
         name = qualified(*key)
         says = f"{name} of {', '.join(types)} has no kernel in {row.name} {row.release}"
-        found.setdefault(says, (key, []))[1].append(scope.node(at))
-        offers[says] = _other_types(types, missing)
+        offer = _other_types(types, missing)
+        found.setdefault(says, (key, [], offer))[1].append(scope.node(at))
     for (scope, at), key, element in _contrib_without_kernel(document, row, facts):
         of = f" of {element}" if element else ""
         says = f"{key[0]}.{key[1]}{of} has no kernel on the CPU in {row.name} {row.release}"
-        found.setdefault(says, (key, []))[1].append(scope.node(at))
-    return [
-        dataclasses.replace(_lack(*key, nodes, says), types=offers.get(says, ""))
-        for says, (key, nodes) in found.items()
-    ]
+        found.setdefault(says, (key, [], ""))[1].append(scope.node(at))
+    return [_lack(*key, nodes, says, offer) for says, (key, nodes, offer) in found.items()]
 
 
 def _other_types(types: Types, missing: Missing) -> str:
@@ -529,5 +524,7 @@ def _value(attribute: AttributeProto) -> object:
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
-def _lack(domain: str, op: str, nodes: Collection[NodeProto], says: str) -> RuntimeLack:
-    return RuntimeLack(op, domain, name_of(next(iter(nodes))), len(nodes), says)
+def _lack(
+    domain: str, op: str, nodes: Collection[NodeProto], says: str, types: str = ""
+) -> RuntimeLack:
+    return RuntimeLack(op, domain, name_of(next(iter(nodes))), len(nodes), says, types)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-from enum import Enum
 from typing import TYPE_CHECKING
 
 from opshift.author.facts import Facts
@@ -17,14 +16,6 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling
 
 
-class Answer(str, Enum):
-    """Whether a runtime runs a model."""
-
-    YES = "yes"
-    NO = "no"
-    NOT_KNOWN = "not known"
-
-
 @dataclass(frozen=True, slots=True)
 class Verdict:
     """The known reasons why a runtime does not run a model, and what is not known about it."""
@@ -34,17 +25,10 @@ class Verdict:
     unknown: tuple[str, ...]
 
     @property
-    def answer(self) -> Answer:
-        """No if one reason is known; yes only if nothing is left unknown."""
-        if self.reasons:
-            return Answer.NO
-        return Answer.NOT_KNOWN if self.unknown else Answer.YES
-
-    @property
-    def told(self) -> RuntimeAnswer:
-        """The verdict in words, for reports."""
+    def in_words(self) -> RuntimeAnswer:
+        """The answer for reports."""
         reasons = tuple(dict.fromkeys(map(str, self.reasons)))
-        return RuntimeAnswer(self.target, self.answer.value, reasons, self.unknown)
+        return RuntimeAnswer.of(self.target, reasons, self.unknown)
 
 
 def verdict(

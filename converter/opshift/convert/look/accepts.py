@@ -17,7 +17,7 @@ from opshift.convert.api import Carve, carve_of
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose, rules, runtime
-from opshift.convert.legal.verdict import Answer, verdict
+from opshift.convert.legal.verdict import verdict
 from opshift.convert.look import reach
 from opshift.convert.look.rehearse import Carved, rehearse
 from opshift.convert.request import NODE_BUDGET, Request
@@ -33,7 +33,7 @@ from opshift.opsets.wanted import Wanted
 from opshift.page.page_parts import RuntimeRelease
 from opshift.protos import ModelProto, isolation
 from opshift.records import dataclass
-from opshift.report import KNOWN, SCHEMA_VERSION, RuntimeAnswer
+from opshift.report import KNOWN, NO, SCHEMA_VERSION, YES, RuntimeAnswer, answer_of
 from opshift.text import Line, Role, Shown, table
 
 Source = ModelProto | str | os.PathLike[str] | Opened
@@ -72,14 +72,13 @@ class Acceptance(Shown):
     @property
     def answer(self) -> str:
         """`"yes"`, `"no"`, `"may"` or `"not known"`."""
-        if self.reasons:
-            return "no"
-        return "not known" if self.unknown else "may" if self.conditions else "yes"
+        found = answer_of(self.reasons, self.unknown)
+        return "may" if found == YES and self.conditions else found
 
     @property
     def accepted(self) -> bool:
         """Whether the answer is yes."""
-        return self.answer == "yes"
+        return self.answer == YES
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
@@ -220,7 +219,7 @@ def _survey(model: Source, names: Iterable[str]) -> RuntimeSurvey:
     fits = []
     for row in _rows(names):
         now = opened.told(row)
-        stays = now.answer != Answer.NO and row.prefer is None
+        stays = now.answer != NO and row.prefer is None
         after = now if stays else _after(model, row, known)
         remarks = (row.remark,) if row.remark else ()
         unknown = now.unknown or after.unknown
@@ -261,7 +260,7 @@ class _Judged:
         return _Judged(document, Facts(document, store, adapters, lambda: view), {})
 
     def told(self, row: Ceiling) -> RuntimeAnswer:
-        return verdict(self.document, row, self.facts, self.seen).told
+        return verdict(self.document, row, self.facts, self.seen).in_words
 
 
 class KnownResults:
@@ -279,7 +278,7 @@ class KnownResults:
         """The answer for a release that runs a known result, as far as it can be known."""
         for result in self.results.get(self._versions(row), ()):
             told = result.told(row)
-            if told.answer == Answer.YES or (not row.is_measured and not told.reasons):
+            if told.answer == YES or (not row.is_measured and not told.reasons):
                 return told
         return None
 
@@ -334,10 +333,10 @@ def _after(model: Source, row: Ceiling, known: KnownResults) -> RuntimeAnswer:
         done = rehearse(carve_of(model), options)
     except Outgrown:
         text = "whether the model can be converted: it grows too large to look further"
-        return RuntimeAnswer(row.shown, Answer.NOT_KNOWN.value, unknown=(text,))
+        return RuntimeAnswer.of(row.shown, unknown=(text,))
     except OpshiftError as error:
-        return RuntimeAnswer(row.shown, Answer.NO.value, (str(error),))
+        return RuntimeAnswer.of(row.shown, (str(error),))
     if done.report is None or done.report.runtime is None or done.result is None:
-        return RuntimeAnswer(row.shown, Answer.NO.value, tuple(map(str, done.refusals)))
+        return RuntimeAnswer.of(row.shown, tuple(map(str, done.refusals)))
     known.add(row, done.result)
     return done.report.runtime
