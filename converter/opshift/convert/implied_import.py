@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from opshift import versions
 from opshift.author.registry import Registry
-from opshift.author.verdicts import CastNarrowed, Unchanged
+from opshift.convert import guard
+from opshift.convert.step import is_idle
 from opshift.model.walk import nodes
 from opshift.opsets import schemas
 from opshift.protos import ModelProto
@@ -34,5 +35,10 @@ def _is_one(key: tuple[str, str], low: int, high: int, adapters: Registry) -> bo
     if domain or schemas.schema(domain, op, low) is None:
         return False
     begins = [one.since for one in schemas.history(domain, op) if low < one.since <= high]
-    found = [adapters.get(domain, op, since - 1, since) for since in begins]
-    return all(one and isinstance(one.verdict, Unchanged | CastNarrowed) for one in found)
+    return all(_stays(adapters, (domain, op, since - 1, since)) for since in begins)
+
+
+def _stays(adapters: Registry, crossing: tuple[str, str, int, int]) -> bool:
+    """Whether two schemas prove that no node of an operator changes over a boundary."""
+    adapter, derived = adapters.get(*crossing), guard.derive(*crossing)
+    return adapter is not None and derived is not None and is_idle(adapter, derived)
