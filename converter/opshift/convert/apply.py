@@ -28,8 +28,8 @@ class Applier:
         self.crossing = crossing
         self.step = step
 
-    def apply(self, changes: list[NodeChange]) -> None:
-        """Writes all changes of a step at once."""
+    def apply(self, changes: list[NodeChange]) -> list[Place]:
+        """Writes all changes of a step at once, and returns the places of the new nodes."""
         for change in changes:
             self._prepare(change)
         places = self.document.replace(
@@ -37,6 +37,7 @@ class Applier:
         )
         for change, written in zip(changes, places, strict=True):
             self._note(change, written)
+        return [place for written in places for place in written]
 
     def _note(self, change: NodeChange, written: list[Place]) -> None:
         """Records a change after its nodes were written."""

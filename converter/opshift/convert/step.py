@@ -185,9 +185,9 @@ class Stepper:
         taken = [c for c in changes if c.node.graphs_taken]
         for change in taken:
             self._hold_types(change)
-        applier.apply([c for c in changes if not c.node.graphs_taken])
+        written = applier.apply([c for c in changes if not c.node.graphs_taken])
         if taken:
-            self._pass_imports()
+            self._pass_imports(written)
         self.settled = True
         # Adapters that took a subgraph apart must see it as it is now; innermost first.
         for change in sorted(taken, key=lambda c: -c.place[0].depth):
@@ -203,14 +203,13 @@ class Stepper:
             refuse_what_lies_too_deep([again], self.blockers)
             if self.blockers:
                 raise self.blockers.refused
-            applier.apply([again])
-            self._pass_imports()
-        for scope, _ in self.step.touched if taken else ():
+            self._pass_imports(applier.apply([again]))
+        for scope in self.document.scopes() if taken else ():
             scope.ahead.clear()
 
-    def _pass_imports(self) -> None:
-        """Keeps the version of each written node until the imports of its root follow."""
-        for scope, position in self.step.touched:
+    def _pass_imports(self, written: Iterable[Place]) -> None:
+        """Keeps the version of written nodes until the imports of their root follow."""
+        for scope, position in written:
             if schemas.normal(scope.node(position).domain) == self.enters:
                 scope.ahead[position] = self.to
 

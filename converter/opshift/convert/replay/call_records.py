@@ -10,16 +10,16 @@ process.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Collection, Hashable
+from collections.abc import Hashable
 from dataclasses import field
 from typing import Any, Protocol
 
-from opshift.assumptions import Assumption
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
 from opshift.author.node import Node
 from opshift.author.registry import Registry
-from opshift.author.verdicts import Keep, Result
+from opshift.author.verdicts import Keep
+from opshift.author.written import Crossing
 from opshift.convert import ask
 from opshift.convert.change import Task
 from opshift.convert.replay import comparable
@@ -28,34 +28,21 @@ from opshift.convert.replay.comparable import NoAnswer, Untraceable
 from opshift.convert.replay.leaves import Kept, Leaf, RefusedLeaf, template_of
 from opshift.convert.replay.recorder import Recorder, RecordingCrossing
 from opshift.errors import AdapterBug, InvalidModel, Refusal
-from opshift.model.scope import Root, Scope
-from opshift.protos import NodeProto, TensorProto
+from opshift.model.scope import Scope
+from opshift.protos import NodeProto
 from opshift.records import dataclass
 
 MOST = 100_000  # branches of one registry; then its records begin anew
 
 
-class Asker(Protocol):
+class Asker(Crossing, Protocol):
     """The step that asks about nodes."""
 
     facts: Facts
     adapters: Registry
-    assume: Collection[Assumption]
-    lowest: int
     domain: str
     to: int
     boundary: tuple[int, int]
-
-    @property
-    def allow_approximate(self) -> bool: ...
-    @property
-    def enters(self) -> str: ...
-    def fresh(self, hint: str) -> str: ...
-    def version(self, root: Root, domain: str) -> int: ...
-    def constant(
-        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
-    ) -> TensorProto: ...
-    def cross(self, node: Node, start: int, to: int, op: Builder) -> Result: ...
 
 
 @dataclass(slots=True, eq=False)
