@@ -11,6 +11,7 @@ import opshift
 import pytest
 from growth_families import FAMILIES, TARGET
 from onnx import ModelProto, checker
+from opshift.opsets import schemas
 
 SIZES = (40, 80, 160)
 MOST = (
@@ -71,6 +72,8 @@ def test_work_that_is_not_linear_is_seen() -> None:
 def test_families_are_legal_models(family: str) -> None:
     """Only a model that every step accepts shows what the steps cost."""
     made = FAMILIES[family](120)
+    if family == "functions in a circle" and (schemas.latest("") or 0) < 23:
+        pytest.skip("the checker of onnx 1.17 accepts a function that calls itself")
     if family in INVALID:
         with pytest.raises(checker.ValidationError):
             checker.check_model(made)

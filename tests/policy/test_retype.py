@@ -14,6 +14,7 @@ from onnx.reference import ReferenceEvaluator
 from opshift import BadTarget, convert, convert_file, convert_version, plan
 from opshift.cli import main
 from opshift.model.arrays import to_array
+from opshift.opsets import schemas
 from opshift.opsets.type_pairs import PAIRS
 from opshift.testing.model_text import parse_model
 
@@ -184,6 +185,7 @@ def test_with_the_interface_kept_a_given_integer_is_not_narrowed():
     assert not found.report.changed
 
 
+@pytest.mark.skipif((schemas.latest("") or 0) < 23, reason="the reference of onnx 1.17 fails")
 def test_four_bits_in_a_wider_type_are_bounded_as_before():
     text = (
         "(float[4] x) => (float[4] y) <float s = {{0.5}}, {t} z = {{2}}>"

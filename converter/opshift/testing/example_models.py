@@ -69,9 +69,13 @@ def _birth(adapter: Adapter) -> int:
 def too_new(adapter: Adapter, example: Example) -> bool:
     """Whether the installed onnx does not know a version that an example needs."""
     wanted = dict(example.imports)
-    wanted[adapter.domain] = max(adapter.start, adapter.to, wanted.get(adapter.domain, 0))
-    newest = {domain: schemas.latest(domain) for domain in wanted}  # none of a function's domain
-    return any(version > (newest[domain] or version) for domain, version in wanted.items())
+    wanted[adapter.domain] = max(adapter.start, adapter.to, wanted.get(adapter.domain, 1))
+    return any(version > _newest(domain, version) for domain, version in wanted.items())
+
+
+def _newest(domain: str, version: int) -> int:
+    """The newest version of a domain that the installed onnx knows; no limit for other domains."""
+    return schemas.latest(domain) or (0 if domain in versions.DOMAINS else version)
 
 
 def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Request:
