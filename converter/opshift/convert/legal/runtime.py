@@ -262,7 +262,7 @@ def _chosen(
 
 
 def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
-    """What is not known about a runtime and the operators of a model."""
+    """The gaps in the facts about a runtime and the operators of a model."""
     found = [*_unknown_domains(document, row), *_unknown_operators(document, row, facts)]
     if not row.is_measured and any(root.index for root in document.roots):
         known = "only versions are known of it"
