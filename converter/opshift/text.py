@@ -39,6 +39,24 @@ def printable(text: str) -> str:
     )
 
 
+def columns(text: str) -> int:
+    """The columns of a terminal that a text takes; a wide letter takes two."""
+    if text.isascii():
+        return len(text)
+    import unicodedata
+
+    return sum(1 + (unicodedata.east_asian_width(c) in "WF") for c in text)
+
+
+def cut(text: str, width: int) -> str:
+    """Text without its end, if a line of this width has no room for it."""
+    if columns(text) <= width:
+        return text
+    while text and columns(text) > width - 3:
+        text = text[:-1]
+    return f"{text}..."
+
+
 def plain(lines: Iterable[Line], *, more: bool = False) -> str:
     """Lines without colours."""
     return "\n".join(printable(line.text) for line in lines if more or not line.more)

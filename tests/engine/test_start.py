@@ -11,7 +11,7 @@ import onnx
 import onnx.numpy_helper
 import pytest
 
-HEAVY = ("numpy", "ml_dtypes", "networkx", "onnx", "onnx.defs", "onnx.helper", "rich")
+HEAVY = ("numpy", "ml_dtypes", "networkx", "onnx", "onnx.defs", "onnx.helper")
 ENGINE = ("opshift.convert.api", "opshift.author.registry", "opshift.opsets.schemas")
 PROGRAM = """
 import sys

@@ -36,7 +36,7 @@ SMOKE = (
     "tests/engine/test_plan.py",
 )
 BASE = (
-    "click", "ml-dtypes", "networkx", "numpy", "rich", "tomli",
+    "click", "ml-dtypes", "networkx", "numpy", "tomli",
     "pytest", "pytest-xdist", "hypothesis",
 )  # fmt: skip
 SECONDS = 600

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opshift import codes
-from opshift.text import Line, Role, coloured, plain
+from opshift.text import Line, Role, coloured, cut, plain, printable
 
 if TYPE_CHECKING:
     from opshift.errors import OpshiftError
@@ -54,7 +55,7 @@ class Output:
         self.aside = False  # results go to stderr, because stdout is for a model
         self.color = color
         self.progress = progress and verbosity >= 0
-        self.live = self.progress and sys.stderr.isatty()
+        self.live = self.progress and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._several: list[dict[str, Any]] | None = None
         self._model = ""
 
@@ -152,14 +153,17 @@ class Output:
 
     @contextmanager
     def working(self, what: str) -> Iterator[None]:
-        """A spinner on stderr while something needs some seconds."""
+        """A line on stderr while something needs some seconds."""
         if not self.live:
             yield
             return
-        from rich.console import Console
-
-        with Console(stderr=True).status(what):
+        width = shutil.get_terminal_size().columns - 1
+        # The cursor is at its begin, so that any other output takes its place.
+        click.echo(f"\x1b[2K{cut(f'{printable(what)} ...', width)}\r", nl=False, err=True)
+        try:
             yield
+        finally:
+            click.echo("\x1b[2K", nl=False, err=True)
 
 
 def error_as_dict(name: str, message: str, cure: str, exit_code: int) -> dict[str, Any]:

@@ -3,23 +3,23 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
 
 import click
 
-from opshift.text import printable
+from opshift.text import cut, printable
 from opshift.zoo.outcome import Fate, Outcome
 from opshift.zoo.summary import Summary
 from opshift.zoo.workers.worker import Worker
 
-if TYPE_CHECKING:
-    from rich.table import Table
-
 Heard = Callable[[Summary, Outcome], None]
 EVERY = 5.0  # seconds between plain lines
+REDRAW = 0.25  # seconds between two states of the display
+BAR = 60  # columns of the bar
 
 
 @contextmanager
@@ -47,23 +47,37 @@ def plain() -> Iterator[Heard]:
 
 @contextmanager
 def live(crew: Sequence[Worker]) -> Iterator[Heard]:
-    """A display of the counts and of each worker's model, which is redrawn."""
-    from rich.live import Live
-
+    """A display of the counts and of each worker's model, which a thread redraws."""
     begun = time.monotonic()
     summary = Summary()
+    ended = threading.Event()
 
     def heard(now: Summary, outcome: Outcome) -> None:
         nonlocal summary
         summary = now
 
-    def draw() -> Table:
-        return _table(summary, crew, time.monotonic() - begun)
+    def redraw() -> None:
+        drawn = 0
+        while not ended.wait(REDRAW):
+            drawn = _draw(list(_display(summary, crew, time.monotonic() - begun)), drawn)
+        _draw([], drawn)
 
-    from rich.console import Console
-
-    with Live(console=Console(stderr=True), get_renderable=draw, transient=True):
+    thread = threading.Thread(target=redraw, name="progress", daemon=True)
+    thread.start()
+    try:
         yield heard
+    finally:
+        ended.set()
+        thread.join()
+
+
+def _draw(lines: Sequence[str], drawn: int) -> int:
+    """Writes lines in place of those that were drawn before; returns their number."""
+    size = shutil.get_terminal_size()
+    fits = [cut(one, size.columns - 1) for one in lines[: size.lines - 1]]
+    up = f"\x1b[{drawn}F" if drawn else ""
+    click.echo("".join([f"{up}\x1b[J", *(f"{one}\n" for one in fits)]), nl=False, err=True)
+    return len(fits)
 
 
 def line(summary: Summary, seconds: float) -> str:
@@ -83,16 +97,12 @@ def _span(seconds: float) -> str:
     return f"{hours}:{rest // 60:02}:{rest % 60:02}" if hours else f"{rest // 60}:{rest % 60:02}"
 
 
-def _table(summary: Summary, crew: Sequence[Worker], seconds: float) -> Table:
-    from rich.progress_bar import ProgressBar
-    from rich.table import Table
-    from rich.text import Text
-
-    table = Table.grid()
-    table.add_row(ProgressBar(total=max(summary.total, 1), completed=summary.done, width=60))
-    table.add_row(Text(line(summary, seconds)))
+def _display(summary: Summary, crew: Sequence[Worker], seconds: float) -> Iterator[str]:
+    """A bar, the counts, and the seconds that each worker has spent on its model."""
+    filled = BAR * summary.done // max(summary.total, 1)
+    yield f"[{'#' * filled}{'.' * (BAR - filled)}]"
+    yield line(summary, seconds)
     for worker in list(crew):
         if job := worker.job:
             busy = time.monotonic() - worker.since
-            table.add_row(Text(f"  {busy:5.1f} s  {printable(job.item.name)}", no_wrap=True))
-    return table
+            yield f"  {busy:5.1f} s  {printable(job.item.name)}"
