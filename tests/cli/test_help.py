@@ -9,16 +9,18 @@ import pkgutil
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 from opshift import Why, codes
-from opshift.cli import commands
+from opshift.cli import commands, doors
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 from opshift.opsets import targets
 
+ROOT = Path(__file__).resolve().parents[2]
 NAMES = [info.name for info in pkgutil.iter_modules(commands.__path__)]
 
 
@@ -63,6 +65,29 @@ def test_a_code_without_a_page_is_an_error():
 def test_all_codes_are_listed():
     text = run("explain").stdout
     assert all(code in text for code in codes.names())
+
+
+def test_the_command_a_model_and_the_first_page_lead_to_the_same_doors():
+    page = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
+    alone, model = run(), run(ROOT / "examples" / "attention_opset12.onnx")
+    assert (alone.exit_code, model.exit_code) == (2, 0)
+    for door in doors.DOORS:
+        assert door.question in alone.stderr
+        assert door.question in model.stdout
+        assert f"[**{door.question}**]({door.guide}.md)" in page
+        assert (ROOT / "docs" / f"{door.guide}.md").is_file()
+    assert page.count("[**") == len(doors.DOORS)
+
+
+@pytest.mark.parametrize("door", doors.DOORS, ids=lambda door: door.question)
+def test_the_command_of_a_door_exists(door):
+    program, *words = door.of("m.onnx").split()
+    if program != "opshift":  # a function
+        assert program.startswith("opshift.torch.export(")
+        return
+    command = importlib.import_module(f"{commands.__name__}.{words[0]}").command
+    known = {name for parameter in command.params for name in parameter.opts}
+    assert {word for word in words if word.startswith("-")} <= known
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -49,7 +49,7 @@ def test_the_command_and_its_short_form():
     assert run(MODEL).stdout == run("info", MODEL).stdout
     assert json.loads(run("info", MODEL, "--output-format", "json").stdout)["kind"] == "info"
     assert "reachable without a rewrite: opset 12, ai.onnx.ml 1 to 5" in run(MODEL).stdout
-    assert f"`opshift lowest {MODEL}` shows" in run(MODEL).stdout
+    assert f"opshift lowest {MODEL}" in run(MODEL).stdout
 
 
 def test_where_the_adapters_can_lead_a_model(tmp_path):
@@ -187,10 +187,8 @@ def test_info_shows_the_header_and_the_bytes_outside(tmp_path):
         assert found.metadata == {one.key: one.value for one in made.metadata_props}
         assert found.external == outside
         shown = run("info", path, "-v").stdout
-        assert (
-            f"model version {found.model_version}, {made.domain or 'no domain'}"
-            in shown.replace("domain ai", "ai")
-        )
+        assert ("model version" in shown) == (found.model_version != "0")
+        assert f"domain {made.domain}" in shown if made.domain else ", domain" not in shown
         assert all(f"metadata {key}: {value}" in shown for key, value in found.metadata.items())
         assert all(f"in {name}" in shown for name in outside)
         in_memory = dataclasses.replace(info(made), path=found.path)

@@ -26,7 +26,10 @@ from opshift.opsets import schemas
 
 ROOT = Path(__file__).resolve().parents[2]
 START = sorted((ROOT / "docs" / "start").glob("*.md"))
-PAGES = START + [ROOT / "docs" / "howto" / name for name in ("big-models.md", "report.md")]
+FIRST = ROOT / "docs" / "index.md"
+PAGES = [FIRST, *START] + [
+    ROOT / "docs" / "howto" / name for name in ("big-models.md", "report.md")
+]
 HOWTOS = sorted({*(ROOT / "docs" / "howto").glob("*.md")} - {*PAGES})
 BLOCK = re.compile(
     r"(?P<left><!-- not run: [^>]+ -->\s*)?(?:<!-- needs: (?P<needs>\w+) -->\s*)?"

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import opshift
-from opshift.cli import commands, settings
+from opshift.cli import commands, doors, settings
 from opshift.cli.options import GroupedCommand, WholeWords, files_beside
 from opshift.cli.synonyms import synonym
 from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
@@ -62,6 +62,12 @@ class Commands(click.Group):
             ctx.fail(f"{word!r} is neither a command nor a file{near}")
         settings.apply(ctx, self.get_command(ctx, word), word)
         return super().resolve_command(ctx, args)
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Writes where to begin, then the options and the commands."""
+        with formatter.section(doors.TITLE):
+            formatter.write_dl(doors.rows())
+        super().format_options(ctx, formatter)
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Completes a command, or else the path of a model."""
@@ -146,22 +152,24 @@ def _output(words: list[str]) -> Output:
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-@click.group(cls=Commands, context_settings=SETTINGS)
+EXIT_CODES = """\b
+Exit codes: 0    done, or nothing to do
+            1    the conversion is impossible, the models differ, or the model is invalid
+            2    the command, a file or the environment is at fault
+            3    opshift or an adapter has a bug
+            4    --check: the conversion is possible and would change the model
+            5    it is not known whether the model can be used
+            130  interrupted
+"""
+
+
+@click.group(cls=Commands, context_settings=SETTINGS, epilog=EXIT_CODES)
 @click.version_option(opshift.__version__, package_name="opshift")
 def main() -> None:
     """Convert ONNX models between opsets, up and down, or explain why a conversion is impossible.
 
     `opshift MODEL` shows what a model is and where it can go. `opshift COMMAND --help` explains a
     command. `opshift explain CODE` explains the code in a message.
-
-    \b
-    Exit codes: 0    done, or nothing to do
-                1    the conversion is impossible, the models differ, or the model is invalid
-                2    the command, a file or the environment is at fault
-                3    opshift or an adapter has a bug
-                4    --check: the conversion is possible and would change the model
-                5    it is not known whether the model can be used
-                130  interrupted
     """
     try:
         usual()

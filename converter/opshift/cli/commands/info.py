@@ -3,17 +3,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 import click
 
-from opshift.cli import options
+from opshift.cli import doors, options
 from opshift.cli.options import common, documents, guarded
 from opshift.cli.terminal import DONE, Output
 
 if TYPE_CHECKING:
     from opshift.convert.look.document_info import DocumentInfo
     from opshift.convert.look.info import Info
+    from opshift.text import Line
 
 
 @options.command("opshift info model.onnx", "opshift model.onnx")
@@ -29,7 +31,8 @@ def command(output: Output, sources: tuple[str, ...]) -> int:
 
     def look(source: str) -> int:
         found = _found(source)
-        output.result(found.lines, found.as_dict)
+        next_steps = _next_steps(found) if len(sources) == 1 else ()
+        output.result(lambda: [*found.lines(), *next_steps], found.as_dict)
         return DONE
 
     return output.each(sources, lambda source: guarded(output, lambda: look(source)), headed=False)
@@ -45,3 +48,10 @@ def _found(source: str) -> Info | DocumentInfo:
     from opshift.convert.look.info import info
 
     return info(source)
+
+
+def _next_steps(found: Info | DocumentInfo) -> Iterable[Line]:
+    """What to do with a model; a document of an operator set has no versions to reach."""
+    from opshift.convert.look.info import Info
+
+    return doors.lines(found.path) if isinstance(found, Info) else ()

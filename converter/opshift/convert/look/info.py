@@ -6,7 +6,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-import shlex
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from math import prod
@@ -140,16 +139,22 @@ class Info(Shown):
             yield Line(f"  experimental, may change without a new version: {names}", Role.CAUTION)
         yield Line(f"  reachable without a rewrite: {_ranges(self.same)}")
         yield Line(f"  reachable at best: {_ranges(self.reach)}")
-        yield Line(f"  runtimes whose versions fit: {', '.join(self.runtimes) or 'none known'}")
-        if self.path:
-            path = shlex.quote(self.path)
-            yield Line(f"  `opshift lowest {path}` shows which versions the model can reach.")
-            yield Line(f"  `opshift targets {path}` shows which releases of runtimes run it.")
+        yield Line(f"  {self._runtimes()}")
+
+    def _runtimes(self) -> str:
+        """The runtimes whose versions fit, or the others if they are fewer."""
+        others = sorted(_runtime_names() - {*self.runtimes})
+        if len(others) >= len(self.runtimes):
+            return f"runtimes whose versions fit: {', '.join(self.runtimes) or 'none known'}"
+        besides = f" except {', '.join(others)}" if others else ""
+        return f"the versions fit a release of every known runtime{besides}"
 
     def _said(self) -> Iterator[Line]:
         """What the model says about itself; standard metadata comes first."""
-        domain = f"domain {self.domain}" if self.domain else "no domain"
-        yield Line(f"  model version {self.model_version}, {domain}")
+        own = [f"model version {self.model_version}"] if self.model_version != "0" else []
+        own += [f"domain {self.domain}"] if self.domain else []
+        if own:
+            yield Line(f"  {', '.join(own)}")
         if self.doc_string:
             yield Line(f"  documentation: {' '.join(self.doc_string.split())}")
         ranks = {name: rank for rank, name in enumerate(FORMS)}
@@ -372,4 +377,8 @@ def _reach(
 def _loading(imports: Mapping[str, int], ir_version: int) -> tuple[str, ...]:
     """The runtimes of which some release admits the versions of the model."""
     found = {row.name for row in targets.table() if row.reads(imports, ir_version)}
-    return tuple(sorted(found - {"onnx"}))
+    return tuple(sorted(found & _runtime_names()))
+
+
+def _runtime_names() -> set[str]:
+    return {row.name for row in targets.table()} - {"onnx"}

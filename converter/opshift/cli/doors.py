@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The four questions with which people come, each with the first command and its guide."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+
+from opshift.records import dataclass
+from opshift.text import Line
+
+TITLE = "Where to begin"
+MODEL = "MODEL"
+
+
+@dataclass(frozen=True, slots=True)
+class Door:
+    """A question, the command that helps first, and the page that explains more."""
+
+    question: str
+    command: str
+    guide: str  # below docs/
+
+    def of(self, model: str) -> str:
+        """The command for one model."""
+        return self.command.replace(MODEL, model)
+
+
+DOORS = (
+    Door(
+        "My runtime says no",
+        f"opshift convert {MODEL} -o OUT.onnx --for onnxruntime==1.10",
+        "start/my-runtime-says",
+    ),
+    Door("From torch", "opshift.torch.export(module, args, target=13)", "start/from-torch"),
+    Door("Many models", "opshift batch FOLDER RESULTS --to 13", "howto/batch"),
+    Door("My own operators", "opshift adapters OPERATOR --domain DOMAIN", "start/write-an-adapter"),
+)
+
+
+def rows(model: str = MODEL) -> list[tuple[str, str]]:
+    """Each question with its command."""
+    return [(door.question, door.of(model)) for door in DOORS]
+
+
+def lines(path: str) -> Iterator[Line]:
+    """The questions about one model, below what the model is."""
+    model = shlex.quote(path)
+    yield Line(f"{TITLE}:")
+    looks = [
+        ("Where can it go?", f"opshift lowest {model}"),
+        ("What runs it?", f"opshift targets {model}"),
+    ]
+    found = [*looks, *rows(model)]
+    width = max(len(question) for question, _ in found)
+    for question, command in found:
+        yield Line(f"  {question.ljust(width)}  {command}")
