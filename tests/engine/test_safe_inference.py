@@ -59,6 +59,24 @@ def test_a_function_is_called_without_the_input_that_a_name_of_the_graph_equals(
     assert done.returncode == 0, done.stderr
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "(float[2] LabelEncoder) => (float[2] y) { y = Neg(LabelEncoder) }",
+        "(float[1,1,9,9] x) => (float[N,C,H,W] y) <float[1,1,3,3] w, int64[1] o = {0}, int64[1] e = {5}> { c = Conv<kernel_shape=[3,3], pads=[1,1,1,1]>(x, w) y = Slice(c, o, e) }",
+    ],
+    ids=["a name that is an operator's", "a window of at most its pads and a stride"],
+)
+def test_a_model_without_a_node_at_fault_is_inferred_as_it_is(text):
+    model = onnx.parser.parse_model(HEADER + text)
+    assert not safe_inference.is_at_risk(model, registry.default())
+
+
+def test_a_window_that_may_be_larger_than_its_input_is_at_risk():
+    text = "(float[1,1,H,W] x) => (float[N,C,J,K] y) <float[1,1,3,3] w, int64[1] o = {0}, int64[1] e = {5}> { c = Conv<kernel_shape=[3,3]>(x, w) y = Slice(c, o, e) }"
+    assert safe_inference.is_at_risk(onnx.parser.parse_model(HEADER + text), registry.default())
+
+
 def test_what_is_declared_fragile():
     assert {("", "EyeLike"), ("ai.onnx.ml", "LabelEncoder")} <= set(
         registry.default().traits(Fragile)

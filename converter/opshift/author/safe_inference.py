@@ -17,6 +17,7 @@ from opshift.author.attributes import make_attribute
 from opshift.author.scope_types import by_graph, by_name
 from opshift.author.traits import Fragile, Undefaulted
 from opshift.model import imports
+from opshift.model.bytes.outline import Content
 from opshift.model.walk import graphs_in, nodes, nodes_in, tensors
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
@@ -127,10 +128,9 @@ def is_at_risk(model: bytes | ModelProto, adapters: Registry) -> bool:
 
 def _may_be_hidden(data: bytes, adapters: Registry) -> bool:
     """Whether the model may have an operator that ends the process, or is rejected by fault."""
-    kinds = (Fragile, Undefaulted)
-    return shrinking.may_hold(data, adapters) or any(
-        op.encode() in data for kind in kinds for _, op in adapters.traits(kind)
-    )
+    held = Content(data).operators()
+    at_fault = {op for kind in (Fragile, Undefaulted) for _, op in adapters.traits(kind)}
+    return not held.isdisjoint(at_fault) or shrinking.may_hold(data, held, adapters)
 
 
 def _survivable(data: bytes, adapters: Registry, *, data_prop: bool) -> ShownModel:

@@ -8,11 +8,11 @@ shows it. A size that depends on their results stays unknown before.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from opshift.author.attributes import CONSTANT_FORMS
-from opshift.author.env import TypesOnly
+from opshift.author.env import TypePart, TypesOnly
 from opshift.author.node import Node
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import FatalSizes, Shrinks, answer_of
@@ -45,11 +45,19 @@ else:
 Infer = Callable[[ModelProto], ModelProto]
 
 
-def may_hold(data: bytes, adapters: Registry) -> bool:
-    """Whether a model may have a negative size and an operator that must not see it."""
-    return any(op.encode() in data for _, op in adapters.traits(FatalSizes)) and any(
-        op.encode() in data for _, op in adapters.traits(Shrinks)
-    )
+def may_hold(data: bytes, operators: Set[str], adapters: Registry) -> bool:
+    """Whether a model has a node that may give a negative size, and one that must not see it.
+
+    `operators` are the names of all operators of the model.
+    """
+    if any(operators.isdisjoint(_names(kind, adapters)) for kind in (FatalSizes, Shrinks)):
+        return False
+    model = ModelProto.FromString(data)
+    return _has_any(_fatal(model, adapters)) and _has_any(_suspects(model, adapters))
+
+
+def _has_any(found: Iterator[object]) -> bool:
+    return any(True for _ in found)
 
 
 def hide(model: ModelProto, domain: str, adapters: Registry, infer: Infer) -> bool:
@@ -57,7 +65,7 @@ def hide(model: ModelProto, domain: str, adapters: Registry, infer: Infer) -> bo
 
     `infer` is called for a model in which the operators that must not see one have that domain.
     """
-    fatal = [node for node in nodes(model) if _key(node) in adapters.traits(FatalSizes)]
+    fatal = list(_fatal(model, adapters))
     suspects = list(_suspects(model, adapters)) if fatal else []
     if not suspects:
         return False
@@ -81,16 +89,28 @@ def _key(node: NodeProto) -> tuple[str, str]:
     return schemas.normal(node.domain), node.op_type
 
 
+def _names(kind: type[FatalSizes | Shrinks], adapters: Registry) -> set[str]:
+    """The names of the operators of one kind, in all domains."""
+    return {op for _, op in adapters.traits(kind)}
+
+
+def _fatal(model: ModelProto, adapters: Registry) -> Iterator[NodeProto]:
+    """The nodes that must not see a negative size."""
+    names, declared = _names(FatalSizes, adapters), adapters.traits(FatalSizes)
+    return (node for node in nodes(model) if node.op_type in names and _key(node) in declared)
+
+
 def _suspects(model: ModelProto, adapters: Registry) -> Iterator[tuple[int | None, NodeProto]]:
     """The nodes that may have a negative size, and the number of each in the graph of the model."""
-    declared, own = adapters.traits(Shrinks), functions_of(model)
-    held = _Constants(model)
-    env = TypesOnly(held.types, held.value)
+    names, declared = _names(Shrinks, adapters), adapters.traits(Shrinks)
+    own, env = functions_of(model), _Constants(model)
     for owner in imports.owners(model):
         body = owner if isinstance(owner, FunctionProto) else owner.graph
         versions = imports.versions(owner)
         for position, node in enumerate(nodes_in(body)):
-            if (key := _key(node)) not in declared or call_id(node) in own:
+            if node.op_type not in names or (key := _key(node)) not in declared:
+                continue
+            if call_id(node) in own:
                 continue
             seen = Node(node, schemas.schema(*key, versions.get(key[0], 0)), env)
             excluded = (answer_of(one.excluded, seen) for one in declared[key])
@@ -98,25 +118,33 @@ def _suspects(model: ModelProto, adapters: Registry) -> Iterator[tuple[int | Non
                 yield position if owner is model else None, node
 
 
-class _Constants:
+class _Constants(TypesOnly):
     """The constants of a model that no node computes; a name may stand for several."""
 
     def __init__(self, model: ModelProto) -> None:
-        self.held: dict[str, list[TensorProto | AttributeProto]] = {}
-        for container in containers(model):
-            for tensor in container.initializer if isinstance(container, GraphProto) else ():
-                self.held.setdefault(tensor.name, []).append(tensor)
-            for node in container.node:
-                if _key(node) == ("", "Constant") and node.output and node.attribute:
-                    self.held.setdefault(node.output[0], []).append(node.attribute[0])
+        super().__init__({}, self._value)
+        self.model = model
 
     @functools.cached_property
-    def types(self) -> dict[str, TypeProto | None]:
-        """The types of initializers with a name of their own."""
-        alone = ((name, same[0]) for name, same in self.held.items() if len(same) == 1)
-        return {name: tensor_type(one) for name, one in alone if isinstance(one, TensorProto)}
+    def held(self) -> dict[str, list[TensorProto | AttributeProto]]:
+        """The constants by name. They are collected when a node asks for one."""
+        found: dict[str, list[TensorProto | AttributeProto]] = {}
+        for container in containers(self.model):
+            for tensor in container.initializer if isinstance(container, GraphProto) else ():
+                found.setdefault(tensor.name, []).append(tensor)
+            for node in container.node:
+                if _key(node) == ("", "Constant") and node.output and node.attribute:
+                    found.setdefault(node.output[0], []).append(node.attribute[0])
+        return found
 
-    def value(self, name: str) -> Array | None:
+    def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
+        """The type of an initializer with a name of its own."""
+        match self.held.get(name):
+            case [TensorProto() as alone]:
+                return tensor_type(alone)
+        return None
+
+    def _value(self, name: str) -> Array | None:
         """The value of a constant, or all numbers that its name may stand for."""
         found = [_array(one) for one in self.held.get(name, ())]
         if len(found) < 2:

@@ -37,7 +37,8 @@ def _clear(message: Message) -> None:
     for field, value in message.ListFields():
         if field.message_type is not None and field.message_type.full_name in _holders():
             for one in [value] if isinstance(value, Message) else value:
-                _clear(one)
+                if _NEGATIVE.search(one.SerializeToString()) is not None:  # most hold none
+                    _clear(one)
 
 
 @functools.cache

@@ -70,6 +70,13 @@ class Content:
         named = set(graph.initializer.name) <= set(graph.input.name)
         return not named or any(one.initializer.name for one in nested)
 
+    @property
+    def is_flat(self) -> bool:
+        """Whether the model has no function, and no graph in a node of its graph."""
+        held = self.all.graph.node.attribute
+        nested = held.HasField("g") or held.HasField("graphs")
+        return not (nested or self.all.HasField("functions"))
+
     def types(self) -> set[str]:
         """The newer element types and containers that may occur; any integer could be a type."""
         numbers: set[int] = set()
