@@ -87,6 +87,12 @@ WISHES: dict[str, Wish] = {
         "bool, default False",
         "With a change of types: the inputs and outputs of the model keep their types.",
     ),
+    "inputs": Wish(
+        "path, optional",
+        "Inputs on which models are run, an .npz file or a folder of test data: to verify a result,"
+        " and to find values that a narrower float type does not hold. By default inputs are"
+        " generated.",
+    ),
     "modernize": Wish(
         "bool, default False",
         "Write one node of a newer operator where several nodes compute exactly what it does, such"

@@ -11,7 +11,16 @@ import pytest
 from click.testing import CliRunner
 from onnx import TensorProto, numpy_helper
 from onnx.reference import ReferenceEvaluator
-from opshift import BadTarget, convert, convert_file, convert_version, plan
+from opshift import (
+    BadTarget,
+    InvalidModel,
+    child_task,
+    convert,
+    convert_file,
+    convert_version,
+    plan,
+)
+from opshift.child_task import ChildAnswer
 from opshift.cli import main
 from opshift.model.arrays import to_array
 from opshift.opsets import schemas
@@ -144,9 +153,9 @@ def test_an_input_of_a_fixed_type_keeps_it():
 
 
 def test_a_number_that_is_too_large_keeps_its_node_in_the_wide_type():
-    text = "(float[3] x) => (float[3] y) <float big = {100000}> { z = Mul(x, big) y = Tanh(z) }"
+    text = "(float[3] x) => (float[3] y) <float big = {100000}> { z = Div(x, big) y = Tanh(z) }"
     found = convert(model(text), types={"float": "float16"})
-    assert operators(found.model) == ["Cast", "Mul", "Cast", "Tanh"]
+    assert operators(found.model) == ["Cast", "Div", "Cast", "Tanh"]
     assert any("'big': it holds 100000" in note for note in found.report.notes)
 
 
@@ -296,3 +305,92 @@ def test_a_model_of_another_domain_imports_the_domain_of_cast():
     versions = {one.domain: one.version for one in found.opset_import}
     assert (types(found), operators(found)) == (["double", "double"], ["Scaler", "Cast"])
     assert versions[""] >= 7
+
+
+# -- numbers that a narrower type does not hold ----------------------------------------------------
+
+TALL = {
+    "product": "(float[3] x) => (float[3] y) <float k = {1000}> { a = Mul(x, k) b = Mul(a, a)"
+    " c = Sqrt(b) y = Tanh(c) }",
+    "constant": "(float[3] x) => (float[3] y) { k = Constant<value_float = 100000.0>()"
+    " a = Mul(x, k) y = Tanh(a) }",
+    "filled": "(float[3] x) => (float[3] y) { s = Shape(x)"
+    " k = ConstantOfShape<value = float[1] {100000}>(s) a = Mul(x, k) y = Tanh(a) }",
+    "branch": "(float[2,3] x, bool c) => (float[2,3] y) <float k = {1000}> { z = Mul(x, k)"
+    " b = If (c) <then_branch = t () => (float[2,3] p) { q = Mul(z, z) p = Neg(q) },"
+    " else_branch = e () => (float[2,3] r) { r = Neg(z) }> y = Tanh(b) }",
+    "loop": "(float[4,3] x) => (float[3] y) { i = Constant<value = int64 {4}>()"
+    " on = Constant<value = bool {1}>() z = Constant<value = float[3] {1, 1, 1}>()"
+    " k = Constant<value = float {300}>()"
+    " o = Loop (i, on, z) <body = b (int64 at, bool c, float[3] had) => (bool d, float[3] has)"
+    " { d = Identity(c) has = Mul(had, k) }> row = ReduceSum<keepdims = 0>(x) a = Mul(o, row)"
+    " y = Tanh(a) }",
+    "sequence": "(float[3] x) => (float[6] y) <float k = {60000}> { a = Mul(x, k) b = Add(a, a)"
+    " s = SequenceConstruct(b, b) z = ConcatFromSequence<axis = 0>(s) y = Tanh(z) }",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", TALL)
+@pytest.mark.parametrize(("start", "to"), [("float", "float16"), ("double", "float")])
+def test_what_a_narrow_type_cannot_hold_is_computed_in_the_wide_one(name, start, to):
+    text = TALL[name].replace("float[", f"{start}[").replace("float k", f"{start} k")
+    if start == "double":  # the numbers are as much too large for float as before for float16
+        for small, large in (
+            ("1000}", "1e25}"),
+            ("300}", "1e13}"),
+            ("60000}", "3e38}"),
+            ("100000", "1e39"),
+        ):
+            text = text.replace(small, large)
+        text = text.replace("value_float = 1e39.0", "value = double {1e39}").replace(
+            "float {", "double {"
+        )
+    source = model(text)
+    found = convert(source, types={start: to})
+    onnx.checker.check_model(found.model, full_check=True)
+    inner = [n.op_type for n in found.model.graph.node]
+    assert "Cast" in inner
+    assert any(f"and {to} ends at" in note for note in found.report.notes)
+    assert any("between Casts" in note for note in found.report.notes)
+    for expected, actual in zip(answers(source), answers(found.model), strict=True):
+        np.testing.assert_allclose(actual, expected, rtol=5e-3, atol=5e-3)
+
+
+def test_given_inputs_decide_what_overflows(tmp_path):
+    source = model("(float[3] x) => (float[3] y) { a = Mul(x, x) y = Sqrt(a) }")
+    np.savez(tmp_path / "large.npz", x=np.array([1, 2, 3e4], "f4"))
+    onnx.save(source, tmp_path / "in.onnx")
+    words = [str(tmp_path / "in.onnx"), "--types", "float=float16"]
+    more = ["--inputs", str(tmp_path / "large.npz")]
+    for given, count in (([], 0), (more, 2)):
+        out = tmp_path / "out.onnx"
+        done = CliRunner().invoke(main, ["convert", *words, *given, "-o", str(out), "--verify"])
+        assert done.exit_code == 0, done.output
+        assert operators(onnx.load(out)).count("Cast") == count
+        assert ("reaches 9e+08 on the given inputs" in done.output) == bool(count)
+
+
+def test_inputs_that_the_model_does_not_take_are_an_error(tmp_path):
+    source = model("(float[3] x) => (float[3] y) { y = Neg(x) }")
+    np.savez(tmp_path / "other.npz", z=np.ones(3, "f4"))
+    with pytest.raises(InvalidModel, match=r"does not run on '.*other.npz': .*nothing is given"):
+        convert(source, types={"float": "float16"}, inputs=tmp_path / "other.npz")
+
+
+def test_a_model_that_does_not_run_has_a_note():
+    text = (
+        '<ir_version: 8, opset_import: ["" : 18, "own" : 1]> g (float[3] x) => (float[3] y)'
+        " { z = own.Unknown(x) y = Neg(x) }"
+    )
+    found = convert(parse_model(text), types={"float": "float16"})
+    assert any("no value was tried" in note for note in found.report.notes)
+    unchecked = convert(parse_model(text), types={"float": "float16"}, check="none")
+    assert any("asks for no checks" in note for note in unchecked.report.notes)
+
+
+def test_a_plan_runs_a_file_once(tmp_path, monkeypatch):
+    onnx.save(model(TALL["product"]), tmp_path / "in.onnx")
+    runs = []
+    monkeypatch.setattr(child_task, "run", lambda *a, **k: runs.append(a) or ChildAnswer(({}, "")))
+    plan(tmp_path / "in.onnx", 12, types={"float": "float16"})
+    assert len(runs) == 1

@@ -10,11 +10,11 @@ import numpy as np
 import onnx
 import pytest
 from click.testing import CliRunner
-from opshift import child_python
+from opshift import child_python, child_task
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 from opshift.testing.model_text import parse_model
-from opshift.verify import Limits, isolated, verify
+from opshift.verify import Limits, isolated_task, verify
 
 ENGINES = pytest.mark.parametrize("engine", ["opshift", "onnxruntime"])
 HEADER = '<ir_version: 8, opset_import: ["" : 13]> g '
@@ -75,7 +75,9 @@ def test_a_runtime_that_dies(dying, signal, tmp_path):
 
 def test_a_runtime_that_leaves_without_a_word(dying):
     dying("import os; os._exit(7)\n")
-    assert isolated.run("opshift", "", [], 0, limits=Limits()).error == "ended with code 7"
+    assert child_task.run(isolated_task.__name__, "opshift", "", [], 0, limits=Limits()).error == (
+        "ended with code 7"
+    )
 
 
 def test_no_file_is_left_behind(dying, tmp_path, monkeypatch):

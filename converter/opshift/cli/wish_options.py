@@ -116,6 +116,7 @@ PERMISSIONS = (
         help=help_of("types"),
     ),
     click.option("--keep-io-types", is_flag=True, help=help_of("keep_io_types")),
+    click.option("--inputs", type=click.Path(), help=help_of("inputs")),
     click.option("--modernize", is_flag=True, help=help_of("modernize")),
     *MARKS,
     click.option(

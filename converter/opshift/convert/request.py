@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import dataclasses
 import inspect
+import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
@@ -48,6 +49,7 @@ class Wishes(TypedDict, total=False):
     dim: Mapping[str, int] | None
     types: Mapping[str, str] | None
     keep_io_types: bool
+    inputs: str | os.PathLike[str] | None
     minimal: bool
     modernize: bool
     bump_model_version: bool
@@ -101,6 +103,7 @@ class Request:
     dim: Mapping[str, int] | None = None  # sizes of dimensions, by the names that inputs give them
     types: Mapping[str, str] | None = None  # the new element types, by the old ones
     keep_io_types: bool = False  # with types: inputs and outputs of the model keep theirs
+    inputs: str | os.PathLike[str] | None = None  # on which narrow types must not overflow
     minimal: bool = False
     modernize: bool = False
     bump_model_version: bool = False
@@ -126,6 +129,8 @@ class Request:
         object.__setattr__(self, "shape", shapes_of(self.shape))
         object.__setattr__(self, "dim", sizes_of(self.dim))
         object.__setattr__(self, "types", types_of(self.types))
+        if self.inputs is not None:
+            object.__setattr__(self, "inputs", os.fspath(self.inputs))
 
     @staticmethod
     def of(target: AnyTarget = None, **wishes: Any) -> Request:

@@ -8,16 +8,15 @@ from typing import TYPE_CHECKING
 from opshift.lazy import lazy, make_callable
 
 if TYPE_CHECKING:
-    from opshift.verify.isolated import Limits
+    from opshift.child_task import Limits
     from opshift.verify.model_pair import verify
     from opshift.verify.verification import Cause, Row, Side, Verification
 
 __all__ = ["Cause", "Limits", "Row", "Side", "Verification", "verify"]
 
 _HOMES = {
-    "isolated": ("Limits",),
     "verification": ("Cause", "Row", "Side", "Verification"),
-    "model_pair": ("verify",),
+    "model_pair": ("Limits", "verify"),
 }
 
 

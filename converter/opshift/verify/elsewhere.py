@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from opshift.verify.isolated import Limits
+from opshift.child_task import Limits
 from opshift.verify.isolated_task import Results
 
 GUEST = Path(__file__).with_name("guest.py")

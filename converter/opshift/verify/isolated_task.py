@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The child's side: limits, one task, the answer. Started by `opshift.verify.isolated`."""
+"""The child's side: limits, one task, the answer. Started by `opshift.child_task`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import os
 import pickle
 import re
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -43,6 +43,13 @@ def onnxruntime(path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Res
     session = ort.InferenceSession(path, options, ["CPUExecutionProvider"])
     names = [output.name for output in session.get_outputs()]
     return _each(lambda inputs: session.run(None, dict(inputs)), names, cases)
+
+
+def magnitudes(path: str, names: Sequence[str], inside: bool, inputs: str) -> Any:
+    """How large the values of a model become."""
+    from opshift.verify.magnitudes import magnitudes
+
+    return magnitudes(path, names, inside, inputs)
 
 
 def _each(evaluate: Any, names: Sequence[str], cases: Sequence[Mapping[str, Any]]) -> Results:
@@ -108,7 +115,8 @@ def main() -> None:
 def here(engine: str, path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
     """Runs a task in this process, for a caller with limits of its own."""
     try:
-        return TASKS[engine](path, cases, seed)
+        found: Results = TASKS[engine](path, cases, seed)
+        return found
     except MemoryError:
         raise
     except Exception as error:
@@ -124,4 +132,8 @@ def _limit(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
 
 
-TASKS = {"opshift": opshift, "onnxruntime": onnxruntime}
+TASKS: dict[str, Callable[..., Any]] = {
+    "opshift": opshift,
+    "onnxruntime": onnxruntime,
+    "magnitudes": magnitudes,
+}

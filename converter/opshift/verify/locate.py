@@ -92,7 +92,7 @@ class ValueSearch:
 
     def among(self, names: list[str]) -> tuple[str, tuple[Any, Any]] | None:
         """The first of these values that differs, with both results; skips missing results."""
-        wider = tuple(_exposing(model, names) for model in self.models)
+        wider = tuple(exposing(model, names) for model in self.models)
         found = self._run(wider, self.case)
         if found is None and len(names) > 1:
             half = len(names) // 2
@@ -107,7 +107,7 @@ class ValueSearch:
 
     def rows(self, names: list[str]) -> Iterator[Row]:
         """How each of these values compares."""
-        wider = tuple(_exposing(model, names) for model in self.models)
+        wider = tuple(exposing(model, names) for model in self.models)
         found = self._run(wider, self.case)
         for name in names:
             if found is None:
@@ -168,7 +168,7 @@ class ValueSearch:
         return bool(self.pair.difference(mine, other, name))
 
 
-def _exposing(model: ModelProto, names: list[str]) -> ModelProto:
+def exposing(model: ModelProto, names: Sequence[str]) -> ModelProto:
     """The model with these of its values as outputs."""
     wider = ModelProto()
     wider.CopyFrom(model)

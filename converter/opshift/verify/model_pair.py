@@ -14,8 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from opshift import child_task
 from opshift.author import registry
 from opshift.author.registry import Registry
+from opshift.child_task import Limits
 from opshift.errors import BadTarget, MissingExtra
 from opshift.model.bytes import documents
 from opshift.protos import ModelProto
@@ -27,13 +29,11 @@ from opshift.verify import (
     engine_choice,
     extra,
     generate,
-    isolated,
     isolated_task,
     locate,
     randomness,
 )
 from opshift.verify.cases import Inputs, InputSet, given
-from opshift.verify.isolated import Limits
 from opshift.verify.isolated_task import LACKS, Results
 from opshift.verify.precision import Precision
 from opshift.verify.subject import Model, Subject, opened
@@ -195,7 +195,10 @@ class Pair:
             return elsewhere.run(self.runtime, os.fspath(subject.path), values, self.limits)
         if self.limits is None:
             return isolated_task.here(engine, os.fspath(subject.path), values, self.seed)
-        done = isolated.run(engine, os.fspath(subject.path), values, self.seed, limits=self.limits)
+        done = child_task.run(
+            isolated_task.__name__, engine, os.fspath(subject.path), values, self.seed,
+            limits=self.limits,
+        )  # fmt: skip
         return done.value if not done.error else [({}, done.error)] * len(cases)
 
     def difference(self, expected: Any, actual: Any, name: str) -> str:

@@ -162,9 +162,7 @@ def _objection(
     from opshift.zoo import verified
 
     near = os.path.join(folder, "both")
-    why, detail = verified.objection(
-        made, near, recipe.external, values, retyped=bool(recipe.request.types)
-    )
+    why, detail = verified.objection(made, near, recipe.external, values, recipe.request)
     return {"why": why, "detail": shortened(detail)} if why else {}
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import os
 
+from opshift.convert.request import Request
 from opshift.verify import extra
 from opshift.verify.model_pair import verify
 from opshift.verify.verification import EQUAL, LIKE
@@ -19,13 +20,16 @@ def runtime() -> str:
 
 
 def objection(
-    made: ConvertedModel, folder: str, external: str, values: list[str], *, retyped: bool
+    made: ConvertedModel, folder: str, external: str, values: list[str], request: Request
 ) -> tuple[str, str]:
     """Why a result, or a value inside, was not shown to be equal: a word and a sentence, or ""."""
     os.makedirs(folder)
     path = os.path.join(folder, os.path.basename(made.of.path))
     files.spliced(made, path, external, Layout())
-    found = verify(made.of.path, path, isolated=False, values=values, in_double=retyped)
+    found = verify(
+        made.of.path, path, request.inputs,
+        isolated=False, values=values, in_double=bool(request.types),
+    )  # fmt: skip
     if found.equal:
         return "", ""
     row = next((row for row in found.rows if row.outcome not in (EQUAL, LIKE)), None)

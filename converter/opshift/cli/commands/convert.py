@@ -175,8 +175,7 @@ def _convert_file(
     if verifies:
         with talk.working("verifying"):
             sites = [site.value for site in report.modernized]
-            retyped = bool(request.types)
-            found = _verified(file, target.name, skeleton, store, sites, retyped=retyped)
+            found = _verified(file, target.name, skeleton, store, sites, request)
     if wish == "write" and (found is None or found.equal):
         with talk.working(f"writing {os.path.basename(target.name)}"):
             weights.put(
@@ -227,8 +226,7 @@ def _verified(
     skeleton: ModelProto,
     store: Weights,
     values: list[str],
-    *,
-    retyped: bool,
+    request: Request,
 ) -> Verification:
     """Verifies the result before it is written to its place."""
     import tempfile
@@ -238,11 +236,9 @@ def _verified(
 
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
         trial = os.path.join(folder, "converted.onnx")
-        # External data is not found from this folder, unless it is written too.
-        outside = bool(weights.data_files(skeleton, store))
-        weights.splice(skeleton, store, trial, external="one-file" if outside else "keep")
+        weights.splice_to_run(skeleton, store, trial)
         path = source.at_path(folder, "piped.onnx")
-        found = verify(path, trial, values=values, in_double=retyped)
+        found = verify(path, trial, request.inputs, values=values, in_double=bool(request.types))
     names = (source.path, f"{target} (converted)" if target == source.path else target)
     first, second = (
         dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)

@@ -13,7 +13,7 @@ from itertools import chain
 
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.convert.change import Step
-from opshift.convert.requests.type_choice import choose, element_number
+from opshift.convert.requests.type_choice import choose, collected, element_number
 from opshift.convert.requests.type_groups import named_type
 from opshift.convert.requests.type_rewriting import TypeRewriting
 from opshift.convert.requests.typed_values import TypeChoice, changes_of
@@ -31,17 +31,21 @@ def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
     """Gives the values of a model other element types, as far as its operators accept them."""
     number = schemas.element_number
     types = {number(start): number(to) for start, to in wanted.items()}
-    choice = choose(state, types, keep_io=keep_io)
+    found = collected(state, types).kinds
     functions = state.skeleton.functions
-    if not choice.kinds and not any(_names_type(one, types) for one in functions):
+    if not found and not any(_names_type(one, types) for one in functions):
         return
     if functions:
         _inline_functions(state)
-        choice = choose(state, types, keep_io=keep_io)
+    choice = choose(state, types, keep_io=keep_io)
     expected = _expected(state, choice)
+    notes = [*_kept(choice)]
     rewriting = TypeRewriting(state, choice, keep_io=keep_io)
     rewriting.run()
-    state.notes += _notes(choice, rewriting)
+    state.notes += notes
+    if rewriting.interface:
+        ends = _listed(dict.fromkeys(rewriting.interface))
+        state.notes.append(f"callers see other types of {ends}; --keep-io-types keeps the old ones")
     state.repaired |= (
         bool(state.inlined) or len(choice.stays) < len(choice.kinds) or bool(choice.narrow_ends)
     )
@@ -122,8 +126,8 @@ def _statements(choice: TypeChoice, rewriting: TypeRewriting) -> Iterator[str]:
             )
 
 
-def _notes(choice: TypeChoice, rewriting: TypeRewriting) -> Iterator[str]:
-    """What keeps its type, what loses digits, and what callers see."""
+def _kept(choice: TypeChoice) -> Iterator[str]:
+    """What will keep its type, and what will lose digits, by the names before the change."""
     kept, between = (defaultdict[tuple[int, str], list[str]](list) for _ in range(2))
     for value, reason in choice.stays.items():
         if value in choice.kinds:
@@ -139,11 +143,12 @@ def _notes(choice: TypeChoice, rewriting: TypeRewriting) -> Iterator[str]:
         yield f"{named_type(kind)} stays in {_listed(names)}: {reason}"
     for (kind, reason), names in between.items():
         yield f"{named_type(kind)} stays in the nodes {_listed(names)}, between Casts: {reason}"
+    if choice.not_run:
+        yield (
+            f"no value was tried for numbers that the narrower type does not hold: {choice.not_run}"
+        )
     if choice.small:
         yield f"numbers below the smallest normal number lose digits in {_listed(choice.small)}"
-    if rewriting.interface:
-        ends = _listed(dict.fromkeys(rewriting.interface))
-        yield f"callers see other types of {ends}; --keep-io-types keeps the old ones"
 
 
 def _listed(names: Iterable[str]) -> str:

@@ -4,17 +4,26 @@
 from __future__ import annotations
 
 import math
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from opshift.author.traits import Saturates
 from opshift.convert.requests import integer_classes
-from opshift.convert.requests.type_groups import TypeGroup, groups_of, named_type
+from opshift.convert.requests.overflow import magnitudes
+from opshift.convert.requests.type_groups import (
+    NUMBERS,
+    TypeGroup,
+    groups_of,
+    named_type,
+    numbers_in,
+)
 from opshift.convert.requests.typed_values import TypeChoice, changes_of
 from opshift.convert.state import State
 from opshift.lazy import deferred
-from opshift.model.arrays import dtype_of
+from opshift.model.arrays import as_tensor, dtype_of
 from opshift.model.names import Owned
-from opshift.model.scope import Scope
+from opshift.model.scope import Place, Scope
+from opshift.model.walk import graphs_of
 from opshift.opsets import schemas
 from opshift.opsets.type_pairs import Change
 from opshift.opsets.types import tensors_in
@@ -27,21 +36,20 @@ CONTAINER = "no Cast takes a sequence, and the interface keeps its types"
 
 def choose(state: State, types: Mapping[int, int], *, keep_io: bool) -> TypeChoice:
     """The choice for each value of a model."""
-    choice = TypeChoice(types)
-    for scope in state.document.scopes():
-        _collect(state, scope, choice)
+    choice = collected(state, types)
     for scope in state.document.scopes():
         for position in scope.sorted_positions():
             if found := list(_groups(state, scope, position, choice)):
                 choice.groups[scope, position] = found
     _keep_out_of_range(state, choice)
+    _keep_overflowing(state, choice)
     if Change.BOUNDED in changes_of(types).values():
         integer_classes.keep_unproved(state, choice, keep_io=keep_io)
     if keep_io:
         main = state.document.main
         ends = {(main, name) for name in (*main.inputs, *main.outputs)}
         choice.stays |= {one: CONTAINER for one in choice.kinds if one in ends & choice.solid}
-    _spread_reasons(choice)
+    _spread_reasons(state, choice)
     _keep_between(state, choice)
     return choice
 
@@ -52,6 +60,14 @@ def choose(state: State, types: Mapping[int, int], *, keep_io: bool) -> TypeChoi
 def element_number(found: TypeProto | None) -> int:
     """The element type of a tensor, also of one in a sequence or an optional; 0 for none."""
     return next((one.elem_type for one in tensors_in(found)), 0) if found is not None else 0
+
+
+def collected(state: State, types: Mapping[int, int]) -> TypeChoice:
+    """The values that have one of these types; none of them has been looked at."""
+    choice = TypeChoice(types)
+    for scope in state.document.scopes():
+        _collect(state, scope, choice)
+    return choice
 
 
 def _collect(state: State, scope: Scope, choice: TypeChoice) -> None:
@@ -107,6 +123,22 @@ def _keep_out_of_range(state: State, choice: TypeChoice) -> None:
             choice.small.append(owned[1])
 
 
+def _keep_overflowing(state: State, choice: TypeChoice) -> None:
+    """Keeps the type of values that become larger than the new type holds."""
+    changes = changes_of(choice.types)
+    rounded = [one for one, kind in choice.kinds.items() if changes[kind] is Change.ROUNDS]
+    if not rounded:
+        return
+    found = magnitudes(state, rounded)
+    choice.not_run = found.unknown
+    for value in rounded:
+        to = choice.types[choice.kinds[value]]
+        top, limit = found.largest.get(value[1], 0), _limits(to)[1]
+        if top > limit:
+            why = f"it reaches {top:g} on {found.inputs}, and {named_type(to)} ends at {limit:g}"
+            choice.stays.setdefault(value, why)
+
+
 def _constants(state: State, choice: TypeChoice) -> Iterator[tuple[Owned, TensorProto]]:
     for scope in state.document.scopes():
         for name, tensor in scope.initializers.items():
@@ -114,11 +146,13 @@ def _constants(state: State, choice: TypeChoice) -> Iterator[tuple[Owned, Tensor
                 yield (scope, name), tensor
         for position in scope.sorted_positions():
             node = scope.node(position)
-            if not node.input and len(node.output) == 1:
+            owned: Owned = (scope, node.output[0] if len(node.output) == 1 else "")
+            if owned in choice.kinds:
                 for attribute in node.attribute:
-                    owned: Owned = (scope, node.output[0])
-                    if attribute.HasField("t") and owned in choice.kinds:
+                    if attribute.HasField("t") and attribute.t.data_type == choice.kinds[owned]:
                         yield owned, attribute.t
+                    elif NUMBERS.get(attribute.name) == choice.kinds[owned]:
+                        yield owned, as_tensor(numbers_in(attribute), choice.kinds[owned])
 
 
 def _limits(number: int) -> tuple[float, float]:
@@ -141,11 +175,22 @@ def _magnitudes(state: State, tensor: TensorProto) -> tuple[float, float]:
 # -- what stays together ---------------------------------------------------------------------------
 
 
-def _spread_reasons(choice: TypeChoice) -> None:
-    """Marks the groups that read or give a value that stays, and containers between them."""
+def _spread_reasons(state: State, choice: TypeChoice) -> None:
+    """Marks the groups that read or give a value that stays, and containers between them.
+
+    A node and its graphs pass values of one type to each other, and no Cast is between them.
+    """
+    passed = _passed(state, choice)
     before = -1
     while before != len(choice.stays):
         before = len(choice.stays)
+        for (place, start), inner in passed.items():
+            groups = [one for one in choice.groups.get(place, ()) if one.start == start]
+            reasons = [*map(choice.stays.get, inner), *(group.reason for group in groups)]
+            if why := next(filter(None, reasons), ""):
+                choice.stays = dict.fromkeys(inner, why) | choice.stays
+                for group in groups:
+                    group.reason = group.reason or why
         for place, groups in choice.groups.items():
             for group in groups:
                 values = choice.values(place, group)
@@ -154,6 +199,20 @@ def _spread_reasons(choice: TypeChoice) -> None:
                 if group.stays:
                     solid = [one for one in values if one in choice.solid]
                     choice.stays |= dict.fromkeys(solid, group.reason) | choice.stays
+
+
+def _passed(state: State, choice: TypeChoice) -> dict[tuple[Place, int], list[Owned]]:
+    """The inputs and outputs of graphs inside of nodes, by the node and their type."""
+    found = defaultdict[tuple[Place, int], list[Owned]](list)
+    for scope in state.document.scopes():
+        for position in scope.sorted_positions():
+            for _, graph in graphs_of(scope.node(position)):
+                inner = scope.root.by_graph[id(graph)]
+                for info in (*graph.input, *graph.output):
+                    value = (inner.owner(info.name), info.name)
+                    if kind := choice.kinds.get(value):
+                        found[(scope, position), kind].append(value)
+    return found
 
 
 def _keep_between(state: State, choice: TypeChoice) -> None:

@@ -5,17 +5,25 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import field
+from typing import Any
 
 from opshift.author.present_types import TYPE_ATTRIBUTES
+from opshift.lazy import deferred
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
-from opshift.opsets.elements import ELEMENTS
+from opshift.opsets.elements import ELEMENTS, T
 from opshift.opsets.schemas import Param, Schema
 from opshift.protos import AttributeProto, NodeProto
 from opshift.records import dataclass
 
+np = deferred("numpy")
+
 # Attributes that name the type of a sum inside a node, and of no output that others must read.
 INNER = frozenset({"stash_type", "softmax_precision", "precision"})
+
+NUMBERS = {  # attributes of Constant that are numbers, with the type of the constant
+    "value_float": T.FLOAT, "value_floats": T.FLOAT, "value_int": T.INT64, "value_ints": T.INT64,
+}  # fmt: skip
 
 
 @dataclass(slots=True)
@@ -119,6 +127,14 @@ def _holds_value(schema: Schema) -> bool:
     """Whether a tensor in an attribute gives the type of the output."""
     kinds = (AttributeProto.TENSOR, AttributeProto.SPARSE_TENSOR, AttributeProto.TYPE_PROTO)
     return any(one.kind in kinds for one in schema.attributes.values())
+
+
+def numbers_in(attribute: AttributeProto) -> Any:
+    """The numbers of an attribute of `NUMBERS` as an array."""
+    listed = attribute.name.endswith("s")
+    floats = attribute.floats if listed else attribute.f
+    integers = attribute.ints if listed else attribute.i
+    return np.array(floats if NUMBERS[attribute.name] == T.FLOAT else integers)
 
 
 def named_type(number: int) -> str:

@@ -9,7 +9,7 @@ from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.traits import Saturates
 from opshift.convert.requests.input_sizes import free_inputs
 from opshift.convert.requests.known_branches import constant_node
-from opshift.convert.requests.type_groups import INNER, TypeGroup, named_type
+from opshift.convert.requests.type_groups import INNER, NUMBERS, TypeGroup, named_type, numbers_in
 from opshift.convert.requests.typed_values import TypeChoice, changes_of
 from opshift.convert.state import State
 from opshift.lazy import deferred
@@ -26,9 +26,6 @@ np = deferred("numpy")
 
 RUN = 7  # no release of onnxruntime has kernels below this opset
 NUMBERED = 6  # from this opset on, Cast names its type by a number
-NUMBERS = {
-    "value_float": T.FLOAT, "value_floats": T.FLOAT, "value_int": T.INT64, "value_ints": T.INT64,
-}  # fmt: skip
 
 
 class TypeRewriting:
@@ -215,12 +212,7 @@ class TypeRewriting:
 
     def _write_tensor(self, attribute: AttributeProto) -> None:
         """Writes a number of a Constant as a tensor of the new type."""
-        start = NUMBERS[attribute.name]
-        listed = attribute.name.endswith("s")
-        floats = attribute.floats if listed else attribute.f
-        integers = attribute.ints if listed else attribute.i
-        value = np.array(floats if start == T.FLOAT else integers)
-        kept = attribute.doc_string
+        start, value, kept = NUMBERS[attribute.name], numbers_in(attribute), attribute.doc_string
         attribute.Clear()
         attribute.name, attribute.type = "value", AttributeProto.TENSOR
         if kept:

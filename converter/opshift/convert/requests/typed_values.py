@@ -24,6 +24,7 @@ class TypeChoice:
     stays: dict[Owned, str] = field(default_factory=dict)  # each with the reason
     narrow_ends: set[Owned] = field(default_factory=set)  # ends of the model that change alone
     solid: set[Owned] = field(default_factory=set)  # containers, which no Cast takes
+    not_run: str = ""  # why it is not known how large values become
     small: list[str] = field(default_factory=list)  # constants with numbers that lose digits
 
     def changes(self, owner: Scope | None, name: str) -> bool:

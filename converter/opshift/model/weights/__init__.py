@@ -10,7 +10,7 @@ from opshift.model.weights.carve import bytes_of, carve_file, carve_model, fetch
 from opshift.model.weights.checkable import checkable
 from opshift.model.weights.copy import THRESHOLD
 from opshift.model.weights.inplace import transplant
-from opshift.model.weights.output import POLICIES, data_files, flaws, put, splice
+from opshift.model.weights.output import POLICIES, data_files, flaws, put, splice, splice_to_run
 from opshift.model.weights.store import EXTERNAL_FIELD, InFile, InModel, Source, Weights
 
 __all__ = [
@@ -31,5 +31,6 @@ __all__ = [
     "flaws",
     "put",
     "splice",
+    "splice_to_run",
     "transplant",
 ]

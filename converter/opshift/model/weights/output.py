@@ -199,6 +199,12 @@ def data_files(skeleton: ModelProto, weights: Weights) -> list[str]:
     return sorted({_named(region).path for _, region in _located(skeleton, weights)})
 
 
+def splice_to_run(skeleton: ModelProto, weights: Weights, path: str) -> None:
+    """Writes a model into a folder of its own, with all its data, so that it can be run there."""
+    outside = bool(data_files(skeleton, weights))
+    splice(skeleton, weights, path, external="one-file" if outside else "keep")
+
+
 def flaws(skeleton: ModelProto, weights: Weights) -> Iterator[str]:
     """What is wrong with the external data of a model, tensor by tensor."""
     for tensor in walk.tensors(skeleton):

@@ -2,7 +2,7 @@
 """Walks a graph one node at a time and lets the trusted engine compute each."""
 
 from collections import ChainMap
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -29,12 +29,19 @@ from opshift.verify.oracle.strict_schema import (
 )
 from opshift.verify.oracle.values import OracleError, Value, declared, fits, tensor, type_of
 
+Seen = Callable[[str, Value], None]
 
-def evaluate(model: ModelProto, inputs: Mapping[str, Value], *, seed: int = 0) -> list[Value]:
-    """The values of the model's outputs, in order; OracleError where a version forbids a node."""
+
+def evaluate(
+    model: ModelProto, inputs: Mapping[str, Value], *, seed: int = 0, seen: Seen | None = None
+) -> list[Value]:
+    """The values of the model's outputs, in order; OracleError where a version forbids a node.
+
+    `seen` is called with the name and the value of each output of a node, also inside of nodes.
+    """
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     opsets = _imports(model.opset_import)
-    frame = Frame(opsets, ChainMap(), {}, functions, Draws(seed))
+    frame = Frame(opsets, ChainMap(), {}, functions, Draws(seed), seen)
     names = {info.name for info in model.graph.input}
     names |= {initializer.name for initializer in model.graph.initializer}
     if unknown := sorted(inputs.keys() - names):
@@ -63,7 +70,7 @@ class Draws:
 class Frame:
     """One scope: the values in sight, the imports and attribute references that hold in it."""
 
-    __slots__ = ("_functions", "_opsets", "_references", "draws", "values")
+    __slots__ = ("_functions", "_opsets", "_references", "_seen", "draws", "values")
 
     def __init__(
         self,
@@ -72,12 +79,14 @@ class Frame:
         references: Mapping[str, AttributeProto],
         functions: Mapping[tuple[str, str, str], FunctionProto],
         draws: Draws,
+        seen: Seen | None = None,
     ) -> None:
         self._opsets = opsets
         self._references = references
         self._functions = functions
         self.values = values
         self.draws = draws
+        self._seen = seen
 
     def opset(self, domain: str) -> int:
         """The version this scope imports of a domain."""
@@ -89,8 +98,9 @@ class Frame:
         """The outputs of a nested graph, which sees everything this scope sees."""
         if len(inputs) != len(graph.input):
             raise OracleError(f"body {graph.name!r} takes {len(graph.input)} inputs")
+        values = self.values.new_child()
         inner = Frame(
-            self._opsets, self.values.new_child(), self._references, self._functions, self.draws
+            self._opsets, values, self._references, self._functions, self.draws, self._seen
         )
         names = (info.name for info in graph.input)
         return inner.graph(graph, dict(zip(names, inputs, strict=True)))
@@ -122,7 +132,7 @@ class Frame:
         inputs = inputs + [None] * (len(function.input) - len(inputs))
         values = ChainMap(dict(zip(function.input, inputs, strict=True)))
         opsets = _imports(function.opset_import)
-        inner = Frame(opsets, values, defaults | given, self._functions, self.draws)
+        inner = Frame(opsets, values, defaults | given, self._functions, self.draws, self._seen)
         inner._walk(function.node)
         return [inner._value(name) for name in function.output[: len(node.output)]]
 
@@ -135,6 +145,8 @@ class Frame:
                     raise OracleError(f"value {name!r} is assigned twice")
                 if name:
                     mine[name] = result
+                    if self._seen is not None:
+                        self._seen(name, result)
 
     def _node(self, node: NodeProto) -> Sequence[Value]:
         node = self._resolved(node)

@@ -30,15 +30,15 @@ class ChildAnswer:
     error: str = ""
 
 
-def run(task: str, *args: Any, limits: Limits) -> ChildAnswer:
-    """Calls a function of `opshift.verify.isolated_task` by name, in a new process of Python."""
+def run(module: str, task: str, *args: Any, limits: Limits) -> ChildAnswer:
+    """Calls a task of a module by name, in a new process of Python that runs the module."""
     with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
         Path(folder, "job").write_bytes(pickle.dumps((task, args, limits.megabytes)))
         log = Path(folder, "log")
         try:
             with log.open("wb") as file:
                 done = subprocess.run(
-                    child_python.command("opshift.verify.isolated_task", folder),
+                    child_python.command(module, folder),
                     stdin=subprocess.DEVNULL, stdout=file, stderr=subprocess.STDOUT,
                     timeout=limits.seconds, check=False,
                 )  # fmt: skip
