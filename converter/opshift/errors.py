@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
@@ -250,16 +251,30 @@ def _cures(refusals: Iterable[RefusedNode]) -> Iterable[tuple[Assumption | Why, 
 
 
 SHOWN = 10  # blockers, unless a reader asks for more
+_QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
 def blockers(refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
     """What to do about each reason, then each node."""
     for code, cure in _cures(refusals):
         yield Line(f"  What to do: {cure} (opshift explain {code.name})")
-    for number, refusal in enumerate(refusals):
-        yield Line(f"  {refusal}", more=number >= SHOWN)
-    if len(refusals) > SHOWN:
-        yield Line(f"  ... and {len(refusals) - SHOWN} more: -v shows all", Role.FAINT)
+    yield from blocking_nodes(refusals, "  ")
+
+
+def blocking_nodes(refusals: Iterable[RefusedNode], indent: str) -> Iterator[Line]:
+    """A line for each node; of nodes that differ only in their names, one line without -v."""
+    alike: dict[tuple[object, ...], list[RefusedNode]] = {}
+    for one in refusals:
+        detail = _QUOTED.sub("", one.detail)
+        alike.setdefault((one.op, one.domain, one.boundary, one.why, detail), []).append(one)
+    for number, (first, *others) in enumerate(alike.values()):
+        more = number >= SHOWN
+        count = f" (also {counted(len(others), 'node')} like it: -v shows all)" if others else ""
+        yield Line(f"{indent}{first}{count}", more=more)
+        yield from (Line(f"{indent}{other}", more=True) for other in others)
+    if len(alike) > SHOWN:
+        rest = sum(map(len, list(alike.values())[SHOWN:]))
+        yield Line(f"{indent}... and {rest} more: -v shows all", Role.FAINT)
 
 
 def blocked(

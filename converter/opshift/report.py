@@ -22,6 +22,7 @@ SCHEMA_VERSION = 1
 YES, NO, NOT_KNOWN = "yes", "no", "not known"  # whether a runtime runs a model
 KNOWN = {YES: True, NO: False, NOT_KNOWN: None}  # an answer as a JSON value
 MOST_NAMED = 16  # nodes of one rewriting that are named in their order without -v
+MOST_KINDS = 12  # kinds of rewriting that are shown without -v
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +34,12 @@ class Work:
     adapter: str
     count: int
     id: str = ""  # of the verdict; it stays when the adapter moves
+    why: str = ""  # a sentence: what the version changed, and what is written
+
+    @property
+    def same(self) -> bool:
+        """Whether the operator stays, and only its inputs or attributes change."""
+        return self.gives == (self.op,)
 
 
 @dataclass(frozen=True, slots=True)
@@ -260,10 +267,8 @@ class Report(Paged):
             yield Line(f"  assumed: {text}", Role.CAUTION)
         for text in self.approximations:
             yield Line(f"  approximate: {text}", Role.CAUTION)
+        yield from rewritings(self.steps)
         for step in self.steps:
-            for work in step.rewritten:
-                yield from rewriting(step, work)
-                yield Line(f"    by {work.id} ({work.adapter})", Role.FAINT, more=True)
             if step.kept:
                 kept = ", ".join(f"{op} x{count}" for op, count in step.kept.items())
                 yield Line(f"  {step.where}  unchanged: {kept}", Role.FAINT, more=True)
@@ -284,15 +289,41 @@ def moves(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
     return found
 
 
-def rewriting(step: StepReport, work: Work) -> Iterator[Line]:
-    """`opset 12 -> 11  LessOrEqual x1: Greater Not`; of many nodes, how many of each operator."""
+def rewritings(steps: Iterable[StepReport]) -> Iterator[Line]:
+    """What each step rewrote, up to a number of lines without -v."""
+    found = [(step, work) for step in steps for work in step.rewritten]
+    for number, (step, work) in enumerate(found):
+        hidden = number >= MOST_KINDS
+        for line in _rewriting(step, work):
+            yield line._replace(more=line.more or hidden)
+        yield Line(f"    by {work.id} ({work.adapter})", Role.FAINT, more=True)
+    if len(found) > MOST_KINDS:
+        rest = found[MOST_KINDS:]
+        nodes = counted(sum(work.count for _, work in rest), "node")
+        yield Line(f"  ... and {len(rest)} more rewritings of {nodes}: -v shows all", Role.FAINT)
+
+
+def _rewriting(step: StepReport, work: Work) -> Iterator[Line]:
+    """`opset 12 -> 11  LessOrEqual x1: Greater Not`; of many nodes, how many of each operator.
+
+    If the operator stays, the sentence of the adapter says what changed.
+    """
     head = f"  {step.where}  {work.op} x{work.count}: "
-    if len(work.gives) <= MOST_NAMED:
+    if work.same:
+        yield Line(head + (work.why or "another form of the operator"))
+    elif len(work.gives) <= MOST_NAMED:
         yield Line(head + " ".join(work.gives))
-        return
-    counts = ", ".join(f"{op} x{count}" for op, count in Counter(work.gives).most_common())
-    yield Line(f"{head}{counted(len(work.gives), 'node')} ({counts})")
-    yield Line(f"    in their order: {' '.join(work.gives)}", Role.FAINT, more=True)
+        yield from _reason(work)
+    else:
+        counts = ", ".join(f"{op} x{count}" for op, count in Counter(work.gives).most_common())
+        yield Line(f"{head}{counted(len(work.gives), 'node')} ({counts})")
+        yield from _reason(work)
+        yield Line(f"    in their order: {' '.join(work.gives)}", Role.FAINT, more=True)
+
+
+def _reason(work: Work) -> Iterator[Line]:
+    if work.why:
+        yield Line(f"    {work.why}", Role.FAINT, more=True)
 
 
 def sections_of(
@@ -310,12 +341,12 @@ def sections_of(
             f"{work.count:,}",
             step.where.replace("->", "→"),
             repeated(work.gives),
-            work.id,
+            work.why,
         )
         for step in steps
         for work in step.rewritten
     ]
-    header = ("Operator", "Nodes", "At", "Written as", "By the adapter")
+    header = ("Operator", "Nodes", "At", "Written as", "What changed")
     kept: Counter[str] = Counter()
     for step in steps:
         kept |= Counter(step.kept)  # a node that several steps look at is one node

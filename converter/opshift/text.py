@@ -57,17 +57,30 @@ def cut(text: str, width: int) -> str:
     return f"{text}..."
 
 
-def plain(lines: Iterable[Line], *, more: bool = False) -> str:
-    """Lines without colours."""
-    return "\n".join(printable(line.text) for line in lines if more or not line.more)
+def folded(text: str, width: int) -> str:
+    """Text whose lines end between words; the later lines are indented further than the first."""
+    if not width or columns(text) <= width:
+        return text
+    import textwrap
+
+    indent = " " * (len(text) - len(text.lstrip(" ")) + 4)
+    return textwrap.fill(
+        text, max(width, 40), subsequent_indent=indent, break_long_words=False,
+        break_on_hyphens=False,
+    )  # fmt: skip
 
 
-def coloured(lines: Iterable[Line], *, more: bool = False) -> str:
-    """Lines with the colours of a terminal."""
+def plain(lines: Iterable[Line], *, more: bool = False, width: int = 0) -> str:
+    """Lines without colours, folded at a width if one is given."""
+    return "\n".join(folded(printable(line.text), width) for line in lines if more or not line.more)
+
+
+def coloured(lines: Iterable[Line], *, more: bool = False, width: int = 0) -> str:
+    """Lines with the colours of a terminal, folded at a width if one is given."""
     return "\n".join(
-        f"\x1b[{line.role.value}m{printable(line.text)}\x1b[0m"
+        f"\x1b[{line.role.value}m{folded(printable(line.text), width)}\x1b[0m"
         if line.role.value
-        else printable(line.text)
+        else folded(printable(line.text), width)
         for line in lines
         if more or not line.more
     )

@@ -13,7 +13,10 @@ from opshift.text import (
     Role,
     Shown,
     coloured,
+    columns,
     counted,
+    cut,
+    folded,
     notebook,
     plain,
     printable,
@@ -38,6 +41,23 @@ def test_a_page_holds_no_markup_of_a_name(text):
     inside = notebook([Line(text)]).removeprefix("<pre>").removesuffix("</pre>")
     assert "<" not in inside
     assert inside.isprintable()
+
+
+@given(st.lists(st.text("abc", min_size=1, max_size=12), min_size=1), st.integers(40, 90))
+def test_a_long_line_is_folded_between_its_words(words, width):
+    text = "  " + " ".join(words)
+    lines = folded(text, width).split("\n")
+    assert " ".join(line.strip() for line in lines) == text.strip()
+    assert all(len(line) <= width for line in lines)
+    assert all(line.startswith(" " * 6) for line in lines[1:])
+    assert folded(text, 0) == text
+
+
+@given(st.text(st.characters(codec="utf-8")).map(printable), st.integers(8, 60))
+def test_a_cut_text_fits_its_line(text, width):
+    shown = cut(text, width)
+    assert columns(shown) <= width
+    assert shown == text or (shown.endswith("...") and text.startswith(shown[:-3]))
 
 
 def test_a_table_is_lined_up_after_escaping():

@@ -25,7 +25,7 @@ from opshift.verify import (
     precision,
     verify,
 )
-from opshift.verify.tolerance import StatedTolerance
+from opshift.verify.tolerance import StatedTolerance, distance
 
 SOFTMAX = "(float[n,3,4] x) => (float[n,3,4] y) { s = Softmax(x) y = Neg(s) }"
 
@@ -290,3 +290,34 @@ def test_inputs_that_do_not_fit_are_not_called_a_fault_of_the_model(tmp_path):
         assert "opshift check" not in done.stderr
     done = CliRunner().invoke(main, ["verify", str(path), str(path), "--runtime", "/nowhere/py"])
     assert (done.exit_code, "there is no program" in done.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "apart"),
+    [
+        (np.float32([1, 2]), np.float32([1, 2.5]), 0.5),
+        (np.float32([np.nan, np.inf]), np.float32([np.nan, np.inf]), 0.0),
+        ([np.int64(1), np.int64(4)], [np.int64(1), np.int64(2)], 2.0),
+        ({"k": 1.5}, {"k": 1.0}, 0.5),
+        (np.array(["a"], object), np.array(["b"], object), None),
+        (None, None, None),
+        (np.zeros((0, 2)), np.zeros((0, 2)), 0.0),
+        (np.uint8([0]), np.uint8([255]), 255.0),
+    ],
+    ids=str,
+)
+def test_the_distance_of_two_values(one, other, apart):
+    assert distance(one, other) == apart
+
+
+def test_the_verdict_names_the_largest_difference(tmp_path):
+    text = '<ir_version: 8, opset_import: ["": 13]> g (float[2] x) => (float[2] y) {{ z = Constant<value = float {}>() y = Add(x, z) }}'
+    paths = [tmp_path / "a.onnx", tmp_path / "b.onnx"]
+    for path, number in zip(paths, ("{0.0}", "{0.000001}"), strict=True):
+        onnx.save(onnx.parser.parse_model(text.format(number)), path)
+    found = verify(*paths, atol=1e-3)
+    assert found.equal
+    assert max(row.distance for row in found.rows) > 0
+    assert "The largest difference is" in found.proof.text
+    assert "in 'y'" in found.proof.text
+    assert Verification.from_json(found.to_json()) == found

@@ -33,14 +33,16 @@ def converted(
 def _done(report: Report, wish: str, target: str, found: Verification | None) -> Iterator[Line]:
     verdict, *detail = report.lines(VERBS[wish])
     yield verdict._replace(role=Role.CAUTION) if wish == "check" and report.changed else verdict
+    if found is not None:
+        yield found.proof
     if wish == "write" and os.path.isfile(target):
         growth = f", {report.growth}" if report.growth else ""
         yield Line(f"wrote {target}  {size(os.path.getsize(target))}{growth}")
     elif report.growth:
         yield Line(f"  {report.growth}")
-    if found is not None:
-        yield from found.lines()
     yield from detail
+    if found is not None:
+        yield from found.compared(brief=True)
 
 
 def _unequal(found: Verification) -> Iterator[Line]:

@@ -111,7 +111,8 @@ class Output:
         stream = sys.stderr if err else sys.stdout
         wanted = _colours(self.color, stream.isatty())
         show = coloured if wanted else plain
-        click.echo(show(lines, more=self.verbosity > 0), err=err, color=wanted)
+        width = shutil.get_terminal_size().columns if stream.isatty() else 0
+        click.echo(show(lines, more=self.verbosity > 0, width=width), err=err, color=wanted)
 
     def each(
         self, models: tuple[str, ...], work: Callable[[str], int], *, headed: bool = True

@@ -43,7 +43,7 @@ class NodeChange:
         """The kind of rewriting for the report."""
         gives = tuple([node.op_type for node in self.made.nodes])
         op, adapter = self.task.key[1], self.task.adapter
-        return Rewritten(op, gives, adapter.source, adapter.identity(op))
+        return Rewritten(op, gives, adapter.source, adapter.identity(op), adapter.summary)
 
 
 class Rewritten(NamedTuple):
@@ -53,6 +53,7 @@ class Rewritten(NamedTuple):
     gives: tuple[str, ...]
     adapter: str
     id: str
+    why: str
 
 
 class Suspect(NamedTuple):

@@ -160,7 +160,7 @@ class State(ABC):
 def step_report(step: Step) -> StepReport:
     """What a report says of a step."""
     work = tuple(
-        Work(kind.op, kind.gives, kind.adapter, count, kind.id)
+        Work(kind.op, kind.gives, kind.adapter, count, kind.id, kind.why)
         for kind, count in sorted(
             step.rewritten.items(), key=lambda item: (item[0].op, item[0].gives)
         )

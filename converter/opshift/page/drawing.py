@@ -22,19 +22,35 @@ LINES, BOXES = 5, 24  # lines of a box and boxes of a drawing, before they are c
 End: TypeAlias = tuple[bool, int]  # whether it is a box, or else an input, and its number
 
 
+ADDED, REMOVED = "+", "\N{MINUS SIGN}"  # the signs of what only one of two drawings has
+_MARKS = {"": "", ADDED: " added", REMOVED: " removed"}
+
+
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node: its operator and its attributes, such as `axis` and `1`."""
+    """A node: its operator and what it holds, such as `axis` and `1`.
+
+    `inputs` are the names of constant inputs among what it holds. `sign` marks a node, and `signs`
+    what a node holds, that the other drawing of a pair lacks.
+    """
 
     op: str
     holds: tuple[tuple[str, str], ...] = ()
+    inputs: frozenset[str] = frozenset()
+    sign: str = ""
+    signs: tuple[str, ...] = ()
 
     @property
-    def lines(self) -> list[str]:
-        """The attributes, one per line."""
-        lines = [f"{name} = {value}" if value else name for name, value in self.holds]
+    def lines(self) -> list[tuple[str, str]]:
+        """What the node holds, one per line, each with its sign."""
+        signs = self.signs or ("",) * len(self.holds)
+        lines = [
+            (f"{name} = {value}" if value else name, sign)
+            for (name, value), sign in zip(self.holds, signs, strict=True)
+        ]
+        lines.sort(key=lambda line: not line[1])  # what changed has room
         more = len(lines) - LINES
-        return lines if more <= 1 else [*lines[:LINES], f"and {more} more"]
+        return lines if more <= 1 else [*lines[:LINES], (f"and {more} more", "")]
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,8 +81,9 @@ class _Item:
     """A box or the label of a value, with its place."""
 
     title: str
-    lines: list[str]
+    lines: list[tuple[str, str]]
     label: bool
+    sign: str = ""
     width: float = 0.0
     height: float = 0.0
     x: float = 0.0
@@ -74,31 +91,39 @@ class _Item:
 
     def __post_init__(self) -> None:
         letters = [(THIN if self.label else BOLD) * len(self.shown)]
-        letters += [MONO * min(len(line), WIDEST) for line in self.lines]
+        letters += [MONO * min(len(_signed(*line)), WIDEST) for line in self.lines]
         self.width = max([*letters, 24.0]) + 2 * PAD
         self.height = 24.0 if self.label else 28.0 + LINE * len(self.lines)
 
     @property
     def shown(self) -> str:
         """The title, as far as there is room."""
-        return shortened(self.title, LABEL if self.label else WIDEST)
+        room = LABEL if self.label else WIDEST
+        return _signed(shortened(self.title, room - 2 * bool(self.sign)), self.sign)
 
     def svg(self) -> str:
         """The shape with its text."""
         kind, radius = ("value", 12) if self.label else ("box", 6)
         middle = self.x + self.width / 2
+        told = " | ".join([_signed(self.title, self.sign), *(_signed(*one) for one in self.lines)])
         parts = [
-            f'<g class="{kind}"><title>{markup(" | ".join([self.title, *self.lines]))}</title>'
+            f'<g class="{kind}{_MARKS[self.sign]}"><title>{markup(told)}</title>'
             f'<rect x="{self.x:.1f}" y="{self.y:.1f}" width="{self.width:.1f}"'
             f' height="{self.height:.1f}" rx="{radius}"/>',
             f'<text class="op" x="{middle:.1f}" y="{self.y + (16 if self.label else 18):.1f}">'
             f"{markup(self.shown)}</text>",
         ]
-        for number, line in enumerate(self.lines, 1):
+        for number, (line, sign) in enumerate(self.lines, 1):
             y = self.y + 18 + LINE * number
-            text = markup(shortened(line, WIDEST))
-            parts.append(f'<text x="{middle:.1f}" y="{y:.1f}">{text}</text>')
+            text = markup(_signed(shortened(line, WIDEST - 2 * bool(sign)), sign))
+            mark = f' class="{_MARKS[sign].strip()}"' if sign else ""
+            parts.append(f'<text{mark} x="{middle:.1f}" y="{y:.1f}">{text}</text>')
         return "".join(parts) + "</g>"
+
+
+def _signed(text: str, sign: str) -> str:
+    """`+ axis = 1`"""
+    return f"{sign} {text}" if sign else text
 
 
 @dataclass(slots=True)
@@ -115,7 +140,7 @@ class _Layout:
         drawing, first = self.drawing, len(self.drawing.inputs)
         last = first + len(drawing.boxes)
         self.items = [_Item(name, [], label=True) for name in drawing.inputs]
-        self.items += [_Item(box.op, box.lines, label=False) for box in drawing.boxes]
+        self.items += [_Item(box.op, box.lines, False, box.sign) for box in drawing.boxes]
         self.items += [_Item(name, [], label=True) for name, _ in drawing.outputs]
         self.wires = [(n + first * is_box, to + first) for (is_box, n), to in drawing.wires]
         self.wires += [(box + first, last + i) for i, (_, box) in enumerate(drawing.outputs)]

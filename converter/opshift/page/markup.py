@@ -16,6 +16,7 @@ LONGEST = 26  # letters that a narrow screen has room for
 # A line ends rather between the parts of a path than inside one of them.
 _SEPARATED = [re.compile(rf"(?<=[{one}])(?=.)") for one in (r"/\\|,;", r".=", r":_\-")]
 
+_CODE = re.compile(r"`([^`]+)`")
 CLASSES = {
     Role.PLAIN: "",
     Role.GOOD: "good",
@@ -26,8 +27,18 @@ CLASSES = {
 
 
 def words(text: object) -> str:
-    """Text as HTML that wraps at spaces and in long names after separators, never in a word."""
-    text = str(text)
+    """Text as HTML that wraps at spaces and in long names after separators, never in a word.
+
+    What stands between backticks is code.
+    """
+    plain, *others = _CODE.split(str(text))
+    found = _words(plain)
+    for code, following in zip(others[::2], others[1::2], strict=True):
+        found += f"<code>{_words(code)}</code>{_words(following)}"
+    return found
+
+
+def _words(text: str) -> str:
     pieces = ["<wbr>".join(map(_word, _parts(word))) for word in text.split(" ")]
     found = " ".join(pieces).replace(f" {TIMES}", f"&nbsp;{TIMES}").replace(" →", "&nbsp;→")
     return f"<span class=whole>{found}</span>" if " " in text and len(text) <= WHOLE else found

@@ -34,13 +34,17 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A report to look at; `facts` are short, such as `Opset` and `17 → 13`."""
+    """A report to look at; `facts` are short, such as `Opset` and `17 → 13`.
+
+    `proof` is a second verdict, about the numbers that both models compute.
+    """
 
     kind: str
     verdict: Line
     title: str = ""
     facts: tuple[tuple[str, str], ...] = ()
     sections: tuple[Section, ...] = field(default=())
+    proof: Line | None = None
 
     def with_sections(self, *more: Section) -> Page:
         """A copy of the page with more sections at its end."""
@@ -56,12 +60,16 @@ class Page:
             f"{title}: opshift {self.kind}",
             style(),
             f"<header><p class=soft>opshift {markup(self.kind)}</p><h1>{words(title)}</h1>"
-            f'<p class="verdict {CLASSES[self.verdict.role]}">'
-            f"<span>{words(self.verdict.text.replace('->', '→'))}</span></p>"
+            f"{_verdict(self.verdict)}{_verdict(self.proof, 'proof ') if self.proof else ''}"
             f"<dl class=facts>{facts}</dl></header>"
             f"<main>{''.join(section.html() for section in self.sections)}</main>"
             f"<footer class=soft>{words(written_by())}</footer>",
         )
+
+
+def _verdict(line: Line, kind: str = "") -> str:
+    text = words(line.text.replace("->", "→"))
+    return f'<p class="verdict {kind}{CLASSES[line.role]}"><span>{text}</span></p>'
 
 
 def document(title: str, styles: str, body: str, policy: str = POLICY) -> str:

@@ -37,7 +37,7 @@ from opshift.verify.cases import Inputs, InputSet, given
 from opshift.verify.isolated_task import LACKS, Results
 from opshift.verify.precision import Precision
 from opshift.verify.subject import Model, Subject, opened
-from opshift.verify.tolerance import BY_TYPE, EXACT, StatedTolerance
+from opshift.verify.tolerance import BY_TYPE, EXACT, StatedTolerance, distance
 from opshift.verify.verification import (
     DIFFERENT,
     EQUAL,
@@ -342,7 +342,8 @@ def _rows(
             yield Row(case.label, mine, DIFFERENT if found else LIKE, found)
         else:
             found = pair.difference(expected, actual, mine)
-            yield Row(case.label, mine, DIFFERENT if found else EQUAL, found)
+            outcome = DIFFERENT if found else EQUAL
+            yield Row(case.label, mine, outcome, found, distance(expected, actual))
 
 
 def _cause(

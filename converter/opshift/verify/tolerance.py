@@ -68,6 +68,31 @@ class StatedTolerance:
         )
 
 
+def distance(expected: Any, actual: Any) -> float | None:
+    """The largest difference of two numbers at one place; None if there are no such numbers.
+
+    Infinite numbers and NaN do not count; the outcome says whether they are equal.
+    """
+    if isinstance(expected, list):
+        pairs = zip(expected, actual, strict=False)
+    elif isinstance(expected, dict):
+        pairs = zip(expected.values(), (actual.get(key) for key in expected), strict=True)
+    else:
+        return _array_distance(np.asarray(expected), np.asarray(actual))
+    found = [one for pair in pairs if (one := distance(*pair)) is not None]
+    return max(found, default=None)
+
+
+def _array_distance(expected: Any, actual: Any) -> float | None:
+    kinds = {one.dtype.kind for one in (expected, actual)}
+    if expected.shape != actual.shape or not kinds <= {*"biufcV"}:
+        return None
+    wide = np.complex128 if "c" in kinds else np.float64
+    with np.errstate(all="ignore"):
+        apart = np.abs(expected.astype(wide) - actual.astype(wide))
+    return float(np.max(apart, initial=0.0, where=np.isfinite(apart)))
+
+
 def element_type(value: Any) -> str:
     """The numpy name of the element type of a tensor, sequence or map."""
     while isinstance(value, (list, dict)):

@@ -34,12 +34,21 @@ class Side:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One output for one set of inputs; `detail` says how it differs."""
+    """One output for one set of inputs; `detail` says how it differs.
+
+    `distance` is the largest difference of two numbers at one place; None without numbers.
+    """
 
     inputs: str
     output: str
     outcome: str
     detail: str = ""
+    distance: float | None = None
+
+    @property
+    def difference(self) -> str:
+        """How the output differs; of an equal one, the largest difference of two numbers."""
+        return self.detail or ("" if self.distance is None else f"{self.distance:.2g}")
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -84,6 +93,22 @@ class Verification(Paged):
         """Whether an output was compared and differs. It is False if there is no answer."""
         return any(row.outcome == DIFFERENT for row in self.rows)
 
+    @property
+    def proof(self) -> Line:
+        """Whether the models are equal, and the largest difference of two numbers."""
+        if self.different:
+            return Line("Different: the models do not compute the same results.", Role.BAD)
+        if not self.equal:
+            return Line("Not shown to be equal: a model gave no result.", Role.BAD)
+        measured = [row for row in self.rows if row.distance is not None]
+        largest = max(measured, key=lambda row: row.distance or 0.0, default=None)
+        told = "Equal: both models compute the same results."
+        if largest is not None and largest.distance:
+            told += f" The largest difference is {largest.distance:.2g}, in {largest.output!r}."
+        elif largest is not None:
+            told += " No number differs."
+        return Line(told, Role.GOOD)
+
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
         raw = dataclasses.asdict(self)
@@ -124,15 +149,14 @@ class Verification(Paged):
         from opshift.page.page_parts import Notes, Table
         from opshift.page.sheet import Section
 
-        verdict, *_ = self.lines()
-        told = [verdict, *(self.cause.lines() if self.cause else ())]
+        told = list(self.cause.lines() if self.cause else ())
         told += [
             Line(f"{letter}: {side.model} on {side.engine} ({side.why})")
             for letter, side in zip("AB", self.sides, strict=True)
         ]
         told += [Line(f"Seed of the inputs: {self.seed}"), *map(Line, self.notes)]
         rows = [
-            (row.inputs, row.output, Line(row.outcome, _ROLES[row.outcome]), row.detail)
+            (row.inputs, row.output, Line(row.outcome, _ROLES[row.outcome]), row.difference)
             for row in self.rows
         ]
         header = ("Inputs", "Output", "Outcome", "Difference")
@@ -140,18 +164,18 @@ class Verification(Paged):
 
     def lines(self) -> Iterator[Line]:
         """Whether the models are equal, the first difference, then every comparison."""
-        if self.equal:
-            yield Line("Equal: both models compute the same results.", Role.GOOD)
-        elif self.different:
-            yield Line("Different: the models do not compute the same results.", Role.BAD)
-        else:
-            yield Line("Not shown to be equal: a model gave no result.", Role.BAD)
+        yield self.proof
         if self.cause is not None:
             yield from self.cause.lines()
+        yield from self.compared()
+
+    def compared(self, *, brief: bool = False) -> Iterator[Line]:
+        """The two models and the notes, and each comparison, which a brief form shows with -v."""
         for letter, side in zip("AB", self.sides, strict=True):
             yield Line(f"  {letter}: {side.model} on {side.engine} ({side.why})")
         yield Line(f"  seed of the inputs: {self.seed}", Role.FAINT, more=True)
         rows = ((row.inputs, row.output, row.outcome, row.detail) for row in self.rows)
-        yield from table(("inputs", "output", "outcome", ""), rows, indent="  ")
+        for line in table(("inputs", "output", "outcome", ""), rows, indent="  "):
+            yield line._replace(more=brief)
         for note in self.notes:
             yield Line(f"  note: {note}")

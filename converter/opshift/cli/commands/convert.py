@@ -199,10 +199,12 @@ def _page(
     from opshift.convert.look.pages import complete
 
     page = told.page()
-    if found is not None and not found.equal:
-        page = dataclasses.replace(page, verdict=found.page().verdict)
-    more = [found.section()] if found is not None else []
-    return complete(page, models, file, *more)
+    if found is None:
+        return complete(page, models, file)
+    page = dataclasses.replace(page, proof=found.proof)
+    if not found.equal:
+        page = dataclasses.replace(page, verdict=found.proof, proof=None)
+    return complete(page, models, file, found.section())
 
 
 def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, File | Stream]:

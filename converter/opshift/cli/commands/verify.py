@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import TYPE_CHECKING
 
 import click
@@ -110,6 +111,7 @@ def command(
 
 def _page(found: Verification, a: str, b: str) -> Page:
     from opshift.convert.api import carve_of
-    from opshift.convert.look.pages import Models, complete
+    from opshift.convert.look.pages import Models, complete, title_of
 
-    return complete(found.page(), Models(carve_of(a), carve_of(b)), a)
+    page = dataclasses.replace(found.page(), title=title_of(a, b))
+    return complete(page, Models(carve_of(a), carve_of(b)), a)

@@ -12,8 +12,9 @@ from opshift.model.arrays import to_array
 from opshift.model.rewrites import Body, RewrittenPlace, rewrites
 from opshift.model.weights import Weights
 from opshift.opsets import schemas
+from opshift.page import drawing_changes
 from opshift.page.drawing import Box, Drawing, End
-from opshift.page.markup import repeated
+from opshift.page.drawing_changes import VARIES
 from opshift.page.page_parts import BeforeAfter, NameList
 from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto, helper
 from opshift.records import dataclass
@@ -21,7 +22,6 @@ from opshift.text import counted, qualified
 
 SMALL = 8  # elements of a tensor that are shown
 FORMS = 40  # drawings of one page
-DIFFERS = "varies"
 
 _PLAIN = (
     AttributeProto.FLOAT, AttributeProto.INT, AttributeProto.STRING, AttributeProto.FLOATS,
@@ -39,20 +39,15 @@ class DrawnForm:
     after: Drawing
     places: list[str] = field(default_factory=list)
 
-    @property
-    def title(self) -> str:
-        """The operators before and after."""
-        before, after = ((box.op for box in one.boxes) for one in (self.before, self.after))
-        return f"{repeated(before, 4)} → {repeated(after, 4)}"
-
     def pair(self) -> BeforeAfter:
         """The form as a part of a page."""
+        before, after = drawing_changes.marked(self.before, self.after)
         return BeforeAfter(
-            self.title,
+            drawing_changes.title(self.before, self.after),
             f"{counted(len(self.places), 'place')} of this form"
             + (", of which the first is shown." if len(self.places) > 1 else "."),
-            self.before,
-            self.after,
+            before,
+            after,
             NameList(counted(len(self.places), "node"), self.places),
         )  # fmt: skip
 
@@ -90,8 +85,8 @@ def _merged(first: Drawing, other: Drawing) -> Drawing:
     boxes = []
     for mine, its in zip(first.boxes, other.boxes, strict=True):
         pairs = zip(mine.holds, its.holds, strict=True)
-        holds = ((name, value if value == new else DIFFERS) for (name, value), (_, new) in pairs)
-        boxes.append(Box(mine.op, tuple(holds)))
+        holds = ((name, value if value == new else VARIES) for (name, value), (_, new) in pairs)
+        boxes.append(Box(mine.op, tuple(holds), mine.inputs))
     return Drawing(tuple(boxes), first.inputs, first.wires, first.outputs)
 
 
@@ -103,6 +98,7 @@ def _draw(side: Body, nodes: Sequence[NodeProto]) -> Drawing:
     for number, node in enumerate(nodes):
         schema = _schema(side, node)
         holds = [*_attributes(node)]
+        attributes = len(holds)
         for position, name in enumerate(node.input):
             if not name:
                 continue
@@ -114,7 +110,8 @@ def _draw(side: Body, nodes: Sequence[NodeProto]) -> Drawing:
             else:
                 wires.append(((False, inputs.setdefault(name, len(inputs))), number))
         op = qualified(schemas.normal(node.domain), node.op_type)
-        boxes.append(Box(op, tuple(holds)))
+        inputs_held = frozenset(name for name, _ in holds[attributes:])
+        boxes.append(Box(op, tuple(holds), inputs_held))
     return Drawing(tuple(boxes), tuple(inputs), tuple(wires), tuple(_outputs(nodes)))
 
 

@@ -17,7 +17,7 @@ from opshift.convert.ir import needs
 from opshift.convert.look.plan import OUTGROWN
 from opshift.convert.look.rehearse import furthest, newest
 from opshift.convert.request import Request, Wishes, spans, takes_wishes
-from opshift.errors import SHOWN, RefusedNode
+from opshift.errors import RefusedNode, blocking_nodes
 from opshift.model.bytes import documents
 from opshift.opsets import schemas
 from opshift.protos import ModelProto, isolation
@@ -106,28 +106,19 @@ class Lowest(Shown):
                 reach.domain or "ai.onnx",
                 str(reach.version),
                 f"{reach.same_from} to {reach.same_to}",
-                f"{reach.lowest} to {reach.highest}",
             )
             for reach in self.domains
         )
-        header = ("domain", "now", "without a rewrite", "by conversion")
+        header = ("domain", "now", "without a rewrite")
         yield from table(header, rows, indent="  ")
         yield Line(f"  IR version {self.ir_version}; the content needs {self.lowest_ir} or higher.")
         for need in self.ir_needs:
             yield Line(f"    IR {need.ir}: {need.reason}")
         for reach in self.domains:
-            yield from _stops(f"below {reach.lowest}", reach.below)
-            yield from _stops(f"above {reach.highest}", reach.above)
+            yield from blocking_nodes(reach.below, f"  below {reach.lowest}: ")
+            yield from blocking_nodes(reach.above, f"  above {reach.highest}: ")
             if reach.outgrown:
                 yield Line(f"  {OUTGROWN.format(reach.domain or 'ai.onnx')}")
-
-
-def _stops(where: str, refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
-    """What keeps a model from going farther."""
-    for number, refusal in enumerate(refusals):
-        yield Line(f"  {where}: {refusal}", more=number >= SHOWN)
-    if len(refusals) > SHOWN:
-        yield Line(f"  ... and {len(refusals) - SHOWN} more: -v shows all", Role.FAINT)
 
 
 @takes_wishes

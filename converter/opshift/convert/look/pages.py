@@ -57,7 +57,7 @@ def complete(page: Page, models: Models, model: Source, *more: Section) -> Page:
 
 
 def _complete(page: Page, models: Models, model: Source, *more: Section) -> Page:
-    title = page.title or _title(model)
+    title = page.title or title_of(model)
     if models.after is None:
         chips = Releases(accepts.within_reach(model))
         facts = {**dict(_facts(came := models.before(), came)), **dict(page.facts)}
@@ -92,10 +92,17 @@ def _facts(before: Carved, after: Carved) -> tuple[tuple[str, str], ...]:
     return facts_of([*versions, ir, ("Nodes", nodes[0], nodes[1]), ("Bytes", sizes[0], sizes[1])])
 
 
+def title_of(*models: Source) -> str:
+    """The folder and the file of each model, or the name of the graph of a model in memory."""
+    return " and ".join(map(_title, models))
+
+
 def _title(model: Source) -> str:
     if isinstance(model, ModelProto):
         return model.graph.name
-    return os.path.basename(model.path if isinstance(model, Opened) else os.fspath(model))
+    path = model.path if isinstance(model, Opened) else os.fspath(model)
+    folder = os.path.basename(os.path.dirname(os.path.abspath(path)))
+    return f"{folder}/{os.path.basename(path)}" if folder else path
 
 
 def _drawings(before: ModelProto, after: ModelProto) -> Section:

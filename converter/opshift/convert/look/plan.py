@@ -21,7 +21,7 @@ from opshift.report import (
     StepReport,
     modernized,
     moves,
-    rewriting,
+    rewritings,
     sections_of,
 )
 from opshift.text import Line, Role, counted, qualified, show_versions, table
@@ -139,10 +139,8 @@ class Plan(Paged):
             yield Line(f"  assumed: {text}", Role.CAUTION)
         for text in self.approximations:
             yield Line(f"  approximate: {text}", Role.CAUTION)
+        yield from rewritings(self.steps)
         yield from self._operators()
-        for step in self.steps:
-            for work in step.rewritten:
-                yield from rewriting(step, work)
         yield from modernized(self.modernized)
         for text in self.notes:
             yield Line(f"  note: {text}", Role.CAUTION)
@@ -154,11 +152,11 @@ class Plan(Paged):
             yield Line(OUTGROWN.format(domain or "ai.onnx"))
 
     def _operators(self) -> Iterator[Line]:
-        """What changes for each operator of the model; with -v also what stays as it is."""
+        """How many nodes stay as they are; with -v also the path of each operator."""
         shown = self._changes()
         rows = [_row(path, hops) for path, hops in shown if hops or path.dead_end]
-        if rows:
-            yield from table(("operator", "nodes", "path"), rows, indent="  ")
+        for line in table(("operator", "nodes", "path"), rows, indent="  ") if rows else ():
+            yield line._replace(more=True)
         same = [path for path, hops in shown if not hops and not path.dead_end]
         if same:
             count = sum(path.count for path in same)

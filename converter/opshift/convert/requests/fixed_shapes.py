@@ -105,7 +105,7 @@ def _fold(state: State) -> Step:
         state.document.replace(replacements)
         branches = take_known(state, folded)
         for one in branches:
-            _count(step, one, "known-branch")
+            _count(step, one, "known-branch", "The fixed sizes decide which branch runs.")
         state.document.replace(branches)
         if not replacements and not branches:
             return step
@@ -144,15 +144,15 @@ def _replacements(
             scope.add_initializer(from_array(value, name))
             state.document.added_initializers = True
         one = Replacement((scope, position), nodes)
-        _count(step, one, "known-size")
+        _count(step, one, "known-size", "The fixed sizes decide its value.")
         yield one
 
 
-def _count(step: Step, replacement: Replacement, rule: str) -> None:
+def _count(step: Step, replacement: Replacement, rule: str, why: str) -> None:
     """Counts a replacement for the report."""
     scope, position = replacement.place
     emits = tuple(node.op_type for node in replacement.nodes) or ("Constant",)
-    step.rewritten[Rewritten(scope.node(position).op_type, emits, SOURCE, rule)] += 1
+    step.rewritten[Rewritten(scope.node(position).op_type, emits, SOURCE, rule, why)] += 1
 
 
 def _is_legal(constant: NodeProto, scope: Scope) -> bool:

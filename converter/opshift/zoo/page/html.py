@@ -58,11 +58,14 @@ def page(summary: Summary, outcomes: Iterable[Outcome], recipe: Recipe, run: Run
     title = f"{counted(summary.done, 'model')} to {recipe.aim}"
     sections = (
         ("What failed, by reason", _reasons(summary)),
-        ("Opsets before and after", sankey.draw(Counter(map(flow, listed)))),
-        ("What blocks: models by operator and step", _heat(listed)),
+        (OPSETS, sankey.draw(Counter(map(flow, listed)))),
+        (BLOCKS, _heat(listed)),
         ("Runtimes that run the models", _runtimes(summary)),
     )
-    body = "".join(f"<section><h2>{name}</h2>{html}</section>" for name, html in sections)
+    body = "".join(
+        f"<section{' class=half' if name in HALF else ''}><h2>{name}</h2>{html}</section>"
+        for name, html in sections
+    )
     script = plugins.data("opshift.zoo.page", "page.js").decode()
     return sheet.document(
         f"opshift batch: {title}",
@@ -77,6 +80,8 @@ def page(summary: Summary, outcomes: Iterable[Outcome], recipe: Recipe, run: Run
     )
 
 
+OPSETS, BLOCKS = "Opsets before and after", "What blocks: models by operator and step"
+HALF = (OPSETS, BLOCKS)  # sections that stand next to each other on a wide screen
 MODELS = (
     '<section id="models"><h2>Models</h2><div class="tools">'
     '<input id="find" type="search" placeholder="Name, reason, operator" aria-label="Filter">'
