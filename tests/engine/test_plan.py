@@ -24,7 +24,8 @@ from opshift import (
 from opshift.adapter import Builder, Node, Result, adapter, impossible
 from opshift.author import registry
 from opshift.convert import plan_table, planner
-from opshift.convert.look import paths, rehearse
+from opshift.convert.look import paths
+from opshift.convert.look.rehearse import Rehearsals
 from opshift.model.document import Document
 from opshift.opsets import schemas
 from opshift.report import Report
@@ -274,8 +275,8 @@ def test_registry_default_is_the_installed_packages():
 @pytest.mark.parametrize("target", [9, 5, 1])
 def test_what_stops_the_way_to_the_target_is_not_looked_for_twice(monkeypatch, target):
     ways = []
-    rehearsal = rehearse.rehearse
-    monkeypatch.setattr(rehearse, "rehearse", lambda *given: ways.append(1) or rehearsal(*given))
+    rehearsal = Rehearsals.rehearse
+    monkeypatch.setattr(Rehearsals, "rehearse", lambda *one: ways.append(1) or rehearsal(*one))
     made = model("(string[3] x) => (string[3] y) { y = StringNormalizer(x) }", 13)
     found = plan(made, target)
     assert len(ways) == 2  # the way to the target, which is the way down, and the way up
@@ -286,8 +287,8 @@ def test_what_stops_the_way_to_the_target_is_not_looked_for_twice(monkeypatch, t
 @pytest.mark.parametrize("target", [1, schemas.latest("")])
 def test_a_target_at_the_end_of_the_way_is_not_converted_to_twice(monkeypatch, target):
     ways = []
-    rehearsal = rehearse.rehearse
-    monkeypatch.setattr(rehearse, "rehearse", lambda *given: ways.append(1) or rehearsal(*given))
+    rehearsal = Rehearsals.rehearse
+    monkeypatch.setattr(Rehearsals, "rehearse", lambda *one: ways.append(1) or rehearsal(*one))
     found = plan(model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20), target)
     assert found.possible
     assert len(ways) == 2  # the way to the target, which is one of the ends, and the other way

@@ -27,7 +27,7 @@ from opshift.cli.entry import main
 from opshift.convert.api import convert
 from opshift.convert.look.accepts import accepts, survey
 from opshift.convert.look.known_targets import targets as known_targets
-from opshift.convert.look.rehearse import rehearse
+from opshift.convert.look.rehearse import Rehearsals
 from opshift.convert.request import Request
 from opshift.model import weights
 from opshift.opsets import schemas, targets
@@ -751,10 +751,8 @@ def test_models_are_converted_once_for_releases_that_read_the_result(tmp_path, m
     path = tmp_path / "m.onnx"
     onnx.save(model(PLAIN, 18, ir=10), path)
     asked: list[int] = []
-    monkeypatch.setattr(
-        "opshift.convert.look.accepts.rehearse",
-        lambda *words: asked.append(1) or rehearse(*words),
-    )
+    rehearse = Rehearsals.rehearse
+    monkeypatch.setattr(Rehearsals, "rehearse", lambda *a: asked.append(1) or rehearse(*a))
     fits = survey(path).fits
     assert {one.after for one in fits} == {"yes", "not known"}
     assert len(asked) < len(fits) / 3

@@ -10,6 +10,7 @@ the end; the nodes of now are asked for the rest.
 from __future__ import annotations
 
 import builtins
+import copy
 import functools
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -48,6 +49,7 @@ if TYPE_CHECKING:
 
     from opshift.author.registry import Registry
     from opshift.model.document import Document
+    from opshift.model.fork import Fork
     from opshift.model.scope import Root, Scope
     from opshift.model.weights import Weights
 else:
@@ -115,9 +117,8 @@ class Facts:
         self.document = document
         self.weights = weights
         self.adapters = adapters
-        self._snapshot = snapshot
+        self._inferred = functools.cache(lambda: infer_all(snapshot(), adapters))
         self._reopened = reopened  # opens the model as it was, once nodes have changed
-        self._inferred: Known | None = None
         self._scopes = tuple(document.scopes())
         self._generation = document.generation
         self._memo: dict[Question, Any] = {}
@@ -133,6 +134,28 @@ class Facts:
         self._numbered: dict[Scope, int] = {}  # the generation in which its graphs got paths
         self._surveys: dict[tuple[Root, Survey[Any]], Any] = {}
         self._lengths: dict[tuple[Scope, str, int], str] = {}
+
+    def fork(self, made: Fork) -> Facts:
+        """The facts about a copy of the document. Both infer the whole model once."""
+        twin, scopes = copy.copy(self), made.scopes
+        twin.document = made.document
+        twin._scopes = tuple(scopes[scope] for scope in self._scopes)
+        twin._memo = _moved(self._memo, scopes)
+        if self._first_memo is not None:
+            twin._first_memo = _moved(self._first_memo, scopes)
+        twin._recorded = {(scopes[at], name): one for (at, name), one in self._recorded.items()}
+        twin.relied_on = {**self.relied_on}
+        twin._twins = {scopes[at]: one for at, one in self._twins.items()}
+        twin._paths = {scopes[at]: path for at, path in self._paths.items()}
+        twin._numbered = {scopes[at]: number for at, number in self._numbered.items()}
+        twin._surveys = {}
+        lengths = [*self._lengths.items()]
+        if self._before is None:  # otherwise all copies number the lengths of its values
+            twin._lengths = {}
+        for (at, name, axis), symbol in lengths:
+            if at in scopes:
+                twin._lengths[scopes[at], name, axis] = symbol
+        return twin
 
     # -- one answer for each question --------------------------------------------------------------
 
@@ -196,10 +219,9 @@ class Facts:
     def _open_again(self, document: Document) -> None:
         """Opens the model as it was before the first change."""
         assert self._first_memo is not None
-        self._before = Facts(document, self.weights, self.adapters, self._snapshot)
+        self._before = Facts(document, self.weights, self.adapters, bytes)
         twins = self._twins = dict(zip(self._scopes, document.scopes(), strict=True))
-        memo = self._first_memo.items()
-        self._before._memo = {(find, twins[at], name): found for (find, at, name), found in memo}
+        self._before._memo = _moved(self._first_memo, twins)
         self._before._inferred = self._inferred
         lengths = self._lengths.items()
         self._lengths = {(twins.get(at, at), name, axis): one for (at, name, axis), one in lengths}
@@ -437,9 +459,7 @@ class Facts:
     @property
     def inferred(self) -> Known:
         """The types that inference of the whole model finds, as the model was opened."""
-        if self._inferred is None:
-            self._inferred = infer_all(self._snapshot(), self.adapters)
-        return self._inferred
+        return self._inferred()
 
     # -- declarations ------------------------------------------------------------------------
 
@@ -622,6 +642,11 @@ _NO_ANSWER: dict[Find, Any] = {
     Facts._find_proved: UNPROVED,
     Facts._find_outputs: ({}, False),
 }
+
+
+def _moved(memo: dict[Question, Any], scopes: Mapping[Scope, Scope]) -> dict[Question, Any]:
+    """The same answers about the values of other scopes."""
+    return {(find, scopes[at], name): found for (find, at, name), found in memo.items()}
 
 
 def _has_unnamed_length(kind: TypeProto | None) -> bool:

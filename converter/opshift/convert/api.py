@@ -18,7 +18,7 @@ from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
 from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
 from opshift.convert.result import Result
-from opshift.convert.ways import STRAIGHT, Reached, Ways
+from opshift.convert.ways import STRAIGHT, Reached, Way, Ways
 from opshift.errors import AdapterBug, BadDestination, Refused
 from opshift.model import weights
 from opshift.model.bytes import documents, place
@@ -369,19 +369,18 @@ def _collector_paused() -> Iterator[None]:
 
 
 @_collector_paused()  # around the whole call: what it made is gone when collecting begins again
-def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report]:
+def convert(
+    carve: Carve, options: Request, opened: Callable[[], Conversion] | None = None
+) -> tuple[ModelProto, Weights, Report]:
     """Converts a skeleton by the straight way, or by the cheapest way if there is a choice.
 
     A model that is invalid on one of the ways is invalid. A straight way that writes only a header
-    does not look.
+    does not look. If the model is `opened` for several conversions, it stays as it is.
     """
-    adapters = registry.default()
-    skeleton, store = carve()
     ways = Ways()
     for way in ways:
-        skeleton, store = (skeleton, store) if way == STRAIGHT else carve()
-        functions = len(skeleton.functions)
-        attempt = Conversion(skeleton, store, options, adapters, way)
+        attempt = _attempt(carve, options, way, opened)
+        functions = len(attempt.skeleton.functions)
         try:
             with diagnose.on_the_model(attempt):
                 report = attempt.run()
@@ -392,6 +391,7 @@ def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report
         except AdapterBug as bug:
             ways.failed(bug)
         else:
+            skeleton = attempt.skeleton
             if way == STRAIGHT and not (report.approximations or attempt.has_choice):
                 return skeleton, attempt.store, report
             lost, nodes = functions - len(skeleton.functions), computing_nodes(skeleton)
@@ -399,6 +399,16 @@ def convert(carve: Carve, options: Request) -> tuple[ModelProto, Weights, Report
             ways.reached(found, attempt.others())
     best = ways.chosen()
     return best.skeleton, best.store, best.report
+
+
+def _attempt(
+    carve: Carve, options: Request, way: Way, opened: Callable[[], Conversion] | None
+) -> Conversion:
+    """The conversion by one way, of the opened model unless it needs the model as it came."""
+    as_it_came = options.only_ir or options.bump_model_version or way.inlined
+    if opened is None or as_it_came:
+        return Conversion(*carve(), options, registry.default(), way)
+    return opened().branch(options, way)
 
 
 __all__ = ["Request", "Target", "convert", "convert_file", "convert_version"]

@@ -75,13 +75,12 @@ class Conversion(State):
         return dataclasses.replace(report, modernized=tuple(sites))
 
     def _run(self) -> Report:
-        only_ir = dataclasses.replace(self.options, bump_model_version=False, stamp=False).only_ir
-        if only_ir and not self.way.dip and not ir_version.brings_functions(self):
+        if self.options.only_ir and not self.way.dip and not ir_version.brings_functions(self):
             return self._restamp()
         if self.options.checks:
             request.checkable(self.options.ir_version)
-        self.open()
-        self.node_budget = self.options.node_budget
+        if not self.is_open:
+            self.open()
         before, ir_before = self.document.imports.as_dict(), self.skeleton.ir_version
         self.aim()
         self.notes += self.differing()
@@ -121,6 +120,17 @@ class Conversion(State):
         self.nodes_before = _nodes(self.document)
         first.rewrite_first(self)
 
+    @property
+    def is_open(self) -> bool:
+        """Whether the model has been indexed."""
+        return hasattr(self, "document")
+
+    def branch(self, options: Request, way: Way) -> Conversion:
+        """Another conversion of this opened model, which stays as it is."""
+        twin = self.fork()
+        twin.options, twin.way, twin.boundaries = options, way, ()
+        return twin
+
     def aim(self) -> None:
         """Resolves the wanted versions."""
         aim.set_goal(self)
@@ -131,7 +141,7 @@ class Conversion(State):
 
     def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Way]:
         """The ways that may avoid a refusal; without one, those that may give a better result."""
-        if not hasattr(self, "document"):  # refused before the model was indexed
+        if not self.is_open:  # refused before the model was indexed
             return iter(())
         if refused is None:
             late, came, near = self._written_late(), self._came_with(), self._inexact()

@@ -58,7 +58,8 @@ class CrossingPlan:
     present: frozenset[Key] = frozenset()  # the operators of the model that it begins with
     edges: dict[Crossing, Edge] = field(default_factory=dict)
     dead: list[DeadEnd] = field(default_factory=list)
-    unforeseen: set[Key] = field(default_factory=set)  # written, although no edge leads there
+    # the operators that were written although no edge leads there, and the versions at which
+    unforeseen: set[tuple[Key, int]] = field(default_factory=set)
 
     def verdict(self, key: Key, boundary: tuple[int, int]) -> Adapter | None:
         """The adapter of a planned crossing, None where the plan knows that there is none."""
@@ -79,7 +80,8 @@ class CrossingPlan:
         """The operators that the model begins with, and all that a planned edge may write."""
         written = (edge.keys for edge in self.edges.values())
         engine = (("", op) for op in ENGINE_WRITES)
-        return {*self.present, *self.unforeseen, *engine}.union(*written)
+        unforeseen = (key for key, _ in self.unforeseen)
+        return {*self.present, *unforeseen, *engine}.union(*written)
 
     def follow(self, domain: str, ops: Iterable[str], version: int, goal: int) -> None:
         """Plans the steps of some operators of a domain from one version to another."""
@@ -88,7 +90,7 @@ class CrossingPlan:
 
     def extend(self, key: Key, version: int) -> None:
         """Plans the steps of an operator that an adapter wrote, although no edge leads there."""
-        self.unforeseen.add(key)
+        self.unforeseen.add((key, version))
         self.follow(key[0], [key[1]], version, self.goal.get(key[0], version))
 
     def dead_end(self, domain: str, op: str, version: int, goal: int) -> DeadEnd | None:

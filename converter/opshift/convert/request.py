@@ -167,10 +167,11 @@ class Request:
 
     @property
     def only_ir(self) -> bool:
-        """Whether nothing is asked for but another IR version."""
+        """Whether another IR version is asked for, and no other change of what is computed."""
         asked = replace(
             self, check="default", allow_approximate=False, assume=(), drop_metadata=False,
             strict_ir=False, drop_training=False, prune_imports=self.prune_imports or None,
+            bump_model_version=False, stamp=False,
         )  # fmt: skip
         return isinstance(self.ir_version, int) and asked == Request({}, self.ir_version)
 

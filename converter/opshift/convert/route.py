@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterator
 from opshift.author import inference
 from opshift.convert import form_plan, leave, overdue, planner, request
 from opshift.convert.end_checks import done
-from opshift.convert.state import State
+from opshift.convert.state import Boundaries, State
 from opshift.model import imports
 from opshift.model.scope import Key
 
@@ -104,9 +104,26 @@ def _go(state: State) -> None:
     _plan(state)
     for domain, goal in sorted(state.goal.items()):
         for step in overdue.replace(state.document, state.adapters, domain, goal, state.stepper):
+            state.boundaries = None
             done(state, step)
-    for boundary in _route(state):
-        _cross(state, *boundary)
+    for leg in _legs(state):
+        for boundary in leg[_known(state, leg) :]:
+            _cross(state, *boundary)
+    if state.boundaries:
+        state.last.state = state.fork()
+
+
+def _known(state: State, leg: Boundaries) -> int:
+    """Takes over what another conversion has crossed of a leg; returns how many boundaries."""
+    known, before = state.last.state, state.boundaries
+    if known is None or known.boundaries is None or before is None:
+        return 0
+    same, budget = known.boundaries, state.options.node_budget
+    begins = same[: len(before)] == before and (*before, *leg)[: len(same)] == same
+    if not begins or (budget is not None and known.written > budget):
+        return 0
+    state.continue_from(known)
+    return len(same) - len(before)
 
 
 def _plan(state: State, left: Collection[Key] = ()) -> None:
@@ -115,27 +132,32 @@ def _plan(state: State, left: Collection[Key] = ()) -> None:
     form_plan.plan_forms(state)
 
 
-def _route(state: State) -> Iterator[tuple[str, int, int]]:
-    """The boundaries to cross, in order. First, operators without a schema are replaced."""
+def _legs(state: State) -> Iterator[Boundaries]:
+    """The boundaries to cross in each domain. First, operators without a schema are replaced."""
     for domain in sorted(state.goal):
         target = state.goal[domain]
         for version in request.present(state.document, domain):
             met = version != target or state.options.domains is not None
             roots = [r for r in state.document.roots if r.imports.get(domain) == version]
             if met and any(state.adapters.replaced(r, domain, version, target) for r in roots):
-                yield domain, version, version
+                state.boundaries = None
+                yield ((domain, version, version),)
     # Downwards the default domain goes last: others are rewritten in its newer operators.
     for domain in sorted(state.goal, reverse=True):
         target = state.goal[domain]
         present = request.present(state.document, domain)
-        for version in range(max(present, default=target), target, -1):
-            yield domain, version, version - 1
-        for version in range(min(present, default=target), target):
-            yield domain, version, version + 1
+        down = range(max(present, default=target), target, -1)
+        yield tuple((domain, version, version - 1) for version in down)
+        up = range(min(present, default=target), target)
+        yield tuple((domain, version, version + 1) for version in up)
 
 
 def _cross(state: State, domain: str, start: int, to: int) -> None:
     stepper = state.stepper(domain, start, to)
-    stepper.goal, stepper.node_budget = state.goal[domain], state.node_budget
-    step, state.node_budget = stepper.run(), stepper.node_budget
+    stepper.goal, stepper.node_budget = state.goal[domain], state.options.node_budget
+    stepper.written = state.written
+    step = stepper.run()
+    state.written = stepper.written
     done(state, step)
+    if state.boundaries is not None:
+        state.boundaries = (*state.boundaries, (domain, start, to))

@@ -3,9 +3,11 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
@@ -21,6 +23,7 @@ from opshift.convert.ways import STRAIGHT, Way
 from opshift.errors import Refused, RefusedNode
 from opshift.model import settle, weights
 from opshift.model.document import Document
+from opshift.model.fork import Fork
 from opshift.model.names import unused_prefix
 from opshift.model.scope import FunctionId, Place, Root
 from opshift.model.weights import Weights
@@ -29,7 +32,19 @@ from opshift.records import dataclass
 from opshift.report import RuntimeAnswer, Site, StepReport, Work
 
 if TYPE_CHECKING:
+    from typing_extensions import Self
+
     from opshift.opsets.targets import Ceiling
+
+
+Boundaries: TypeAlias = "tuple[tuple[str, int, int], ...]"  # domains with the versions around
+
+
+@dataclass(slots=True)
+class Last:
+    """The last state that a conversion recorded for others of the same opened model."""
+
+    state: State | None = None
 
 
 @dataclass(slots=True)
@@ -61,7 +76,11 @@ class State(ABC):
     broken: Findings = field(init=False)  # the rules that were broken from the start
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
     nodes_before: int = 0  # of the model as it came
-    node_budget: int | None = None  # for nodes that steps may still write
+    written: int = 0  # nodes, by the steps over boundaries
+    boundaries: Boundaries | None = (
+        None  # crossed since the opening, if nothing else changed the model
+    )
+    last: Last = field(default_factory=lambda: Last())  # of the conversions of one opened model
     sites: list[Site] = field(default_factory=list)  # what was modernized
     inlined: list[FunctionId] = field(default_factory=list)  # functions written out at their calls
     late: list[FunctionId] = field(default_factory=list)  # functions written out after the steps
@@ -102,7 +121,30 @@ class State(ABC):
         self.document = Document(self.skeleton, prefix)
         self.document.added_initializers = added
         self.came_at = self.document.imports.get("") or 0
+        self.boundaries = None
         self.learn()
+
+    def fork(self) -> Self:
+        """A copy that goes on by itself. This state must stay as it is."""
+        twin = copy.copy(self)
+        for one in dataclasses.fields(self):
+            if isinstance(value := getattr(self, one.name, None), (list, dict)):
+                setattr(twin, one.name, value.copy())
+        made = Fork(self.document)
+        twin.document, twin.skeleton = made.document, made.document.model
+        twin.facts = self.facts.fork(made)
+        if hasattr(self, "plan"):
+            unforeseen = {*self.plan.unforeseen}
+            twin.plan = dataclasses.replace(self.plan, unforeseen=unforeseen)
+        return twin
+
+    def continue_from(self, other: State) -> None:
+        """Takes over the boundaries that another conversion of the same model has crossed."""
+        twin = other.fork()
+        self.skeleton, self.document, self.facts = twin.skeleton, twin.document, twin.facts
+        self.steps, self.boundaries, self.written = twin.steps, twin.boundaries, twin.written
+        for key, version in sorted(other.plan.unforeseen):
+            self.plan.extend(key, version)
 
     def settle_nodes(self) -> None:
         """Removes what the steps have left unread, and sorts the nodes."""

@@ -88,6 +88,7 @@ class Stepper:
         self.to = to
         self.goal = to
         self.node_budget: int | None = None
+        self.written = 0  # nodes, by all steps
         self.allow_approximate = allow_approximate
         self.assume = assume
         self.step = Step(domain, start, to)
@@ -168,12 +169,12 @@ class Stepper:
         return self.step
 
     def _take(self, roots: list[Root]) -> None:
-        budget = self.node_budget
+        written = self.written
         changes = self._answers(roots)
         if self.blockers and self.document.sweep():
             # A node that nothing reads any more must not block the others.
             self.blockers = Blockers(self.document, self.facts, (self.start, self.to))
-            self.step, self.node_budget = Step(self.domain, self.start, self.to), budget
+            self.step, self.written = Step(self.domain, self.start, self.to), written
             changes = self._answers(roots)
         if self.blockers and not self.partial:
             raise self.blockers.refused
@@ -253,10 +254,9 @@ class Stepper:
         return [(scope, at) for scope, at in places if (id(scope), at) in self.only]
 
     def _fill(self, nodes: int) -> None:
-        if self.node_budget is not None:
-            self.node_budget -= nodes
-            if self.node_budget < 0:
-                raise Outgrown(self.domain, self.start)
+        self.written += nodes
+        if self.node_budget is not None and self.written > self.node_budget:
+            raise Outgrown(self.domain, self.start)
 
     def _own_task(self, key: Key, adapter: Adapter) -> Task:
         """The task for the nodes of the model that have one operator."""

@@ -103,7 +103,8 @@ def look(
     external: str,
 ) -> Restamp | None:
     """The change of the header of a file; None if the whole model must be converted."""
-    if not options.only_ir or external == "one-file":
+    labels = options.bump_model_version or options.stamp
+    if not options.only_ir or labels or external == "one-file":
         return None
     file = src if isinstance(src, Opened) else Opened(os.fspath(src))
     goal = place.at(dst)

@@ -14,12 +14,11 @@ from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import aim
 from opshift.convert.api import Carve, carve_of
-from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
 from opshift.convert.legal import diagnose, rules, runtime
 from opshift.convert.legal.verdict import verdict
 from opshift.convert.look import reach
-from opshift.convert.look.rehearse import Carved, rehearse
+from opshift.convert.look.rehearse import Carved, Rehearsals
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import OpshiftError
 from opshift.model import imports, weights
@@ -213,20 +212,25 @@ def survey(
 
 def _survey(model: Source, names: Iterable[str]) -> RuntimeSurvey:
     carve = carve_of(model)
-    require_valid(carve)
+    runs = require_valid(carve)
     opened = _Judged.of(carve)
     known = KnownResults(opened)
-    fits = []
-    for row in _rows(names):
-        now = opened.told(row)
-        stays = now.answer != NO and row.prefer is None
-        after = now if stays else _after(model, row, known)
-        remarks = (row.remark,) if row.remark else ()
-        unknown = now.unknown or after.unknown
-        fits.append(
-            Fit(row.shown, now.answer, after.answer, now.reasons, after.reasons, unknown, remarks)
-        )
-    return RuntimeSurvey(tuple(fits))
+    rows = _rows(names)
+    now = [opened.told(row) for row in rows]
+    after = {
+        i: _after(runs, rows[i], known)
+        for i in sorted(range(len(rows)), key=lambda i: known.way_to(rows[i]))
+        if now[i].answer == NO or rows[i].prefer is not None
+    }
+    return RuntimeSurvey(
+        tuple(_fit(row, now[i], after.get(i, now[i])) for i, row in enumerate(rows))
+    )
+
+
+def _fit(row: Ceiling, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:
+    remarks = (row.remark,) if row.remark else ()
+    unknown = now.unknown or after.unknown
+    return Fit(row.shown, now.answer, after.answer, now.reasons, after.reasons, unknown, remarks)
 
 
 @dataclass(frozen=True, slots=True)
@@ -286,6 +290,19 @@ class KnownResults:
         """Keeps the result for a release."""
         self.results.setdefault(self._versions(row), []).append(_Judged.made(*result))
 
+    def way_to(self, row: Ceiling) -> list[tuple[bool, int]]:
+        """The direction and the distance in each domain, in the order in which steps cross them.
+
+        Rows in this order go on from each other.
+        """
+        try:
+            goal, _ = aim.versions_for(self.opened.document, Wanted(row))
+        except OpshiftError:  # the conversion raises it again
+            return []
+        own = self.opened.document.imports
+        moves = [goal[domain] - (own.get(domain) or 0) for domain in sorted(goal, reverse=True)]
+        return [(move > 0, abs(move)) for move in moves]
+
     def _versions(self, row: Ceiling) -> Hashable:
         """The versions for a release, and whether it runs functions."""
         goal, dips = aim.versions_for(self.opened.document, Wanted(row))
@@ -317,20 +334,20 @@ def within_reach(model: Source) -> list[RuntimeRelease]:
 
 
 @diagnose.protobuf_errors()
-def require_valid(carve: Carve) -> None:
-    """Raises InvalidModel for a model that no conversion accepts."""
-    opened = Conversion(*carve(), Request(), registry.default())
-    with diagnose.on_the_model(opened):
-        opened.open()
+def require_valid(carve: Carve) -> Rehearsals:
+    """The rehearsals of a model; raises InvalidModel for a model that no conversion accepts."""
+    runs = Rehearsals(carve, Request(), registry.default())
+    runs.opened()
+    return runs
 
 
-def _after(model: Source, row: Ceiling, known: KnownResults) -> RuntimeAnswer:
+def _after(runs: Rehearsals, row: Ceiling, known: KnownResults) -> RuntimeAnswer:
     """Whether a runtime runs the model that is converted for it, and what blocks this."""
     options = Request(Wanted(row), node_budget=NODE_BUDGET)
     try:
         if (told := known.run_by(row)) is not None:
             return told
-        done = rehearse(carve_of(model), options)
+        done = runs.rehearse(options)
     except Outgrown:
         text = "whether the model can be converted: it grows too large to look further"
         return RuntimeAnswer.of(row.shown, unknown=(text,))

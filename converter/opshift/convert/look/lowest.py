@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.convert.api import Carve, carve_of
-from opshift.convert.attempt import Conversion
+from opshift.convert.api import carve_of
 from opshift.convert.ir import needs
 from opshift.convert.look.plan import OUTGROWN
-from opshift.convert.look.rehearse import furthest, newest
+from opshift.convert.look.rehearse import Rehearsals, newest
 from opshift.convert.request import Request, Wishes, spans, takes_wishes
 from opshift.errors import RefusedNode, blocking_nodes
 from opshift.model.bytes import documents
@@ -167,13 +166,12 @@ def lowest_versions(
 def _lowest(
     model: ModelProto | str | os.PathLike[str], asked: Request, adapters: Registry
 ) -> Lowest:
-    carve = carve_of(model)
-    opened = Conversion(*carve(), asked, adapters)
-    opened.open()
+    runs = Rehearsals(carve_of(model), asked, adapters)
+    opened = runs.opened()
     present = opened.document.imports.as_dict()
     return Lowest(
         tuple(
-            _reach(carve, asked, domain, present, span)
+            _reach(runs, domain, present, span)
             for domain, span in sorted(spans(opened.document).items())
             if domain in present
         ),
@@ -182,11 +180,9 @@ def _lowest(
     )
 
 
-def _reach(
-    carve: Carve, request: Request, domain: str, present: dict[str, int], same: tuple[int, int]
-) -> Reach:
-    low = furthest(carve, request, domain, present, 1)
-    high = furthest(carve, request, domain, present, newest(domain, present))
+def _reach(runs: Rehearsals, domain: str, present: dict[str, int], same: tuple[int, int]) -> Reach:
+    low = runs.furthest(domain, present, 1)
+    high = runs.furthest(domain, present, newest(domain, present))
     outgrown = low.outgrown or high.outgrown
     return Reach(
         domain, present[domain], *same, low.version, high.version, low.refusals, high.refusals,

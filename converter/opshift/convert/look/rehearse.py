@@ -1,11 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The rehearsal that plan and lowest share: it converts the skeleton alone and writes nothing."""
+"""Rehearsals, which convert the skeleton alone and write nothing.
+
+The questions about one model open it once. A rehearsal that goes further than the one before it
+goes on from there, so there is one run down and one run up.
+"""
 
 from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author import registry
@@ -17,6 +21,7 @@ from opshift.convert.legal import diagnose
 from opshift.convert.look import header, paths
 from opshift.convert.look.plan import Path, Plan
 from opshift.convert.request import NODE_BUDGET, Request
+from opshift.convert.ways import STRAIGHT
 from opshift.errors import InvalidModel, Refused, RefusedNode
 from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
@@ -54,6 +59,82 @@ class Limit:
     outgrown: bool = False  # the model became too large to look further
 
 
+class Rehearsals:
+    """The rehearsals of one model, which is opened once."""
+
+    def __init__(self, carve: Carve, options: Request, adapters: Registry) -> None:
+        self.carve = carve
+        self.options = options
+        self.adapters = adapters
+        self._opened: Conversion | None = None
+
+    def opened(self) -> Conversion:
+        """The opened model, from which each rehearsal begins; nobody changes it."""
+        if self._opened is None:
+            opened = Conversion(*self.carve(), self.options, self.adapters)
+            with diagnose.on_the_model(opened):
+                opened.open()
+            self._opened = opened
+        return self._opened
+
+    def rehearse(self, options: Request) -> Rehearsed:
+        """Converts the skeleton, with options that differ in the wanted versions only."""
+        return _rehearsed(self.carve, options, self.opened)
+
+    def furthest(
+        self,
+        domain: str,
+        source: Mapping[str, int],
+        end: int,
+        told: Rehearsed | None = None,
+        wanted: Mapping[str, int] | None = None,
+    ) -> Limit:
+        """The version of a domain nearest to `end` that a conversion reaches, and what stops it.
+
+        `told` is the outcome of the conversion to `wanted`, which is used again if it has the
+        answer.
+        """
+        start = source.get(domain)
+        if start is None or start == end:
+            return Limit(end if start is None else start)
+        step, first = 1 if end > start else -1, True
+        refusals: tuple[RefusedNode, ...] = ()
+        at = _on_the_way(told, domain, start, end)
+        if at == end:
+            return Limit(end)
+        if told and told.report and at != start and _growth(told.report) > NODE_BUDGET:
+            return Limit(at, outgrown=True)
+        while end != start:
+            known = told if first and told and _settles(told.refused, start, wanted, end) else None
+            there = _towards(self.options, domain, end)
+            try:
+                last, first = known or self.rehearse(there), False
+            except Outgrown as outgrown:
+                reached = outgrown.reached.get(domain, start)
+                return Limit(at if (at - reached) * step > 0 else reached, refusals, outgrown=True)
+            except InvalidModel:  # a fault in a node that is in the way only so far from the source
+                first, end = False, end - step
+                continue
+            if last.refused is None:
+                return Limit(end, refusals)
+            refusals = last.refusals
+            near = last.refused.nearest.get(domain, start)
+            if _one_way(last.refused, step):
+                return Limit(near, refusals)
+            end = near if (end - near) * step > 0 else end - step
+        return Limit(end, refusals)
+
+
+def _rehearsed(
+    carve: Carve, options: Request, opened: Callable[[], Conversion] | None = None
+) -> Rehearsed:
+    try:
+        skeleton, store, report = convert(carve, options, opened)
+        return Rehearsed(report, None, (skeleton, store))
+    except Refused as refused:
+        return Rehearsed(None, refused)
+
+
 def plan(model: Source, options: Request) -> Plan:
     """The plan of a conversion from a rehearsal of every step; nothing is written."""
     return plan_with_result(model, options)[0]
@@ -72,17 +153,16 @@ def _plan_with_result(
     carve = carve_of(model)
     if (short := _of_header(model, carve, options)) is not None:
         return short
-    told = rehearse(carve, options)
-    # The rehearsal has applied the rules that the conversion applies: fewer for the header alone.
-    opened = Conversion(*carve(), dataclasses.replace(options, check="none"), adapters)
-    with diagnose.on_the_model(opened):
-        opened.open()
-        opened.aim()
+    # A conversion of the header alone looks at no node, so that it refuses none.
+    shared = dataclasses.replace(options, check="none") if options.only_ir else options
+    runs = Rehearsals(carve, shared, adapters)
+    told = runs.rehearse(options)
+    opened = runs.opened().branch(options, STRAIGHT)
+    opened.aim()
     source, report, refused = opened.document.imports.as_dict(), told.report, told.refused
     wanted = _reached(opened.goal, source, report)
     steps = report.steps if report else refused.steps if refused else ()
-    low = {d: furthest(carve, options, d, source, 1, told, wanted) for d in wanted}
-    high = {d: furthest(carve, options, d, source, newest(d, source), told, wanted) for d in wanted}
+    low, high = _limits(runs, source, told, wanted)
     found = Plan(
         source,
         wanted,
@@ -103,6 +183,18 @@ def _plan_with_result(
     return found, told.result
 
 
+def _limits(
+    runs: Rehearsals, source: Mapping[str, int], told: Rehearsed, wanted: Mapping[str, int]
+) -> tuple[dict[str, Limit], dict[str, Limit]]:
+    """How far each domain goes down and up; the direction of the plan is looked at first."""
+    low, high = dict[str, Limit](), dict[str, Limit]()
+    for domain, to in wanted.items():
+        ways = [(low, 1), (high, newest(domain, source))]
+        for found, end in ways if to < source.get(domain, to) else reversed(ways):
+            found[domain] = runs.furthest(domain, source, end, told, wanted)
+    return low, high
+
+
 def _reached(
     goal: Mapping[str, int], source: Mapping[str, int], report: Report | None
 ) -> dict[str, int]:
@@ -118,7 +210,7 @@ def _of_header(model: Source, carve: Carve, options: Request) -> tuple[Plan, Car
         return None
     if (found := header.changes(model, options.target)) is None:
         return None
-    told = rehearse(carve, options)
+    told = _rehearsed(carve, options)
     if (report := told.report) is None:
         return None
     paths = tuple(Path(*key, count, (), None) for key, count in found.operators)
@@ -159,59 +251,6 @@ def _paths(opened: Conversion, told: Rehearsed) -> Iterator[Path]:
 def newest(domain: str, source: Mapping[str, int]) -> int:
     """The highest version of a domain that can be asked for."""
     return schemas.latest(domain) or source.get(domain, 1)
-
-
-def rehearse(carve: Carve, options: Request) -> Rehearsed:
-    """Converts a skeleton; returns the report or the refusal."""
-    try:
-        skeleton, store, report = convert(carve, options)
-        return Rehearsed(report, None, (skeleton, store))
-    except Refused as refused:
-        return Rehearsed(None, refused)
-
-
-def furthest(
-    carve: Carve,
-    options: Request,
-    domain: str,
-    source: Mapping[str, int],
-    end: int,
-    told: Rehearsed | None = None,
-    wanted: Mapping[str, int] | None = None,
-) -> Limit:
-    """The version of a domain nearest to `end` that a conversion reaches, and what stops it.
-
-    `told` is the outcome of the conversion to `wanted`, which is used again if it has the answer.
-    """
-    start = source.get(domain)
-    if start is None or start == end:
-        return Limit(end if start is None else start)
-    step, first = 1 if end > start else -1, True
-    refusals: tuple[RefusedNode, ...] = ()
-    at = _on_the_way(told, domain, start, end)
-    if at == end:
-        return Limit(end)
-    if told and told.report and at != start and _growth(told.report) > NODE_BUDGET:
-        return Limit(at, outgrown=True)
-    while end != start:
-        known = told if first and told and _settles(told.refused, start, wanted, end) else None
-        there = _towards(options, domain, end)
-        try:
-            last, first = known or rehearse(carve, there), False
-        except Outgrown as outgrown:
-            reached = outgrown.reached.get(domain, start)
-            return Limit(at if (at - reached) * step > 0 else reached, refusals, outgrown=True)
-        except InvalidModel:  # a fault in a node that is in the way only so far from the source
-            first, end = False, end - step
-            continue
-        if last.refused is None:
-            return Limit(end, refusals)
-        refusals = last.refusals
-        near = last.refused.nearest.get(domain, start)
-        if _one_way(last.refused, step):
-            return Limit(near, refusals)
-        end = near if (end - near) * step > 0 else end - step
-    return Limit(end, refusals)
 
 
 def _towards(options: Request, domain: str, end: int) -> Request:

@@ -1,0 +1,107 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Copies an opened model, so that several conversions can go on from one state."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Iterator
+from dataclasses import replace
+
+from opshift.model.document import Document
+from opshift.model.names import Names
+from opshift.model.scope import Imports, Place, Root, Scope
+from opshift.model.walk import Container, graphs_in_defaults, graphs_of, may_hold_graphs, tops
+from opshift.opsets import schemas
+from opshift.protos import ModelProto
+from opshift.protos.copies import copied
+
+
+class Scopes(dict[Scope, Scope]):
+    """The scopes of a copy, by those of the model that was copied.
+
+    A scope that has left the model is copied when a table still names it.
+    """
+
+    def __init__(self, roots: dict[Root, Root]) -> None:
+        super().__init__()
+        self.roots = roots
+
+    def __missing__(self, scope: Scope) -> Scope:
+        return self.add(scope, scope.proto)
+
+    def add(self, scope: Scope, proto: Container) -> Scope:
+        """Copies one scope, for the copy of its graph or function."""
+        twin = self[scope] = copy.copy(scope)
+        twin.root, twin.proto = self.roots[scope.root], proto
+        twin.parent = None if scope.parent is None else self[scope.parent]
+        twin.order, twin.removed, twin.ahead = {**scope.order}, {*scope.removed}, {**scope.ahead}
+        if scope._producers is not None:
+            twin._producers = {**scope._producers}
+        if scope._node_names is not None:
+            twin._node_names = {*scope._node_names}
+        twin._initializers = twin._declared = None  # they hold parts of the graph
+        twin._initializer_types = None
+        return twin
+
+    def places(self, places: list[Place]) -> list[Place]:
+        """The same places in the copy."""
+        return [(self[scope], position) for scope, position in places]
+
+
+class Fork:
+    """A copy of a document that changes on its own, and its scopes by those of the original."""
+
+    def __init__(self, document: Document) -> None:
+        self.roots: dict[Root, Root] = {}
+        self.scopes = Scopes(self.roots)
+        self.document = self._copied(document)
+
+    def _copied(self, old: Document) -> Document:
+        new, scopes = copy.copy(old), self.scopes
+        new.model = copied(old.model)
+        protos = dict(_pairs(old, new.model))
+        new.imports = Imports(new.model.opset_import, "the model")
+        new.functions = dict(zip(old.functions, new.model.functions, strict=True))
+        for root in old.roots:
+            self.roots[root] = self._root(root, new)
+        for root in old.roots:
+            for scope in root.scopes:
+                scopes.add(scope, protos[id(scope.proto)])
+        for root, twin in self.roots.items():
+            twin.index = {key: scopes.places(places) for key, places in root.index.items()}
+            twin.calls = {key: scopes.places(places) for key, places in root.calls.items()}
+            twin.scopes = [scopes[scope] for scope in root.scopes]
+            twin.by_graph = {id(scope.proto): scope for scope in twin.scopes}
+        new.roots = list(self.roots.values())
+        new.names = Names(new)
+        new._constants = {(self.roots[at], key): one for (at, key), one in old._constants.items()}
+        new._orphans = {(at and scopes[at], name): None for at, name in old._orphans}
+        new.gone = {scopes[at]: {*names} for at, names in old.gone.items()}
+        new.heirs = {
+            name: replace(left, owner=scopes[left.owner]) for name, left in old.heirs.items()
+        }
+        new.sharded = dict.fromkeys(scopes.places(list(old.sharded)))
+        new.rewritten = set(scopes.places(list(old.rewritten)))
+        new.origins, new.missed = {**old.origins}, {**old.missed}
+        return new
+
+    def _root(self, root: Root, new: Document) -> Root:
+        """A root of the copy, which has no scopes yet."""
+        imports = new.imports
+        if root.function is not None:
+            imports = Imports(new.functions[root.function].opset_import, root.name)
+        return Root(root.kind, root.name, imports, root.function)
+
+
+def _pairs(old: Document, model: ModelProto) -> Iterator[tuple[int, Container]]:
+    """The identity of each graph and function of a document, with its copy."""
+    waiting: list[tuple[Container, Container]] = [*zip(tops(old.model), tops(model), strict=True)]
+    while waiting:
+        one, twin = waiting.pop()
+        yield id(one), twin
+        waiting += zip(graphs_in_defaults(one), graphs_in_defaults(twin), strict=True)
+        for node, other in zip(one.node, twin.node, strict=True):
+            key = (schemas.normal(node.domain), node.op_type)
+            if may_hold_graphs(key) or old.is_call(node):
+                graphs = zip(graphs_of(node), graphs_of(other), strict=True)
+                waiting += [(graph, copied_graph) for (_, graph), (_, copied_graph) in graphs]
