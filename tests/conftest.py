@@ -6,9 +6,14 @@
 
 import os
 import sys
+from collections.abc import Callable
 
+import pytest
 from hypothesis import HealthCheck, settings
 from opshift import plugins
+from opshift.author import registry
+from opshift.author.traits import Fold
+from opshift.author.verdicts import Adapter
 
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
@@ -22,3 +27,19 @@ for name in ("OPSHIFT_OPSETS", "OPSHIFT_TARGETS"):
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 # A pytest that a test runs loads our plugin as it is installed, and no other.
 os.environ.update(PYTEST_DISABLE_PLUGIN_AUTOLOAD="1", PYTEST_PLUGINS="opshift.testing.plugin")
+
+
+@pytest.fixture
+def with_adapters(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Adds adapters to a copy of the registry, in place of those they collide with."""
+
+    def add(*declared: Adapter | Fold) -> None:
+        branch = registry.default().branch()
+        for one in declared:
+            if isinstance(one, Adapter):
+                for op in one.ops:
+                    branch._verdicts.pop((one.domain, op, one.start, one.to), None)
+            branch.add(one)
+        monkeypatch.setattr(registry, "default", lambda: branch)
+
+    return add

@@ -15,7 +15,7 @@ ROOT = Path(__file__).parents[1]
 GROUPS = "adapters changelogs opsets schemas targets"
 SAMPLE = (
     "tests/adapters/test_homes.py",
-    "tests/policy/test_vendor.py::test_its_page",
+    "tests/integrate/test_vendor.py::test_its_page",
     "tests/testing/test_plugin.py::test_nothing_is_imported_for_those_who_do_not_use_it",
 )
 """Tests that read all adapters here, that start a command, and that start a pytest."""

@@ -5,10 +5,10 @@ import itertools
 
 import numpy as np
 import onnx.parser
-import oracle
 import pytest
 from onnx import ModelProto
 from opshift import convert_version
+from opshift.verify import oracle
 
 SIZES = (0, 1, 3)
 SHAPES = [s for rank in range(4) for s in itertools.product(SIZES, repeat=rank)]

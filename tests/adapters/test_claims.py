@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
-import oracle
 import pytest
 from onnx import ModelProto
 from opshift import Refused, convert_version, testing
@@ -16,6 +15,7 @@ from opshift.author import registry
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter, Unchanged, boundary
 from opshift.opsets import schemas
+from opshift.verify import oracle
 
 from tools.conformance.node_tests import NodeTest, official
 

@@ -3,10 +3,10 @@
 
 import numpy as np
 import onnx
-import oracle
 import pytest
 from onnx import TensorProto, helper, numpy_helper
 from opshift import convert_version
+from opshift.verify import oracle
 
 
 @pytest.mark.parametrize("indices", [[1, 5], [[0, 1], [1, 2]]], ids=["linear", "coordinates"])

@@ -6,13 +6,13 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-import oracle
 import pytest
 from onnx import ModelProto
 from opshift import convert_version, testing, versions
 from opshift.author.example import Example
 from opshift.author.verdicts import LEAVE, Adapter
 from opshift.testing import example_models
+from opshift.verify import oracle
 from vendor_judge import on_onnxruntime
 
 ROUNDING = 4  # units in the last place: the same arithmetic, rounded in another order

@@ -3,7 +3,7 @@
 
 Each model of one node (official tests, examples of our adapters) is computed on the sets of inputs
 of opshift.testing: ordinary, negative and extreme values, ties, repeated indices, empty tensors,
-large integers, NaN, infinities and -0. If a kernel differs, `tests/oracle/differences.toml` says
+large integers, NaN, infinities and -0. If a kernel differs, `tests/verify/oracle_differences.toml` says
 which one is right, and why.
 """
 
@@ -30,7 +30,7 @@ from oracle_cases import (
 )
 
 LIMITS = ModelLimits(seconds=120.0, megabytes=3072, retries=0)
-REASONS = Path(__file__).parents[1] / "oracle" / "differences.toml"
+REASONS = Path(__file__).parents[1] / "verify" / "oracle_differences.toml"
 Row = tuple[str, str]  # a kernel, as "Clip 1..10", and whom it is compared with
 
 

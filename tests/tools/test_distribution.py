@@ -17,7 +17,7 @@ from distributions import FOLDERS, ROOT
 from opshift import release, toml
 
 # A test of each kind that takes seconds: the engine, an adapter, the data, the command.
-SMOKE = ("tests/engine/test_arrays.py", "tests/policy/test_versions.py", "tests/engine/test_cli.py")
+SMOKE = ("tests/model/test_arrays.py", "tests/opsets/test_versions.py", "tests/cli/test_cli.py")
 
 
 @pytest.fixture(scope="module")

@@ -28,12 +28,12 @@ PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 ONNX = ("1.17", "1.18", "1.19", "1.20", "1.21", "1.22", "1.23")
 PROTOBUF = ("4", "5", "6", "7")
 SMOKE = (
-    "tests/engine/test_cli.py",
-    "tests/engine/test_step.py",
-    "tests/engine/test_arrays.py",
-    "tests/engine/test_weights.py",
-    "tests/policy/test_versions.py",
-    "tests/engine/test_plan.py",
+    "tests/cli/test_cli.py",
+    "tests/convert/test_step.py",
+    "tests/model/test_arrays.py",
+    "tests/model/test_weights.py",
+    "tests/opsets/test_versions.py",
+    "tests/convert/test_plan.py",
 )
 BASE = (
     "click", "ml-dtypes", "networkx", "numpy", "tomli",

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators for which onnx's inference finds negative sizes, and those that it cannot see with one.
 
-`tests/engine/test_shrinking.py` shows that there are no others (OPSHIFT_INFERENCE).
+`tests/author/test_shrinking.py` shows that there are no others (OPSHIFT_INFERENCE).
 """
 
 from collections.abc import Callable

@@ -11,7 +11,7 @@ import opshift
 import pytest
 
 ENGINE = Path(str(opshift.__file__)).parent
-PAGE = Path(__file__).parents[2] / "docs/explain/decisions/0010-rooms-and-floors.md"
+PAGE = Path(__file__).parents[1] / "docs/explain/decisions/0010-rooms-and-floors.md"
 FETCHED = "registry.default()"
 ROWS = [
     [cell.strip() for cell in line.strip("| ").split(" | ")]

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 HEADER = "# SPDX-License-Identifier: Apache-2.0"
 GENERATED = ("_pb2.py",)  # by protoc, which writes its own first line
 

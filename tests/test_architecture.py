@@ -75,7 +75,7 @@ def test_the_engine_knows_no_operator_by_name():
 
 
 def _sources():
-    root = Path(__file__).parents[2]
+    root = Path(__file__).parents[1]
     tops = Path(opshift.__file__).parent, Path(opshift_adapters.__file__).parent, root / "tools"
     return [path for top in tops for path in sorted(top.rglob("*.py"))]
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import onnx.checker
 import onnx.parser
-import oracle
 import pytest
 from onnx import TensorProto, helper
 from opshift import InvalidModel, Refused, Why, convert_version
 from opshift.adapter import Builder, Node, Result, adapter, retired
+from opshift.verify import oracle
 from text_models import model, ops
 
 NESTED = """(float[4,3,2] x, bool c) => (float[4,3,2] y) {

@@ -10,7 +10,7 @@ import opshift
 import pytest
 from opshift import toml
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explain" / "architecture.md"
 ENGINE = Path(opshift.__file__).parent
 

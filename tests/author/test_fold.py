@@ -7,7 +7,6 @@ from random import Random
 import numpy as np
 import onnx.numpy_helper
 import onnx.parser
-import oracle
 import pytest
 import text_models
 from onnx import ModelProto, TensorProto
@@ -20,6 +19,7 @@ from opshift.author.traits import Fold
 from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.weights import Weights
+from opshift.verify import oracle
 from opshift.verify.oracle import trust
 
 # n.. are one number in a list, s.. are scalars; each body computes `a`, the axis to be squeezed.

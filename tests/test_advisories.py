@@ -13,7 +13,7 @@ from opshift.author import registry
 from opshift.opsets import targets
 from opshift.opsets.identity import normal
 
-CHANGES = Path(__file__).parents[2] / "changes"
+CHANGES = Path(__file__).parents[1] / "changes"
 MINE = Advisory("a", "It was wrong.", "Always.", "0.1.0", "0.3.0.dev1", ("ai.onnx.Clip-12-11",))
 MADE = Evidence("0.2.0", {"": 9}, {"": 13}, ("ai.onnx.Clip-12-11",), "", ("Clip",))
 
