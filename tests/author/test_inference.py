@@ -187,3 +187,15 @@ def test_a_node_with_graphs_is_inferred_once(monkeypatch):
     changed = inference.infer_node(top.node(0), Env(other, next(other.document.scopes())))["z"]
     assert dims_of(changed) == (3,)
     assert len(asked) == 2
+
+
+def test_no_type_is_inferred_if_no_adapter_needs_one(monkeypatch):
+    """Forms for runtimes ask for the rank of a tensor only if it decides what they write."""
+
+    def refuse(*_):
+        raise AssertionError("inference of the whole model was called")
+
+    monkeypatch.setattr(facts, "infer_all", refuse)
+    text = "(float[N,5] x) => (float[N,M] y) <int64[4] p = {1, 0, 0, 2}, float l = {0}> { a = Neg(x) b = Clip(a, l) c = Pad(b, p) y = ReduceMean<axes = [-1]>(c) }"
+    proto = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 13]> g {text}')
+    assert ops(convert_version(proto, 17)) == "Neg Clip Pad ReduceMean"

@@ -89,7 +89,7 @@ def clip_10_11(node: Node, op: Builder) -> Result:
 def by_max_and_min(node: Node, op: Builder) -> Result:
     """No onnxruntime runs Clip of doubles below opset 12; Max and Min are written, or reductions."""
     x = node["input"]
-    if x.elem_type_or_none != T.DOUBLE or not 7 <= op.version < 12:
+    if not 7 <= op.version < 12 or x.elem_type_or_none != T.DOUBLE:
         return KEEP
     if op.version < 11:
         low, high = (op.const(node.float(name), T.DOUBLE) for name in ("min", "max"))

@@ -268,9 +268,11 @@ def for_old_runtimes(node: Node, op: Builder) -> Result:
 
 
 def _axes_from_the_front(node: Node, op: Builder) -> Result:
-    axes, rank = node.input("axes"), node["data"].rank_or_none
+    axes = node.input("axes")
     known = axes and axes.const_or_none()
-    if axes is None or known is None or rank is None or (known >= 0).all():
+    if axes is None or known is None or (known >= 0).all():
+        return KEEP
+    if (rank := node["data"].rank_or_none) is None:
         return KEEP
     return op.same(node, inputs={"axes": op.const(known % rank, like=axes)})
 

@@ -304,8 +304,11 @@ DISORDER = "(float[2,3,4] x) => (float[2,1,1] y) { y = {op}<axes = [-1, 1]>(x) }
 def axes_in_order(node: Node, op: Builder) -> Result:
     """OpenCV 4.5.5 reads `axes` only if they ascend; their order has no meaning."""
     axes = node.ints("axes") if "axes" in node.attributes else []  # or an input, or left out
+    are_mixed = len({axis < 0 for axis in axes}) > 1
+    if not are_mixed and axes == sorted(axes):
+        return KEEP
     rank = node["data"].rank_or_none
-    if rank is None and len({axis < 0 for axis in axes}) > 1:
+    if rank is None and are_mixed:
         return KEEP
     counted = [axis + (rank or 0) if axis < 0 else axis for axis in axes]
     return KEEP if counted == sorted(counted) else op.same(node, axes=sorted(counted))
