@@ -6,7 +6,8 @@ import sys
 from tools.lib.program import run
 
 TOOLS = (
-    "branches browser_page check claims docs edges freeze late_changes mutation new_opset update"
-)
+    "branches", "browser_page", "check", "claims", "docs", "edges", "engine_mutation", "freeze",
+    "late_changes", "mutation", "new_opset", "update",
+)  # fmt: skip
 
-sys.exit(run("tools.author", TOOLS.split()))
+sys.exit(run("tools.author", TOOLS))

@@ -49,23 +49,34 @@ class Mutant:
 def mutants(module: ModuleType) -> Iterator[Mutant]:
     """Every mutant of the module's functions, in the order of the source."""
     path = Path(str(module.__file__))
-    tree = ast.parse(path.read_text())
-    for function in tree.body:
-        if isinstance(function, ast.FunctionDef) and found(module, function.name) is not None:
-            yield from _of_function(module.__name__, path, function)
+    for name, function in _functions(ast.parse(path.read_text())):
+        if found(module, name) is not None:
+            yield from _of_function(module.__name__, path, name, function)
+
+
+def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
+    """The functions of a module and the methods of its classes, with their names."""
+    for node in tree.body:
+        if isinstance(node, ast.FunctionDef):
+            yield node.name, node
+        if isinstance(node, ast.ClassDef):
+            methods = (one for one in node.body if isinstance(one, ast.FunctionDef))
+            yield from ((f"{node.name}.{one.name}", one) for one in methods)
 
 
 def found(module: ModuleType, name: str) -> FunctionType | None:
-    """The function of that name, also where a declaration holds it."""
-    value = getattr(module, name, None)
+    """The function or the method of that name, also if a declaration or a property holds it."""
+    owner, _, method = name.rpartition(".")
+    value = vars(getattr(module, owner)).get(method) if owner else getattr(module, name, None)
     for _ in range(3):
         if isinstance(value, FunctionType):
             return value if value.__module__ == module.__name__ else None
-        value = getattr(value, "run", None)
+        held = (getattr(value, part, None) for part in ("run", "fget", "func", "__func__"))
+        value = next((one for one in held if one is not None), None)
     return None
 
 
-def _of_function(module: str, path: Path, function: ast.FunctionDef) -> Iterator[Mutant]:
+def _of_function(module: str, path: Path, name: str, function: ast.FunctionDef) -> Iterator[Mutant]:
     seen = Counter[str]()
     for place, node in enumerate(_body(function)):
         for change in CHANGES:
@@ -80,7 +91,7 @@ def _of_function(module: str, path: Path, function: ast.FunctionDef) -> Iterator
             first = getattr(asked, "lineno", function.lineno)
             last = getattr(asked, "end_lineno", first)
             source = Source(path, function, place, change)
-            yield Mutant(module, function.name, f"{words}{number}", first, last, source)
+            yield Mutant(module, name, f"{words}{number}", first, last, source)
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,10 +7,11 @@ import argparse
 import ast
 import importlib
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 
-def run(package: str, names: list[str]) -> int:
+def run(package: str, names: Sequence[str]) -> int:
     """Runs the tool that the first word names, or lists the tools of a program."""
     words = sys.argv[1:]
     if not words or words[0] in ("-h", "--help"):

@@ -1,0 +1,145 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes the meaning of the engine, one place at a time, and runs the tests of that function.
+
+    python -m tools.author engine_mutation [--count 100] [--seed 0] [--modules author.bounds]
+        [--tests tests/author tests/model]
+
+The tests run once to see which of them enter each function. Then each mutant runs in a process of
+its own, with the tests that enter its function, the fastest first. It is killed if one fails.
+`tools/author/engine_mutation.toml` lists mutants that compute the same, with reasons.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import random
+import signal
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Sequence
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+from _pytest.runner import runtestprotocol
+from opshift.testing.surveys import reasons
+
+from tools.author.mutants import Mutant, mutants
+from tools.author.mutation import MutantResult, installed, share
+from tools.lib.program import described
+
+ROOT = Path(__file__).parents[2]
+EQUIVALENT = Path(__file__).with_suffix(".toml")
+MODULES = (
+    "author.bounds", "author.facts", "author.fit", "convert.guard", "convert.legal.verdict",
+    "convert.legal.graph_rules", "model.rename", "model.bytes.staging",
+)  # fmt: skip
+TESTS = ("tests/author", "tests/convert", "tests/model", "tests/opsets")
+SECONDS = 120  # a mutant that takes longer is killed: it does not end
+
+Entered = dict[tuple[str, str], list[tuple[float, pytest.Item]]]
+
+
+class Gate:
+    """A plugin of pytest that runs the mutants in place of the tests."""
+
+    def __init__(self, modules: Sequence[str], count: int, seed: int) -> None:
+        self.modules, self.count, self.seed = modules, count, seed
+        self.results: list[MutantResult] = []
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        """Runs a sample of the mutants, each with the tests that enter its function."""
+        every = [
+            mutant
+            for name in self.modules
+            for mutant in mutants(importlib.import_module(f"opshift.{name}"))
+        ]
+        random.Random(self.seed).shuffle(every)
+        entered, known = (
+            _entered(session.items, {one.module for one in every}),
+            set(reasons(EQUIVALENT)),
+        )
+        for mutant in every[: self.count or None]:
+            tests = [item for _, item in sorted(entered[_key(mutant)], key=lambda pair: pair[0])]
+            told = _killer(mutant, tests)
+            outcome = "killed" if told else "equivalent" if name_of(mutant) in known else "survived"
+            self.results.append(MutantResult(mutant, outcome, told))
+            print(f"{outcome:10} {name_of(mutant)}  [{told or f'{len(tests)} tests'}]", flush=True)
+        return True
+
+
+def name_of(mutant: Mutant) -> str:
+    """The module without its package, the function and the change."""
+    return f"{mutant.module.removeprefix('opshift.')} {mutant.function} {mutant.name}"
+
+
+def _key(mutant: Mutant) -> tuple[str, str]:
+    return str(mutant.source.path), mutant.function
+
+
+def _entered(items: Sequence[pytest.Item], modules: set[str]) -> Entered:
+    """The tests that pass and enter each function, with the seconds that each takes."""
+    files = {str(sys.modules[name].__file__) for name in modules}
+    entered: Entered = defaultdict(list)
+    for item in items:
+        reached = set[tuple[str, str]]()
+
+        def note(frame: FrameType, event: str, arg: Any, reached: Any = reached) -> None:
+            if event == "call" and frame.f_code.co_filename in files:
+                name = frame.f_code.co_qualname.partition(".<locals>")[0]
+                reached.add((frame.f_code.co_filename, name))
+
+        begun = time.perf_counter()
+        sys.setprofile(note)
+        try:
+            passed = _passes(item)
+        finally:
+            sys.setprofile(None)
+        for key in reached if passed else ():
+            entered[key].append((time.perf_counter() - begun, item))
+    return entered
+
+
+def _passes(item: pytest.Item) -> bool:
+    return not any(report.failed for report in runtestprotocol(item, log=False, nextitem=None))
+
+
+def _killer(mutant: Mutant, tests: Sequence[pytest.Item]) -> str:
+    """The test that fails with the mutant; empty if none does."""
+    reading, writing = os.pipe()
+    child = os.fork()
+    if not child:
+        signal.alarm(SECONDS)  # it ends the process
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        with installed(mutant):
+            failed = next((item.nodeid for item in tests if not _passes(item)), "")
+        os.write(writing, failed.encode())
+        os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as told:
+        failed = told.read()
+    _, status = os.waitpid(child, 0)
+    return f"ends with {status}" if status else failed
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """The command; the exit code is 1 if a mutant survives."""
+    parser = described(__doc__)
+    parser.add_argument("--count", type=int, default=100, help="so many mutants; 0 means all")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--modules", nargs="+", default=MODULES, metavar="MODULE")
+    parser.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH")
+    args = parser.parse_args(argv)
+    gate = Gate(args.modules, args.count, args.seed)
+    os.chdir(ROOT)
+    pytest.main(["-p", "no:cacheprovider", *args.tests], plugins=[gate])
+    killed, meant, part = share(gate.results)
+    print(f"{len(gate.results)} mutants: {killed} of {meant} killed ({part:.1%})")
+    return int(killed < meant)
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
