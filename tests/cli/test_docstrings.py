@@ -53,6 +53,11 @@ def by_name(function: FunctionType) -> str:
     return f"{function.__module__}.{function.__qualname__}"
 
 
+def test_no_docstring_sends_the_reader_to_another_for_its_parameters():
+    for function in FUNCTIONS:
+        assert "As for" not in section(function, "Parameters"), by_name(function)
+
+
 def test_the_functions_are_found():
     names = {function.__name__ for function in FUNCTIONS}
     assert {"convert_file", "plan", "diff", "targets", "migrate"} < names

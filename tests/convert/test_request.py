@@ -6,6 +6,7 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import inspect
+from typing import Literal, get_args, get_origin, get_type_hints
 
 import onnx
 import pytest
@@ -19,9 +20,11 @@ from opshift import (
     lowest_versions,
     plan,
 )
+from opshift.assumptions import NAMES
 from opshift.cli import main
 from opshift.cli.wish_options import MARKS, PERMISSIONS, TARGET, _names
 from opshift.convert.request import Wishes
+from opshift.verify import verify
 from opshift.zoo.migrate import migrate
 from text_models import model
 
@@ -151,3 +154,39 @@ def test_nothing_wanted_is_said_by_every_verb(verb, tmp_path):
     )
     assert done.exit_code == 2
     assert "no result is asked for" in done.output
+
+
+def literals(hint):
+    """The words that a hint lists, which an editor completes."""
+    if get_origin(hint) is Literal:
+        return [word for word in get_args(hint) if isinstance(word, str)]
+    return [word for one in get_args(hint) for word in literals(one)]
+
+
+def test_an_editor_completes_the_words_of_an_option():
+    found = {name: literals(hint) for name, hint in get_type_hints(Wishes).items()}
+    completed = {name: words for name, words in found.items() if words}
+    assert {"assume", "check", "ir_version", "unknown_domains"} == set(completed)
+    for name, words in completed.items():
+        for word in words:
+            Request(**{name: [word] if name == "assume" else word})
+        with pytest.raises(BadTarget):
+            Request(**{name: ["other"] if name == "assume" else "other"})
+    assert completed["assume"] == list(NAMES)
+
+
+@pytest.mark.parametrize(
+    ("function", "argument", "option"),
+    [
+        (convert_file, "external", "convert"),
+        (migrate, "external", "batch"),
+        (verify, "engine", "verify"),
+    ],
+)
+def test_a_function_completes_the_words_of_its_option(function, argument, option):
+    command = importlib.import_module(f"opshift.cli.commands.{option}").command
+    names = {f"--{argument}", f"--{argument}-data"}
+    (choice,) = (one.type.choices for one in command.params if names & {*one.opts})
+    module = vars(importlib.import_module(function.__module__))
+    hint = eval(inspect.signature(function).parameters[argument].annotation, dict(module))
+    assert set(literals(hint)) == set(choice)

@@ -19,6 +19,7 @@ from opshift.text import suggestion
 
 if TYPE_CHECKING:
     from opshift.errors import Refused
+    from opshift.opsets.wanted import IrVersion
 
 _Command = TypeVar("_Command", bound=Callable[..., Any])
 
@@ -392,5 +393,6 @@ def _number(word: str, version: str) -> int:
     return int(version)
 
 
-def read_ir(word: str) -> str | int:
-    return int(word) if word.isdecimal() else word
+def read_ir(word: str) -> IrVersion:
+    """The IR version of a word; a request refuses any other word."""
+    return int(word) if word.isdecimal() else word  # type: ignore[return-value]

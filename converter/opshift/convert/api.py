@@ -9,7 +9,7 @@ import gc
 import os
 import sys
 from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
 from opshift.author import registry
 from opshift.convert.attempt import Conversion
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 Source: TypeAlias = "ModelProto | str | os.PathLike[str] | onnx_ir.Model"
+External: TypeAlias = Literal["keep", "copy", "inline", "one-file"]
 Carve: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
 
 
@@ -85,8 +86,19 @@ def convert_version(
 
     Parameters
     ----------
-    model, target, target_version, inplace, isolate
-        As for `opshift.convert`.
+    model : ModelProto, path, onnx_ir.Model or torch.onnx.ONNXProgram
+        The model. It is not changed, unless `inplace` is true.
+    target : int, mapping or str, optional
+        An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
+        (`"onnxruntime==1.10"`). Without a target only the IR version changes.
+    target_version : int, mapping or str, optional
+        Another name of `target`, so that this function can take the place of
+        `onnx.version_converter.convert_version`.
+    inplace : bool, default False
+        Change the given object instead of a copy.
+    isolate : bool, optional
+        Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
+        By default the environment variable OPSHIFT_ISOLATE decides.
     **wishes
         The options of a conversion.
 
@@ -97,8 +109,16 @@ def convert_version(
 
     Raises
     ------
-    Refused, InvalidModel, BadTarget, TypeError, OSError
-        As `opshift.convert`.
+    Refused
+        No equal model exists at the target; it names every blocker and the nearest versions.
+    InvalidModel
+        The model breaks a rule of the specification.
+    BadTarget
+        The target or the value of an option is not valid.
+    TypeError
+        The model is of none of these types, or both names of the target are given.
+    OSError
+        The file cannot be read.
 
     Examples
     --------
@@ -233,7 +253,7 @@ def convert_file(
     dst: str | os.PathLike[str],
     target: AnyTarget = None,
     *,
-    external: str = "keep",
+    external: External = "keep",
     in_place: bool = False,
     isolate: bool | None = None,
     **wishes: Unpack[Wishes],

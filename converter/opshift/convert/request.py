@@ -15,7 +15,7 @@ from opshift.assumptions import NAMES, Assumption
 from opshift.convert.request_values import shapes_of, sizes_of, types_of
 from opshift.errors import BadTarget
 from opshift.opsets.identity import normal
-from opshift.opsets.wanted import Wanted, read_target
+from opshift.opsets.wanted import IrVersion, Wanted, read_target
 from opshift.records import dataclass
 from opshift.text import suggestion
 from opshift.versions import NEWEST_IR
@@ -26,6 +26,8 @@ if TYPE_CHECKING:
 
 Target: TypeAlias = "int | Mapping[str, int]"
 Check: TypeAlias = 'bool | Literal["default", "full", "none"]'
+UnknownDomains: TypeAlias = Literal["keep", "refuse"]
+AssumptionName: TypeAlias = Literal["no-zero-dims"]
 NOTHING: Mapping[str, int] = {}
 NODE_BUDGET = 20_000  # nodes that are written to learn how far a model can go: some seconds
 
@@ -34,15 +36,15 @@ class Wishes(TypedDict, total=False):
     """What every function that converts takes by name; `Request` has the defaults."""
 
     at_least: Mapping[str, int] | int | None
-    ir_version: str | int
+    ir_version: IrVersion
     allow_approximate: bool
-    assume: Collection[str]
+    assume: Collection[AssumptionName]
     check: Check
     drop_metadata: bool
     strict_ir: bool
     drop_training: bool
     prune_imports: bool | None
-    unknown_domains: str
+    unknown_domains: UnknownDomains
     domains: Collection[str] | None
     keep_unrunnable: bool
     shape: Mapping[str, Sequence[int]] | None
@@ -88,15 +90,15 @@ class Request:
     """
 
     target: Target | Wanted = dataclasses.field(default_factory=dict)
-    ir_version: str | int = "auto"
+    ir_version: IrVersion = "auto"
     allow_approximate: bool = False
-    assume: Collection[str] = ()  # names of assumptions that the result may rely on
+    assume: Collection[AssumptionName] = ()  # names of assumptions that the result may rely on
     check: Check = True  # CHECKS; "default" is True and "none" False afterwards
     drop_metadata: bool = False
     strict_ir: bool = False  # content that computes nothing holds up an IR version, too
     drop_training: bool = False
     prune_imports: bool | None = None  # None: where a runtime is named
-    unknown_domains: str = "keep"
+    unknown_domains: UnknownDomains = "keep"
     domains: Collection[str] | None = None  # the domains of nodes in the result; None: any
     keep_unrunnable: bool = False  # a result that the runtime does not run is no refusal
     shape: Mapping[str, Sequence[int]] | None = None  # of inputs, by name

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Literal, TypeAlias
 
 from opshift import versions
 from opshift.errors import BadTarget
@@ -14,6 +14,7 @@ from opshift.records import dataclass
 if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling
 
+IrVersion: TypeAlias = int | Literal["auto", "keep"]
 Key: TypeAlias = tuple[str, str]  # (domain, operator)
 
 
@@ -67,8 +68,8 @@ class Wanted:
         return risen or bool(self.at_least or self.exact)
 
     def ir(
-        self, wanted: str | int, current: int, goal: Mapping[str, int], *, raised: bool
-    ) -> str | int:
+        self, wanted: IrVersion, current: int, goal: Mapping[str, int], *, raised: bool
+    ) -> IrVersion:
         """The wanted IR version, up to the limit of the runtime."""
         limit = self.ceiling.ir if self.ceiling else None
         if limit is None or self.ceiling is None:

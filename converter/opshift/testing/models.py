@@ -12,7 +12,7 @@ from opshift.codes.refusals import Why
 from opshift.convert.api import convert_version
 from opshift.convert.legal import checker
 from opshift.convert.legal.rules import check
-from opshift.convert.request import AnyTarget, Wishes
+from opshift.convert.request import AnyTarget, AssumptionName, Wishes
 from opshift.errors import InvalidModel, Refused
 from opshift.protos import ModelProto
 from opshift.testing.model_text import parse_model
@@ -30,7 +30,7 @@ def assert_model_converts(
     inputs: Mapping[str, Any] | None = None,
     evaluate: Evaluate | None = None,
     allow_approximate: bool = False,
-    assume: Collection[str] = (),
+    assume: Collection[AssumptionName] = (),
     rtol: float = 0.0,
     atol: float = 0.0,
     ulp: int = ROUNDING,
@@ -73,7 +73,7 @@ def assert_refused(
     *,
     why: Why | None = None,
     allow_approximate: bool = False,
-    assume: Collection[str] = (),
+    assume: Collection[AssumptionName] = (),
 ) -> Refused:
     """Asserts a refusal in which every blocker has the expected reason; returns it."""
     try:

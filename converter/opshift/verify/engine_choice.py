@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+from typing import Literal, TypeAlias
 
 from opshift.author.present_types import element_types
 from opshift.model import imports
@@ -14,6 +15,7 @@ from opshift.verify import extra
 from opshift.verify.oracle import OracleError, trust
 from opshift.verify.oracle.strict_schema import schema_of
 
+EngineName: TypeAlias = Literal["auto", "onnxruntime", "opshift"]
 RUNTIME, OURS = "onnxruntime", "opshift"
 ENGINES = (RUNTIME, OURS)
 LOWEST_OF_RUNTIME = 7

@@ -55,7 +55,7 @@ def verify(
     b: Model,
     inputs: Inputs | None = None,
     *,
-    engine: str = "auto",
+    engine: engine_choice.EngineName = "auto",
     seed: int = 0,
     rtol: float | None = None,
     atol: float | None = None,

@@ -9,7 +9,7 @@ import os
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 
 from opshift import results as formats
 from opshift.child_limits import fair_share
@@ -55,13 +55,16 @@ class Engine(Protocol):
     def run(self, fn: Callable[..., Outcome], items: Iterable[Sized]) -> Iterator[Outcome]: ...
 
 
+Published: TypeAlias = Literal["copy", "inline", "one-file"]
+
+
 @takes_wishes
 def migrate(
     source: str | os.PathLike[str],
     dst: str | os.PathLike[str] | None,
     target: AnyTarget = None,
     *,
-    external: str = "copy",
+    external: Published = "copy",
     verify: bool = False,
     shard: Shard | None = None,
     retry: bool = False,

@@ -21,6 +21,7 @@ from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request
+    from opshift.zoo.migrate import Published
     from opshift.zoo.sources import Shard
     from opshift.zoo.workers.shards import Spread
     from opshift.zoo.workers.supervisor import Supervisor
@@ -147,7 +148,7 @@ def command(
     results: tuple[str, ...],
     runtimes: tuple[str, ...],
     max_failures: int,
-    external_data: str,
+    external_data: Published,
     request: Request,
 ) -> int:
     """Convert every model of SRC into the folder DST.

@@ -15,6 +15,7 @@ from opshift.cli.terminal import DONE, REFUSED, Output
 if TYPE_CHECKING:
     from opshift.page.sheet import Page
     from opshift.verify import Verification
+    from opshift.verify.engine_choice import EngineName
 
 ENGINES = ("auto", "onnxruntime", "opshift")
 
@@ -82,7 +83,7 @@ def command(
     a: str,
     b: str,
     inputs: str | None,
-    engine: str,
+    engine: EngineName,
     runtime: str,
     seed: int,
     rtol: float | None,
