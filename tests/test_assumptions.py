@@ -12,7 +12,7 @@ import opshift
 import pytest
 from click.testing import CliRunner
 from onnx import parser
-from opshift import BadTarget, Refused, codes
+from opshift import BadTarget, Refused, codes, terms
 from opshift.assumptions import NAMES, Assumption
 from opshift.cli import main
 from opshift.verify import oracle
@@ -102,7 +102,7 @@ def test_a_function_and_a_graph_inside_of_a_node_may_rely_on_it():
 
 
 def test_a_refusal_names_the_option_that_avoids_it():
-    with pytest.raises(Refused, match="give --assume no-zero-dims") as told:
+    with pytest.raises(Refused, match=r'give `assume=."no-zero-dims".`') as told:
         opshift.convert_version(computed(), 6)
     assert told.value.refusals[0].as_dict()["cure"] == Assumption.NO_ZERO_DIMS.cure
     assert operators(opshift.convert_version(computed(), 7, **ALLOWED)) == ["Reshape"]
@@ -133,7 +133,9 @@ def test_what_cannot_be_assumed_is_a_bad_target(assume):
 @pytest.mark.parametrize("assumption", Assumption, ids=lambda one: one.value)
 def test_every_assumption_has_a_page_and_a_name(assumption):
     assert assumption.value == assumption.name.lower().replace("_", "-")
-    assert f"--assume {assumption.value}" in codes.page(assumption.name).cure
+    assert f'assume=["{assumption.value}"]' in codes.page(assumption.name).cure
+    with terms.called_by(terms.Caller.COMMAND):
+        assert f"--assume {assumption.value}" in codes.page(assumption.name).cure
     assert assumption.value in NAMES
     assert assumption.clause
 

@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from opshift import codes
+from opshift import codes, terms
 from opshift.codes.refusals import Why
 from opshift.records import dataclass
 from opshift.text import Line, Role, counted, plain, printable, qualified, show_versions
@@ -57,9 +57,8 @@ class LeftoverWarning(UserWarning):
 
 def choose_external(*policies: str) -> str:
     """How to choose another place for the weights, as the last words of a message."""
-    *others, last = policies
-    words = f"{', '.join(others)} or {last}" if others else last
-    return f"choose {words} (--external-data; in Python, external)"
+    *others, last = (terms.option("external", policy) for policy in policies)
+    return f"give {', '.join(others)} or {last}" if others else f"give {last}"
 
 
 class MissingExtra(OpshiftError, ImportError):  # noqa: N818
@@ -117,7 +116,8 @@ class RefusedNode:
     def cure(self) -> str:
         """What a user can do about it."""
         if self.types:
-            return f"Change the element type with --types {self.types}, or choose a nearer version."
+            kinds = terms.option("types", self.types)
+            return f"Change the element type with {kinds}, or choose a nearer version."
         return (self.missed or self.why).cure
 
     def as_dict(self) -> dict[str, Any]:

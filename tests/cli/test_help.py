@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 import pytest
 from click.testing import CliRunner
-from opshift import Why, codes
+from opshift import Why, codes, terms
 from opshift.cli import commands, doors
 from opshift.cli import terminal as cli
 from opshift.cli.entry import main
@@ -50,7 +50,8 @@ def test_every_error_tells_what_to_do(tmp_path):
 
 @pytest.mark.parametrize("code", codes.names())
 def test_a_page_has_a_sentence_a_meaning_and_a_cure(code):
-    page = codes.page(code)
+    with terms.called_by(terms.Caller.COMMAND):
+        page = codes.page(code)
     for text in (page.sentence, page.meaning, page.cure):
         assert text.endswith((".", "`.")), text
         assert not text.startswith("#")

@@ -33,8 +33,8 @@ def versioned(version="1.2.3", opset=17, ir=8):
     [
         ({"": 17}, 8, "1.2", []),
         ({"": 21}, 10, "1.0.7", []),
-        ({"": 11}, None, None, ["up to 11 (Neg, Softmax changed since then); convert it with --to 11"]),
-        ({}, 7, None, ["of IR 8, and the consumer reads IR up to 7; convert it with --ir 7"]),
+        ({"": 11}, None, None, ["up to 11 (Neg, Softmax changed since then); convert it with `target=11`"]),
+        ({}, 7, None, ["of IR 8, and the consumer reads IR up to 7; convert it with `ir_version=7`"]),
         ({}, None, "2.0", ["another MAJOR version"]),
         ({}, None, "1.3", ["an older model may lack"]),
         ({}, None, "1.2.4", []),

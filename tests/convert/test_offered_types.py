@@ -6,7 +6,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from opshift import Refused, convert, plan
+from opshift import Refused, convert, plan, terms
 from opshift.testing.model_text import parse_model
 
 EXAMPLE = Path(__file__).parents[2] / "examples" / "attention_opset12.onnx"
@@ -26,19 +26,19 @@ def test_the_option_that_a_refusal_names_makes_the_conversion_possible(text, to)
     with pytest.raises(Refused) as refused:
         convert(source, to)
     named = {one.types for one in refused.value.refusals}
-    assert all(f"--types {one}" in str(refused.value) for one in named)
+    assert all(terms.option("types", one) in str(refused.value) for one in named)
     wish = dict(one.split("=") for one in named)
     assert convert(source, to, types=wish).report.result[""] == to
 
 
 def test_a_plan_names_it_too():
     (first, *_) = plan(parse_model(BFLOAT16), 12).refusals
-    assert "--types bfloat16=float" in first.cure
+    assert 'types={"bfloat16": "float"}' in first.cure
 
 
 def test_a_refusal_for_another_reason_names_none():
     (first, *_) = plan(EXAMPLE, 1).refusals
-    assert (first.types, "--types" in first.cure) == ("", False)
+    assert (first.types, "types=" in first.cure) == ("", False)
 
 
 @pytest.mark.parametrize(
@@ -54,7 +54,7 @@ def test_the_option_for_a_type_without_a_kernel_makes_the_result_run(kind, opera
         convert(source, f"onnxruntime=={release}")
     assert refused.value.runtime == f"onnxruntime=={release}"
     (named,) = {one.types for one in refused.value.refusals}
-    assert f"--types {named}" in str(refused.value)
+    assert terms.option("types", named) in str(refused.value)
     wish = dict([named.split("=")])
     report = convert(source, f"onnxruntime=={release}", types=wish).report
     assert report.runtime is not None

@@ -82,11 +82,11 @@ def test_a_name_has_a_ceiling(text, opset, ir):
         ),
         (
             "Jetson Orin",
-            "its JetPack brings the TensorRT that reads the model; use --for jetpack==VERSION",
+            'its JetPack brings the TensorRT that reads the model; use `target="jetpack==VERSION"`',
         ),
         ("ascend 310", "the name is that of a chip, and the release of its software CANN decides"),
-        ("ml.net", "Microsoft.ML.OnnxRuntime; use --for onnxruntime==VERSION"),
-        ("onnx.js", "onnxruntime-web took its place; use --for onnxruntime-web==VERSION"),
+        ("ml.net", 'Microsoft.ML.OnnxRuntime; use `target="onnxruntime==VERSION"`'),
+        ("onnx.js", 'onnxruntime-web took its place; use `target="onnxruntime-web==VERSION"`'),
         ("wonnx", "no versions are known for 'wonnx': the authors of wonnx name opset 16"),
         ("horizon j6", "horizon j6 is not known; the known releases are x3"),
         ("onnx2tf", "no versions are known for 'onnx2tf': no number of this converter is known"),
@@ -103,7 +103,7 @@ def test_a_name_has_a_ceiling(text, opset, ir):
         ("onnxruntime==", "'onnxruntime==' has no release behind '=='; give one"),
         ("ort >= ", "'ort >=' has no release behind '>='; give one"),
         ("sentis:", "'sentis:' has no release behind ':'; give one"),
-        ("13", "'13' is an opset and not a runtime; give it as the opset: --to N"),
+        ("13", "'13' is an opset and not a runtime; give it as the opset: `target=N`"),
         ("opset 13", "'opset 13' is an opset and not a runtime"),
         ("onnxruntime<=1.14", "names the newest release; give the oldest one that has to run"),
         ("ort < 1.12", "names the newest release"),
@@ -208,9 +208,9 @@ def test_every_alias_and_sign_means_the_same_release(release, sign, shout):
 @pytest.mark.parametrize(
     ("text", "sentence"),
     [
-        ("transformers.js", "use --for onnxruntime-web==VERSION"),
+        ("transformers.js", 'use `target="onnxruntime-web==VERSION"`'),
         ("webgpu", "if onnxruntime-web runs the model there"),
-        ("rk3588", "use --for rknn==VERSION"),
+        ("rk3588", 'use `target="rknn==VERSION"`'),
         ("raspberry pi", "name what runs the model on it"),
     ],
 )
@@ -251,7 +251,7 @@ def test_what_people_have_is_found_or_answered_with_one_sentence(text):
     except BadTarget as answer:
         assert not expected, answer
         sentence = str(answer).removeprefix(f"no versions are known for {text!r}: ")
-        assert re.search(r"; .*--(for|to) ", sentence), sentence
+        assert re.search(r"; .*`target=", sentence), sentence
         assert not re.search(r"[.!?] [A-Z]", sentence), sentence
 
 
@@ -259,9 +259,9 @@ def test_every_name_without_a_number_says_what_to_do():
     for name, spellings in targets.names().items():
         if targets._runtimes()[name].answer:
             for one in (name, *spellings):
-                with pytest.raises(BadTarget, match=r"; |\. .*--for") as caught:
+                with pytest.raises(BadTarget, match=r"; |\. .*`target=") as caught:
                     targets.rows(one)
-                assert re.search("--to|--for", str(caught.value)), one
+                assert "`target=" in str(caught.value), one
 
 
 def test_every_row_finds_itself():

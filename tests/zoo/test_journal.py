@@ -67,7 +67,7 @@ def test_a_file_that_is_no_journal_keeps_every_byte(make, tmp_path):
     path = tmp_path / "given.sqlite"
     make(path)
     before = held(tmp_path)
-    with pytest.raises(BadDestination, match=r"given\.sqlite: .*--journal"):
+    with pytest.raises(BadDestination, match=r"given\.sqlite: .*`journal="):
         Journal(str(path))
     assert held(tmp_path) == before
     journal = Journal(str(path), default=True)

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import Any
 
 import click
-from opshift import codes
+from opshift import codes, terms
 from opshift.author import registry
 from opshift.author.example import Example
 from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, Adapter
@@ -311,7 +311,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser = described(__doc__)
     parser.add_argument("--site", type=Path, metavar="DIR", help="build the site into this folder")
     args = parser.parse_args(argv)
-    write(GENERATED)
+    with terms.called_by(terms.Caller.BOTH):
+        write(GENERATED)
     if args.site is None:
         return 0
     words = ["-W", "--keep-going", "-q", "-b", "html", str(DOCS), str(args.site)]

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 import opshift
+from opshift import terms
 from opshift.cli import commands, doors, settings
 from opshift.cli.options import GroupedCommand, WholeWords, files_beside
 from opshift.cli.synonyms import synonym
@@ -85,16 +86,25 @@ class Commands(click.Group):
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
         words = list(sys.argv[1:] if args is None else args)
+        with terms.called_by(terms.Caller.COMMAND):
+            sys.exit(self._code(words, prog_name, complete_var, **extra))
+
+    def _code(
+        self, words: list[str], prog_name: str | None, complete_var: str | None, **extra: Any
+    ) -> int:
+        """Runs a command and returns its exit code."""
         try:
             code = super().main(words, prog_name, complete_var, standalone_mode=False, **extra)
         except click.ClickException as error:
             if not words:  # the message is the help
                 click.echo(error.format_message(), err=True)
-                sys.exit(BAD_INPUT)
+                return BAD_INPUT
             code = _output(words).failed(_sentence(error), BAD_INPUT, "BAD_USAGE")
         except click.Abort:
             code = _output(words).failed("interrupted", INTERRUPTED, "INTERRUPTED")
-        sys.exit(code if isinstance(code, int) else 0)
+        except SystemExit as end:  # of the command
+            code = end.code
+        return code if isinstance(code, int) else 0
 
 
 @functools.cache

@@ -6,6 +6,7 @@ from __future__ import annotations
 import functools
 import pkgutil
 
+from opshift import terms
 from opshift.records import dataclass
 
 
@@ -32,12 +33,16 @@ def names() -> tuple[str, ...]:
     return tuple(sorted([*written, *Why.__members__]))
 
 
-@functools.cache
 def page(code: str) -> CodeText:
-    """The page of a code; KeyError for a code that does not exist."""
+    """The page of a code in the terms of the caller; KeyError for a code that does not exist."""
+    return _page(code, terms.caller())
+
+
+@functools.cache
+def _page(code: str, caller: terms.Caller) -> CodeText:
     if code not in names():
         raise KeyError(code)
-    text = _text(code)
+    text = terms.spelled(_text(code))
     head, meaning, cure = (part.strip() for part in text.split("\n## "))
     sentence = _body(head)
     return CodeText(code, sentence, _body(meaning), _body(cure), text)

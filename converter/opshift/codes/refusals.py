@@ -104,7 +104,7 @@ type exists.
 
 ## What to do
 
-Choose the nearest version, or change the element type with --types (`types={"bfloat16": "float"}`).
+Choose the nearest version, or change the element type with <<types=bfloat16=float>>.
 """
 
     APPROXIMATE_ONLY = """\
@@ -117,7 +117,8 @@ without permission. With permission, the report lists each such node.
 
 ## What to do
 
-Allow it with --allow-approximate (`allow_approximate=True`) and compare both models with --verify.
+Allow it with <<allow_approximate>>, and compare both models (`opshift verify`, or `opshift.verify`
+in Python).
 """
 
     AMBIGUOUS = """\
@@ -171,8 +172,8 @@ function or training information.
 
 ## What to do
 
-Choose the IR version that the message names, or remove the content with --drop-metadata or
---drop-training where the message names it.
+Choose the IR version that the message names, or remove the content with
+<<drop_metadata>> or <<drop_training>> if the message names it.
 """
 
     TARGET_LACKS = """\
@@ -200,7 +201,7 @@ that such operators are refused.
 ## What to do
 
 Install the package that describes the domain, or keep its operators as they are with
---unknown-domains keep.
+<<unknown_domains=keep>>.
 """
 
     DOMAIN_LEFT = """\
@@ -213,7 +214,7 @@ opshift does not know a form of it in the operators of ONNX.
 
 ## What to do
 
-Add its domain to --domains, replace the node, or write an adapter with `leaving` from
+Add its domain to <<domains=DOMAIN>>, replace the node, or write an adapter with `leaving` from
 `opshift.adapter`.
 """
 

@@ -91,7 +91,7 @@ def of_installed(domain: str, version: int) -> OperatorSet:
         ends = (
             f"1 to {newest} are known; give one of these"
             if newest
-            else "nothing describes this domain; install its package, or give --opset FILE"
+            else "nothing describes this domain; install its package, or give --operator-set FILE"
         )
         raise BadTarget(f"{shown} {version} cannot be exported: {ends}")
     operators, functions = [], []

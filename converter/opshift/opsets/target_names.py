@@ -7,11 +7,9 @@ import functools
 import re
 from collections.abc import Collection, Mapping, Sequence
 
+from opshift import terms
 from opshift.errors import BadTarget
 from opshift.records import dataclass
-
-ADVICE = "if you know what it reads, give the versions: --to N --ir M"
-
 
 # A sign and what follows it, a number with or without a dash, or a dash and a word with a number.
 _NUMBER = r"\d+(?:[.+-](?:\w+|\*))*(?:ea|ga|(?:a|b|rc)\d+)?"
@@ -65,10 +63,18 @@ def split_provider(text: str, providers: Collection[str]) -> tuple[str, str]:
     return (name, found) if colon and found in providers else (text, "")
 
 
+def _advice() -> str:
+    versions = f"{terms.option('target', 'N')} and {terms.option('ir_version', 'M')}"
+    return f"if you know what it reads, give the versions: {versions}"
+
+
 def _require_runtime(text: str, plain: str) -> None:
     """Raises BadTarget for what names an opset, or the newest release of several."""
     if re.fullmatch(r"(opset-*)?\d+|latest", plain):
-        raise BadTarget(f"{text!r} is an opset and not a runtime; give it as the opset: --to N")
+        raise BadTarget(
+            f"{text!r} is an opset and not a runtime; give it as the opset:"
+            f" {terms.option('target', 'N')}"
+        )
     if "<" in plain:
         raise BadTarget(
             f"{text!r} names the newest release; give the oldest one that has to run the model,"
@@ -96,7 +102,7 @@ def _unknown(text: str, spellings: Sequence[str]) -> str:
 
     name = re.split(rf"\s*(?:[=:<>~@]|[\s-]v?{_NUMBER}\s*$)", text.strip(), maxsplit=1)[0]
     near = difflib.get_close_matches(_plain(name), spellings, n=3, cutoff=0.75) if name else []
-    listed = f"did you mean {', '.join(near)}?" if near else ADVICE
+    listed = f"did you mean {', '.join(near)}?" if near else _advice()
     return f"no target is called {name!r}; {listed} (`opshift targets` lists all that are known)"
 
 
@@ -124,7 +130,9 @@ def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]])
         return number, f"{name} {asked} is several releases; {shown}, the oldest known one, is used"
     earlier = [(end, n) for n, (text, _) in enumerate(rows) for end in _ends(text, _parts(asked))]
     if not earlier:
-        raise BadTarget(f"{name} {asked} is not known; the known releases are {listed}; {ADVICE}")
+        raise BadTarget(
+            f"{name} {asked} is not known; the known releases are {listed}; {_advice()}"
+        )
     end, number = max(earlier)
     shown = ".".join(map(str, end))
     newest = max(e for text, _ in rows for e in _ends(text, (1 << 30,)))

@@ -12,7 +12,7 @@ from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from opshift import plugins, versions
+from opshift import plugins, terms, versions
 from opshift.errors import BadTarget
 from opshift.lazy import deferred
 from opshift.opsets import fields as field_tables
@@ -268,7 +268,8 @@ def find(text: str) -> Ceiling:
     runtime = known[found.name]
     provider = provider or _provider(runtime, found.spelling)
     if runtime.answer:
-        raise BadTarget(f"no versions are known for {text.strip()!r}: {runtime.answer}")
+        answer = terms.translated(runtime.answer)
+        raise BadTarget(f"no versions are known for {text.strip()!r}: {answer}")
     asked = found.version or runtime.default
     if not found.version and asked:
         found = replace(

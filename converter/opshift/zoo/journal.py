@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from opshift import terms
 from opshift.errors import BadDestination
 from opshift.zoo.outcome import Outcome
 
@@ -43,7 +44,8 @@ class Journal:
             self._db = self._open(default)
         except (OSError, sqlite3.Error) as error:
             raise BadDestination(
-                f"{path}: the journal cannot be used: {error}; give another file with --journal"
+                f"{path}: the journal cannot be used: {error}; give another file with"
+                f" {terms.option('journal', 'FILE')}"
             ) from error
 
     def _open(self, default: bool) -> sqlite3.Connection:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
-from opshift import versions
+from opshift import terms, versions
 from opshift.convert.ir.features import FEATURES, TYPES, Feature, Held
 from opshift.records import dataclass
 
@@ -105,5 +105,5 @@ def skipped(features: Iterable[Feature], ir: int) -> list[str]:
     listed = ", ".join(names)
     return [
         f"the result keeps content that computes nothing and that readers of IR {ir} skip:"
-        f" {listed}; use --drop-metadata to remove it"
+        f" {listed}; use {terms.option('drop_metadata')} to remove it"
     ]

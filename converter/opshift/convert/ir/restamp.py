@@ -53,7 +53,7 @@ class Restamp:
             return
         with Staging(goal.path, in_place=in_place) as staging:
             if not in_place:
-                own = ("the source itself, which only --in-place replaces", self.file.seen)
+                own = (place.the_source(), self.file.seen)
                 place.require_free(goal.name, [own])
             staging.use_data()
             staging.write_model(pieces, [self.file.readers])

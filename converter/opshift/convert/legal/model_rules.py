@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from opshift import terms
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
 from opshift.convert.legal import checker
@@ -187,7 +188,10 @@ def above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
     for one in _held(checked):
         if one.computes:
             text = f"{one.says} needs IR {one.ir}, and the model states IR {_ir(checked)}"
-            yield frozenset({one.says}), f"{text}; raise it with `opshift convert --ir {one.ir}`"
+            yield (
+                frozenset({one.says}),
+                f"{text}; raise it with {terms.option('ir_version', one.ir)}",
+            )
 
 
 def skipped_above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:

@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import field
 
+from opshift import terms
 from opshift.convert.api import carve_of
 from opshift.convert.legal import diagnose, opening
 from opshift.convert.look.accepts import Acceptance, require_valid
@@ -80,7 +81,7 @@ def _ir(model: ModelProto, consumer: Consumer) -> Iterator[str]:
     if consumer.ir is not None and model.ir_version > consumer.ir:
         yield (
             f"the model is of IR {model.ir_version}, and the consumer reads IR up to {consumer.ir};"
-            f" convert it with --ir {consumer.ir}"
+            f" convert it with {terms.option('ir_version', consumer.ir)}"
         )
 
 
@@ -108,7 +109,7 @@ def _later(model: ModelProto, domain: str, knows: int) -> tuple[str, bool]:
         why = "no operator of the model changed since then"
     text = (
         f"the model imports {shown} {_newest(model)[domain]}, and the consumer knows {shown} up to"
-        f" {knows} ({why}); convert it with --to {option}"
+        f" {knows} ({why}); convert it with {terms.option('target', option)}"
     )
     return text, not changed and domain in changelog.default().domains
 

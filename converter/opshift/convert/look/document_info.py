@@ -47,7 +47,9 @@ class DocumentInfo(Shown):
         ):
             if names:
                 yield Line(f"  {what}: {', '.join(names)}")
-        yield Line(f"  `--opset {self.path}` lets other commands read models with these operators.")
+        yield Line(
+            f"  `--operator-set {self.path}` lets other commands read models with these operators."
+        )
 
 
 def document_info(path: str) -> DocumentInfo:

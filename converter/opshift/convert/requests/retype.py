@@ -11,6 +11,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain
 
+from opshift import terms
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.convert.change import Step
 from opshift.convert.requests.type_choice import choose, collected, element_number
@@ -45,7 +46,9 @@ def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
     state.notes += notes
     if rewriting.interface:
         ends = _listed(dict.fromkeys(rewriting.interface))
-        state.notes.append(f"callers see other types of {ends}; --keep-io-types keeps the old ones")
+        state.notes.append(
+            f"callers see other types of {ends}; {terms.option('keep_io_types')} keeps the old ones"
+        )
     state.repaired |= (
         bool(state.inlined) or len(choice.stays) < len(choice.kinds) or bool(choice.narrow_ends)
     )

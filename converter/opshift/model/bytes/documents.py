@@ -72,7 +72,7 @@ def _content(path: str, room: int) -> bytes:
 
 
 def _wrong(path: str, why: str) -> BadTarget:
-    return BadTarget(f"{path} {why}; remove it, or name a document with --opset")
+    return BadTarget(f"{path} {why}; remove it, or name a document with --operator-set")
 
 
 def _names(folder: str) -> tuple[str, ...]:

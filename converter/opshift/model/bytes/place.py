@@ -9,6 +9,7 @@ import stat
 from collections.abc import Iterable
 from typing import TypeAlias
 
+from opshift import terms
 from opshift.errors import BadDestination
 from opshift.model.bytes.ranges import write_pieces
 from opshift.model.bytes.source import BINARY, Identity
@@ -88,6 +89,11 @@ def to_replace(name: str) -> str:
     if isinstance(at(name), Stream):
         raise BadDestination(f"{name}: this is no regular file and cannot be replaced in place")
     return name
+
+
+def the_source() -> str:
+    """The file of the model itself, and the option that replaces it."""
+    return f"the source itself, which only {terms.option('in_place')} replaces"
 
 
 def require_free(name: str, needed: Iterable[tuple[str, Identity]]) -> None:

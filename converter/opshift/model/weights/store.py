@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 from opshift.errors import InvalidModel
 from opshift.model.arrays import Array, as_tensor, to_array
-from opshift.model.bytes import wire
+from opshift.model.bytes import place, wire
 from opshift.model.bytes.external import PLACE, locate
 from opshift.model.bytes.ranges import Late, LateParts, Moved, Region, chunks
 from opshift.model.bytes.source import Identity, Named, Opened, changed
@@ -78,7 +78,7 @@ class Weights:
         """A description and the identity of each file of the model."""
         if self.file is None or self.file.piped:
             return
-        yield "the source itself, which only --in-place (in_place=True) replaces", self.file.seen
+        yield place.the_source(), self.file.seen
         for location in self.locations:
             try:
                 status = os.stat(os.path.join(self.base_dir, location))

@@ -1,0 +1,95 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Names an option in a message as the caller writes it: `--ir 8`, or `ir_version=8` in Python."""
+
+from __future__ import annotations
+
+import enum
+import os
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+VARIABLE = "OPSHIFT_CALLER"  # tells a child process who called its parent
+
+
+class Caller(enum.Enum):
+    """Who reads the messages."""
+
+    PYTHON = "python"
+    COMMAND = "command"
+    BOTH = "both"  # a page for everybody
+
+
+_COMMAND_NAMES = {
+    "check": "--checks", "external": "--external-data", "ir_version": "--ir", "target": "--to",
+}  # fmt: skip
+_LISTS = ("assume", "domains", "runtimes")
+_MAPPINGS = ("dim", "shape", "types")
+_TARGET = re.compile(r"--(for|to|ir) ([\w.=-]*\w)")
+_TARGET_NAMES = {"for": "target", "to": "target", "ir": "ir_version"}
+_MARK = re.compile(r"<<(\w+)(?:=([^>]*))?>>")
+
+
+def caller() -> Caller:
+    """Who reads the messages of this process."""
+    return Caller(os.environ.get(VARIABLE, Caller.PYTHON.value))
+
+
+@contextmanager
+def called_by(new: Caller) -> Iterator[None]:
+    """Within the context, messages of this process and its children are for this caller."""
+    before = os.environ.get(VARIABLE)
+    os.environ[VARIABLE] = new.value
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[VARIABLE]
+        else:
+            os.environ[VARIABLE] = before
+
+
+def option(name: str, value: object = "") -> str:
+    """An option with a value, which is written as the command takes it.
+
+    `name` is the name in Python. Without a value it is a flag.
+    """
+    who = caller()
+    if who is Caller.PYTHON:
+        return f"`{_in_python(name, str(value))}`"
+    command = f"`{_in_command(name, str(value))}`"
+    both = f"{command} (in Python, `{_in_python(name, str(value))}`)"
+    return both if who is Caller.BOTH else command
+
+
+def spelled(text: str) -> str:
+    """Text in which `<<name>>` and `<<name=value>>` stand for options."""
+    return _MARK.sub(lambda found: option(found[1], found[2] or ""), text)
+
+
+def translated(text: str) -> str:
+    """Text in which the options of a target are written as the command takes them."""
+    return _TARGET.sub(lambda found: option(_TARGET_NAMES[found[1]], found[2]), text)
+
+
+def _in_command(name: str, value: str) -> str:
+    if name == "target" and "==" in value:
+        return f"--for {value}"
+    word = _COMMAND_NAMES.get(name, f"--{name.replace('_', '-')}")
+    return f"{word} {value}".rstrip()
+
+
+def _in_python(name: str, value: str) -> str:
+    if not value:
+        return f"{name}=True"
+    if name in _LISTS:
+        return f'{name}=["{value}"]'
+    if name in _MAPPINGS or (name == "target" and re.search(r"\w=\w", value)):
+        key, _, found = value.partition("=")
+        return f'{name}={{"{key}": {_literal(found)}}}'
+    return f"{name}={_literal(value)}"
+
+
+def _literal(value: str) -> str:
+    """A number or a placeholder such as N stays; a word gets quotes."""
+    return value if value.isdecimal() or value.isupper() else f'"{value}"'
