@@ -110,7 +110,7 @@ def test_content_above_the_ir_version_and_names_are_warnings():
     proto = changed(spoil, ir=8)
     assert texts(proto) == []
     assert texts(proto, "warning") == [
-        "element type or container float8e5m2 needs IR 9, and the model states IR 8; raise it with `opshift convert --ir 9`",
+        "element type or container float8e5m2 needs IR 9, and the model states IR 8; raise it with `ir_version=9`",
         "a node name is not written like an identifier of C, such as '/a/b'",
         "a value name is not written like an identifier of C, such as 'w.1'",
     ]

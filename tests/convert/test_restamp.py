@@ -211,7 +211,7 @@ def test_external_data_is_not_left_behind(tmp_path):
         before, tmp_path / "in.onnx", save_as_external_data=True, location="d", size_threshold=0
     )
     (tmp_path / "sub").mkdir()
-    with pytest.raises(BadDestination, match="choose copy, inline or one-file"):
+    with pytest.raises(BadDestination, match='`external="copy"`, `external="inline"` or'):
         convert_file(tmp_path / "in.onnx", tmp_path / "sub" / "o.onnx", ir_version=9)
     convert_file(tmp_path / "in.onnx", tmp_path / "o.onnx", ir_version=9)
     convert_file(tmp_path / "in.onnx", tmp_path / "sub" / "o.onnx", ir_version=7, external="inline")

@@ -259,7 +259,9 @@ def test_external_data_cannot_go_through_a_pipe(tmp_path):
     source, fifo = save(tmp_path / "m.onnx", "w.bin"), tmp_path / "fifo"
     os.mkfifo(fifo)
     for policy in ("keep", "copy", "one-file"):
-        with pytest.raises(BadDestination, match="cannot go to a pipe or a device; choose inline"):
+        with pytest.raises(
+            BadDestination, match='cannot go to a pipe or a device; give `external="inline"`'
+        ):
             convert_file(source, fifo, 13, external=policy)
     done = run("convert", "-", "-o", tmp_path / "o.onnx", "--to", 13, input=source.read_bytes(), cwd=tmp_path)  # fmt: skip
     assert done.returncode == 2

@@ -796,13 +796,13 @@ def test_what_no_file_can_hold_is_refused(tmp_path, monkeypatch):
 
 def test_inline_beyond_the_limit_is_refused(outside, tmp_path, monkeypatch):
     monkeypatch.setattr(output, "LIMIT", 20_000)
-    with pytest.raises(BadDestination, match="choose one-file"):
+    with pytest.raises(BadDestination, match='give `external="one-file"`'):
         splice(*carve_file(outside), tmp_path / "new.onnx", external="inline")
     assert not (tmp_path / "new.onnx").exists()
 
 
 def test_keep_cannot_leave_the_folder(outside, tmp_path):
-    with pytest.raises(BadDestination, match=r"'a.bin'.*choose copy, inline or one-file"):
+    with pytest.raises(BadDestination, match=r"'a.bin'.*`external=.copy.`, `external=.inline.` or"):
         splice(*carve_file(outside), tmp_path / "new.onnx")
     assert sorted(os.listdir(tmp_path)) == ["from"]
 

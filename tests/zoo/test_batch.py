@@ -155,7 +155,7 @@ def test_external_data_travels_with_its_model(tmp_path):
     assert fates(migrate(tmp_path / "src", dst, 13, engine=few())) == {"skipped": 1}
     (folder / "m.data").write_bytes(bytes(8000))
     summary = migrate(tmp_path / "src", dst, 13, engine=few())
-    assert "remove it, or choose one-file or inline" in str(summary)
+    assert 'remove it, or give `external="one-file"` or `external="inline"`' in str(summary)
     (dst / "deep" / "m.data").unlink()
     assert fates(migrate(tmp_path / "src", dst, 13, engine=few())) == {"ok": 1}
 
