@@ -23,6 +23,8 @@ from opshift import (
 from opshift.child_task import ChildAnswer
 from opshift.cli import main
 from opshift.model.arrays import to_array
+from opshift.model.bytes.ranges import Region
+from opshift.model.weights.store import PART
 from opshift.opsets import schemas
 from opshift.opsets.type_pairs import PAIRS
 from opshift.testing.model_text import parse_model
@@ -394,3 +396,26 @@ def test_a_plan_runs_a_file_once(tmp_path, monkeypatch):
     monkeypatch.setattr(child_task, "run", lambda *a, **k: runs.append(a) or ChildAnswer(({}, "")))
     plan(tmp_path / "in.onnx", 12, types={"float": "float16"})
     assert len(runs) == 1
+
+
+def test_positions_fit_if_the_sizes_prove_it():
+    text = (
+        "(float[N,7] x) => (int64[N] y, int64[N,2] i, float[N,2] v) <int64[1] k = {2}>"
+        " { y = ArgMax<axis = 1, keepdims = 0>(x) v, i = TopK(x, k) }"
+    )
+    found = convert(model(text), types={"int64": "int32"})
+    assert types(found.model) == ["float", "int32", "int32", "float"]
+    over = text.replace("[N,7]", "[7,N]").replace("[N]", "[7]").replace("[N,2]", "[7,2]")
+    assert not convert(model(over), types={"int64": "int32"}).report.changed
+
+
+def test_external_weights_are_read_in_parts(tmp_path, monkeypatch):
+    weight = np.zeros((3000, 1024), "f2")
+    source = model("(float16[1,3000] x) => (float16[1,1024] y) { y = MatMul(x, w) }")
+    source.graph.initializer.append(numpy_helper.from_array(weight, "w"))
+    onnx.save(source, tmp_path / "in.onnx", save_as_external_data=True)
+    sizes, read = [], Region.read
+    monkeypatch.setattr(Region, "read", lambda self: sizes.append(self.length) or read(self))
+    convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", types={"float16": "float"})
+    assert sum(size for size in sizes if size > 1 << 16) == weight.nbytes
+    assert max(sizes) <= 2 * PART

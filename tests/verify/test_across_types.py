@@ -69,3 +69,17 @@ def test_a_conversion_of_types_states_the_numbers(tmp_path):
     done = CliRunner().invoke(main, [*words, "--types", "float16=float", "--verify"])
     assert done.exit_code == 0, done.output
     assert len(numbers([done.output])) == 3
+
+
+def test_a_model_without_its_rounding_to_float8_is_equal():
+    text = (
+        '<ir_version: 9, opset_import: ["" : 19]> g (float[64] x) => (float[64] y)'
+        " { q = Cast<to=17>(x) y = Cast<to=1>(q) }"
+    )
+    source = parse_model(text)
+    wide = convert_version(source, types={"float8*": "float"})
+    assert verify(source, wide, in_double=True, isolated=False).equal
+    other = parse_model(
+        text.replace("Cast<to=1>(q)", "Cast<to=1>(r)").replace("y =", "r = Neg(q) y =")
+    )
+    assert not verify(source, other, in_double=True, isolated=False).equal

@@ -259,6 +259,8 @@ def comparison_7_6(node: Node, op: Builder) -> Result:
 @example("float", "(bool[2,3] c, float[3] a, float b) => (float[2,3] y) { y = Where(c, a, b) }", imports={"": 10}, gives="Where")
 def by_other_means(node: Node, op: Builder) -> Result:
     """Where is written as a Gather from both tensors, or as exact arithmetic."""
+    if op.version > 12 and node["X"].elem_type not in (T.BOOL, *SMALL_INTS, *WIDE_INTS):
+        return KEEP  # the nodes around the Gather have axes as attributes
     return _select(op, node["condition"], node["X"], node["Y"])
 
 

@@ -2,6 +2,7 @@
 """Bounds of integers: sizes and positions are never negative, and arithmetic keeps bounds."""
 
 import functools
+import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,17 +45,47 @@ def shape(node: Node) -> Told:
     return [Bounds(low, high, each=True)]
 
 
-@output_bounds("Size", "ArgMax", "ArgMin", "NonZero")
-@example("size", "(float[N,3] x) => (int64 y) { y = Size(x) }")
-@example("places", "(float[N,3] x) => (int64[a,b] y) { y = {op}(x) }")
-def count(node: Node) -> Told:
-    return [for_all(0, LONGEST)]
+@output_bounds("Size")
+@example("known", "(float[2,3] x) => (int64 y) { y = Size(x) }")
+@example("unknown", "(float[N,3] x) => (int64 y) { y = Size(x) }")
+def size(node: Node) -> Told:
+    return [for_all(0, min(math.prod(longest(node.inputs[0])), LONGEST))]
+
+
+@output_bounds("ArgMax", "ArgMin")
+@example("known", "(float[N,3] x) => (int64[N] y) { y = {op}<axis=-1, keepdims=0>(x) }")
+@example("unknown", "(float[N,3] x) => (int64[a,b] y) { y = {op}(x) }")
+@example("unknown rank", "(float[n] v, int64[k] g) => (int64[a,b] y) { x = Reshape(v, g) y = {op}(x) }", inputs={"v": range(6), "g": [2, 3]})
+def place(node: Node) -> Told:
+    return [below(node.inputs[0], node.int("axis"))]
+
+
+@output_bounds("NonZero")
+@example("known", "(float[2,3] x) => (int64[2,k] y) { y = NonZero(x) }")
+@example("unknown", "(float[N,3] x) => (int64[2,k] y) { y = NonZero(x) }")
+def places(node: Node) -> Told:
+    return [for_all(0, max(longest(node.inputs[0])))]
 
 
 @output_bounds("TopK")
-@example("places", "(float[N,3] x) => (int64[N,2] i) <int64[1] k = {2}> { v, i = TopK(x, k) }")
-def places(node: Node) -> Told:
-    return [None, for_all(0, LONGEST)]
+@example("known", "(float[N,3] x) => (int64[N,2] i) <int64[1] k = {2}> { v, i = TopK(x, k) }")
+@example("unknown", "(float[N,3] x) => (int64[2,3] i) <int64[1] k = {2}> { v, i = TopK<axis=0>(x, k) }")
+def places_of_the_largest(node: Node) -> Told:
+    return [None, below(node.inputs[0], node.int("axis"))]
+
+
+def longest(value: Value | None) -> list[int]:
+    """The lengths of the axes of a value, as far as they are known; one for a scalar."""
+    dims = needed(value).dims_or_none
+    if dims is None:
+        return [LONGEST]
+    return [d if isinstance(d, int) else LONGEST for d in dims or (1,)]
+
+
+def below(value: Value | None, axis: int) -> Bounds:
+    """The places along an axis."""
+    lengths = longest(value)
+    return for_all(0, lengths[axis] if -len(lengths) <= axis < len(lengths) else LONGEST)
 
 
 @output_bounds("Gather", "Slice", "Squeeze", "Unsqueeze", "Reshape", "Flatten", "Transpose", "Expand", "Tile", "Identity")

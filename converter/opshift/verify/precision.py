@@ -7,12 +7,12 @@ from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.author.scope_types import by_graph, by_name
 from opshift.model import walk
-from opshift.opsets.elements import T
+from opshift.opsets.elements import ELEMENTS, T
 from opshift.protos import GraphProto, ModelProto, NodeProto
 from opshift.verify.tolerance import BY_TYPE, EXACT
 
 NAMES = {T.FLOAT: "float32", T.DOUBLE: "float64"} | {
-    one: one.name.lower() for one in T if one.name.lower() in BY_TYPE
+    row.number: name for row in ELEMENTS.values() if (name := row.ml_dtypes or row.name) in BY_TYPE
 }
 
 

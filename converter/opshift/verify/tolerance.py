@@ -34,11 +34,11 @@ BY_TYPE = {
     "complex64": Tolerance(1e-4, 1e-5, 16),
     "float16": Tolerance(5e-3, 1e-3, 4),
     "bfloat16": Tolerance(3e-2, 1e-2, 4),
-    # One step of the narrowest types.
-    "float8_e4m3fn": Tolerance(rtol=0.125),
-    "float8_e4m3fnuz": Tolerance(rtol=0.125),
-    "float8_e5m2": Tolerance(rtol=0.25),
-    "float8_e5m2fnuz": Tolerance(rtol=0.25),
+    # One step of the narrowest types, also between their smallest numbers.
+    "float8_e4m3fn": Tolerance(0.125, 2**-9),
+    "float8_e4m3fnuz": Tolerance(0.125, 2**-10),
+    "float8_e5m2": Tolerance(0.25, 2**-16),
+    "float8_e5m2fnuz": Tolerance(0.25, 2**-17),
 }
 
 

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models of the kinds that exporters write in 2026 convert for runtimes of other years."""
+
+from __future__ import annotations
+
+import pytest
+from modern_models import TEXTS, inputs_of, modern_model
+from onnx import ModelProto
+from opshift import InvalidModel, Refused, Result, accepts, check_model, convert
+from opshift.verify import verify
+
+NO_WIDER_FORM = ("float8_pairs", "onnxruntime==1.10")  # of QuantizeLinear
+RUNTIMES = ("onnxruntime==1.10", "onnxruntime==1.17")
+WITHOUT_IMPORT = {"no_imports": "no operator set", "no_import_of_the_domain": "does not import"}
+
+
+def converted(model: ModelProto, target: str) -> tuple[Result[ModelProto], dict[str, str]]:
+    """The result after the changes of types that refusals name, and these changes."""
+    types: dict[str, str] = {}
+    while True:
+        try:
+            return convert(model, target, types=types or None), types
+        except Refused as refused:
+            named = dict(one.types.split("=") for one in refused.refusals if one.types)
+            if not named.keys() - types.keys():
+                raise
+            types |= named
+
+
+@pytest.mark.parametrize("name", TEXTS)
+def test_a_model_is_valid(name):
+    found = [one.text for one in check_model(modern_model(name)).found if one.level == "error"]
+    wanted = WITHOUT_IMPORT.get(name)
+    assert [wanted in text for text in found] == ([True] if wanted else [])
+
+
+@pytest.mark.parametrize(
+    ("name", "target"),
+    [
+        (name, target)
+        for name in TEXTS
+        for target in RUNTIMES
+        if name not in WITHOUT_IMPORT and (name, target) != NO_WIDER_FORM
+    ],
+)
+def test_what_is_converted_for_a_runtime_is_accepted_and_equal(name, target):
+    source = modern_model(name)
+    found, types = converted(source, target)
+    assert accepts(found.model, target).answer != "no"
+    compared = verify(source, found.model, inputs_of(name), isolated=False, in_double=bool(types))
+    assert compared.equal, str(compared)
+
+
+def test_codes_that_no_wider_type_holds_are_refused_by_name():
+    name, target = NO_WIDER_FORM
+    with pytest.raises(Refused, match="float8e5m2 does not exist there"):
+        converted(modern_model(name), target)
+
+
+def test_a_missing_import_is_written_if_its_version_is_known():
+    found = convert(modern_model("no_imports"), "onnxruntime==1.17").model
+    assert [one.domain for one in found.opset_import] == [""]
+    with pytest.raises(InvalidModel, match=r"'com\.microsoft'.*add an opset_import"):
+        convert(modern_model("no_import_of_the_domain"), "onnxruntime==1.17")
