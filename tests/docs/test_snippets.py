@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Every snippet of the tutorials and the how-tos runs as it is written.
+"""Every snippet of the README, the tutorials and the how-tos runs as it is written.
 
 A snippet after a comment `<!-- not run: reason -->` is left out, and one after the comment
 `<!-- needs: module -->` where that module is not installed. One after `<!-- file: path -->` is
@@ -26,10 +26,9 @@ from opshift.opsets import schemas
 
 ROOT = Path(__file__).resolve().parents[2]
 START = sorted((ROOT / "docs" / "start").glob("*.md"))
-FIRST = ROOT / "docs" / "index.md"
-PAGES = [FIRST, *START] + [
-    ROOT / "docs" / "howto" / name for name in ("big-models.md", "report.md")
-]
+MESSAGES = ROOT / "docs" / "start" / "my-runtime-says.md"
+HOUR = [ROOT / "README.md", ROOT / "docs" / "index.md", *(one for one in START if one != MESSAGES)]
+PAGES = [ROOT / "docs" / "howto" / name for name in ("big-models.md", "report.md")]
 HOWTOS = sorted({*(ROOT / "docs" / "howto").glob("*.md")} - {*PAGES})
 BLOCK = re.compile(
     r"(?P<left><!-- not run: [^>]+ -->\s*)?(?:<!-- needs: (?P<needs>\w+) -->\s*)?"
@@ -137,16 +136,32 @@ def installed(tmp_path_factory):
 
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="the pages convert to opset 21")
-@pytest.mark.parametrize("page", START, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", HOUR, ids=lambda page: page.stem)
 def test_the_first_hour_of_a_user_runs_from_a_wheel(page, folder, installed):
-    """Every snippet of docs/start, with what the wheel holds and nothing of the checkout."""
-    others = [path for path in sys.path if path and ROOT not in (Path(path), *Path(path).parents)]
-    (folder / "user.py").write_text(
-        "import opshift, opshift_adapters as a\nprint(opshift.__file__, a.__file__)"
-    )
-    told = run([sys.executable, "user.py"], folder, [str(installed), *others]).stdout.split()
+    """Every snippet of the first pages, with what the wheel holds and nothing of the checkout."""
+    shutil.copytree(ROOT / "examples", folder / "examples")  # the README names one of them
+    run_all(page, folder, paths_of(installed))
+
+
+def test_the_packages_of_the_wheel_are_used(folder, installed):
+    code = "import opshift, opshift_adapters as a\nprint(opshift.__file__, a.__file__)"
+    told = run([sys.executable, "-c", code], folder, paths_of(installed)).stdout.split()
     assert all(Path(path).is_relative_to(installed) for path in told)
-    run_all(page, folder, [str(installed), *others])
+    assert len(told) == 2
+
+
+@pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="the models are of opset 21")
+def test_the_commands_for_each_message_of_a_runtime_help(folder, installed):
+    """From a wheel, each message of the page with a model that causes it."""
+    words = [sys.executable, ROOT / "tests" / "support" / "runtime_messages.py", MESSAGES]
+    done = run(words, folder, paths_of(installed))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def paths_of(installed):
+    """The search path of a user: the wheel and its dependencies, and nothing of the checkout."""
+    others = [path for path in sys.path if path and ROOT not in (Path(path), *Path(path).parents)]
+    return [str(installed), *others]
 
 
 def run_all(page, folder, paths):
@@ -187,4 +202,4 @@ def run(words, folder, paths):
 
 
 def test_a_page_that_shows_no_command_would_be_noticed():
-    assert all(snippets(page) for page in PAGES)
+    assert all(snippets(page) for page in (*HOUR, *PAGES))
