@@ -21,7 +21,6 @@ from opshift.adapter import (
 from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.blocks import END, FLOATS
-from opshift_adapters._lib.no_schema import needed, number
 
 V = TypeVar("V")
 FIRST = {"": 5}
@@ -34,6 +33,19 @@ def _needed(node: Node, name: str, read: Callable[[str], V]) -> V:
     if node.attr(name) is None:
         raise Refusal(Why.AMBIGUOUS, f"no specification defines {node.op} without {name!r}")
     return read(name)
+
+
+def needed(node: Node, position: int) -> Value:
+    """The input at a position; refuses the node if the input is absent."""
+    found = node.input_at(position)
+    if found is None:
+        raise Refusal(Why.AMBIGUOUS, f"{node.op} lacks its input {position}")
+    return found
+
+
+def number(node: Node, name: str, default: float) -> float:
+    """A float attribute, or its default."""
+    return default if node.attr(name) is None else node.float(name)
 
 
 def _numbers(node: Node) -> Value:

@@ -13,8 +13,7 @@ from typing import Literal
 
 from opshift.adapter import Node, Refusal, Value, Why
 
-from opshift_adapters._lib.contrib import is_known_activation
-from opshift_adapters._lib.no_schema import attribute, needed
+from opshift_adapters._lib.contrib import attribute, is_known_activation
 
 NCHWC = "com.microsoft.nchwc"
 WIDTHS = (8, 16)
@@ -59,7 +58,7 @@ def plain_channels(node: Node, dims: Sequence[int | str | None] | None) -> int |
     """The number of channels that ReorderInput puts into blocks, if its input has it stated."""
     if dims is None or len(dims) != 4:
         return None
-    found = dims[3 if attribute(node, "channels_last", 0) else 1]
+    found = dims[3 if node.int("channels_last") else 1]
     return found if isinstance(found, int) else None
 
 
@@ -98,7 +97,7 @@ def _obstacle(node: Node) -> tuple[Why, str] | None:
     if not _has_blocks(node):
         return None
     if node.op == "ReorderInput":
-        x = needed(node, 0)
+        x = node["X"]
         unknown = plain_channels(node, x.claimed_dims_or_none) is None
         told = Why.NEEDS_SHAPE, f"the number of channels of {x.name!r} is unknown"
         return told if unknown else None
@@ -106,8 +105,8 @@ def _obstacle(node: Node) -> tuple[Why, str] | None:
         name, numbers = attribute(node, "activation", ""), attribute(node, "activation_params", [])
         if name and not is_known_activation(name, len(numbers)):
             return Why.NOT_EXPRESSIBLE, f"the activation {name!r} has no known form"
-        if needed(node, 1).const_or_none() is None:
-            return Why.NEEDS_CONSTANT, f"the filter {needed(node, 1).name!r} is no constant"
+        if node["W"].const_or_none() is None:
+            return Why.NEEDS_CONSTANT, f"the filter {node['W'].name!r} is no constant"
     return None
 
 
@@ -142,10 +141,10 @@ class ConvFilter:
 
 def filter_of(node: Node, width: int) -> ConvFilter:
     """The filter of a Conv, which must consist of whole blocks."""
-    shape = needed(node, 1).shape_or_none
+    shape = node["W"].shape_or_none
     if shape is None or len(shape) != 4:
         raise Misfit("the shape of its filter is unknown")
-    found = ConvFilter(shape[0], shape[1], int(attribute(node, "group", 1)), width)
+    found = ConvFilter(shape[0], shape[1], node.int("group"), width)
     sizes = [found.outputs, *([found.inputs] if found.has_inner_blocks else ())]
     sizes += [found.outputs // found.groups] if found.has_inner_blocks else []
     if any(size % width for size in sizes):
@@ -167,18 +166,18 @@ class BlockReading:
         if node.op == "Conv":
             return self._of_conv(node)
         if node.op == "ReorderInput":
-            plain = plain_channels(node, needed(node, 0).dims_or_none)
+            plain = plain_channels(node, node["X"].dims_or_none)
             return None if plain is None else round_up(plain, self.width)
-        known = self._read(needed(node, 0))
+        known = self._read(node["X"])
         if node.op != "ReorderOutput":
             return known
-        told = int(attribute(node, "channels", 0))
+        told = node.int("channels")
         if known is not None and known != round_up(told, self.width):
             raise Misfit(f"{told} channels do not fill blocks of {self.width} up to {known}")
         return PLAIN
 
     def _of_conv(self, node: Node) -> int:
-        x, sizes, added = needed(node, 0), filter_of(node, self.width), node.input_at(3)
+        x, sizes, added = node["X"], filter_of(node, self.width), node.input("Sum")
         if sizes.reads_blocks:
             self._read(x, sizes.inputs * sizes.groups)
         elif x.name in self.channels:
@@ -203,7 +202,7 @@ class BlockReading:
         if not read:
             return PLAIN
         op = node.op if node.proto.domain in KNOWN and not node.is_call else ""
-        if op == "Concat" and len(read) == len(given) and attribute(node, "axis", 1) in (1, -3):
+        if op == "Concat" and len(read) == len(given) and node.attr("axis") in (1, -3):
             return None if None in read else sum(one for one in read if one is not None)
         counts = set(read) - {None}
         others = (one for one in given if one.name not in self.channels)

@@ -3,11 +3,36 @@
 
 from typing import Any
 
-from opshift.adapter import Builder, Refusal, T, Value, Why, np
+from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import as_type, squared
 
 MICROSOFT = "com.microsoft"
+
+
+def attribute(node: Node, name: str, default: Any) -> Any:
+    """An attribute without a default in the operator set, or what onnxruntime takes instead."""
+    found = node.attr(name)
+    if found is None:
+        return default
+    return found.decode() if isinstance(found, bytes) else found
+
+
+def written(node: Node, *names: str) -> dict[str, Any]:
+    """The attributes of these names that the node has, for an operator that has them too."""
+    return {name: attribute(node, name, None) for name in names if node.has(name)}
+
+
+def named(node: Node, names: str) -> list[Value]:
+    """Inputs that must be there."""
+    return [node[name] for name in names.split()]
+
+
+def refuse(node: Node, *names: str) -> None:
+    """Refuses attributes that are set, because no adapter expresses their effect."""
+    for name in names:
+        if attribute(node, name, 0):
+            raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with {name}")
 
 
 def mean_of_last(op: Builder, x: Value) -> Value:

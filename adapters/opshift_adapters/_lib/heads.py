@@ -6,8 +6,7 @@ import math
 from opshift.adapter import Builder, InvalidModel, Node, Refusal, Value, Why
 
 from opshift_adapters._lib.blocks import END
-from opshift_adapters._lib.contrib import number
-from opshift_adapters._lib.no_schema import attribute
+from opshift_adapters._lib.contrib import attribute, number
 
 LOWEST = -(2 - 2**-23) * 2.0**127  # the lowest float
 
@@ -113,7 +112,7 @@ def biases_of(
     """All that is added to the products: the mask, the causal order and a given bias."""
     fill = number(op, attribute(node, "mask_filter_value", -10000.0), k)
     found = [] if mask is None else [padding(node, op, mask, q, k, fill)]
-    if attribute(node, "unidirectional", 0):
+    if node.int("unidirectional"):
         found.append(causal(op, q, k, LOWEST))
     return found if bias is None else [*found, bias]
 

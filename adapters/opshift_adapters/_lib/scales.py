@@ -6,7 +6,6 @@ from collections.abc import Callable
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import as_type, size_of
-from opshift_adapters._lib.no_schema import needed
 
 FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
 
@@ -158,22 +157,24 @@ def repeated(node: Node) -> Value | None:
     Between the two pairs, numbers may move. A code times its scale, divided by the scale, rounds to
     that code again, so the second pair changes no number.
     """
-    second = _maker(node["x"], "QuantizeLinear")
+    second = maker(node["x"], "QuantizeLinear")
     if second is None:
         return None
     source = second["x"]
-    while (mover := source.producer) is not None and mover.op in MOVES and mover.schema is not None:
-        source = needed(mover, 0)
-    first = _maker(source, "DequantizeLinear")
+    while (mover := maker(source, *MOVES)) is not None and (moved := mover.inputs[0]) is not None:
+        source = moved
+    first = maker(source, "DequantizeLinear")
     told = None if first is None else _steps(first, "x", first["x"].elem_type_or_none)
     ends = _steps(second, "y", T.UINT8), _steps(node, "x", node["x"].elem_type_or_none)
     return second["x"] if told is not None and ends == (told, told) else None
 
 
-def _maker(x: Value, op: str) -> Node | None:
-    """The node that computes a value, if it is this operator of ONNX."""
+def maker(x: Value, *ops: str) -> Node | None:
+    """The node that computes a value, if it is one of these operators of ai.onnx."""
     found = x.producer
-    return found if found is not None and found.op == op and found.schema is not None else None
+    if found is None or found.proto.domain not in ("", "ai.onnx") or found.schema is None:
+        return None
+    return found if found.op in ops else None
 
 
 def _steps(node: Node, side: str, kind: int | None) -> tuple[float, int | None, int] | None:
@@ -190,7 +191,7 @@ def _steps(node: Node, side: str, kind: int | None) -> tuple[float, int | None, 
 
 def requantized(op: Builder, x: Value, zero: Value | None) -> Value | None:
     """The input of QuantizeLinear as codes in float, minus a zero point (below opset 11)."""
-    source = _maker(x, "QuantizeLinear")  # onnxruntime has another one
+    source = maker(x, "QuantizeLinear")  # onnxruntime has another one
     if op.version >= 11 or source is None:
         return None
     own = source.input("y_zero_point")

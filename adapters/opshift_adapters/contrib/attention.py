@@ -4,7 +4,7 @@
 from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
 
 from opshift_adapters._lib.blocks import as_type
-from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.contrib import MICROSOFT, named, refuse
 from opshift_adapters._lib.heads import (
     apart,
     attended,
@@ -13,7 +13,6 @@ from opshift_adapters._lib.heads import (
     width,
     with_past,
 )
-from opshift_adapters._lib.no_schema import attribute, needed, refuse, wants
 
 BERT = "(float[2,3,8] x, float[8,24] w, float[24] b"
 CALL = "com.microsoft.Attention<num_heads=2>"
@@ -39,32 +38,31 @@ MASK = {"m": [[1, 1, 0], [1, 0, 0]], "n": [3, 1], "e": [3, 2, 1, 0], "t": [[[1, 
 @example("unknown width", "(float[2,3,8] x, float[8,W] w, float[W] b) => (float[2,3,V] y) { y = " + CALL + "(x, w, b) }", inputs={"w": [[0.1] * 24] * 8}, refuses=Why.NEEDS_SHAPE)
 def attention(node: Node, op: Builder) -> Result:
     """Attention projects its input to Q, K and V; MatMul, Split and Softmax are written."""
-    projected = op.MatMul(needed(node, 0), needed(node, 1)) + needed(node, 2)
-    return _attended(node, op, projected, needed(node, 1), past=4, mask=3)
+    projected = op.MatMul(node["input"], node["weights"]) + node["bias"]
+    return _attended(node, op, projected, node["weights"])
 
 
-def _attended(
-    node: Node, op: Builder, projected: Value, w: Value, *, past: int, mask: int
-) -> Result:
+def _attended(node: Node, op: Builder, projected: Value, w: Value) -> Result:
     refuse(node, "past_present_share_buffer", "do_rotary")
-    heads = attribute(node, "num_heads", 1)
+    heads = node.int("num_heads")
     whole = width(w, 1, "the rows of its weights")
-    sizes = attribute(node, "qkv_hidden_sizes", [whole // 3] * 3)
+    given = node.ints_or_none("qkv_hidden_sizes") if node.op == "Attention" else None
+    sizes = given or [whole // 3] * 3
     q, k, v = (
         apart(op, part, heads)
-        for part in op.Split(projected, op.const(list(sizes)), axis=-1, outputs=3)
+        for part in op.Split(projected, op.const(sizes), axis=-1, outputs=3)
     )
-    before = node.input_at(past)
+    before = node.input("past")
     if before is not None:
         halves = op.Split(before, op.const([1, 1]), axis=0, outputs=2)
         k, v = (
             with_past(op, op.Squeeze(half, op.const([0])), new)
             for half, new in zip(halves, (k, v), strict=True)
         )
-    bias = node.input_at(5) if node.op == "Attention" else None
-    biases = biases_of(node, op, node.input_at(mask), bias, q, k)
+    bias = node.input("attention_bias") if node.op == "Attention" else None
+    biases = biases_of(node, op, node.input("mask_index"), bias, q, k)
     y = attended(op, q, k, v, scale_of(node, sizes[0] // heads), biases)
-    if not wants(node, 1):
+    if node.output("present") is None:
         return y
     both = [op.Unsqueeze(one, op.const([0])) for one in (k, v)]
     return y, op.Concat(*both, axis=0)
@@ -81,8 +79,10 @@ SCALES = {"s": 0.02, "t": 0.01, "z": 120, "u": 3, "m": MASK["m"]}
 @example("float16", CODES.replace("float", "float16") + ">(x, w, b, s, t) }", inputs=SCALES, atol=0.02)
 def qattention(node: Node, op: Builder) -> Result:
     """QAttention is Attention with an integer projection; MatMulInteger is written for it."""
-    sums = op.MatMulInteger(needed(node, 0), needed(node, 1), node.input_at(6), node.input_at(7))
-    bias, *scales = (as_type(op, needed(node, at), T.FLOAT) for at in (2, 3, 4))
+    zeros = node.input("input_zero_point"), node.input("weight_zero_point")
+    sums = op.MatMulInteger(node["input"], node["weight"], *zeros)
+    reals = named(node, "bias input_scale weight_scale")
+    bias, *scales = (as_type(op, one, T.FLOAT) for one in reals)
     projected = op.Cast(sums, to=T.FLOAT) * op.Mul(*scales) + bias
-    projected = as_type(op, projected, needed(node, 2).elem_type)
-    return _attended(node, op, projected, needed(node, 1), past=8, mask=5)
+    projected = as_type(op, projected, node["bias"].elem_type)
+    return _attended(node, op, projected, node["weight"])

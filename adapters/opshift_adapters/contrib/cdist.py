@@ -4,7 +4,6 @@
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, number
-from opshift_adapters._lib.no_schema import attribute, needed
 
 ROWS = "(float[3,4] a, float[2,4] b) => (float[3,2] y) { y = com.microsoft.CDist"
 
@@ -17,10 +16,10 @@ ROWS = "(float[3,4] a, float[2,4] b) => (float[3,2] y) { y = com.microsoft.CDist
 @example("another metric", ROWS + '<metric="cityblock">(a, b) }', refuses=Why.NOT_EXPRESSIBLE)
 def cdist(node: Node, op: Builder) -> Result:
     """CDist is a^2 + b^2 - 2ab of all pairs of rows; MatMul and ReduceSumSquare are written."""
-    metric = attribute(node, "metric", "sqeuclidean")
+    metric = node.str("metric")
     if metric not in ("sqeuclidean", "euclidean"):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the metric {metric!r}")
-    a, b = needed(node, 0), needed(node, 1)
+    a, b = node["A"], node["B"]
     twice = op.MatMul(a, op.Transpose(b, perm=[1, 0])) * number(op, -2.0, a)
     squares = twice + _squares(op, a) + op.Transpose(_squares(op, b), perm=[1, 0])
     distances = op.Max(squares, number(op, 0.0, a))

@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ConvTransposeWithDynamicPads: ConvTranspose whose pads are an input."""
 
-from typing import Any
-
 from opshift.adapter import Builder, Node, Result, Value, Why, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import attribute, needed
+from opshift_adapters._lib.contrib import MICROSOFT, written
 
 AS_IN_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "output_padding", "strides")
 IMAGE = "(float[2,2,4,4] x, float[2,3,3,3] w, float[3] b) => (float[2,3,p,q] y) "
@@ -15,14 +12,11 @@ CALL = "{ y = com.microsoft.ConvTransposeWithDynamicPads<kernel_shape=[3,3], str
 
 @leaving("ConvTransposeWithDynamicPads", domain=MICROSOFT, since=11)
 @example("constant pads", IMAGE + "<int64[4] d = {1, 0, 0, 1}> " + CALL + "(x, w, d, b) }", gives="ConvTranspose", atol=1e-5)
-@example("no pads", IMAGE + CALL + '(x, w, "", b) }', refuses=Why.AMBIGUOUS)
+@example("no pads", IMAGE + CALL + '(x, w, "", b) }', refuses=Why.NOT_EXPRESSIBLE)
 @example("computed pads", IMAGE.replace("float[3] b", "float[3] b, int64[4] d") + CALL + "(x, w, d, b) }", refuses=Why.NEEDS_CONSTANT)
 def conv_transpose_with_dynamic_pads(node: Node, op: Builder) -> Result:
     """ConvTranspose is written; the pads, an input, must be constant and become an attribute."""
-    named: dict[str, Any] = {
-        name: attribute(node, name, None) for name in AS_IN_CONV if node.attr(name) is not None
-    }
-    pads = needed(node, 2).const().tolist()
-    x, w, bias = needed(node, 0), needed(node, 1), node.input_at(3)
-    y: Value = op.ConvTranspose(x, w, bias, pads=pads, **named)
+    pads, bias = node["Pads"].const().tolist(), node.input("B")
+    same = written(node, *AS_IN_CONV)
+    y: Value = op.ConvTranspose(node["X"], node["W"], bias, pads=pads, **same)
     return y

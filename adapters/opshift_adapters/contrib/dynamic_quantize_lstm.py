@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """DynamicQuantizeLSTM: LSTM with quantized weights, which quantizes data and state at each step."""
 
-from typing import Any
-
 from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import attribute, needed
+from opshift_adapters._lib.contrib import MICROSOFT, written
 
 AS_IN_LSTM = (
     "activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size",
@@ -23,20 +20,18 @@ GIVEN = {"s": [[0.01, 0.02, 0.005, 0.01, 0.01, 0.02, 0.01, 0.005]], "z": [[0] * 
 def dynamic_quantize_lstm(node: Node, op: Builder) -> Result:
     """LSTM of quantized data with dequantized weights is written; its state is not quantized."""
     op.approximate(f"{node.op}: onnxruntime quantises the state at each step, and LSTM does not")
-    named: dict[str, Any] = {
-        name: attribute(node, name, None) for name in AS_IN_LSTM if node.attr(name) is not None
-    }
-    w, r = _weights(node, op, 1, 8), _weights(node, op, 2, 10)
-    rest = [node.input_at(at) for at in range(3, 8)]
-    x = op.DequantizeLinear(*op.DynamicQuantizeLinear(needed(node, 0), outputs=3))
-    y: tuple[Value, ...] = op.LSTM(x, w, r, *rest, outputs=node.n_outputs, **named)
+    w, r = _weights(node, op, "W"), _weights(node, op, "R")
+    rest = [node.input(name) for name in ("B", "sequence_lens", "initial_h", "initial_c", "P")]
+    x = op.DequantizeLinear(*op.DynamicQuantizeLinear(node["X"], outputs=3))
+    same = written(node, *AS_IN_LSTM)
+    y: tuple[Value, ...] = op.LSTM(x, w, r, *rest, outputs=node.n_outputs, **same)
     return y
 
 
-def _weights(node: Node, op: Builder, at: int, scale: int) -> Value:
+def _weights(node: Node, op: Builder, name: str) -> Value:
     """The dequantized weights, transposed; a scale is for a direction or for a column."""
     shape = op.const([0, 1, -1])
-    zero = op.Reshape(op.Cast(needed(node, scale + 1), to=T.FLOAT), shape)
-    moved = op.Cast(needed(node, at), to=T.FLOAT) - zero
-    wide = moved * op.Reshape(needed(node, scale), shape)
+    zero = op.Reshape(op.Cast(node[f"{name}_zero_point"], to=T.FLOAT), shape)
+    moved = op.Cast(node[name], to=T.FLOAT) - zero
+    wide = moved * op.Reshape(node[f"{name}_scale"], shape)
     return op.Transpose(wide, perm=[0, 2, 1])

@@ -4,7 +4,6 @@
 from opshift.adapter import Builder, Node, Result, T, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import needed
 
 
 @leaving("ExpandDims", domain=MICROSOFT, since=13)
@@ -12,8 +11,8 @@ from opshift_adapters._lib.no_schema import needed
 @example("computed", "(float[2,3] x, int32 a) => (float[p,q,r] y) { y = com.microsoft.ExpandDims(x, a) }", inputs={"a": -1}, gives="Cast Reshape Unsqueeze")
 def expand_dims(node: Node, op: Builder) -> Result:
     """ExpandDims is Unsqueeze at one axis; the axis becomes a vector."""
-    axis = needed(node, 1)
+    axis = node["axis"]
     known = axis.const_or_none()
     if known is not None:
-        return op.Unsqueeze(needed(node, 0), op.const(known.reshape(1).astype("int64")))
-    return op.Unsqueeze(needed(node, 0), op.Reshape(op.Cast(axis, to=T.INT64), op.const([1])))
+        return op.Unsqueeze(node["X"], op.const(known.reshape(1).astype("int64")))
+    return op.Unsqueeze(node["X"], op.Reshape(op.Cast(axis, to=T.INT64), op.const([1])))

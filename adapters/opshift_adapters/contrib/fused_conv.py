@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """FusedConv: Conv followed by a sum and an activation."""
 
-from typing import Any
-
 from opshift.adapter import Builder, Node, Result, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, activated
-from opshift_adapters._lib.no_schema import attribute, needed
+from opshift_adapters._lib.contrib import MICROSOFT, activated, attribute, written
 
 IMAGE = "(float[2,2,5,5] x, float[3,2,3,3] w, float[3] b) => (float[2,3,p,q] y) { y = com.microsoft.FusedConv"
 AS_IN_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -21,10 +18,8 @@ AS_IN_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides
 @example("no bias, sum alone", "(float[2,2,5,5] x, float[3,2,3,3] w, float[2,3,3,3] z) => (float[2,3,3,3] y) { y = com.microsoft.FusedConv(x, w, , z) }", gives="Conv Add", atol=1e-5)
 def fused_conv(node: Node, op: Builder) -> Result:
     """FusedConv is Conv, an optional Add and an activation; these are written."""
-    same: dict[str, Any] = {
-        name: attribute(node, name, None) for name in AS_IN_CONV if node.attr(name) is not None
-    }
-    y, added = op.Conv(needed(node, 0), needed(node, 1), node.input_at(2), **same), node.input_at(3)
+    y = op.Conv(node["X"], node["W"], node.input("B"), **written(node, *AS_IN_CONV))
+    added = node.input("Z")
     y = y if added is None else y + added
     told = [float(one) for one in attribute(node, "activation_params", [])]
     name = attribute(node, "activation", "")

@@ -3,8 +3,7 @@
 
 from opshift.adapter import Builder, Node, Result, Why, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, activated
-from opshift_adapters._lib.no_schema import attribute, needed
+from opshift_adapters._lib.contrib import MICROSOFT, activated, attribute
 
 GIVEN = "(float[3,4] a, float[4,5] b, float[5] c) => (float[3,5] y) { y = com.microsoft.FusedGemm"
 
@@ -17,11 +16,8 @@ GIVEN = "(float[3,4] a, float[4,5] b, float[5] c) => (float[3,5] y) { y = com.mi
 @example("another activation", GIVEN + '<activation="Mish">(a, b, c) }', refuses=Why.NOT_EXPRESSIBLE)
 def fused_gemm(node: Node, op: Builder) -> Result:
     """FusedGemm is Gemm and an activation; both are written."""
-    same = {
-        name: attribute(node, name, default)
-        for name, default in (("alpha", 1.0), ("beta", 1.0), ("transA", 0), ("transB", 0))
-    }
-    y = op.Gemm(needed(node, 0), needed(node, 1), node.input_at(2), **same)
+    same = {name: node.attr(name) for name in ("alpha", "beta", "transA", "transB")}
+    y = op.Gemm(node["A"], node["B"], node.input("C"), **same)
     parameters = [attribute(node, f"activation_{one}", None) for one in ("alpha", "beta", "gamma")]
     told = [one for one in parameters if one is not None]
     return activated(op, y, attribute(node, "activation", ""), told)

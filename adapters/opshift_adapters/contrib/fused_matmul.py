@@ -4,7 +4,6 @@
 from opshift.adapter import Builder, Node, Result, Value, Why, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, number
-from opshift_adapters._lib.no_schema import attribute, needed
 
 SQUARE = "(float[2,3,4] a, float[2,4,5] b) => (float[2,3,5] y) "
 
@@ -20,15 +19,14 @@ SQUARE = "(float[2,3,4] a, float[2,4,5] b) => (float[2,3,5] y) "
 @example("unknown rank", "(float[24] v, int64[n] t, float[2,3,5] b) => (float[p,q,r] y) { a = Reshape(v, t) y = com.microsoft.{op}<transA=1>(a, b) }", refuses=Why.NEEDS_RANK, inputs={"t": [2, 3, 4]})
 def fused_matmul(node: Node, op: Builder) -> Result:
     """FusedMatMul is alpha * A @ B of transposed inputs; Transpose, MatMul and Mul are written."""
-    a = _turned(node, op, needed(node, 0), "A")
-    b = _turned(node, op, needed(node, 1), "B")
-    product, alpha = op.MatMul(a, b), attribute(node, "alpha", 1.0)
-    return product if alpha == 1 else product * number(op, alpha, needed(node, 0))
+    product = op.MatMul(_turned(node, op, "A"), _turned(node, op, "B"))
+    alpha = node.float("alpha")
+    return product if alpha == 1 else product * number(op, alpha, node["A"])
 
 
-def _turned(node: Node, op: Builder, x: Value, side: str) -> Value:
-    swap = attribute(node, f"trans{side}", 0)
-    batch = attribute(node, f"transBatch{side}", 0)
+def _turned(node: Node, op: Builder, side: str) -> Value:
+    x, swap = node[side], node.int(f"trans{side}")
+    batch = node.int(f"transBatch{side}") if node.op == "FusedMatMul" else 0
     if not (swap or batch) or x.rank == 1:
         return x
     axes = list(range(x.rank))

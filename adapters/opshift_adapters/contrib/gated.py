@@ -4,8 +4,7 @@
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
 
 from opshift_adapters._lib.blocks import as_type
-from opshift_adapters._lib.contrib import MICROSOFT, mean_of_last, number
-from opshift_adapters._lib.no_schema import attribute, needed
+from opshift_adapters._lib.contrib import MICROSOFT, mean_of_last, named, number
 
 SUM = "(float[2,3,4] x, float[2,3,4] y, float[2,3,1] g"
 
@@ -15,9 +14,9 @@ SUM = "(float[2,3,4] x, float[2,3,4] y, float[2,3,1] g"
 @example("projected", "(float[2,3,4] x, float[2,3,4] y, float[2,3,5] g, float[5,1] w) => (float[2,3,4] z) { z = com.microsoft.GatedAdd(x, y, g, w) }", refuses=Why.NOT_EXPRESSIBLE)
 def gated_add(node: Node, op: Builder) -> Result:
     """GatedAdd is x + y * gate; Mul and Add are written."""
-    if node.input_at(3) is not None:
+    if node.input("gate_weight") is not None:
         raise Refusal(Why.NOT_EXPRESSIBLE, "onnxruntime computes GatedAdd with gate_weight on GPUs only")
-    return needed(node, 0) + needed(node, 1) * needed(node, 2)
+    return node["X"] + node["Y"] * node["gate"]
 
 
 @leaving("ScaledSiLU", domain=MICROSOFT, since=7)
@@ -27,8 +26,8 @@ def gated_add(node: Node, op: Builder) -> Result:
 @example("half", "(float16[2,3] x, float s) => (float16[2,3] y) { y = com.microsoft.ScaledSiLU(x, s) }", gives="Cast Mul Cast Sigmoid Mul", atol=2e-3)
 def scaled_silu(node: Node, op: Builder) -> Result:
     """ScaledSiLU is z * Sigmoid(z) of z = scale * x; Mul and Sigmoid are written."""
-    x, scale = needed(node, 0), node.input_at(1)
-    alpha = 1.0 if scale is not None else attribute(node, "alpha", 1.0)
+    x, scale = node["X"], node.input("scale")
+    alpha = 1.0 if scale is not None else node.float("alpha")
     if scale is not None or alpha != 1:
         wide = as_type(op, x, T.FLOAT)
         by = number(op, alpha, wide) if scale is None else as_type(op, scale, T.FLOAT)
@@ -48,14 +47,14 @@ ROWS = "(float[2,3,4] x, float[4] s, float[2,3,4] g) => (float[2,3,4] y) "
 @example("another activation", ROWS + '{ y = com.microsoft.GatedRMSNorm<activation="tanh">(x, s, g) }', refuses=Why.NOT_EXPRESSIBLE)
 def gated_rms_norm(node: Node, op: Builder) -> Result:
     """GatedRMSNorm is RMSNormalization times a gate in float; its formula is written."""
-    x, kind = needed(node, 0), needed(node, 0).elem_type
-    wide, scale, gate = (as_type(op, needed(node, at), T.FLOAT) for at in range(3))
+    x, kind = node["X"], node["X"].elem_type
+    wide, scale, gate = (as_type(op, one, T.FLOAT) for one in named(node, "X scale gate"))
     width, whole = scale.dims[0], x.dims[-1]
     if not isinstance(width, int) or not isinstance(whole, int):
         raise Refusal(Why.NEEDS_SHAPE, f"the last dimension of {x.name!r} or of its scale is unknown")
     before = [0] * (x.rank - 1)
     rows = wide if whole == width else op.Reshape(wide, op.const([*before, -1, width]))
-    normal = _normalized(op, rows, attribute(node, "epsilon", 1e-5)) * scale
+    normal = _normalized(op, rows, node.float("epsilon")) * scale
     if whole != width:
         normal = op.Reshape(normal, op.const([*before, -1]))
     return as_type(op, normal * _activated(node, op, gate), kind)
@@ -67,7 +66,7 @@ def _normalized(op: Builder, x: Value, epsilon: float) -> Value:
 
 
 def _activated(node: Node, op: Builder, gate: Value) -> Value:
-    name = attribute(node, "activation", "silu")
+    name = node.str("activation")
     if name not in ("silu", "swish", "sigmoid"):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"the activation {name!r} of GatedRMSNorm has no known form")
     return op.Sigmoid(gate) if name == "sigmoid" else gate * op.Sigmoid(gate)
@@ -82,7 +81,7 @@ GATES = "(float[2,3,4] a, float[4] d, float[4] c, float[2,3,4] b"
 @example("half", GATES.replace("float[2", "float16[2") + ") => (float16[2,3,4] y, float16[2,3,4] z) { y, z = com.microsoft.LinearAttentionGate(a, d, c, b) }", atol=5e-3)
 def linear_attention_gate(node: Node, op: Builder) -> Result:
     """LinearAttentionGate is Softplus of a shifted input, scaled, and Sigmoid of another input."""
-    a, b = needed(node, 0), node.input_at(3)
-    decay = op.Softplus(as_type(op, a, T.FLOAT) + needed(node, 1)) * needed(node, 2)
+    a, b = node["a"], node.input("b")
+    decay = op.Softplus(as_type(op, a, T.FLOAT) + node["dt_bias"]) * node["decay_scale"]
     found = as_type(op, decay, a.elem_type)
     return found if b is None else (found, op.Sigmoid(b))

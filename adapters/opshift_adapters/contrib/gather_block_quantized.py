@@ -5,7 +5,6 @@ from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, examp
 
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.nbits import unpacked
-from opshift_adapters._lib.no_schema import attribute, needed
 
 CALL = "{ y = com.microsoft.GatherBlockQuantized<block_size=16, quantize_axis=1, gather_axis=0{}>(w, i, s{}) }}".replace("{ y", "{{ y", 1)
 TABLE = "(uint8[5,16] w, int64[2,2] i, float[5,2] s{}) => (float[2,2,32] y) "
@@ -23,15 +22,15 @@ PLACES = {"i": [[0, 4], [2, 2]]}
 @example("a block in part", "(uint8[5,12] w, int64[2,2] i, float[5,2] s) => (float[2,2,24] y) " + CALL.format("", ""), refuses=Why.NOT_EXPRESSIBLE)
 def gather_block_quantized(node: Node, op: Builder) -> Result:
     """GatherBlockQuantized chooses rows; they are gathered, unpacked and scaled by block."""
-    data, scale, zero = needed(node, 0), needed(node, 2), node.input_at(3)
-    bits, size = attribute(node, "bits", 4), attribute(node, "block_size", 128)
-    along = attribute(node, "quantize_axis", 1) % 2, attribute(node, "gather_axis", 0)
+    data, scale, zero = node["data"], node["scales"], node.input("zero_points")
+    bits, size = node.int("bits"), node.int("block_size")
+    along = node.int("quantize_axis") % 2, node.int("gather_axis")
     blocks, width = scale.shape[-1], data.shape[-1] * 8 // bits
     if data.elem_type != T.UINT8 or bits not in (4, 8) or data.rank != 2 or along != (1, 0):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} of other data than rows of bytes with blocks in each row")
     if width != blocks * size:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} whose last block is not full")
-    indices, kind = needed(node, 1), scale.elem_type
+    indices, kind = node["indices"], scale.elem_type
     codes = unpacked(op, op.Gather(data, indices, axis=0), bits, [-1, blocks, size], kind)
     moved = codes - _points(op, zero, indices, bits, blocks, kind)
     scales = op.Reshape(op.Gather(scale, indices, axis=0), op.const([-1, blocks, 1]))

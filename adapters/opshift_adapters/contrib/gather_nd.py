@@ -5,7 +5,6 @@ from opshift.adapter import Builder, Node, Result, T, example, leaving
 
 from opshift_adapters._lib.blocks import as_type
 from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import needed
 
 
 @leaving("GatherND", domain=MICROSOFT, since=11)
@@ -13,4 +12,4 @@ from opshift_adapters._lib.no_schema import needed
 @example("rows", "(float[3,4] x, int64[2,1] i) => (float[2,4] y) { y = com.microsoft.GatherND(x, i) }", gives="GatherND", inputs={"i": [[0], [2]]})
 def gather_nd(node: Node, op: Builder) -> Result:
     """GatherND of ai.onnx is written; its indices are cast to int64."""
-    return op.GatherND(needed(node, 0), as_type(op, needed(node, 1), T.INT64))
+    return op.GatherND(node["data"], as_type(op, node["indices"], T.INT64))

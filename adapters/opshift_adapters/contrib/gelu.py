@@ -4,7 +4,6 @@
 from opshift.adapter import Builder, Node, Result, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, number
-from opshift_adapters._lib.no_schema import attribute, needed
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 
@@ -15,7 +14,7 @@ EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 @example("raised and lowered again", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", imports={"": 8}, atol=1e-6)
 def gelu(node: Node, op: Builder) -> Result:
     """Gelu of ai.onnx is written."""
-    return op.Gelu(needed(node, 0))
+    return op.Gelu(node["X"])
 
 
 @leaving("BiasGelu", domain=MICROSOFT, since=9)
@@ -23,7 +22,7 @@ def gelu(node: Node, op: Builder) -> Result:
 @example("opset 20", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Gelu", imports={"": 20}, atol=1e-6)
 def bias_gelu(node: Node, op: Builder) -> Result:
     """BiasGelu is Gelu of a sum; Add and Gelu are written."""
-    return op.Gelu(needed(node, 0) + needed(node, 1))
+    return op.Gelu(node["A"] + node["B"])
 
 
 @leaving("FastGelu", domain=MICROSOFT)
@@ -32,7 +31,7 @@ def bias_gelu(node: Node, op: Builder) -> Result:
 @example("opset 20", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
 def fast_gelu(node: Node, op: Builder) -> Result:
     """FastGelu approximates Gelu with Tanh; Gelu is written."""
-    x, bias = needed(node, 0), node.input_at(1)
+    x, bias = node["X"], node.input("bias")
     return op.Gelu(x if bias is None else x + bias, approximate="tanh")
 
 
@@ -41,5 +40,5 @@ def fast_gelu(node: Node, op: Builder) -> Result:
 @example("of its own", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.QuickGelu<alpha=1.0>(x) }", gives="Sigmoid Mul", atol=1e-6)
 def quick_gelu(node: Node, op: Builder) -> Result:
     """QuickGelu is x * Sigmoid(alpha * x); Mul and Sigmoid are written."""
-    x, alpha = needed(node, 0), attribute(node, "alpha", 1.702)
+    x, alpha = node["X"], node.float("alpha")
     return x * op.Sigmoid(x if alpha == 1 else x * number(op, alpha, x))

@@ -4,7 +4,6 @@
 from opshift.adapter import Builder, Node, Result, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import attribute, needed
 
 GRID = "(float[1,2,4,5] x, float[1,3,2,2] g) => (float[1,2,3,2] y) { y = com.microsoft.GridSample"
 
@@ -15,9 +14,9 @@ GRID = "(float[1,2,4,5] x, float[1,3,2,2] g) => (float[1,2,3,2] y) { y = com.mic
 def grid_sample(node: Node, op: Builder) -> Result:
     """GridSample of ai.onnx is written, with the same attributes."""
     return op.GridSample(
-        needed(node, 0),
-        needed(node, 1),
-        mode=attribute(node, "mode", "bilinear"),
-        padding_mode=attribute(node, "padding_mode", "zeros"),
-        align_corners=attribute(node, "align_corners", 0),
+        node["X"],
+        node["Grid"],
+        mode=node.str("mode"),
+        padding_mode=node.str("padding_mode"),
+        align_corners=node.int("align_corners"),
     )

@@ -1,11 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """GroupQueryAttention: query heads share heads of keys; each row has a cache of its own length."""
 
-from opshift.adapter import Builder, Node, Result, T, Value, Why, example, leaving
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, number
+from opshift_adapters._lib.contrib import MICROSOFT, attribute, number
 from opshift_adapters._lib.heads import LOWEST, length, scale_of, turn, width
-from opshift_adapters._lib.no_schema import attribute, needed, refuse
 
 STEP = "(float[2,1,32] q, float[2,1,16] k, float[2,1,16] v, float[2,2,4,8] c, float[2,2,4,8] d, int32[2] l, int32 t"
 RESULT = ") => (float[2,1,32] y, float[2,2,5,8] e, float[2,2,5,8] f) { y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2"
@@ -28,18 +27,19 @@ FULL, NEW = {"l": [4, 4], "t": 5}, {"l": [2, 1], "t": 3}
 @example("smooth", STEP + RESULT + ", smooth_softmax=1>(q, k, v, c, d, l, t) }", inputs=FULL, refuses=Why.NOT_EXPRESSIBLE)
 def group_query_attention(node: Node, op: Builder) -> Result:
     """GroupQueryAttention extends the cache of each row; queries see keys up to their position."""
-    refuse(node, "smooth_softmax")
-    heads, shared = attribute(node, "num_heads", 1), attribute(node, "kv_num_heads", 1)
+    if node.int("smooth_softmax") > 0:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with smooth_softmax")
+    heads, shared = node.int("num_heads"), node.int("kv_num_heads")
     q, k, v, size = _parts(node, op, heads, shared)
     own = length(op, q, 1)
-    past = op.Cast(needed(node, 5), to=T.INT64) + op.const(1) - own
+    past = op.Cast(node["seqlens_k"], to=T.INT64) + op.const(1) - own
     past = op.Unsqueeze(op.Max(past, op.const(0)), op.const([1]))  # [batch, 1]
     places = op.Range(op.const(0), own, op.const(1)) + past  # [batch, sequence]
     if attribute(node, "do_rotary", 0):
         q, k = (_rotated(node, op, one, places, size) for one in (q, k))
     keys, values = (
-        _continued(node, op, node.input_at(at), op.Transpose(new, perm=[0, 2, 1, 3]), past)
-        for at, new in ((3, k), (4, v))
+        _continued(node, op, node.input(name), op.Transpose(new, perm=[0, 2, 1, 3]), past)
+        for name, new in (("past_key", k), ("past_value", v))
     )
     grouped = op.Reshape(q, op.const([0, 0, shared, heads // shared, size]))
     grouped = op.Transpose(grouped, perm=[0, 2, 3, 1, 4])  # [batch, shared, group, sequence, size]
@@ -58,7 +58,7 @@ def _parts(
     node: Node, op: Builder, heads: int, shared: int
 ) -> tuple[Value, Value, Value, int]:
     """Queries, keys and values as [batch, sequence, heads, size]."""
-    q, k, v = needed(node, 0), node.input_at(1), node.input_at(2)
+    q, k, v = node["query"], node.input("key"), node.input("value")
     whole = width(q, 2, "a query")
     if k is None or v is None:
         size = whole // (heads + 2 * shared)
@@ -72,9 +72,10 @@ def _parts(
 
 
 def _rotated(node: Node, op: Builder, x: Value, places: Value, size: int) -> Value:
-    half = width(needed(node, 7), 1, "the cache of cosines")
+    half = width(node["cos_cache"], 1, "the cache of cosines")
     cos, sin = (
-        op.Unsqueeze(op.Gather(needed(node, at), places, axis=0), op.const([2])) for at in (7, 8)
+        op.Unsqueeze(op.Gather(cache, places, axis=0), op.const([2]))
+        for cache in (node["cos_cache"], node["sin_cache"])
     )
     pairs = bool(attribute(node, "rotary_interleaved", 0))
     return turn(op, x, cos, sin, pairs=pairs, half=half, partly=2 * half < size)
@@ -82,7 +83,7 @@ def _rotated(node: Node, op: Builder, x: Value, places: Value, size: int) -> Val
 
 def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: Value) -> Value:
     """The cache with the new rows after the last valid row of each batch element."""
-    total = op.Cast(needed(node, 6), to=T.INT64)
+    total = op.Cast(node["total_sequence_length"], to=T.INT64)
     if cache is None:
         return new
     room, own = length(op, cache, 2), length(op, new, 2)
@@ -98,9 +99,9 @@ def _hidden(node: Node, op: Builder, places: Value, keys: Value) -> Value:
     """What is added to the scores to hide the keys after a query and before its window."""
     along = op.Range(op.const(0), length(op, keys, 2), op.const(1))
     own = op.Unsqueeze(places, op.const([2]))  # [batch, sequence, 1]
-    ends = op.Unsqueeze(op.Cast(needed(node, 5), to=T.INT64), op.const([1, 2]))
+    ends = op.Unsqueeze(op.Cast(node["seqlens_k"], to=T.INT64), op.const([1, 2]))
     seen = op.LessOrEqual(along, op.Min(own, ends))
-    window = attribute(node, "local_window_size", -1)
+    window = node.int("local_window_size")
     if window > 0:
         seen = seen & (along > own - op.const(window))
     added = op.Where(seen, number(op, 0, keys), number(op, LOWEST, keys))

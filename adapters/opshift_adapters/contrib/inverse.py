@@ -4,7 +4,6 @@
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving, np
 
 from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import needed
 
 COFACTORS = "the inverse is computed by cofactors, and onnxruntime's by elimination"
 
@@ -19,7 +18,7 @@ COFACTORS = "the inverse is computed by cofactors, and onnxruntime's by eliminat
 @example("of unknown size", "(float[N,N] x) => (float[N,N] y) { y = com.microsoft.Inverse(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def inverse(node: Node, op: Builder) -> Result:
     """Inverse of at most 3 rows is the transposed cofactors divided by the determinant."""
-    x = needed(node, 0)
+    x = node["X"]
     size = x.dims[-1]
     if size == 1:
         return op.Reciprocal(x)

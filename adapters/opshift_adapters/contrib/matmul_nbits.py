@@ -5,7 +5,6 @@ from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, examp
 
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.nbits import unpacked
-from opshift_adapters._lib.no_schema import attribute, needed, refuse
 
 CALL = "com.microsoft.MatMulNBits<K=32, N=3, bits={}, block_size=16{}>"
 FOUR = "(float[2,32] a, uint8[3,2,8] b, float[{}] s{}) => (float[2,3] y) {{ y = " + CALL.format(4, "{}") + "(a, b, s{}) }}"
@@ -26,23 +25,22 @@ EIGHT = "(float[2,32] a, uint8[3,2,16] b, float[6] s, uint8[{}] z) => (float[2,3
 @example("2 bits", "(float[2,32] a, uint8[3,2,4] b, float[6] s) => (float[2,3] y) { y = com.microsoft.MatMulNBits<K=32, N=3, bits=2, block_size=16>(a, b, s) }", refuses=Why.NOT_EXPRESSIBLE)
 def matmul_nbits(node: Node, op: Builder) -> Result:
     """MatMulNBits has packed weights; they are unpacked and scaled, and MatMul is written."""
-    refuse(node, "weight_prepacked")
-    bits = attribute(node, "bits", 4)
-    if bits not in (4, 8) or node.input_at(4) is not None:
+    bits = node.int("bits")
+    if bits not in (4, 8) or node.input("g_idx") is not None:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} of {bits} bits, or with columns in an order")
-    if attribute(node, "accuracy_level", 0) > 1:
+    if node.int("accuracy_level") > 1:
         op.approximate(f"{node.op}: onnxruntime may quantise the other factor, which stays as it is")
-    rows, columns = attribute(node, "N", 0), attribute(node, "K", 0)
-    scale = needed(node, 2)
-    kind, size = scale.elem_type, attribute(node, "block_size", 32)
+    rows, columns = node.int("N"), node.int("K")
+    scale = node["scales"]
+    kind, size = scale.elem_type, node.int("block_size")
     blocks = -(-columns // size)
-    whole = unpacked(op, needed(node, 1), bits, [rows, blocks, -1], kind)
-    moved = whole - _zeros(op, node.input_at(3), bits, rows, blocks, kind)
+    whole = unpacked(op, node["B"], bits, [rows, blocks, -1], kind)
+    moved = whole - _zeros(op, node.input("zero_points"), bits, rows, blocks, kind)
     wide = moved * op.Reshape(scale, op.const([rows, blocks, 1]))
     weights = op.Reshape(wide, op.const([rows, -1]))
     if columns % size:
         weights = op.Slice(weights, op.const([0]), op.const([columns]), op.const([1]))
-    y, bias = op.MatMul(needed(node, 0), op.Transpose(weights, perm=[1, 0])), node.input_at(5)
+    y, bias = op.MatMul(node["A"], op.Transpose(weights, perm=[1, 0])), node.input("bias")
     return y if bias is None else y + bias
 
 

@@ -12,7 +12,6 @@ from opshift_adapters._lib.heads import (
     width,
     with_past,
 )
-from opshift_adapters._lib.no_schema import attribute, wants
 
 QKV = "(float[2,3,8] q, float[2,5,8] k, float[2,5,8] v"
 CALL = "com.microsoft.MultiHeadAttention<num_heads=2>"
@@ -34,19 +33,21 @@ MASK = {"m": [[1, 1, 0, 1, 1], [1, 0, 0, 0, 0]], "n": [5, 2], "t": [[[1, 1, 0, 1
 @example("bias of unknown width", "(float[2,3,D] q, float[2,5,D] k, float[2,5,E] v, float[F] b) => (float[2,3,G] y) { y = " + CALL + "(q, k, v, b) }", refuses=Why.NEEDS_SHAPE)
 def multi_head_attention(node: Node, op: Builder) -> Result:
     """MultiHeadAttention is Softmax(Q @ K^T * scale + biases) @ V; this formula is written."""
-    if wants(node, 3):
+    if node.output("qk") is not None:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the products as an output has no other form")
-    q, k, v = (node.input_at(at) for at in range(3))
+    q, k, v = (node.input(name) for name in ("query", "key", "value"))
     if q is None or k is None or v is None or q.rank != 3:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with queries, keys and values in one tensor has no other form")
-    heads, bias, known = attribute(node, "num_heads", 1), node.input_at(3), k.rank == 4
+    heads, bias, known = node.int("num_heads"), node.input("bias"), k.rank == 4
     size = width(q, 2, "a query") // heads
     if bias is not None and not known:
         q, k, v = _shifted(op, bias, q, k, v)
     q = apart(op, q, heads)
     k, v = (k, v) if known else (apart(op, k, heads), apart(op, v, heads))
-    k, v = with_past(op, node.input_at(6), k), with_past(op, node.input_at(7), v)
-    biases = biases_of(node, op, node.input_at(4), node.input_at(5), q, k)
+    k, v = with_past(op, node.input("past_key"), k), with_past(op, node.input("past_value"), v)
+    biases = biases_of(
+        node, op, node.input("key_padding_mask"), node.input("attention_bias"), q, k
+    )
     y = attended(op, q, k, v, scale_of(node, size), biases)
     return (y, k, v)[: node.n_outputs]
 

@@ -5,8 +5,6 @@ A value in blocks is written as an image whose channels fill the last block: the
 another order. The blocks are those that the model proves.
 """
 
-from typing import Any
-
 from opshift.adapter import Array, Builder, Node, Result, T, Value, Why, example, leaving
 
 from opshift_adapters._lib.channel_blocks import (
@@ -17,8 +15,7 @@ from opshift_adapters._lib.channel_blocks import (
     round_up,
     width_around,
 )
-from opshift_adapters._lib.contrib import activated
-from opshift_adapters._lib.no_schema import attribute, needed
+from opshift_adapters._lib.contrib import activated, attribute, written
 
 
 def filling(count: int) -> str:
@@ -31,11 +28,6 @@ FEW = "(float[2,3,4,4] x) => (float[2,5,a,b] y) <float[16,3,1,1] w = {" + fillin
 BLOCKS = "(float[2,20,4,4] x) => (float[2,20,a,b] y) <float[32,1,1,1] w = {" + filling(32) + "}> { i = com.microsoft.nchwc.ReorderInput(x) d = com.microsoft.nchwc.Conv<group=32>(i, w) "
 TAKEN = " y = com.microsoft.nchwc.ReorderOutput<channels=20>(m) }"
 WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
-
-
-def kept(node: Node, *names: str) -> dict[str, Any]:
-    """The attributes of these names that the node has."""
-    return {name: attribute(node, name, None) for name in names if node.attr(name) is not None}
 
 
 def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
@@ -67,9 +59,9 @@ def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
 def conv(node: Node, op: Builder) -> Result:
     """Conv in blocks is Conv with the filter in its own order, an optional Add and an activation."""
     sizes = filter_of(node, width_around(node))
-    filter = op.const(plain_filter(needed(node, 1).const(), sizes))
-    y: Value = op.Conv(needed(node, 0), filter, node.input_at(2), **kept(node, "group", *WINDOW))
-    added, name = node.input_at(3), attribute(node, "activation", "")
+    filter = op.const(plain_filter(node["W"].const(), sizes))
+    y: Value = op.Conv(node["X"], filter, node.input("B"), **written(node, "group", *WINDOW))
+    added, name = node.input("Sum"), attribute(node, "activation", "")
     y = y if added is None else y + added
     told = [float(one) for one in attribute(node, "activation_params", [])]
     return activated(op, y, name, told) if name else y
@@ -82,8 +74,8 @@ def conv(node: Node, op: Builder) -> Result:
 def pool(node: Node, op: Builder) -> Result:
     """A pool in blocks treats each channel as the pool of ONNX does."""
     width_around(node)
-    named = kept(node, "ceil_mode", "count_include_pad", *WINDOW)
-    made: Value = op.emit(node.op, needed(node, 0), **named)
+    counts = ("count_include_pad",) if node.op == "AveragePool" else ()
+    made: Value = op.emit(node.op, node["X"], **written(node, "ceil_mode", *counts, *WINDOW))
     return made
 
 
@@ -92,7 +84,7 @@ def pool(node: Node, op: Builder) -> Result:
 def global_pool(node: Node, op: Builder) -> Result:
     """A pool of whole images in blocks treats each channel as the pool of ONNX does."""
     width_around(node)
-    made: Value = op.emit(node.op, needed(node, 0))
+    made: Value = op.emit(node.op, node["X"])
     return made
 
 
@@ -105,13 +97,11 @@ def upsample(node: Node, op: Builder) -> Result:
     width_around(node)
     scales = op.const([float(one) for one in attribute(node, "scales", [1] * 4)], dtype=T.FLOAT)
     named = {
-        "mode": attribute(node, "mode", "nearest"),
-        "coordinate_transformation_mode": attribute(
-            node, "coordinate_transformation_mode", "asymmetric"
-        ),
+        "mode": node.str("mode"),
+        "coordinate_transformation_mode": node.str("coordinate_transformation_mode"),
     }
     whole = op.const([], T.FLOAT)  # below opset 13 the region must be given
-    made: Value = op.Resize(needed(node, 0), whole, scales, nearest_mode="floor", **named)
+    made: Value = op.Resize(node["X"], whole, scales, nearest_mode="floor", **named)
     return made
 
 
@@ -123,9 +113,9 @@ def upsample(node: Node, op: Builder) -> Result:
 @example("behind another layer", FEW.replace("[2,5,", "[2,4,") + "{ r = com.microsoft.nchwc.Conv(x, w, c) o = com.microsoft.nchwc.ReorderOutput<channels=4>(r) e = Abs(o) i = com.microsoft.nchwc.ReorderInput(e) y = com.microsoft.nchwc.ReorderOutput<channels=4>(i) }", gives="Conv Slice Abs Pad Slice", atol=1e-5)
 def reorder_input(node: Node, op: Builder) -> Result:
     """ReorderInput adds the channels that fill the last block."""
-    width, x = width_around(node), needed(node, 0)
+    width, x = width_around(node), node["X"]
     channels = plain_channels(node, x.claimed_dims_or_none) or 0  # it is known, as blocks are
-    if attribute(node, "channels_last", 0):
+    if node.int("channels_last"):
         x = op.Transpose(x, perm=[0, 3, 1, 2])
     added = round_up(channels, width) - channels
     return op.Pad(x, op.const([0, 0, 0, 0, 0, added, 0, 0])) if added else x
@@ -137,7 +127,7 @@ def reorder_input(node: Node, op: Builder) -> Result:
 @example("no blocks are removed", FEW.replace("[2,5,", "[2,3,") + "{ y = com.microsoft.nchwc.ReorderOutput<channels=3>(x) }", refuses=Why.NOT_EXPRESSIBLE)
 def reorder_output(node: Node, op: Builder) -> Result:
     """ReorderOutput removes the channels that fill the last block."""
-    x, channels = needed(node, 0), attribute(node, "channels", 0)
+    x, channels = node["X"], node.int("channels")
     if round_up(channels, width_around(node)) != channels:
         x = op.Slice(x, op.const([0]), op.const([channels]), op.const([1]))
-    return op.Transpose(x, perm=[0, 2, 3, 1]) if attribute(node, "channels_last", 0) else x
+    return op.Transpose(x, perm=[0, 2, 3, 1]) if node.int("channels_last") else x

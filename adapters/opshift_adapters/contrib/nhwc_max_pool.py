@@ -1,12 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """NhwcMaxPool: MaxPool of quantized data whose channels come last."""
 
-from typing import Any
-
 from opshift.adapter import Builder, Node, Result, Value, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import attribute, needed
+from opshift_adapters._lib.contrib import MICROSOFT, written
 
 POOL = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
 
@@ -16,11 +13,7 @@ POOL = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
 @example("one axis", "(int8[2,9,2] x) => (int8[2,a,2] y) { y = com.microsoft.NhwcMaxPool<kernel_shape=[3]>(x) }", gives="Transpose MaxPool Transpose")
 def nhwc_max_pool(node: Node, op: Builder) -> Result:
     """NhwcMaxPool has the channels last; MaxPool between two Transposes is written."""
-    x = needed(node, 0)
-    named: dict[str, Any] = {
-        name: attribute(node, name, None) for name in POOL if node.attr(name) is not None
-    }
-    y: Value = op.MaxPool(
-        op.Transpose(x, perm=[0, x.rank - 1, *range(1, x.rank - 1)]), **named
-    )
+    x = node["x"]
+    moved = op.Transpose(x, perm=[0, x.rank - 1, *range(1, x.rank - 1)])
+    y: Value = op.MaxPool(moved, **written(node, *POOL))
     return op.Transpose(y, perm=[0, *range(2, x.rank), 1])

@@ -6,10 +6,9 @@ If onnxruntime does not dequantize, its own arithmetic is written, so that no re
 
 from typing import Any
 
-from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import attribute, needed
+from opshift_adapters._lib.contrib import MICROSOFT, named, written
 
 PAIR = "(uint8[2,3] a, uint8[2,3] b) => (uint8[2,3] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}, float v = {0.2}, uint8 w = {100}> "
 COMPUTED = "(int8[2,3] a, int8[3] b, float s, int8 z, float t, int8 u) => (int8[2,3] y) "
@@ -20,24 +19,19 @@ IMAGE = "(uint8[2,2,6,6] x) => (uint8[2,2,a,b] y) <float s = {0.1}, uint8 z = {1
 LAST = "(uint8[2,6,6,2] x) => (uint8[2,a,b,2] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
 
 
-def real(node: Node, op: Builder, at: int) -> Value:
-    """The dequantized input at a position, where its scale and zero point follow it."""
-    return op.DequantizeLinear(needed(node, at), needed(node, at + 1), needed(node, at + 2))
+def real(node: Node, op: Builder, names: str) -> Value:
+    """The dequantized input of the first name, whose scale and zero point the others are."""
+    return op.DequantizeLinear(*named(node, names))
 
 
-def codes(node: Node, op: Builder, y: Value, at: int) -> Value:
-    """`y` quantized by the scale and the zero point at two inputs."""
-    return op.QuantizeLinear(y, needed(node, at), needed(node, at + 1))
+def codes(node: Node, op: Builder, y: Value, names: str) -> Value:
+    """`y` quantized by a scale and a zero point."""
+    return op.QuantizeLinear(y, *named(node, names))
 
 
 def rounded(op: Builder, y: Value, like: Value) -> Value:
     """The nearest code that an element type has."""
     return op.QuantizeLinear(y, op.const(1, T.FLOAT), op.const(0, like=like))
-
-
-def zero_point(node: Node, op: Builder, at: int) -> Value:
-    """The zero point at a position, as a float."""
-    return as_float(op, needed(node, at))
 
 
 def as_float(op: Builder, x: Value) -> Value:
@@ -51,10 +45,10 @@ def as_float(op: Builder, x: Value) -> Value:
 @example("computed scales", COMPUTED + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, s, u) }", inputs=SCALES, imports={"": 11})
 def qlinear_add(node: Node, op: Builder) -> Result:
     """QLinearAdd is a sum of codes, multiplied by ratios of the scales; Mul and Add are written."""
-    a, b, scale = needed(node, 0), needed(node, 3), needed(node, 6)
-    left, right = (needed(node, at) / scale for at in (1, 4))
-    lost = left * zero_point(node, op, 2) + right * zero_point(node, op, 5)  # fmt: skip
-    fixed = zero_point(node, op, 7) - lost
+    a, b, scale = named(node, "A B C_scale")
+    left, right = (one / scale for one in named(node, "A_scale B_scale"))
+    lost = left * as_float(op, node["A_zero_point"]) + right * as_float(op, node["B_zero_point"])
+    fixed = as_float(op, node["C_zero_point"]) - lost
     sums = op.Cast(b, to=T.FLOAT) * right + fixed
     return rounded(op, op.Cast(a, to=T.FLOAT) * left + sums, a)
 
@@ -64,21 +58,20 @@ def qlinear_add(node: Node, op: Builder) -> Result:
 @example("computed scales", COMPUTED + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, s, u) }", inputs=SCALES, imports={"": 11})
 def qlinear_mul(node: Node, op: Builder) -> Result:
     """QLinearMul is a product of codes, multiplied by the ratio of the scales; Mul is written."""
-    a, b, one = needed(node, 0), needed(node, 3), op.const(1, T.FLOAT)
-    left, right = (
-        op.DequantizeLinear(x, one, needed(node, at)) for x, at in ((a, 2), (b, 5))
-    )
-    ratio = needed(node, 1) * needed(node, 4) / needed(node, 6)
+    one = op.const(1, T.FLOAT)
+    left = op.DequantizeLinear(node["A"], one, node["A_zero_point"])
+    right = op.DequantizeLinear(node["B"], one, node["B_zero_point"])
+    ratio = node["A_scale"] * node["B_scale"] / node["C_scale"]
     scaled = left * right * ratio
-    return rounded(op, scaled + zero_point(node, op, 7), a)
+    return rounded(op, scaled + as_float(op, node["C_zero_point"]), node["A"])
 
 
 @leaving("QLinearSigmoid", domain=MICROSOFT, since=10)
 @example("constants", ONE + "{ y = com.microsoft.QLinearSigmoid(x, s, z, t, u) }", gives="DequantizeLinear Sigmoid QuantizeLinear")
 def qlinear_sigmoid(node: Node, op: Builder) -> Result:
     """QLinearSigmoid becomes DequantizeLinear, Sigmoid and QuantizeLinear."""
-    y = op.Sigmoid(real(node, op, 0))
-    return codes(node, op, y, 3)
+    y = op.Sigmoid(real(node, op, "X X_scale X_zero_point"))
+    return codes(node, op, y, "Y_scale Y_zero_point")
 
 
 @leaving("QLinearLeakyRelu", domain=MICROSOFT, since=10)
@@ -86,8 +79,9 @@ def qlinear_sigmoid(node: Node, op: Builder) -> Result:
 @example("another slope", SIGNED + '{ y = com.microsoft.QLinearLeakyRelu<alpha=0.3>(x, s, z, t, u) }', gives="DequantizeLinear LeakyRelu QuantizeLinear")
 def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
     """QLinearLeakyRelu becomes DequantizeLinear, LeakyRelu and QuantizeLinear."""
-    y = op.LeakyRelu(real(node, op, 0), alpha=attribute(node, "alpha", 0.01))
-    return codes(node, op, y, 3)
+    x = real(node, op, "X X_scale X_zero_point")
+    y = op.LeakyRelu(x, alpha=node.float("alpha"))
+    return codes(node, op, y, "Y_scale Y_zero_point")
 
 
 @leaving("QLinearSoftmax", domain=MICROSOFT, since=13)
@@ -100,29 +94,34 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
 
     DequantizeLinear, Softmax (below 13 after Flatten), Mul and QuantizeLinear are written.
     """
-    x, axis, one = real(node, op, 0), attribute(node, "axis", -1), op.const(1, T.FLOAT)
-    if attribute(node, "opset", 13) >= 13:
+    x, one = real(node, op, "X X_scale x_zero_point"), op.const(1, T.FLOAT)
+    axis = node.int("axis")
+    if node.int("opset") >= 13:
         y = op.Softmax(x, axis=axis)
     else:
         y = op.Reshape(op.Softmax(op.Flatten(x, axis=axis), axis=-1), op.Shape(x))
-    return op.QuantizeLinear(y * op.Floor(one / needed(node, 3)), one, needed(node, 4))
+    return op.QuantizeLinear(y * op.Floor(one / node["y_scale"]), one, node["y_zero_point"])
 
 
 @leaving("QLinearConcat", domain=MICROSOFT, since=10)
 @example("two", "(uint8[2,3] a, uint8[2,4] b) => (uint8[2,7] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> { y = com.microsoft.QLinearConcat<axis=1>(t, u, a, s, z, b, t, u) }", gives="DequantizeLinear DequantizeLinear Concat QuantizeLinear")
+@example("no zero point", "(uint8[2,3] a) => (uint8[2,3] y) <float t = {0.05}, uint8 u = {3}> { y = com.microsoft.QLinearConcat<axis=1>(t, u, a, t) }", refuses=Why.NOT_EXPRESSIBLE)
 def qlinear_concat(node: Node, op: Builder) -> Result:
     """QLinearConcat becomes DequantizeLinear of each input, Concat and QuantizeLinear."""
-    parts = [real(node, op, at) for at in range(2, len(node.inputs), 3)]
-    y = op.Concat(*parts, axis=attribute(node, "axis", 0))
-    return codes(node, op, y, 0)
+    parts = node.inputs[2:]
+    if len(parts) % 3 or None in parts:
+        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with a tensor without scale or zero point")
+    reals = [op.DequantizeLinear(*parts[at : at + 3]) for at in range(0, len(parts), 3)]
+    y = op.Concat(*reals, axis=node.int("axis"))
+    return codes(node, op, y, "Y_scale Y_zero_point")
 
 
 @leaving("QLinearWhere", domain=MICROSOFT, since=10)
 @example("constants", PAIR.replace("(uint8", "(bool[2,3] c, uint8", 1) + "{ y = com.microsoft.QLinearWhere(c, a, s, z, b, t, u, v, w) }", gives="DequantizeLinear DequantizeLinear Where QuantizeLinear")
 def qlinear_where(node: Node, op: Builder) -> Result:
     """QLinearWhere becomes DequantizeLinear of both inputs, Where and QuantizeLinear."""
-    y = op.Where(needed(node, 0), real(node, op, 1), real(node, op, 4))
-    return codes(node, op, y, 7)
+    x, y = (real(node, op, f"{one} {one.lower()}_scale {one.lower()}_zero_point") for one in "XY")
+    return codes(node, op, op.Where(node["condition"], x, y), "z_scale z_zero_point")
 
 
 POOL = ("ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides", "auto_pad")
@@ -133,12 +132,9 @@ POOL = ("ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides", "au
 @example("channels last", LAST + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,2], channels_last=1>(x, s, z, t, u) }", gives="DequantizeLinear Transpose AveragePool Transpose Div Add QuantizeLinear")
 def qlinear_average_pool(node: Node, op: Builder) -> Result:
     """QLinearAveragePool becomes DequantizeLinear, AveragePool, Div, Add and QuantizeLinear."""
-    named: dict[str, Any] = {
-        name: attribute(node, name, None) for name in POOL if node.attr(name) is not None
-    }
-    y = _pooled(node, op, "AveragePool", named)
-    moved = y / needed(node, 3) + zero_point(node, op, 4)
-    return rounded(op, moved, needed(node, 0))
+    y = _pooled(node, op, "AveragePool", written(node, *POOL))
+    moved = y / node["y_scale"] + as_float(op, node["y_zero_point"])
+    return rounded(op, moved, node["X"])
 
 
 @leaving("QLinearGlobalAveragePool", domain=MICROSOFT, since=10)
@@ -147,17 +143,17 @@ def qlinear_average_pool(node: Node, op: Builder) -> Result:
 def qlinear_global_average_pool(node: Node, op: Builder) -> Result:
     """QLinearGlobalAveragePool becomes DequantizeLinear, GlobalAveragePool, QuantizeLinear."""
     y = _pooled(node, op, "GlobalAveragePool", {})
-    return codes(node, op, y, 3)
+    return codes(node, op, y, "y_scale y_zero_point")
 
 
-def _pooled(node: Node, op: Builder, name: str, named: dict[str, Any]) -> Value:
-    x = real(node, op, 0)
-    if not attribute(node, "channels_last", 0):
-        made: Value = op.emit(name, x, **named)
+def _pooled(node: Node, op: Builder, name: str, same: dict[str, Any]) -> Value:
+    x = real(node, op, "X x_scale x_zero_point")
+    if not node.int("channels_last"):
+        made: Value = op.emit(name, x, **same)
         return made
-    rank = needed(node, 0).rank
+    rank = node["X"].rank
     x = op.Transpose(x, perm=[0, rank - 1, *range(1, rank - 1)])
-    return op.Transpose(op.emit(name, x, **named), perm=[0, *range(2, rank), 1])
+    return op.Transpose(op.emit(name, x, **same), perm=[0, *range(2, rank), 1])
 
 
 CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
@@ -168,16 +164,14 @@ CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 @example("channels last", "(uint8[2,6,6,2] x, int8[3,2,3,3] k) => (uint8[2,4,4,3] y) <float s = {0.1}, uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y = com.microsoft.QLinearConv<channels_last=1>(x, s, z, k, s, q, t, u) }", gives="Transpose QLinearConv Transpose")
 def qlinear_conv(node: Node, op: Builder) -> Result:
     """QLinearConv of ai.onnx is written, between Transposes if the channels come last."""
-    named: dict[str, Any] = {
-        name: attribute(node, name, None) for name in CONV if node.attr(name) is not None
-    }
-    x, rest = needed(node, 0), [node.input_at(at) for at in range(1, len(node.inputs))]
-    if not attribute(node, "channels_last", 0):
-        same: Value = op.QLinearConv(x, *rest, **named)
-        return same
-    rank = needed(node, 3).rank
-    x = op.Transpose(x, perm=[0, rank - 1, *range(1, rank - 1)])
-    y: Value = op.QLinearConv(x, *rest, **named)
+    same = written(node, *CONV)
+    x, *rest = node.inputs
+    if not node.int("channels_last"):
+        made: Value = op.QLinearConv(x, *rest, **same)
+        return made
+    rank = node["w"].rank
+    x = op.Transpose(node["x"], perm=[0, rank - 1, *range(1, rank - 1)])
+    y: Value = op.QLinearConv(x, *rest, **same)
     return op.Transpose(y, perm=[0, *range(2, rank), 1])
 
 
@@ -189,15 +183,15 @@ MATRICES = "(uint8[2,4] a, int8[4,3] b) => (uint8[2,3] y) <float s = {0.1}, uint
 @example("floats", "(uint8[4,2] a, int8[3,4] b) => (float[2,3] y) <float s = {0.1}, uint8 z = {128}, float[3] t = {0.05, 0.5, 0.25}, int8[3] q = {0, 0, 0}> { y = com.microsoft.QGemm<transA=1, transB=1, alpha=0.5>(a, s, z, b, t, q) }", gives="Transpose Transpose MatMulInteger Cast Mul", atol=1e-5)
 def qgemm(node: Node, op: Builder) -> Result:
     """QGemm is MatMulInteger plus C, scaled at the end; MatMulInteger, Add and Mul are written."""
-    a, b, c = needed(node, 0), needed(node, 3), node.input_at(6)
-    a = op.Transpose(a, perm=[1, 0]) if attribute(node, "transA", 0) else a
-    b = op.Transpose(b, perm=[1, 0]) if attribute(node, "transB", 0) else b
-    sums = op.MatMulInteger(a, b, node.input_at(2), node.input_at(5))
+    a, b, c = node["A"], node["B"], node.input("C")
+    a = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
+    b = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b
+    sums = op.MatMulInteger(a, b, node.input("a_zero_point"), node.input("b_zero_point"))
     sums = sums if c is None else sums + c
-    ratio = needed(node, 1) * needed(node, 4)
-    ratio = op.const(attribute(node, "alpha", 1.0), T.FLOAT) * ratio
-    scale = node.input_at(7)
+    ratio = node["a_scale"] * node["b_scale"]
+    ratio = op.const(node.float("alpha"), T.FLOAT) * ratio
+    scale = node.input("y_scale")
     if scale is None:
         return op.Cast(sums, to=T.FLOAT) * ratio
     y = op.Cast(sums, to=T.FLOAT) * (ratio / scale)
-    return rounded(op, y + zero_point(node, op, 8), needed(node, 0))
+    return rounded(op, y + as_float(op, node["y_zero_point"]), node["A"])

@@ -3,8 +3,7 @@
 
 from opshift.adapter import Builder, Node, Result, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import attribute, needed
+from opshift_adapters._lib.contrib import MICROSOFT, attribute
 
 
 @leaving("QuantizeLinear", domain=MICROSOFT, since=21)
@@ -13,8 +12,8 @@ from opshift_adapters._lib.no_schema import attribute, needed
 @example("16 bits before 21", "(float[2,3] x) => (int16[2,3] y) <float s = {0.01}, int16 z = {300}> { y = com.microsoft.QuantizeLinear(x, s, z) }")
 def quantize_linear(node: Node, op: Builder) -> Result:
     """QuantizeLinear of ai.onnx is written, with the same inputs."""
-    zero, axis = node.input_at(2), attribute(node, "axis", 1)
-    return op.QuantizeLinear(needed(node, 0), needed(node, 1), zero, axis=axis)
+    zero, axis = node.input("y_zero_point"), attribute(node, "axis", 1)
+    return op.QuantizeLinear(node["x"], node["y_scale"], zero, axis=axis)
 
 
 @leaving("DequantizeLinear", domain=MICROSOFT, since=21)
@@ -23,5 +22,5 @@ def quantize_linear(node: Node, op: Builder) -> Result:
 @example("sums of products", "(int32[2,3] x) => (float[2,3] y) <float s = {0.01}> { y = com.microsoft.DequantizeLinear(x, s) }", gives="DequantizeLinear", imports={"": 13})
 def dequantize_linear(node: Node, op: Builder) -> Result:
     """DequantizeLinear of ai.onnx is written, with the same inputs."""
-    zero, axis = node.input_at(2), attribute(node, "axis", 1)
-    return op.DequantizeLinear(needed(node, 0), needed(node, 1), zero, axis=axis)
+    zero, axis = node.input("x_zero_point"), attribute(node, "axis", 1)
+    return op.DequantizeLinear(node["x"], node["x_scale"], zero, axis=axis)

@@ -4,7 +4,6 @@
 from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import needed
 
 SIGNED = "(float[2,4] a, int8[4,3] b) => (float[2,3] y) <float[3] s = {0.1, 0.2, 0.05}, int8[3] z = {3, 0, -7}, float[3] c = {1.0, -2.0, 0.5}> "
 CODES = "(uint8[2,4] a, int8[4,3] b) => (float[2,3] y) <float s = {0.1}, float[3] t = {0.1, 0.2, 0.05}, uint8 z = {120}, int8[3] q = {3, 0, -7}, float[3] c = {1.0, -2.0, 0.5}> "
@@ -28,9 +27,9 @@ def _product(
 @example("scalar scale, nothing added", "(float[2,4] a, uint8[4,3] b) => (float[2,3] y) <float s = {0.1}> { y = com.microsoft.DynamicQuantizeMatMul(a, b, s) }", gives="DynamicQuantizeLinear Mul MatMulInteger Cast Mul", atol=1e-5)
 def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
     """DynamicQuantizeMatMul becomes DynamicQuantizeLinear, MatMulInteger, and Mul by the scales."""
-    a, scale, zero = op.DynamicQuantizeLinear(needed(node, 0), outputs=3)
-    whole = scale * needed(node, 2)
-    return _product(op, a, needed(node, 1), (zero, node.input_at(3)), whole, node.input_at(4))
+    a, scale, zero = op.DynamicQuantizeLinear(node["A"], outputs=3)
+    whole, zeros = scale * node["b_scale"], (zero, node.input("b_zero_point"))
+    return _product(op, a, node["B"], zeros, whole, node.input("bias"))
 
 
 @leaving("MatMulIntegerToFloat", domain=MICROSOFT, since=10)
@@ -38,14 +37,14 @@ def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
 @example("nothing added", CODES + "{ y = com.microsoft.MatMulIntegerToFloat(a, b, s, t) }", gives="MatMulInteger Cast Mul", atol=1e-5)
 def matmul_integer_to_float(node: Node, op: Builder) -> Result:
     """MatMulIntegerToFloat becomes MatMulInteger, and Mul by the scales."""
-    scale = needed(node, 2) * needed(node, 3)
-    zeros = node.input_at(4), node.input_at(5)
-    return _product(op, needed(node, 0), needed(node, 1), zeros, scale, node.input_at(6))
+    scale = node["a_scale"] * node["b_scale"]
+    zeros = node.input("a_zero_point"), node.input("b_zero_point")
+    return _product(op, node["A"], node["B"], zeros, scale, node.input("bias"))
 
 
 @leaving("MatMulInteger16", domain=MICROSOFT, since=9)
 @example("signed", "(int16[2,4] a, int16[4,3] b) => (int32[2,3] y) { y = com.microsoft.MatMulInteger16(a, b) }", gives="Cast Cast MatMul")
 def matmul_integer_16(node: Node, op: Builder) -> Result:
     """MatMulInteger16 becomes MatMul of int32."""
-    a, b = (op.Cast(needed(node, at), to=T.INT32) for at in range(2))
+    a, b = (op.Cast(node[name], to=T.INT32) for name in "AB")
     return op.MatMul(a, b)

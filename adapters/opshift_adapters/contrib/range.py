@@ -4,7 +4,6 @@
 from opshift.adapter import Builder, Node, Result, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import needed
 
 
 @leaving("Range", domain=MICROSOFT, since=11)
@@ -12,5 +11,5 @@ from opshift_adapters._lib.no_schema import needed
 @example("no step", "(float a, float b) => (float[n] y) { y = com.microsoft.Range(a, b) }", gives="Range", inputs={"a": 2.5, "b": 7.0})
 def range_(node: Node, op: Builder) -> Result:
     """Range of ai.onnx is written; it needs a step, which is 1 if the node has none."""
-    start, step = needed(node, 0), node.input_at(2)
-    return op.Range(start, needed(node, 1), op.const(1, like=start) if step is None else step)
+    start, step = node["start"], node.input("delta")
+    return op.Range(start, node["limit"], op.const(1, like=start) if step is None else step)

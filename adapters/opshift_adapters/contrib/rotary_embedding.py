@@ -3,9 +3,8 @@
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.contrib import MICROSOFT, attribute, refuse
 from opshift_adapters._lib.heads import apart_sizes, turn
-from opshift_adapters._lib.no_schema import attribute, needed, refuse
 
 FOUR = "(float[2,3,4,8] x, int64[2,4] p, float[9,4] c, float[9,4] s) => (float[2,3,4,8] y) "
 THREE = "(float[2,4,24] x, int64[{}] p, float[9,{}] c, float[9,{}] s) => (float[2,4,24] y) "
@@ -24,10 +23,10 @@ PLACES = {"p": [[0, 1, 2, 3], [8, 7, 6, 5]]}
 def rotary_embedding(node: Node, op: Builder) -> Result:
     """RotaryEmbedding rotates pairs by the angles of their positions; Mul and Add are written."""
     refuse(node, "is_packed_batching")
-    x, partly = needed(node, 0), attribute(node, "rotary_embedding_dim", 0)
+    x, partly = node["input"], attribute(node, "rotary_embedding_dim", 0)
     packed = x.rank == 3
     heads = op.Reshape(x, _heads(node, op, partly)) if packed else x
-    cos, sin = (_angles(node, op, at, packed) for at in (2, 3))
+    cos, sin = (_angles(node, op, cache, packed) for cache in (node["cos_cache"], node["sin_cache"]))
     pairs, half = bool(attribute(node, "interleaved", 0)), _half(node, partly)
     turned = turn(op, heads, cos, sin, pairs=pairs, half=half, partly=bool(partly))
     return op.Reshape(turned, op.Shape(x)) if packed else turned
@@ -37,7 +36,7 @@ def _half(node: Node, partly: int) -> int:
     """The number of pairs that rotate: all pairs of a head, or some."""
     if partly:
         return partly // 2
-    half = needed(node, 2).dims[1]
+    half = node["cos_cache"].dims[1]
     if not isinstance(half, int):
         raise Refusal(Why.NEEDS_SHAPE, "the width of the cache of cosines must be known")
     return half
@@ -45,17 +44,17 @@ def _half(node: Node, partly: int) -> int:
 
 def _heads(node: Node, op: Builder, partly: int) -> Value:
     """The shape [batch, sequence, heads, size]."""
-    x, size = needed(node, 0), 2 * _half(node, partly)
+    x, size = node["input"], 2 * _half(node, partly)
     if partly:
         return op.const(apart_sizes(x, attribute(node, "num_heads", 1)))
     whole = x.dims_or_none[-1] if x.dims_or_none is not None else None
     return op.const([0, 0, whole // size if isinstance(whole, int) and whole and size else -1, size])
 
 
-def _angles(node: Node, op: Builder, at: int, packed: bool) -> Value:
-    places, cache = needed(node, 1), needed(node, at)
+def _angles(node: Node, op: Builder, cache: Value, packed: bool) -> Value:
+    places = node["position_ids"]
     if places.rank == 1:
-        length = op.Gather(op.Shape(needed(node, 0)), op.const(1 if packed else 2), axis=0)
+        length = op.Gather(op.Shape(node["input"]), op.const(1 if packed else 2), axis=0)
         places = op.Range(op.const(0), length, op.const(1)) + places
         found = op.Gather(cache, places, axis=0)
         return op.Unsqueeze(found, op.const([1])) if packed else found

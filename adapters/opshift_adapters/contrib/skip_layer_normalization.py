@@ -6,9 +6,9 @@ from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, examp
 from opshift_adapters._lib.contrib import (
     MICROSOFT,
     layer_normalized,
+    named,
     root_mean_square_normalized,
 )
-from opshift_adapters._lib.no_schema import attribute, needed, wants
 
 SKIP = "(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] b, float[4] c) => (float[2,3,4] y) "
 RMS = "(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] c) => (float[2,3,4] y) "
@@ -24,9 +24,8 @@ RMS = "(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] c) => (float[2,3,4]
 @example("float16 at 11", "(float16[2,3,4] x, float16[2,3,4] s, float16[4] g) => (float16[2,3,4] y) { y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g) }", imports={"": 11}, atol=0.01)
 def skip_layer_normalization(node: Node, op: Builder) -> Result:
     """SkipLayerNormalization is LayerNormalization of a sum, which may also be an output."""
-    total = _total(op, node, node.input_at(4))
-    epsilon = attribute(node, "epsilon", 1e-12)
-    return *layer_normalized(op, total, needed(node, 2), node.input_at(3), epsilon), total
+    total, epsilon = _total(op, node), node.float("epsilon")
+    return *layer_normalized(op, total, node["gamma"], node.input("beta"), epsilon), total
 
 
 @leaving("SkipSimplifiedLayerNormalization", domain=MICROSOFT, since=11)
@@ -37,16 +36,15 @@ def skip_layer_normalization(node: Node, op: Builder) -> Result:
 @example("float16 at 11", "(float16[2,3,4] x, float16[2,3,4] s, float16[4] g) => (float16[2,3,4] y) { y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.001>(x, s, g) }", imports={"": 11}, atol=0.01)
 def skip_simplified_layer_normalization(node: Node, op: Builder) -> Result:
     """The sum divided by its root mean square, and scaled; the sum may also be an output."""
-    if wants(node, 1) or wants(node, 2):
+    if node.output("mean") is not None or node.output("inv_std_var") is not None:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines the mean and the deviation of {node.op}")
-    total = _total(op, node, node.input_at(3))
-    epsilon = attribute(node, "epsilon", 1e-12)
-    y = root_mean_square_normalized(op, total, needed(node, 2), epsilon)
+    total = _total(op, node)
+    y = root_mean_square_normalized(op, total, node["gamma"], node.float("epsilon"))
     return y, y, y, total
 
 
-def _total(op: Builder, node: Node, bias: Value | None) -> Value:
-    total = needed(node, 0) + needed(node, 1)
+def _total(op: Builder, node: Node) -> Value:
+    total, bias = node["input"] + node["skip"], node.input("bias")
     return total if bias is None else total + bias
 
 
@@ -63,14 +61,13 @@ UNREAD = {"mask_index_type": "only one kind of mask is defined, the number of wo
 @example("given positions", WORDS + ', int32[2,3] k) => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b, "", k) }', inputs=IDS, atol=1e-5)
 def embed_layer_normalization(node: Node, op: Builder) -> Result:
     """LayerNormalization of summed embeddings, and the number of words that the mask keeps."""
-    ids, words, places = needed(node, 0), needed(node, 2), needed(node, 3)
-    segments, kinds = node.input_at(1), node.input_at(4)
+    ids, words, places = named(node, "input_ids word_embedding position_embedding")
+    segments, kinds = node.input("segment_ids"), node.input("segment_embedding")
     total = op.Gather(words, ids, axis=0)
-    total = total + op.Gather(places, _positions(op, ids, node.input_at(8)), axis=0)
+    total = total + op.Gather(places, _positions(op, ids, node.input("position_ids")), axis=0)
     if segments is not None and kinds is not None:
         total = total + op.Gather(kinds, segments, axis=0)
-    epsilon = attribute(node, "epsilon", 1e-12)
-    y, _, _ = layer_normalized(op, total, needed(node, 5), needed(node, 6), epsilon)
+    y, _, _ = layer_normalized(op, total, node["gamma"], node["beta"], node.float("epsilon"))
     return (y, _mask_index(node, op, ids), total)[: node.n_outputs]
 
 
@@ -83,7 +80,7 @@ def _positions(op: Builder, ids: Value, given: Value | None) -> Value:
 
 
 def _mask_index(node: Node, op: Builder, ids: Value) -> Value:
-    mask = node.input_at(7)
+    mask = node.input("mask")
     if mask is None:  # onnxruntime then counts no words
         mask = op.Cast(ids, to=T.INT32) * op.const(0, T.INT32)
     return op.ReduceSum(mask, op.const([1]), keepdims=0)
@@ -97,23 +94,26 @@ CODES = "(int32[2,3] i, int32[2,3] j, uint8[9,4] w, uint8[5,4] p, uint8[2,4] t, 
 @example("no segments", CODES.replace("int32[2,3] j, ", "").replace("uint8[2,4] t, ", "") + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b, "", s, s, "", s, s, z, z, "", z, z) }', inputs=IDS, atol=1e-4, imports={"": 14})
 def q_embed_layer_normalization(node: Node, op: Builder) -> Result:
     """EmbedLayerNormalization of dequantized tables is written."""
-    ids, segments = needed(node, 0), node.input_at(1)
+    ids, segments = node["input_ids"], node.input("segment_ids")
     places = _positions(op, ids, None)
-    total = _looked_up(node, op, 2, ids) + _looked_up(node, op, 3, places)
+    total = _looked_up(node, op, "word_embedding_quant", ids)
+    total = total + _looked_up(node, op, "position_embedding_quant", places)
     if segments is not None:
-        total = total + _looked_up(node, op, 4, segments)
-    scale, bias = (op.DequantizeLinear(*_quantized(node, at)) for at in (5, 6))
-    y, _, _ = layer_normalized(op, total, scale, bias, attribute(node, "epsilon", 1e-12))
+        total = total + _looked_up(node, op, "segment_embedding", segments)
+    scale, bias = (
+        op.DequantizeLinear(*_quantized(node, name)) for name in ("gamma_quant", "beta_quant")
+    )
+    y, _, _ = layer_normalized(op, total, scale, bias, node.float("epsilon"))
     return (y, _mask_index(node, op, ids))[: node.n_outputs]
 
 
-def _quantized(node: Node, at: int) -> tuple[Value, Value, Value]:
-    """Codes with their scale and zero point, whose inputs follow all codes and the mask."""
-    order = at - 2
-    return needed(node, at), needed(node, 8 + order), needed(node, 13 + order)
+def _quantized(node: Node, name: str) -> tuple[Value, Value, Value]:
+    """Codes with their scale and zero point."""
+    plain = name.removesuffix("_quant")
+    return node[name], node[f"{plain}_scale"], node[f"{plain}_zero_point"]
 
 
-def _looked_up(node: Node, op: Builder, at: int, places: Value) -> Value:
+def _looked_up(node: Node, op: Builder, name: str, places: Value) -> Value:
     """Dequantized rows of a table of codes."""
-    codes, scale, zero = _quantized(node, at)
+    codes, scale, zero = _quantized(node, name)
     return op.DequantizeLinear(op.Gather(codes, places, axis=0), scale, zero)

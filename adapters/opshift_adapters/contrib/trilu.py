@@ -4,7 +4,6 @@
 from opshift.adapter import Builder, Node, Result, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import attribute, needed
 
 
 @leaving("Trilu", domain=MICROSOFT, since=14)
@@ -13,4 +12,4 @@ from opshift_adapters._lib.no_schema import attribute, needed
 @example("before 14", "(float[3,4] x) => (float[3,4] y) { y = com.microsoft.Trilu(x) }", imports={"": 13})
 def trilu(node: Node, op: Builder) -> Result:
     """Trilu of ai.onnx is written, with the same inputs."""
-    return op.Trilu(needed(node, 0), node.input_at(1), upper=attribute(node, "upper", 1))
+    return op.Trilu(node["X"], node.input("k"), upper=node.int("upper"))

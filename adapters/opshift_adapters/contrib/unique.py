@@ -4,7 +4,6 @@
 from opshift.adapter import Builder, Node, Result, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
-from opshift_adapters._lib.no_schema import needed
 
 
 @leaving("Unique", domain=MICROSOFT, since=11)
@@ -12,5 +11,5 @@ from opshift_adapters._lib.no_schema import needed
 @example("values", "(float[6] x) => (float[a] y) { y, i, c = com.microsoft.Unique(x) }", gives="Unique", inputs={"x": [2, 1, 1, 3, 4, 3]})
 def unique(node: Node, op: Builder) -> Result:
     """Unique of ai.onnx is written, unsorted and without its output of first indices."""
-    y, _, place, count = op.Unique(needed(node, 0), sorted=0, outputs=4)
+    y, _, place, count = op.Unique(node["x"], sorted=0, outputs=4)
     return (y, place, count)[: node.n_outputs]

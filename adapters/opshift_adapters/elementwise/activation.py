@@ -23,7 +23,6 @@ from opshift.adapter import (
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import FLOATS, as_type
-from opshift_adapters._lib.no_schema import needed, number
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 AS_FLOAT = cast_around("float")
@@ -267,10 +266,13 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
 @retired("ThresholdedRelu")
 @example("opset 8", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 8})
 @example("opset 5", "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }", imports={"": 5})
+@example("nothing", '() => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>("") }', imports={"": 8}, refuses=Why.AMBIGUOUS)
 def thresholded_relu(node: Node, op: Builder) -> Result:
     """ThresholdedRelu has no schema below 10, but runtimes run it; x > alpha selects x or 0."""
     if op.version < 7:
         raise Refusal(Why.NOT_EXPRESSIBLE, "no operator chooses between two values before opset 7")
-    x = needed(node, 0)
-    above = x > op.const(number(node, "alpha", 1), like=x)
+    x = node.inputs[0]
+    if x is None:
+        raise Refusal(Why.AMBIGUOUS, f"{node.op} lacks its input")
+    above = x > op.const(1 if node.attr("alpha") is None else node.float("alpha"), like=x)
     return op.Where(above, x, op.const(0, like=x))

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from opshift.adapter import Node, Why, example, output_ranks
 
+from opshift_adapters._lib.contrib import MICROSOFT
+
 REDUCTIONS = (
     "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
     "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
@@ -84,3 +86,57 @@ def batch_normalization(node: Node) -> Sequence[int]:
     assert data is not None  # a required input, and so is the next
     assert mean is not None
     return [data.rank, *[mean.rank] * (len(node.outputs) - 1)]
+
+
+# onnx has no inference for these operators, and a runtime computes the first output in this rank.
+
+AS_FIRST_INPUT = (
+    "Attention", "BiasAdd", "BiasGelu", "BiasSplitGelu", "CDist", "DequantizeLinear", "FastGelu",
+    "FusedConv", "FusedGemm", "Gelu", "GroupNorm", "GroupQueryAttention", "Inverse", "MatMulBnb4",
+    "MatMulNBits", "MoE", "NhwcConv", "NhwcMaxPool", "PackedAttention", "Pad", "QAttention",
+    "QLinearAveragePool", "QLinearConv", "QLinearGlobalAveragePool", "QLinearLeakyRelu",
+    "QLinearSigmoid", "QLinearSoftmax", "QMoE", "QuantizeLinear", "QuickGelu", "RotaryEmbedding",
+    "ScaledSiLU", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+)  # fmt: skip
+PRODUCTS = (
+    "DynamicQuantizeMatMul", "FusedMatMul", "FusedMatMulActivation", "MatMulIntegerToFloat",
+    "TransposeMatMul",
+)  # fmt: skip
+ANY = {"": 13}
+
+
+@output_ranks(*AS_FIRST_INPUT, domain=MICROSOFT)
+@example("a sum", "(float[2,3] x, float[3] b) => (float y) { y = com.microsoft.BiasGelu(x, b) }", imports=ANY)
+def as_first_input(node: Node) -> Sequence[int]:
+    return [value.rank for value in node.inputs[:1] if value is not None]
+
+
+@output_ranks("QLinearConcat", domain=MICROSOFT)
+@example("two", "(float s, uint8 z, uint8[2,3] a, uint8[2,3] b) => (uint8 y) { y = com.microsoft.QLinearConcat<axis=0>(s, z, a, s, z, b, s, z) }", imports=ANY)
+def as_first_of_list(node: Node) -> Sequence[int]:
+    return [value.rank for value in node.inputs[2:3] if value is not None]
+
+
+@output_ranks("QLinearAdd", "QLinearMul", domain=MICROSOFT)
+@example("a vector", "(uint8[2,3] a, uint8[3] b, float s, uint8 z) => (uint8 y) { y = com.microsoft.{op}(a, s, z, b, s, z, s, z) }", imports=ANY)
+def broadcast(node: Node) -> Sequence[int]:
+    return [max(node["A"].rank, node["B"].rank)]
+
+
+@output_ranks(*PRODUCTS, domain=MICROSOFT)
+@example("a matrix", "(float[2,3,4] a, float[4,5] b) => (float y) { y = com.microsoft.FusedMatMul(a, b) }", imports=ANY)
+def product(node: Node) -> Sequence[int]:
+    ranks = node["A"].rank, node["B"].rank
+    return [max(ranks)] if min(ranks) > 1 else []
+
+
+@output_ranks("DynamicQuantizeLSTM", "EmbedLayerNormalization", "QEmbedLayerNormalization", domain=MICROSOFT)
+@example("words", "(int32[2,3] i, float[9,4] w, float[5,4] p, float[4] g) => (float y) { y, n = com.microsoft.EmbedLayerNormalization(i, , w, p, , g, g) }", inputs={"i": [[0, 1, 2], [3, 8, 5]]}, imports=ANY)
+def one_more(node: Node) -> Sequence[int]:
+    return [value.rank + 1 for value in node.inputs[:1] if value is not None]
+
+
+@output_ranks("MultiHeadAttention", domain=MICROSOFT)
+@example("three values", "(float[2,3,8] q, float[2,5,8] k) => (float y) { y = com.microsoft.MultiHeadAttention<num_heads=2>(q, k, k) }", imports=ANY)
+def heads(node: Node) -> Sequence[int]:
+    return [3]

@@ -38,8 +38,7 @@ def _length(node: Node, keys: int | str | None) -> int | str | None:
 @output_shapes("ReorderOutput", domain="com.microsoft.nchwc")
 def reorder_output(node: Node) -> Sequence[ToldDims | None]:
     """onnx does not know the operator; its attribute is the number of channels."""
-    channels = node.int("channels")
-    last = node.attr("channels_last")
+    channels, last = node.int("channels") or None, node.int("channels_last")
     return [(None, None, None, channels) if last else (None, channels, None, None)]
 
 

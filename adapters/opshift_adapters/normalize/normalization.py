@@ -15,6 +15,7 @@ from opshift.adapter import (
     boundary,
     example,
     np,
+    output_types,
     retired,
     shown,
     undefaulted,
@@ -118,6 +119,12 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
 def layer_normalization_formula(node: Node, op: Builder) -> Result:
     """The formula of LayerNormalization is written in `stash_type`."""
     return layer_normalization_17_16(node, op)
+
+
+EARLY = (  # onnxruntime runs these without a schema of onnx
+    output_types("", "LayerNormalization", (1, 2), rank=(0,)),
+    output_types("", "SimplifiedLayerNormalization", (1,), rank=(0,)),
+)
 
 
 @retired("LayerNormalization")

@@ -25,6 +25,7 @@ from opshift_adapters._lib.blocks import as_type
 from opshift_adapters._lib.scales import (
     FLOAT8,
     along,
+    maker,
     multiplied,
     per_tensor,
     raised,
@@ -94,8 +95,8 @@ def dequantize_widened(node: Node, op: Builder) -> Result:
 
 def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
     """The output of QuantizeLinear in a wider integer type, for this node alone."""
-    source = x.producer
-    if source is None or source.op != "QuantizeLinear" or x.elem_type not in (T.INT2, T.UINT2):
+    source = maker(x, "QuantizeLinear")
+    if source is None or x.elem_type not in (T.INT2, T.UINT2):
         return None
     codes = T(x.elem_type).element
     wide = codes.wide
@@ -242,8 +243,8 @@ def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
 
 def _quantized_again(x: Value, op: Builder) -> Value | None:
     """The output of QuantizeLinear in 8 instead of 4 bits, for this node alone."""
-    source = x.producer
-    if source is None or source.op != "QuantizeLinear" or x.elem_type not in (T.INT4, T.UINT4):
+    source = maker(x, "QuantizeLinear")
+    if source is None or x.elem_type not in (T.INT4, T.UINT4):
         return None
     return _in_integers(source, op, x.elem_type)
 

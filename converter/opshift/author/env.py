@@ -138,9 +138,9 @@ class ModelEnv(Env):
 
     scope: Scope
 
-    def schema_of(self, node: NodeProto, version: int | None) -> Schema | None:
+    def layout_of(self, node: NodeProto, version: int | None) -> Schema | None:
         """The schema of a node, if stated, at the version imported now or at another."""
-        return self.scope.root.schema_of(node, version)
+        return self.scope.root.layout_of(node, version)
 
     @abstractmethod
     def length_symbol(self, name: str, axis: int) -> str:

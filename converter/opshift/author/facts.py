@@ -289,7 +289,7 @@ class Facts:
         node = owner.node(position)
         key = (schemas.normal(node.domain), node.op_type)
         env = FoldingEnv(self, owner)
-        shown = Node(node, owner.schema_at(position), env)
+        shown = Node(node, owner.layout_at(position), env)
         if not shown.fits:
             return UNKNOWN
         if key == ("", "Constant"):
@@ -557,7 +557,9 @@ class Facts:
                 types.get(name, UNSAID) is None is self._inferred_type(place, name).kind
                 for name in node.output
             )
-        schema = place.schema_at(position)
+        schema = place.layout_at(position)
+        if schema is not None and schema.open:
+            return True
         if schema is None:
             return (schemas.normal(node.domain), node.op_type) in self.adapters.rules(OutputTypes)
         outputs = [self._stated(place, name) for name in node.output if name]
@@ -615,7 +617,7 @@ class Facts:
             env = ScopeEnv(self, scope)
             for position in scope.sorted_positions():
                 node = scope.node(position)
-                yield Node(node, scope.schema_at(position), env)
+                yield Node(node, scope.layout_at(position), env)
 
     # -- present types -----------------------------------------------------------------------
 
@@ -718,7 +720,7 @@ class ScopeEnv(ModelEnv):
         node = owner.node(position)
         if (schemas.normal(node.domain), node.op_type) not in owner.root.index:
             return None
-        return Node(node, owner.schema_at(position), ScopeEnv(self.facts, owner, self.claims))
+        return Node(node, owner.layout_at(position), ScopeEnv(self.facts, owner, self.claims))
 
     def is_computed(self, name: str) -> bool:
         return self._writer(name) is not None

@@ -14,11 +14,14 @@ from opshift.protos import AttributeProto, NodeProto
 def fits(node: NodeProto, schema: schemas.Schema | None) -> bool:
     """Whether a node has the form that authors rely on.
 
-    Without a schema, any form fits, unless the operator has a schema at other versions only.
+    Without a schema, any form fits, unless the operator has a schema at other versions only. If the
+    schema is open, any form fits.
     """
     if schema is None:
         known = schemas.history(schemas.normal(node.domain), node.op_type)
         return not any(one.stated for one in known)
+    if schema.open:
+        return True
     return next(unfit(node, schema, schema.since), None) is None
 
 

@@ -132,19 +132,18 @@ def _name_lengths(shape: TensorShapeProto, env: ModelEnv, name: str) -> None:
 
 def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, TypeProto]:
     """The output types of a node, by the schema's own inference first."""
-    schema = env.schema_of(node, version)
+    schema = env.layout_of(node, version)
+    key = (schemas.normal(node.domain), node.op_type)
     if schema is None:
-        key = (schemas.normal(node.domain), node.op_type)
         told = told_types(env.rules(OutputTypes).get(key), node, env)
         _correct(told, node, None, env)
         return told
-    domain = schema.domain
     imports = _imports(schema, env, version)
     if holds_graphs(node):
         return infer_alone(node, env, imports)
     types = _input_types(node, env)
     try:
-        inferred = _asked(node, env, schema, types, imports)
+        inferred = {} if schema.open else _asked(node, env, schema, types, imports)
     except safe_inference.COMPLAINTS:
         # If inference fails, the type stays unknown; the adapter refuses if it needs the type.
         return {} if node.input else _constant_types(node, env)
@@ -153,7 +152,7 @@ def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, 
         if schemas.type_name(known) is None:
             known.tensor_type.elem_type = kind  # beside the shape, if there is one
     _correct(inferred, node, schema, env)
-    rule = env.rules(OutputRanks).get((domain, node.op_type))
+    rule = env.rules(OutputRanks).get(key)
     for name, rank in zip(node.output, told_ranks(rule, node, schema, env), strict=False):
         known = inferred.setdefault(name, TypeProto())
         if name and rank_of(known) is None:
@@ -168,8 +167,8 @@ def objection(
 
     Without `lengths`, only the element types and ranks of the inputs count.
     """
-    schema = env.schema_of(node, version)
-    if schema is None or holds_graphs(node):
+    schema = env.layout_of(node, version)
+    if schema is None or schema.open or holds_graphs(node):
         return None
     types = _input_types(node, env)
     if not lengths:

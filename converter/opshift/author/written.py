@@ -214,8 +214,8 @@ class MadeEnv(Delegating, ModelEnv):
         made = self.made.constants.get(name)
         return self.made.held.get(name) if made is None else to_array(made)
 
-    def schema_of(self, node: NodeProto, version: int | None) -> schemas.Schema | None:
-        return self.env.schema_of(node, version)
+    def layout_of(self, node: NodeProto, version: int | None) -> schemas.Schema | None:
+        return self.env.layout_of(node, version)
 
     def length_symbol(self, name: str, axis: int) -> str:
         return self.env.length_symbol(name, axis)

@@ -348,7 +348,7 @@ def _in_range(domain: str, shown: str, version: int) -> None:
 
     newest = schemas.latest(domain)
     if newest is None:
-        near = suggestion(shown, [one or "ai.onnx" for one in schemas.known().domains])
+        near = suggestion(shown, [one or "ai.onnx" for one in schemas.known_domains()])
         install = "install the package that describes the domain, or leave it out of the target"
         raise BadTarget(f"the versions of {shown!r} are not known{near or '; ' + install}")
     if version < 1:

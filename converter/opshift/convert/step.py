@@ -46,7 +46,7 @@ from opshift.errors import AdapterBug, FaultyChange, Refusal
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import named
-from opshift.opsets import schemas
+from opshift.opsets import layouts, schemas
 from opshift.protos import NodeProto, TensorProto, TypeProto
 from opshift.text import qualified
 
@@ -260,7 +260,7 @@ class Stepper:
 
     def _own_task(self, key: Key, adapter: Adapter) -> Task:
         """The task for the nodes of the model that have one operator."""
-        schema = schemas.schema(*key, self.start) if key[0] == self.domain else None
+        schema = layouts.layout(*key, self.start) if key[0] == self.domain else None
         if schema is None:  # met before its birth: read as it was born
             schema = next(iter(schemas.history(*key)), None)
         derived = self._derived(key)

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 
 from opshift.errors import InvalidModel
 from opshift.model.walk import Container, graphs_of, may_hold_graphs
-from opshift.opsets import schemas
+from opshift.opsets import layouts, schemas
 from opshift.protos import (
     FunctionProto,
     GraphProto,
@@ -96,9 +96,9 @@ class Scope:
             self._initializer_types[name] = tensor_type(self.initializers[name])
         return self._initializer_types[name]
 
-    def schema_at(self, position: int) -> schemas.Schema | None:
-        """The schema of a node of this scope, at the version for which it was written."""
-        return self.root.schema_of(self.node(position), self.ahead.get(position))
+    def layout_at(self, position: int) -> schemas.Schema | None:
+        """The layout of a node of this scope, at the version for which it was written."""
+        return self.root.layout_of(self.node(position), self.ahead.get(position))
 
     @property
     def node_names(self) -> set[str]:
@@ -271,6 +271,13 @@ class Root:
         domain = schemas.normal(node.domain)
         version = version or self.imports.get(domain)
         found = schemas.schema(domain, node.op_type, version) if version else None
+        return found if found is not None and found.stated else None
+
+    def layout_of(self, node: NodeProto, version: int | None = None) -> schemas.Schema | None:
+        """Like `schema_of`, also of an operator that only the version database states."""
+        domain = schemas.normal(node.domain)
+        version = version or self.imports.get(domain)
+        found = layouts.layout(domain, node.op_type, version) if version else None
         return found if found is not None and found.stated else None
 
     def scope_of(self, graph: GraphProto) -> Scope:

@@ -20,6 +20,7 @@ from opshift.records import dataclass
 
 GROUP = "opshift.changelogs"
 FILE = "opset_changelog.bin"
+VENDORS = "vendor_changelog.bin"  # domains whose vendors ship no database
 
 
 @dataclass(frozen=True, slots=True)
@@ -141,8 +142,11 @@ class Changelog:
             copy._newest[one.domain] = max(copy._newest.get(one.domain, 0), one.since_version)
         return copy
 
-    def add(self, data: bytes, origin: str) -> None:
-        """Reads one database; raises if a domain is described twice."""
+    def add(self, data: bytes, origin: str, *, missing: bool = False) -> None:
+        """Reads one database; raises if a domain is described twice.
+
+        With `missing`, domains that are described are passed over.
+        """
         try:
             raw = OpsetChangelog.FromString(data)
         except DecodeError as error:
@@ -150,6 +154,8 @@ class Changelog:
         self.__dict__.pop("_beginning", None)
         for domain in raw.domains:
             if domain.name in self._newest:
+                if missing:
+                    continue
                 raise BadTarget(f"{origin} describes {domain.name or 'ai.onnx'!r} a second time")
             self._newest[domain.name] = max((v.version for v in domain.versions), default=0)
             self._pages[domain.name] = domain.documentation
@@ -252,4 +258,5 @@ def default() -> Changelog:
         data = plugins.data(point.load().__name__, FILE)
         found.add(data, f"{FILE} of {point.value}")
     found.add_documents()
+    found.add(plugins.data("opshift.opsets", VENDORS), VENDORS, missing=True)
     return found

@@ -50,7 +50,7 @@ class Schema:
     """One operator implementation: (domain, name, since).
 
     Where `stated` is false, a document names the operator, and its inputs, outputs, types and
-    attributes are not known.
+    attributes are not known. If it is `open`, a node may have more than these, see `layouts`.
     """
 
     domain: str
@@ -68,6 +68,7 @@ class Schema:
     input_positions: dict[str, int]
     output_positions: dict[str, int]
     stated: bool = True
+    open: bool = False
 
     @property
     def listed_types(self) -> tuple[str, ...]:

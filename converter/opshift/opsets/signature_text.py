@@ -82,8 +82,9 @@ _LINE = re.compile(r"  (?:(input|output|attribute) )?([^\s:]+): (.+)")
 
 
 def read_schema(
-    text: str, domain: str, op: str, since: int, where: str, *, has_body: bool
-) -> Schema:
+    text: str, domain: str, op: str, since: int, where: str, *, has_body: bool,
+    is_open: bool = False,
+) -> Schema:  # fmt: skip
     """The schema that some lines describe; `where` begins the sentence about a fault."""
     variables: dict[str, frozenset[str]] = {}
     params: dict[str, list[Param]] = {"input": [], "output": []}
@@ -111,6 +112,7 @@ def read_schema(
         domain, op, since, False, inputs, outputs, attributes,
         least["input"], _most(inputs), least["output"], _most(outputs), has_body,
         {p.name: i for i, p in enumerate(inputs)}, {p.name: i for i, p in enumerate(outputs)},
+        open=is_open,
     )  # fmt: skip
 
 

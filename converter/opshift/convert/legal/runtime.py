@@ -13,14 +13,13 @@ from opshift import versions
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
 from opshift.author.present_types import collect_present_types
-from opshift.author.traits import OutputTypes
 from opshift.codes.refusals import Why
 from opshift.convert.legal import neighbours
 from opshift.errors import RefusedNode
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import graphs_in, name_of, nodes_in
-from opshift.opsets import schemas
+from opshift.opsets import layouts, schemas
 from opshift.opsets.type_pairs import PAIRS
 from opshift.opsets.types import dims_of, element_of, rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
@@ -263,7 +262,7 @@ def _chosen(
 
 def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
     """The gaps in the facts about a runtime and the operators of a model."""
-    found = [*_unknown_domains(document, row), *_unknown_operators(document, row, facts)]
+    found = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
     if not row.is_measured and any(root.index for root in document.roots):
         known = "only versions are known of it"
         if row.provider:
@@ -274,13 +273,13 @@ def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
     return found
 
 
-def _unknown_operators(document: Document, row: Ceiling, facts: Facts) -> Iterator[str]:
+def _unknown_operators(document: Document, row: Ceiling) -> Iterator[str]:
     """Operators of a vendor's domain that nothing describes."""
-    described = facts.adapters.rules(OutputTypes)
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             vendor = key[0] in row.imports and key[0] not in versions.DOMAINS
-            if vendor and key not in described and not row.is_measured_of(key):
+            is_stated = vendor and layouts.layout(*key, root.imports.get(key[0]) or 1) is not None
+            if vendor and not is_stated and not row.is_measured_of(key):
                 nodes = [scope.node(at) for scope, at in places]
                 yield str(_lack(*key, nodes, f"whether {row.shown} has {qualified(*key)}"))
 

@@ -1,0 +1,131 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes what the installed onnxruntime states of the contrib operators that the adapters read.
+
+    python -m tools.corpus.runtimes.vendor_database [OPERATOR ...]
+
+`vendor_changelog.bin` has the form that `opshift ops build` writes. An operator gets an entry if it
+has one, if an adapter replaces it, or if it is named here. The entry of an operator that this
+onnxruntime does not have stays as it is. Who runs it: whoever adds a release.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import onnxruntime
+from onnxruntime.capi import onnxruntime_pybind11_state as state
+from opshift.author import database, registry
+from opshift.author.verdicts import LEAVE
+from opshift.opsets import changelog, described, operator_set, schemas
+from opshift.opsets.opset_changelog_pb2 import OpsetChangelog
+from opshift.opsets.schemas import Attribute, Param, Schema
+from opshift.protos import AttributeProto, helper
+
+from tools.lib.program import described as parser
+
+FILE = Path(schemas.__file__).with_name(changelog.VENDORS)
+DOMAINS = ("com.microsoft", "com.microsoft.nchwc")
+DOCUMENTS = "https://github.com/microsoft/onnxruntime/blob/v{release}/docs"
+PAGE = f"{DOCUMENTS}/ContribOperators.md#{{domain}}.{{op}}"
+
+
+def main() -> int:
+    arguments = parser(__doc__)
+    arguments.add_argument("operators", nargs="*", metavar="OPERATOR")
+    chosen = frozenset(arguments.parse_args().operators) | replaced()
+    old = OpsetChangelog.FromString(FILE.read_bytes()) if FILE.exists() else OpsetChangelog()
+    FILE.write_bytes(merged(old, built(chosen | named(old))).SerializeToString(deterministic=True))
+    print(f"wrote {FILE}")
+    return 0
+
+
+def replaced() -> frozenset[str]:
+    """The operators of these domains that an adapter writes in ai.onnx."""
+    return frozenset(
+        op for (domain, op, *boundary), _ in registry.default()
+        if domain in DOMAINS and tuple(boundary) == LEAVE
+    )  # fmt: skip
+
+
+def named(found: OpsetChangelog) -> frozenset[str]:
+    """The operators of a database."""
+    return frozenset(op for entries in entries_of(found).values() for op in entries)
+
+
+def entries_of(found: OpsetChangelog) -> dict[str, dict[str, Any]]:
+    """The entries of a database by domain and operator; each domain has one version."""
+    return {
+        domain.name: {one.op_type: one for one in domain.versions[0].changes}
+        for domain in found.domains
+    }
+
+
+def built(chosen: frozenset[str]) -> OpsetChangelog:
+    """The database of the installed onnxruntime, built from documents."""
+    documents = []
+    for domain in DOMAINS:
+        operators = tuple(
+            operator_set.Operator(one, "") for one in stated(domain) if one.name in chosen
+        )
+        data = operator_set.write(operator_set.OperatorSet(domain, 1, operators))
+        documents.append((f"{domain}-1{described.SUFFIX}", data))
+    with described.using(documents):
+        found = database.build(DOMAINS)
+    release = onnxruntime.__version__
+    for domain in found.domains:
+        domain.documentation = PAGE.format(release=release, domain=domain.name, op="{op}")
+    return found
+
+
+def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
+    """The new entries, and the old ones of operators that the new database lacks."""
+    before, result = entries_of(old), OpsetChangelog()
+    for domain in new.domains:
+        entries = {**before.get(domain.name, {}), **entries_of(new)[domain.name]}
+        kept = result.domains.add(name=domain.name, documentation=domain.documentation)
+        kept.versions.add(version=1, changes=[entries[op] for op in sorted(entries)])
+    return result
+
+
+def stated(domain: str) -> Iterator[Schema]:
+    """The schemas of a domain in the installed onnxruntime."""
+    for one in sorted(state.get_all_operator_schema(), key=lambda one: str(one.name)):
+        if one.domain == domain:
+            yield schema_of(one)
+
+
+def schema_of(one: Any) -> Schema:
+    """A schema in the form of opshift."""
+    types = {each.type_param_str: each.allowed_type_strs for each in one.type_constraints}
+    inputs, outputs = (
+        tuple(_param(each, types) for each in params) for params in (one.inputs, one.outputs)
+    )
+    return Schema(
+        one.domain, one.name, one.since_version, one.deprecated, inputs, outputs,
+        {name: _attribute(each) for name, each in sorted(one.attributes.items())},
+        one.min_input, one.max_input, one.min_output, one.max_output, has_body=False,
+        input_positions={each.name: i for i, each in enumerate(inputs)},
+        output_positions={each.name: i for i, each in enumerate(outputs)},
+    )  # fmt: skip
+
+
+def _param(one: Any, types: dict[str, list[str]]) -> Param:
+    return Param(
+        one.name, frozenset(types.get(one.typeStr, [one.typeStr])), one.typeStr,
+        optional=one.option.name == "Optional", variadic=one.option.name == "Variadic",
+        homogeneous=one.isHomogeneous,
+    )  # fmt: skip
+
+
+def _attribute(one: Any) -> Attribute:
+    default = AttributeProto.FromString(one._default_value)
+    value = helper.get_attribute_value(default) if default.name else None
+    value = value.decode() if isinstance(value, bytes) else value
+    return Attribute(one.name, one.type.value, one.required, value)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
