@@ -13,6 +13,7 @@ from opshift.author.moved_bounds import moved as moved_bounds
 from opshift.author.node import Node, Value
 from opshift.author.traits import (
     ByValue,
+    ByWidth,
     Carries,
     Chooses,
     Differs,
@@ -30,6 +31,7 @@ from opshift.author.traits import (
     ToldDims,
     Undefaulted,
     by_value,
+    by_width,
     carries,
     chooses,
     differs,
@@ -85,6 +87,7 @@ __all__ = [
     "Bounds",
     "Builder",
     "ByValue",
+    "ByWidth",
     "Carries",
     "Chooses",
     "Commutes",
@@ -121,6 +124,7 @@ __all__ = [
     "arithmetic",
     "boundary",
     "by_value",
+    "by_width",
     "carries",
     "chooses",
     "commutes",

@@ -8,6 +8,7 @@ from typing import Any
 from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
 from opshift.author.verdicts import KEEP, Result, Run
+from opshift.author.widening import in_wider_types
 from opshift.codes.refusals import Why
 from opshift.errors import Refusal
 from opshift.opsets import schemas
@@ -18,26 +19,7 @@ def cast_around(via: str) -> Run:
     wide = schemas.element_number(via)
 
     def cast(node: Node, op: Builder) -> Result:
-        assert node.schema is not None
-        lost = _lost_variables(node, op)
-        inputs: list[Value | None] = []
-        native: dict[str, int] = {}
-        for i, value in enumerate(node.inputs):
-            param = node.schema.input_at(i)
-            if value is None or param is None or param.variable not in lost:
-                inputs.append(value)
-                continue
-            native.setdefault(param.variable, value.elem_type)
-            inputs.append(op.Cast(value, to=wide))
-        results = op.same_but(node, inputs)
-        values = []
-        for i, value in enumerate(results):
-            param = node.schema.output_at(i)
-            name = node.outputs[i] if i < len(node.outputs) else None
-            if param is not None and param.variable in lost and name is not None:
-                value = op.Cast(value, to=native.get(param.variable) or name.elem_type)
-            values.append(value)
-        return tuple(values)
+        return in_wider_types(node, op, dict.fromkeys(_lost_variables(node, op), wide))
 
     cast.__doc__ = (
         f"Casts an element type that the older version lacks to {via}, and the results back."

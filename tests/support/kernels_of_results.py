@@ -86,7 +86,7 @@ def without_kernel(model: ModelProto) -> list[tuple[tuple[str, str], tuple[str, 
     document = _document(model)
     facts = Facts(document, Weights(), registry.default(), lambda: model)
     found = runtime.without_kernel(document, targets.some_release(), facts)
-    return [(key, types) for _, key, types in found]
+    return [(key, types) for _, key, types, _ in found]
 
 
 def _document(model: ModelProto) -> Document:

@@ -3,7 +3,7 @@
 
 import functools
 
-from opshift.adapter import Builder, InvalidModel, Node, T, Value, dtype_of, np
+from opshift.adapter import Builder, InvalidModel, T, Value, dtype_of, np
 
 FLOATS = (T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16)
 SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
@@ -130,16 +130,6 @@ def as_type(op: Builder, x: Value, kind: int) -> Value:
 def in_double(op: Builder, x: Value) -> Value:
     """`x` as numbers of double."""
     return as_type(op, x, T.DOUBLE)
-
-
-def like_in_float(node: Node, op: Builder) -> Value:
-    """What a node makes in the shape and the type of its input, for an operator without bfloat16."""
-    x = node["input"]
-    kind = node.attr("dtype") or x.elem_type
-    like = as_type(op, x, T.FLOAT) if x.elem_type == T.BFLOAT16 else x
-    if kind != T.BFLOAT16:
-        return op.same(node, inputs={"input": like})
-    return op.Cast(op.same(node, inputs={"input": like}, dtype=T.FLOAT), to=kind)
 
 
 def cast_over(op: Builder, x: Value, between: int, kind: int) -> Value:

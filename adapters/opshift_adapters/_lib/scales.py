@@ -71,6 +71,7 @@ def raised(op: Builder, codes: Value) -> Value:
     return op.Cast(op.Cast(codes, to=T.INT32) + 128, to=T.UINT8)
 
 
+FEW_CODES = 1024  # that are written as numbers
 IN_FLOAT = (T.INT8, T.UINT8, T.INT16, T.UINT16, *FLOAT8)  # float holds their differences
 
 
@@ -85,10 +86,19 @@ def multiplied(op: Builder, node: Node, place: Place, x: Value | None = None) ->
         whole = T.FLOAT if zero.elem_type in IN_FLOAT else T.INT32
         known = zero.const_or_none()
         if known is None:
-            x = as_type(op, x, whole) - place(as_type(op, zero, whole))
+            x = _numbers(op, x, whole) - place(as_type(op, zero, whole))
         elif known.any():
-            x = as_type(op, x, whole) - place(op.const(known.astype(np.float32), whole))
-    return as_type(op, x, T.FLOAT) * shaped
+            x = _numbers(op, x, whole) - place(op.const(known.astype(np.float32), whole))
+    return _numbers(op, x, T.FLOAT) * shaped
+
+
+def _numbers(op: Builder, codes: Value, kind: int) -> Value:
+    """Codes as numbers, which are computed if constants of a wider type would swell the model."""
+    known = codes.const_or_none()
+    if known is None or known.size <= FEW_CODES or codes.elem_type_or_none == kind:
+        return as_type(op, codes, kind)
+    (computed,) = op.Cast(codes, to=kind, outputs=1)  # with `outputs`, nothing is folded
+    return computed
 
 
 def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:

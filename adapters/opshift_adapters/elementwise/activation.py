@@ -4,6 +4,7 @@
 from typing import Any
 
 from opshift.adapter import (
+    KEEP,
     Builder,
     Node,
     Refusal,
@@ -82,14 +83,16 @@ RELU_14 = boundary(
 
 @alternative("Relu", runtime="onnxruntime==1.14")
 @example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Relu(x) }", imports={"": 18}, gives="Max", inputs=EDGES)
+@example("int64", "(int64[3] x) => (int64[3] y) { y = Relu(x) }", imports={"": 18}, gives="Max", inputs={"x": [-(2**62) - 1, 0, 2**62 + 1]}, runtime="onnxruntime==1.16")
 @example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Relu(x) }", imports={"": 18}, gives="Cast Relu Cast", inputs=EDGES)
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Relu(x) }", imports={"": 18}, gives="Relu", inputs=EDGES)
 @example("float16 at 13", "(float16[2,3] x) => (float16[2,3] y) { y = Relu(x) }", imports={"": 13}, gives="Relu", inputs=EDGES)
 def greater_of_zero(node: Node, op: Builder) -> Result:
-    """Relu is written as Max(x, 0), and that of bfloat16 in float."""
-    if node["X"].elem_type == T.BFLOAT16:
-        return op.Cast(op.Relu(op.Cast(node["X"], to=T.FLOAT)), to=T.BFLOAT16)
-    return op.Max(node["X"], op.const(0, like=node["X"]))
+    """Relu is written as Max(x, 0)."""
+    if op.version < 8:  # Max of older opsets does not broadcast
+        return KEEP
+    larger: Value = op.Max(node["X"], op.const(0, like=node["X"]))
+    return larger
 
 
 ROUNDED_ONCE = shown(

@@ -14,6 +14,7 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
+    by_width,
     dtype_of,
     example,
     np,
@@ -49,6 +50,7 @@ def bit_shift_11_10(node: Node, op: Builder) -> Result:
     return op.Cast(shifted, to=kind)
 
 
+BITS = by_width("BitCast", floats=True)
 SHIFT_28 = boundary(28, "BitShift:f10e36", directions="up")
 SIGNED_SHIFT = {"x": [-128, 127, -7, 7, -7, 7, -1], "n": [1, 3, 2, -1, 8, 9, 7]}
 

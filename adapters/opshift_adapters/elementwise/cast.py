@@ -16,6 +16,7 @@ from opshift.adapter import (
     alternative,
     boundary,
     by_value,
+    by_width,
     example,
     illegal,
     np,
@@ -27,6 +28,7 @@ from opshift_adapters._lib.scales import FLOAT8
 from opshift_adapters._lib.wide_integers import combine_rows
 from opshift_adapters.facts.folding import DTYPES
 
+CHOSEN = by_width("Cast CastLike", floats=True)  # the type is the result
 READ_BY_VALUE = by_value("Cast", 0, floats=True)
 
 

@@ -19,9 +19,11 @@ from opshift.adapter import (
     example,
     fragile,
     np,
+    shown,
 )
+from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import arange, as_type, like_in_float, size_of
+from opshift_adapters._lib.blocks import arange, as_type, size_of
 
 FLOATS = (T.FLOAT, T.FLOAT16, T.DOUBLE)
 BFLOAT = "(float[2,3] x) => (bfloat16[2,3] y) { "
@@ -147,15 +149,16 @@ def eye_like_9_8(node: Node, op: Builder) -> Result:
     return op.Cast(op.Equal(op.Unsqueeze(rows, axes=[1]), columns), to=kind)
 
 
-@example("bfloat16 asked for", BFLOAT + "y = EyeLike<dtype=16>(x) }", gives="EyeLike Cast")
-@example("bfloat16 by default", BFLOAT + "b = Cast<to=16>(x) y = EyeLike<k=1>(b) }", gives="Cast Reshape Cast EyeLike Cast")
-@example("bfloat16 input", "(bfloat16[2,3] x) => (float[2,3] y) { y = EyeLike<dtype=1>(x) }", gives="Cast EyeLike")
-def eye_like_22_21(node: Node, op: Builder) -> Result:
-    """Opset 22 added bfloat16 to EyeLike; below it, a float tensor is made and cast."""
-    return like_in_float(node, op)
-
-
-EYE_22 = boundary(22, "EyeLike:899eeb", cast=eye_like_22_21)
+EYE_22 = boundary(
+    22,
+    "EyeLike:899eeb",
+    cast=shown(
+        cast_around("float"),
+        example("bfloat16 asked for", BFLOAT + "y = EyeLike<dtype=16>(x) }", gives="EyeLike Cast"),
+        example("bfloat16 by default", BFLOAT + "b = Cast<to=16>(x) y = EyeLike<k=1>(b) }", gives="Cast Reshape Cast EyeLike Cast"),
+        example("bfloat16 input", "(bfloat16[2,3] x) => (float[2,3] y) { y = EyeLike<dtype=1>(x) }", gives="Cast EyeLike"),
+    ),
+)
 
 
 RANGE = "(float a, float b, float d) => (float[N] y) { y = Range(a, b, d) }"

@@ -4,8 +4,6 @@
 from opshift.adapter import Builder, Node, Result, T, adapter, boundary, example, impossible, shown
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import like_in_float
-
 MULTINOMIAL_7 = impossible(
     "Multinomial",
     7,
@@ -32,40 +30,39 @@ def bernoulli_15_14(node: Node, op: Builder) -> Result:
     return op.Cast(draw < p, to=node.attr("dtype") or node["input"].elem_type)
 
 
-@example("asked for", "() => (bfloat16[4] y) { y = {op}<dtype=16, shape=[4]>() }", gives="{op} Cast")
-def drawn_in_float(node: Node, op: Builder) -> Result:
-    """Opset 22 added bfloat16; below it, floats are drawn and cast."""
-    return op.Cast(op.same(node, dtype=T.FLOAT), to=node.int("dtype"))
-
-
-@example("asked for", "(float[4] x) => (bfloat16[4] y) { y = {op}<dtype=16>(x) }", gives="{op} Cast")
-@example("by default", "(bfloat16[4] x) => (bfloat16[4] y) { y = {op}<seed=1.0>(x) }", gives="Cast {op} Cast")
-@example("input only", "(bfloat16[4] x) => (double[4] y) { y = {op}<dtype=11>(x) }", gives="Cast {op}")
-def drawn_like_in_float(node: Node, op: Builder) -> Result:
-    """Opset 22 added bfloat16; below it, floats of the input's shape are drawn and cast."""
-    return like_in_float(node, op)
-
-
-@example("by default", "(bfloat16[20] x) => (bfloat16[20] y) { p = Sigmoid(x) y = Bernoulli(p) }", gives="Sigmoid Cast Bernoulli")
-@example("asked for", "(bfloat16[20] x) => (int32[20] y) { p = Sigmoid(x) y = Bernoulli<dtype=6>(p) }", gives="Sigmoid Cast Bernoulli")
-def bernoulli_22_21(node: Node, op: Builder) -> Result:
-    """Opset 22 added bfloat16 probabilities to Bernoulli; below it, they are cast to float."""
-    p = node["input"]
-    return op.same(
-        node,
-        inputs={"input": op.Cast(p, to=T.FLOAT)},
-        dtype=node.attr("dtype") or p.elem_type,
-    )
-
-
-RANDOM_22 = boundary(22, "RandomNormal:13e8b9 RandomUniform:2c4bac", cast=drawn_in_float)
-LIKE_22 = boundary(22, "RandomNormalLike:6c456d RandomUniformLike:ba2214", cast=drawn_like_in_float)
-BERNOULLI_22 = boundary(22, "Bernoulli:c7f17b", cast=bernoulli_22_21)
+IN_FLOAT = cast_around("float")
+RANDOM_22 = boundary(
+    22,
+    "RandomNormal:13e8b9 RandomUniform:2c4bac",
+    cast=shown(
+        IN_FLOAT,
+        example("asked for", "() => (bfloat16[4] y) { y = {op}<dtype=16, shape=[4]>() }", gives="{op} Cast"),
+    ),
+)
+LIKE_22 = boundary(
+    22,
+    "RandomNormalLike:6c456d RandomUniformLike:ba2214",
+    cast=shown(
+        IN_FLOAT,
+        example("asked for", "(float[4] x) => (bfloat16[4] y) { y = {op}<dtype=16>(x) }", gives="{op} Cast"),
+        example("by default", "(bfloat16[4] x) => (bfloat16[4] y) { y = {op}<seed=1.0>(x) }", gives="Cast {op} Cast"),
+        example("input only", "(bfloat16[4] x) => (double[4] y) { y = {op}<dtype=11>(x) }", gives="Cast {op}"),
+    ),
+)
+BERNOULLI_22 = boundary(
+    22,
+    "Bernoulli:c7f17b",
+    cast=shown(
+        IN_FLOAT,
+        example("by default", "(bfloat16[20] x) => (bfloat16[20] y) { p = Sigmoid(x) y = Bernoulli(p) }", gives="Sigmoid Cast Bernoulli"),
+        example("asked for", "(bfloat16[20] x) => (int32[20] y) { p = Sigmoid(x) y = Bernoulli<dtype=6>(p) }", gives="Sigmoid Cast Bernoulli"),
+    ),
+)
 MULTINOMIAL_22 = boundary(
     22,
     "Multinomial:6423d8",
     cast=shown(
-        cast_around("float"),
+        IN_FLOAT,
         example("bfloat16", "(bfloat16[2,3] x) => (int32[2,4] y) { y = Multinomial<sample_size=4>(x) }", gives="Cast Multinomial"),
     ),
 )

@@ -14,6 +14,7 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
+    by_width,
     example,
     np,
 )
@@ -29,6 +30,12 @@ from opshift_adapters._lib.blocks import (
     size_of,
 )
 
+
+def takes_nearest(node: Node) -> bool:
+    return node.str("mode") == "nearest"
+
+
+ROUNDED = by_width("GridSample", unless=takes_nearest)  # between elements, integers are rounded
 GRID_SAMPLE_22 = boundary(22, "GridSample:d255c0", cast=cast_around("float"))
 NEW_NAMES = {"bilinear": "linear", "bicubic": "cubic"}
 OLD_NAMES = {new: old for old, new in NEW_NAMES.items()}

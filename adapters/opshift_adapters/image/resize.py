@@ -14,6 +14,7 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
+    by_width,
     example,
     form,
     np,
@@ -30,6 +31,12 @@ from opshift_adapters._lib.resizing import (
 )
 from opshift_adapters._lib.sampling import Filter, by_scales
 
+
+def takes_nearest(node: Node) -> bool:
+    return node.str("mode") == "nearest"
+
+
+ROUNDED = by_width("Resize", unless=takes_nearest)  # between elements, integers are rounded
 IMAGE = "(float[3,2,3,4] x) => (float[a,b,c,d] y) "
 OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
 TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "

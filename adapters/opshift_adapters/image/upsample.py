@@ -3,10 +3,27 @@
 
 from typing import Any
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Why, adapter, boundary, example
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Why,
+    adapter,
+    boundary,
+    by_width,
+    example,
+)
 
 from opshift_adapters._lib.sampling import Filter, by_scales
 
+
+def takes_nearest(node: Node) -> bool:
+    return node.str("mode") == "nearest"
+
+
+ROUNDED = by_width("Upsample", unless=takes_nearest)  # between elements, integers are rounded
 IMAGE = "(float[3,2,3,4] x) => (float[a,b,c,d] y) "
 OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
 

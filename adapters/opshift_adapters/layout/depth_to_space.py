@@ -14,6 +14,7 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
+    by_width,
     example,
     np,
 )
@@ -29,6 +30,7 @@ from opshift_adapters._lib.blocks import (
 )
 from opshift_adapters._lib.exact_integers import sum_last_axis
 
+ADDED = by_width("Col2Im")  # integers wrap around
 DEPTH_28 = boundary(28, "DepthToSpace:164247")
 TYPES_13 = boundary(13, "DepthToSpace:a1acc4 SpaceToDepth:66b78b")
 

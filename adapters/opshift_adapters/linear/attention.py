@@ -3,7 +3,19 @@
 
 from typing import Any
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why, adapter, example, np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    by_width,
+    example,
+    np,
+)
 
 from opshift_adapters._lib.attention_parts import (
     added_to_scores,
@@ -23,6 +35,7 @@ from opshift_adapters._lib.attention_parts import (
     softmax_in,
 )
 
+MASK = by_width("Attention")  # numbers in the mask are added, and bools hide
 QKV = "(float[2,2,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v"
 PACKED = "(float[2,3,8] q, float[2,5,8] k, float[2,5,12] v"
 Y, Y3 = ") => (float[2,2,3,6] y) ", ") => (float[2,3,12] y) "

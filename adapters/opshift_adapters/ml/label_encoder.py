@@ -16,6 +16,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    by_width,
     example,
     flaw,
     fragile,
@@ -24,6 +25,7 @@ from opshift.adapter import (
 
 ML = "ai.onnx.ml"
 FRAGILE = fragile("DictVectorizer LabelEncoder TreeEnsemble", domain=ML)
+TYPED = by_width("LabelEncoder", floats=True, domain=ML)  # the keys in attributes have its types
 BOTH = {ML: 1, "": 18}
 LISTS = {"strings": "O", "int64s": "int64", "floats": "float32"}
 OTHERS = dict.fromkeys(

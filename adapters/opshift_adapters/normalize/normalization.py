@@ -11,7 +11,6 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
-    alternative,
     boundary,
     example,
     np,
@@ -110,15 +109,6 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
     if bias is not None:
         y = y + bias
     return (y, mean, op.Reciprocal(deviation)) if node.n_outputs == 3 else (y, mean)
-
-
-@alternative("LayerNormalization", runtime="onnxruntime==1.14")
-@example("float16", "(float16[2,3,4] x, float16[4] s, float16[4] b) => (float16[2,3,4] y) { y = LayerNormalization(x, s, b) }", imports={"": 18}, gives="Cast ReduceMean Sub Pow ReduceMean Add Sqrt Div Cast Mul Add", atol=0.002)
-@example("float", "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = LayerNormalization(x, s) }", imports={"": 18}, gives="LayerNormalization", atol=1e-6)
-@example("float16 at 17", "(float16[2,3,4] x, float16[4] s) => (float16[2,3,4] y) { y = LayerNormalization(x, s) }", imports={"": 17}, gives="LayerNormalization", atol=0.002)
-def layer_normalization_formula(node: Node, op: Builder) -> Result:
-    """The formula of LayerNormalization is written in `stash_type`."""
-    return layer_normalization_17_16(node, op)
 
 
 EARLY = (  # onnxruntime runs these without a schema of onnx

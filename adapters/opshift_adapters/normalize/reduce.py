@@ -12,6 +12,7 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
+    by_width,
     dtype_of,
     example,
     form,
@@ -335,6 +336,8 @@ def sum_by_count(node: Node, op: Builder) -> Result:
     return op.ReduceSum(x, op.const(axes), keepdims=keep) / op.const(count)
 
 
+# Some runtimes compute these in double, which does not hold products of wide integers.
+OF_PRODUCTS = by_width("ReduceProd ReduceSumSquare ReduceL2 ReduceLogSum ReduceLogSumExp")
 PROD = "(int64[3,2] x) => (int64[1,2] y) { y = ReduceProd<axes = [0]>(x) }"
 FEW = 32  # elements of a product that is written as single products
 

@@ -7,11 +7,9 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
-    T,
     Value,
     Why,
     adapter,
-    alternative,
     boundary,
     example,
     np,
@@ -64,17 +62,6 @@ SOFTMAX_11 = boundary(
         example("unknown rank, from the front", RANKLESS + "y = {op}<axis=2>(x) }", gives="Reshape {op}", inputs=SHAPE),
     ),
 )
-
-
-@alternative("Softmax LogSoftmax", runtime="onnxruntime==1.14")
-@example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = {op}(x) }", imports={"": 18}, gives="Cast {op} Cast", atol=0.002)
-@example("float16 at 17", "(float16[2,3] x) => (float16[2,3] y) { y = {op}(x) }", imports={"": 17}, gives="{op}", atol=0.002)
-@example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = {op}(x) }", imports={"": 18}, gives="{op}", atol=0.05)
-def softmax_of_floats(node: Node, op: Builder) -> Result:
-    """Softmax of float16 is computed in float."""
-    if node["input"].elem_type_or_none != T.FLOAT16:
-        return KEEP
-    return op.Cast(op.same(node, inputs={"input": op.Cast(node["input"], to=T.FLOAT)}), to=T.FLOAT16)
 
 
 @adapter(COERCING, 12, 13)

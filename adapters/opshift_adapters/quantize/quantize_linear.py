@@ -14,6 +14,7 @@ from opshift.adapter import (
     alternative,
     boundary,
     by_value,
+    by_width,
     example,
     form,
     np,
@@ -36,6 +37,8 @@ from opshift_adapters._lib.scales import (
 )
 
 BOUNDED = saturates("QuantizeLinear", limit="Clip")
+ROUNDED_TWICE = by_width("QuantizeLinear", floats=True)  # the quotient is rounded, too
+CODES = by_width("DequantizeLinear")  # of int32, which have no zero point
 READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # with its zero point
 
 LOWEST_CODES = {"x": [-1000, -65.5, 0.25, 1000]}

@@ -15,6 +15,7 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
+    by_width,
     example,
     np,
 )
@@ -28,6 +29,11 @@ from opshift_adapters.select.gather import from_front, linear, row_width
 REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 UNORDERED = (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128)
 
+def only_moves(node: Node) -> bool:
+    return node.attributes.get("reduction") is None or node.str("reduction") == "none"
+
+
+REDUCED = by_width("ScatterElements ScatterND", unless=only_moves)  # integers wrap around
 SCATTER_16 = boundary(16, "ScatterElements:8031ad ScatterND:c5242f", directions="up")
 SCATTER_18 = boundary(18, "ScatterElements:765e77 ScatterND:a6b0ae", directions="up")
 

@@ -257,16 +257,20 @@ class Builder:
             self.made.carrier, self.made.carried = self.made.nodes[-1], frozenset(carried)
         return result[0] if outputs is None and count == 1 else result
 
-    def same_but(self, node: Node, inputs: Sequence[Value | None]) -> tuple[Value, ...]:
+    def same_but(
+        self, node: Node, inputs: Sequence[Value | None], **attributes: Any
+    ) -> tuple[Value, ...]:
         """The same operator with all its inputs given by position."""
-        node.carried()
+        node.carried(without=set(attributes))
         bare = NodeProto()
         bare.CopyFrom(node.proto)
         del bare.input[:]
         bare.input.extend(value.name if value else "" for value in inputs)
         subject, self.subject = self.subject, bare if node.proto is self.subject else self.subject
         try:
-            return self.same(Node(bare, node.schema, self.env), outputs=node.n_outputs)
+            changed = Node(bare, node.schema, self.env)
+            results: tuple[Value, ...] = self.same(changed, outputs=node.n_outputs, **attributes)
+            return results
         finally:
             self.subject = subject
 

@@ -191,6 +191,20 @@ class ByValue(SingleTrait):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ByWidth(SingleTrait):
+    """An operator that may give other results if it computes in a wider element type."""
+
+    table = "by_width"
+    twice = "two declarations about wider types of"
+    floats: bool  # also in a wider type of floats, and not only of integers
+    unless: Callable[[Node], bool] | None
+
+    def concerns(self, node: Node, *, floats: bool) -> bool:
+        """Whether this node may give other results in wider floats, or in wider integers."""
+        return (self.floats or not floats) and not (self.unless and self.unless(node))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Illegal(Trait):
     """A rule against nodes that onnx's checker accepts and that no conversion may use."""
 
@@ -342,6 +356,20 @@ def saturates(op: str, *, limit: str, domain: str = "") -> Saturates:
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:
     """Declares inputs that may hold equal integers, or `floats` too, in a wider type."""
     return ByValue(ops=(op,), domain=domain, inputs=inputs, floats=floats)
+
+
+def by_width(
+    ops: str,
+    *,
+    floats: bool = False,
+    unless: Callable[[Node], bool] | None = None,
+    domain: str = "",
+) -> ByWidth:
+    """Declares operators that may give other results in wider integers, or in wider `floats` too.
+
+    `unless` is true for the nodes that give the same results.
+    """
+    return ByWidth(ops=listed(ops), domain=domain, floats=floats, unless=unless)
 
 
 def illegal(op: str, *, domain: str = "") -> Callable[[Objection], Illegal]:

@@ -39,10 +39,13 @@ LEAVE: Final = (-2, -2)
 ALTERNATIVE: Final = (-3, -3)
 # For newer operators that replace nodes which compute exactly the same.
 MODERN: Final = (-4, -4)
+# For nodes that are computed in a wider element type, for which the runtime has a kernel.
+WIDER: Final = (-5, -5)
 # These forms are written at one version, and a node need not have one.
-EQUAL_FORMS: Final = (FORM, ALTERNATIVE, MODERN)
+EQUAL_FORMS: Final = (FORM, ALTERNATIVE, MODERN, WIDER)
 _PLACES = {
     RETIRED: "retired", FORM: "form", LEAVE: "leave", ALTERNATIVE: "alternative", MODERN: "modern",
+    WIDER: "wider",
 }  # fmt: skip
 
 

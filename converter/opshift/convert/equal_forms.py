@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.verdicts import ALTERNATIVE, FORM
-from opshift.convert import form_plan, request
+from opshift.convert import form_plan, request, wider
 from opshift.convert.cast_chains import CAST
 from opshift.convert.change import NodeChange
 from opshift.convert.end_checks import done
@@ -83,16 +83,31 @@ def _choose(state: State, row: Ceiling) -> None:
     """Replaces nodes that a runtime does not run by forms that it runs."""
     asked = (state.document, row, state.facts)
     lacked: Lacked = {}
-    for place, key, _ in runtime.without_kernel(*asked):
+    for place, key, *_ in runtime.without_kernel(*asked):
         lacked.setdefault((place[0].root, key[0]), []).append(place)
     _add_forms(lacked, runtime.in_form(*asked))
     for root, key, _ in runtime.unread(state.document, row):
         lacked.setdefault((root, key[0]), []).extend(root.index[key])
-    if _write_others(state, row, lacked):
+    written = _write_others(state, row, lacked)
+    if _write_wider(state, row) or written:
         beside: Lacked = {}  # the nodes that were written may stand beside others
         found = runtime.in_form(*asked)
         _add_forms(beside, (one for one in found if one[0].depends_on_neighbours))
         _write_others(state, row, beside)
+
+
+def _write_wider(state: State, row: Ceiling) -> bool:
+    """Computes nodes in wider types, for which a runtime has a kernel; whether there are any."""
+    written = False
+    for key, types, places in list(wider.lacked(state, row)):
+        root = places[0][0].root
+        stepper = wider.stepper(state, key, types, root.imports.get(key[0]) or 1)
+        stepper.runs = functools.partial(_runs, row)
+        step = stepper.run_at(root, places)
+        if step.rewritten:
+            done(state, step)
+            written = True
+    return written
 
 
 def _add_forms(lacked: Lacked, found: Iterable[tuple[Form, list[Place]]]) -> None:

@@ -11,7 +11,8 @@ at all.
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from opshift import plugins
 from opshift.opsets import measured
@@ -22,6 +23,9 @@ from opshift.text import qualified
 Key = tuple[str, str]  # (domain, operator)
 Types = tuple[str, ...]
 SHORT = {"string": "s"} | {row.name: row.short for row in ELEMENTS.values() if row.short}
+COMMON = ("float", "int64", "double", "float16", "int32", "uint8", "int8", "bool", "string")
+MANY = 100  # choices of types; of more, only those of the most common types are measured
+FEW = 2000
 LONG = {short: name for name, short in SHORT.items()}
 
 
@@ -80,6 +84,15 @@ class KernelTable:
         found = frozenset(types for types, where in by_choice.items() if where == releases)
         in_doubt = frozenset(types for types, where in by_choice.items() if where) - found
         return Missing(lack.variables, found, in_doubt) if found or in_doubt else None
+
+
+def tried(allowed: Iterable[Collection[str]]) -> list[list[str]]:
+    """The element types of each type variable of which a measurement tries every choice."""
+    found = [sorted(types) for types in allowed]
+    for keep in (COMMON, COMMON[:4], COMMON[:2]):
+        if math.prod(map(len, found)) > (MANY if keep is COMMON else FEW):
+            found = [[t for t in types if t in keep] or types[:1] for types in found]
+    return found
 
 
 @functools.cache

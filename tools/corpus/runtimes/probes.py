@@ -12,16 +12,10 @@ from dataclasses import dataclass
 
 import onnx
 from onnx import AttributeProto, TensorProto, defs, helper
+from opshift.opsets import kernels
 
 FLOOR = {"": 7}  # runtimes have no kernels below; see the floors of the targets
-NAMES = {
-    "float", "double", "float16", "bfloat16", "int8", "int16", "int32", "int64", "uint8", "uint16",
-    "uint32", "uint64", "bool", "string",
-}  # fmt: skip
-COMMON = ("float", "int64", "double", "float16", "int32", "uint8", "int8", "bool", "string")
-MANY = 100  # choices of types; above it only those of the most common types are tried
-FEW = 2000
-NUMBERS = {name: getattr(TensorProto, name.upper()) for name in NAMES}
+NUMBERS = {name: getattr(TensorProto, name.upper()) for name in kernels.SHORT}
 # Attributes that choose an element type, by the type variable that they choose.
 CHOOSES = {"to": "T2", "dtype": "T2"}
 
@@ -79,22 +73,12 @@ def of(schema: defs.OpSchema) -> list[Probe]:
 
 def choices(allowed: list[list[str]]) -> list[tuple[str, ...]]:
     """Element types for each of several type variables; of many, those of the most common types."""
-
-    def count() -> int:
-        found = 1
-        for types in allowed:
-            found *= len(types)
-        return found
-
-    for keep in (COMMON, COMMON[:4], COMMON[:2]):
-        if count() > (MANY if keep is COMMON else FEW):
-            allowed = [[t for t in types if t in keep] or types[:1] for types in allowed]
-    return list(itertools.product(*allowed))
+    return list(itertools.product(*kernels.tried(allowed)))
 
 
 def elements(types: list[str] | set[str]) -> list[str]:
     """The element types among types, as schemas spell them."""
-    return sorted(t[7:-1] for t in types if t.startswith("tensor(") and t[7:-1] in NAMES)
+    return sorted(t[7:-1] for t in types if t.startswith("tensor(") and t[7:-1] in kernels.SHORT)
 
 
 def _last(schema: defs.OpSchema) -> int:

@@ -20,6 +20,7 @@ from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import graphs_in, name_of, nodes_in
 from opshift.opsets import layouts, schemas
+from opshift.opsets.elements import ELEMENTS
 from opshift.opsets.type_pairs import PAIRS
 from opshift.opsets.types import dims_of, element_of, rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
@@ -143,14 +144,37 @@ def _other_types(types: Types, missing: Missing) -> str:
 
 
 def without_kernel(
-    document: Document, row: Ceiling, facts: Facts, seen: Seen | None = None
-) -> list[tuple[Place, Key, Types]]:
-    """The nodes for whose element types a runtime has no kernel, with these types."""
+    document: Document, row: Ceiling, facts: Facts, *, untried: bool = False
+) -> list[tuple[Place, Key, Types, Missing]]:
+    """The nodes for whose element types a runtime has no kernel, with these types.
+
+    With `untried`, nodes with types that were not measured are among them.
+    """
     return [
-        (place, key, types)
-        for place, key, types, missing in _asked_of_table(document, row, facts, seen)
+        (place, key, types, missing)
+        for place, key, types, missing in _asked_of_table(document, row, facts, None)
         if types in missing.choices
+        or (untried and not is_tried(place[0].root, key, missing.variables, types))
     ]
+
+
+def is_tried(root: Root, key: Key, variables: Sequence[str], types: Types) -> bool:
+    """Whether the measurement of kernels tried these element types, as far as it tries any."""
+    left_out = _left_out(*key, _since(root, key))
+    pairs = zip(variables, types, strict=True)
+    return not any(kind in left_out.get(variable, ()) for variable, kind in pairs)
+
+
+@functools.cache
+def _left_out(domain: str, op: str, since: int) -> dict[str, set[str]]:
+    """The element types of each type variable that the measurement of kernels left out."""
+    from opshift.opsets import kernels  # only a conversion for a runtime needs the table
+
+    schema, accepted = schemas.schema(domain, op, since), dict[str, set[str]]()
+    for param in (*schema.inputs, *schema.outputs) if schema is not None else ():
+        accepted[param.variable] = {t for t in kernels.SHORT if f"tensor({t})" in param.types}
+    pairs = zip(accepted.items(), kernels.tried(accepted.values()), strict=True)
+    return {variable: types.difference(tried) for (variable, types), tried in pairs}
 
 
 def in_doubt(document: Document, row: Ceiling, facts: Facts, seen: Seen | None = None) -> list[str]:
@@ -161,7 +185,8 @@ def in_doubt(document: Document, row: Ceiling, facts: Facts, seen: Seen | None =
         if types in missing.choices:
             continue
         possible = (*missing.choices, *missing.in_doubt) if "" in types else ()
-        if types in missing.in_doubt or any(_may_be(types, one, present) for one in possible):
+        doubt = types in missing.in_doubt or any(_may_be(types, one, present) for one in possible)
+        if doubt or not is_tried(scope.root, key, missing.variables, types):
             of = ", ".join(one or "an unknown type" for one in types)
             says = f"whether {row.name} {row.release} has a kernel for {qualified(*key)} of {of}"
             found.setdefault(says, []).append(scope.node(at))
@@ -406,8 +431,13 @@ def _in_unknown_fields(
 
 
 def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
-    for name in sorted(collect_present_types(document) & set(row.types)) if row.types else ():
+    present = collect_present_types(document)
+    for name in sorted(present & set(row.types)):
         yield RuntimeLack("", "", "", 1, f"{row.shown} has no kernels for {name}")
+    for one in ELEMENTS.values():
+        if one.name in present and row.ir is not None and one.ir > row.ir:
+            says = f"{row.shown} does not read {one.name}, which IR {one.ir} introduced"
+            yield RuntimeLack("", "", "", 1, says)
 
 
 def _since(root: Root, key: Key) -> int:

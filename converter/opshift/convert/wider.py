@@ -1,0 +1,192 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Computes nodes in wider element types, for which a runtime has a kernel."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, TypeAlias
+
+from opshift.author.builder import Builder
+from opshift.author.facts import ScopeEnv
+from opshift.author.node import Node, Value
+from opshift.author.traits import ByWidth
+from opshift.author.verdicts import WIDER, Adapter, Result, Rewrite
+from opshift.author.widening import OUTPUT_TYPES, in_wider_types
+from opshift.convert.legal import runtime
+from opshift.convert.plan_table import Edge
+from opshift.convert.state import State
+from opshift.convert.step import Stepper
+from opshift.model.scope import Key, Place, Root
+from opshift.model.walk import holds_graphs
+from opshift.opsets import schemas
+from opshift.opsets.elements import ELEMENTS, T
+from opshift.opsets.schemas import Schema
+from opshift.text import qualified
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Ceiling
+
+FLOATS = (T.FLOAT, T.DOUBLE)
+NARROW_FLOATS = (T.FLOAT16, T.BFLOAT16)
+# Runtimes have more kernels for the first ones.
+PREFERRED = (T.INT32, T.INT64, T.UINT32, T.UINT64, *FLOATS)
+ROWS = {row.name: row for row in ELEMENTS.values()}
+
+# The wider element types of the type variables of one operator.
+Wider: TypeAlias = "tuple[tuple[str, T], ...]"
+
+
+class Widener(Stepper):
+    """Computes nodes of one operator in wider types."""
+
+    key: Key
+    adapter: Adapter
+
+    def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
+        yield self.key, self.adapter
+
+
+def lacked(state: State, row: Ceiling) -> Iterator[tuple[Key, Wider, list[Place]]]:
+    """The nodes that a runtime runs only in wider types, by their operator and these types."""
+    found: dict[tuple[Root, Key, Wider], list[Place]] = {}
+    for place, key, wider in (*_without_kernel(state, row), *_in_narrow_form(state, row)):
+        if _keeps_results(state, place, key, wider):
+            found.setdefault((place[0].root, key, wider), []).append(place)
+    for (_, key, wider), places in found.items():
+        yield key, wider, places
+
+
+def stepper(state: State, key: Key, wider: Wider, version: int) -> Widener:
+    """The step that writes one operator in wider types."""
+    state.plan.edges[(*key, *WIDER)] = Edge(
+        *WIDER, "rewrite", False, tuple(sorted({qualified(*key), "ai.onnx.Cast"}))
+    )
+    made = Widener(
+        state.document, state.facts, state.plan, key[0], version, version,
+        state.options.allow_approximate,
+    )  # fmt: skip
+    made.key, made.adapter, made.boundary = key, _adapter(key, wider), WIDER
+    made.checks = state.options.checks
+    return made
+
+
+@functools.cache
+def _adapter(key: Key, wider: Wider) -> Adapter:
+    """The verdict that computes an operator in wider types."""
+
+    def widen(node: Node, op: Builder) -> Result:
+        return in_wider_types(node, op, dict(wider))
+
+    return Adapter(
+        (key[1],), *WIDER, Rewrite(widen, handles_types=True), key[0], frozenset({"Cast"}),
+        summary="The runtime has no kernel for an element type; a wider one is used.",
+        source=f"{__name__}.widen",
+    )  # fmt: skip
+
+
+def _without_kernel(state: State, row: Ceiling) -> Iterator[tuple[Place, Key, Wider]]:
+    """The nodes for whose types there is no kernel, with the nearest types that have one."""
+    asked = state.document, row, state.facts
+    for place, key, types, missing in runtime.without_kernel(*asked, untried=True):
+        root = place[0].root
+        schema = schemas.schema(*key, root.imports.get(key[0]) or 1)
+        if schema is None:
+            continue
+        closed, moves = missing.choices | missing.in_doubt, _rule(state, key) is None
+        for wider in _choices(schema, missing.variables, types, moves=moves):
+            chosen = {v: to.name.lower() for v, to in wider}
+            pairs = zip(missing.variables, types, strict=True)
+            choice = tuple(chosen.get(v, kind) for v, kind in pairs)
+            if choice not in closed and runtime.is_tried(root, key, missing.variables, choice):
+                yield place, key, wider
+                break
+
+
+def _in_narrow_form(state: State, row: Ceiling) -> Iterator[tuple[Place, Key, Wider]]:
+    """The nodes that a runtime does not run because an input has narrow floats."""
+    narrow = {one.name.lower() for one in NARROW_FLOATS}
+    for form, places in runtime.in_form(state.document, row, state.facts):
+        for place in places if form.of and narrow.issuperset(form.of[1:]) else ():
+            key = ("", form.op)
+            schema = schemas.schema(*key, place[0].root.imports.get("") or 1)
+            param = schema.input_at(form.of[0]) if schema is not None else None
+            if param is not None:
+                yield place, key, ((param.variable, T.FLOAT),)
+
+
+def _choices(
+    schema: Schema, variables: Sequence[str], types: Sequence[str], *, moves: bool
+) -> Iterator[Wider]:
+    """Wider types for some type variables of an operator, the nearest ones first."""
+    accepted: dict[str, frozenset[str]] = {}
+    for param in (*schema.inputs, *schema.outputs):
+        accepted.setdefault(param.variable, param.types)
+    made = {param.variable for param in schema.outputs}
+    each = [
+        [None, *_wider(kind, accepted[v], floats=moves and _only_moves(v, accepted, made))]
+        for v, kind in zip(variables, types, strict=True)
+    ]
+    found = itertools.product(*(range(len(one)) for one in each))
+    for at in sorted(found, key=lambda at: (sum(map(bool, at)), at))[1:]:
+        picked = (one[i] for one, i in zip(each, at, strict=True))
+        yield tuple((v, to) for v, to in zip(variables, picked, strict=True) if to is not None)
+
+
+def _only_moves(
+    variable: str, accepted: Mapping[str, frozenset[str]], made: Collection[str]
+) -> bool:
+    """Whether an operator moves or compares the elements, so that floats may hold integers.
+
+    It does not compute with elements if it accepts strings, or if no output has their type.
+    """
+    return "tensor(string)" in accepted[variable] or variable not in made
+
+
+def _wider(kind: str, accepted: frozenset[str], *, floats: bool) -> Iterator[T]:
+    """The wider types that an operator accepts instead of an element type."""
+    row = ROWS.get(kind)
+    if row is None or row.number in FLOATS:
+        return
+    for one in PREFERRED:
+        name = one.name.lower()
+        fits = floats or one not in FLOATS or row.number in NARROW_FLOATS
+        if fits and name in row.wider.split() and f"tensor({name})" in accepted:
+            yield one
+
+
+def _rule(state: State, key: Key) -> ByWidth | None:
+    return state.facts.adapters.rules(ByWidth).get(key)
+
+
+def _keeps_results(state: State, place: Place, key: Key, wider: Wider) -> bool:
+    """Whether a node gives the same results in wider types, and its types can be changed."""
+    scope, at = place
+    proto, variables = scope.node(at), dict(wider)
+    schema = schemas.schema(*key, scope.root.imports.get(key[0]) or 1)
+    if schema is None or holds_graphs(proto):
+        return False
+    node, rule = Node(proto, schema, ScopeEnv(state.facts, scope)), _rule(state, key)
+    floats = all(to in FLOATS for to in variables.values())
+    if rule is not None and rule.concerns(node, floats=floats):
+        return False
+    inputs = _by_variable(node.inputs, schema.input_at)
+    outputs = _by_variable(node.outputs, schema.output_at)
+    values = (one for v in variables for one in (*inputs.get(v, ()), *outputs.get(v, ())))
+    if any(one.elem_type_or_none is None for one in values):
+        return False
+    chosen = any(name in schema.attributes for name in OUTPUT_TYPES)
+    return chosen or outputs.keys() & variables.keys() <= inputs.keys()
+
+
+def _by_variable(
+    values: Iterable[Value | None], param_at: Callable[[int], schemas.Param | None]
+) -> Mapping[str, list[Value]]:
+    """The values of each type variable."""
+    found: dict[str, list[Value]] = {}
+    for i, value in enumerate(values):
+        param = param_at(i)
+        if value is not None and param is not None:
+            found.setdefault(param.variable, []).append(value)
+    return found
