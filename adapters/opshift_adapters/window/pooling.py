@@ -2,6 +2,7 @@
 """AveragePool, MaxPool, their global forms and MaxRoiPool."""
 
 from opshift.adapter import (
+    KEEP,
     Builder,
     Node,
     Refusal,
@@ -9,6 +10,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     np,
@@ -143,14 +145,30 @@ CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 @example("a window of another rank", "(float[42] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) z = AveragePool<kernel_shape=[3], ceil_mode=1>(x) y = AveragePool<kernel_shape=[3], strides=[2, 2], pads=[1, 1], ceil_mode=1>(z) }", invalid="strides has 2 numbers for 1 dimensions")
 def average_pool_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added `ceil_mode`; below it, wider end pads that do not count are written."""
-    x = node["X"]
     if not (rounds_up(node) and node.int("count_include_pad")):
         return rounded_down(node, op)
-    inner, outer = counted_pads(node, x)
-    inputs = {"X": padded(op, x, inner, 0.0)}
-    return op.same(
-        node, inputs=inputs, pads=outer, auto_pad=None, ceil_mode=None, count_include_pad=None
-    )
+    return _with_counted_pads_written(node, op)
+
+
+def _with_counted_pads_written(node: Node, op: Builder) -> Result:
+    """The pads that count are written as Pad, and the windows behind them do not count."""
+    inner, outer = counted_pads(node, node["X"])
+    gone = dict.fromkeys(("auto_pad", "ceil_mode", "count_include_pad"))
+    return op.same(node, inputs={"X": padded(op, node["X"], inner, 0.0)}, pads=outer, **gone)
+
+
+@alternative("AveragePool", runtime="onnxruntime==1.16")
+@example("pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1, count_include_pad=1>(x) }", imports={"": 18}, gives="Pad {op}", atol=1e-6)
+@example("no pads that count", PLANE + "<kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1>(x) }", imports={"": 13}, gives="{op}", atol=1e-6)
+@example("last window in pads that count", "(float[3,2,7] x) => (float[3,2,3] y) { y = {op}<kernel_shape=[2], strides=[3], pads=[1, 2], ceil_mode=1, count_include_pad=1>(x) }", imports={"": 11}, gives="Pad {op}", atol=1e-6)
+@example("unknown size", OPEN + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1, count_include_pad=1>(x) }", imports={"": 18}, gives="Pad {op}", inputs=SEVEN, atol=1e-6)
+@example("pads that do not count", LINE + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }", imports={"": 18}, gives="{op}", atol=1e-6)
+@example("no pads by name", PLANE + '<kernel_shape=[3, 3], strides=[2, 2], auto_pad="VALID", ceil_mode=1, count_include_pad=1>(x) }', imports={"": 13}, gives="{op}", runtime="onnxruntime==1.10", atol=1e-6)
+def average_of_counted_pads(node: Node, op: Builder) -> Result:
+    """onnxruntime up to 1.17 divides the last windows of `ceil_mode` by other counts."""
+    if not (rounds_up(node) and node.int("count_include_pad")):
+        return KEEP
+    return _with_counted_pads_written(node, op)
 
 
 @adapter("MaxPool", 10, 9, ignores=INDICES_ORDER)
