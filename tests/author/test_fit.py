@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import onnx
 import pytest
 from onnx import AttributeProto, NodeProto, helper, numpy_helper
-from opshift import AdapterBug, check_model, convert_version
+from opshift import AdapterBug, check, convert_version
 from opshift.adapter import Builder, Flaw, Fold, Node, Result, adapter
 from opshift.author import fit
 from opshift.author.traits import Trait
@@ -57,7 +57,7 @@ def test_no_malformed_node_stops_the_check_of_a_model(part: int) -> None:
     for domain, op in OPERATORS[part::4]:
         schema = schemas.schema(domain, op, schemas.latest(domain) or 0)
         for node in malformed(schema) if schema is not None else ():
-            found = check_model(holder(node)).found
+            found = check(holder(node)).found
             assert UNJUDGED not in {one.rule for one in found}, (op, found)
             if not fit.fits(node, schema):
                 assert any(op in one.text for one in found), (op, node)
@@ -71,7 +71,7 @@ def test_folds_see_only_nodes_that_fit(with_adapters) -> None:
 
     with_adapters(Fold(ops=("CumSum",), run=run))
     for inputs in (["k"], ["k", "k"], ["k", "k", "k"]):
-        check_model(holder(helper.make_node("CumSum", inputs, ["y"])))
+        check(holder(helper.make_node("CumSum", inputs, ["y"])))
     assert set(seen) == {2}
 
 
@@ -85,7 +85,7 @@ def test_an_exception_of_an_author_is_a_finding(kind: type[Trait], with_adapters
     with_adapters(kind(ops=("CumSum",), **told))
     made = holder(helper.make_node("CumSum", ["k", "k"], ["y"]))
     made.graph.node.add(op_type="Sofmax", input=["x"], output=["w"])
-    found = {one.rule: one for one in check_model(made).found}
+    found = {one.rule: one for one in check(made).found}
     assert "cannot be judged" in found[UNJUDGED].text
     assert "fails on CumSum 'y': KeyError('trip')" in found[UNJUDGED].text
     assert found[UNJUDGED].level == "warning"

@@ -174,7 +174,7 @@ def test_flaws_can_be_asked_at_every_version_of_an_operator():
 
 def test_squeeze_names_each_axis_once():
     text = "(float[4] x, int64[2] axes) => (float y) { y = Squeeze(x, axes) }"
-    found = [one.text for one in rules.check_model(model(text, 13)).found]
+    found = [one.text for one in rules.check(model(text, 13)).found]
     assert found == ["Squeeze 'y': it removes 2 axes of an input with 1"]
 
 
@@ -246,7 +246,7 @@ def test_sizes_that_inference_does_not_compare(text, opset, good, bad, words):
         pytest.skip("the installed onnx lacks the operator")
 
     def flaws(graph: str) -> list[str]:
-        found = rules.check_model(model(graph, opset)).found
+        found = rules.check(model(graph, opset)).found
         return [one.text for one in found if one.rule == "OPERATOR_FLAW"]
 
     legal, wrong = (text.format(good), text.format(bad)) if good else (text, bad)

@@ -8,7 +8,7 @@ import random
 import pytest
 from growth_families import FAMILIES
 from onnx import ModelProto
-from opshift import check_model
+from opshift import check
 from opshift.author import piecewise
 from opshift.author.scope_types import by_graph
 from opshift.protos.shape_inference import InferenceError
@@ -75,7 +75,7 @@ def test_strict_inference_rejects_a_fault_in_any_piece() -> None:
     made.graph.node[random.Random(1).randrange(30)].attribute[0].g.node[0].attribute[0].i = 9
     with pytest.raises(InferenceError, match="axis"):
         piecewise.infer(made.SerializeToString(), strict=True)
-    assert check_model(made).fails(strict=False)
+    assert check(made).fails(strict=False)
 
 
 @pytest.mark.parametrize("family", SLOW)

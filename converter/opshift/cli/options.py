@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from opshift import deprecation
 from opshift.cli import settings
 from opshift.cli.complete import complete_domains
 from opshift.cli.terminal import BAD_INPUT, BUG, INTERRUPTED, Output, exit_code
@@ -211,6 +212,7 @@ def _document(word: str) -> str:
         raise click.UsageError(
             f"--opset {word} names a document of an operator set; give a version with --to {word}"
         )
+    deprecation.warn(f"--opset {word}", f"--operator-set {word}", "0.4.0")
     return word
 
 

@@ -9,6 +9,7 @@ import os
 import re
 from collections.abc import Callable, Iterator
 
+from opshift import deprecation
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
@@ -206,7 +207,7 @@ def _all_findings(model: ModelProto | str | os.PathLike[str], adapters: Registry
     return Findings(tuple(sorted(dict.fromkeys(found), key=lambda one: order.index(one.level))))
 
 
-check_model = check  # the name up to 0.2
+check_model = deprecation.renamed(check, "opshift.check_model", "opshift.check", "0.4.0")
 
 
 def _found(checked: Checked, view: Callable[[], bytes | ModelProto]) -> list[Finding]:
