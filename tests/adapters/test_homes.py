@@ -15,6 +15,8 @@ def homes() -> dict[str, set[str]]:
     """The modules that declare verdicts of each operator, by the index of the adapters."""
     found: dict[str, set[str]] = defaultdict(set)
     for line in files("opshift_adapters").joinpath("index.txt").read_text("utf-8").splitlines():
+        if line.startswith("#"):
+            continue
         module, _, *verdicts = line.split()
         for verdict in verdicts:
             if re.fullmatch(r"[^:]*:[^:]+:-?\d+:-?\d+", verdict):  # no rule about any version

@@ -18,6 +18,7 @@ NAMES = {
     "lengths": "lengths",
 }
 """The modules with a function `files()`, in the order of their dependencies."""
+FORMAT = 1  # of the text files; raise it with a change of what a line means
 
 
 def names(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Sequence[str]:
@@ -34,16 +35,23 @@ def differing(chosen: Sequence[str], *, write: bool) -> list[str]:
 
     Each generator runs in a process of its own, so that it reads the files of the one before it.
     """
-    calls = [(NAMES[name], write) for name in chosen]
+    calls = [(name, write) for name in chosen]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
         found = pool.starmap(_differing, calls, chunksize=1)
     return [path for paths in found for path in paths]
 
 
-def _differing(module: str, write: bool) -> list[str]:
+def headed(name: str, text: str) -> str:
+    """A generated text below the command that makes it, and its format."""
+    return f"# python -m tools.author update {name}, format {FORMAT}\n{text}"
+
+
+def _differing(name: str, write: bool) -> list[str]:
     found = []
-    for path, generate in importlib.import_module(f"tools.author.{module}").files().items():
+    for path, generate in importlib.import_module(f"tools.author.{NAMES[name]}").files().items():
         content = generate()
+        if path.suffix == ".txt":
+            content = headed(name, content)
         if _content(path, content) != content:
             found.append(path.relative_to(ROOT).as_posix())
             if write and isinstance(content, bytes):

@@ -85,7 +85,8 @@ def _meaning(node: NodeProto) -> tuple[object, ...]:
 
 def recorded() -> Lengths:
     """The lengths of the table."""
-    lines = (line.rpartition(": ") for line in TABLE.read_text("utf-8").splitlines())
+    read = TABLE.read_text("utf-8").splitlines()
+    lines = (line.rpartition(": ") for line in read if not line.startswith("#"))
     return {title: [*map(_read, numbers.split())] for title, _, numbers in lines}
 
 

@@ -36,6 +36,6 @@ def _rows(package: str) -> Mapping[str, frozenset[str]]:
         path = os.path.join(folder, TABLE)
         if os.path.isfile(path):
             with open(path, encoding="utf-8") as file:
-                rows = (line.split() for line in file)
+                rows = (line.split() for line in file if not line.startswith("#"))
                 return {name: frozenset(ops) for name, *ops in rows}
     return {}

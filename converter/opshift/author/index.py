@@ -74,7 +74,7 @@ def _lines(path: str) -> list[str]:
     if not os.path.isfile(path):
         return []
     with open(path, encoding="utf-8") as file:
-        return file.read().splitlines()
+        return [line for line in file.read().splitlines() if not line.startswith("#")]
 
 
 def _checksum(source: str) -> str:

@@ -90,6 +90,8 @@ def _table() -> dict[tuple[str, str, int, bool], str | Edge]:
     except FileNotFoundError:  # without the table, each verdict is solved when it is met
         return found
     for line in table.splitlines():
+        if line.startswith("#"):
+            continue
         domain, op, since, direction, row = line.split(" ", 4)
         found[domain.strip("-"), op, int(since), direction == "down"] = row
     return found

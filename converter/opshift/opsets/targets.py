@@ -28,6 +28,7 @@ else:
 GROUP = "opshift.targets"
 SHIPPED = "targets.json"  # what targets.toml says, which takes forty times as long to read
 CONFIG = "OPSHIFT_TARGETS"
+COMMENT = "//"  # the key of a comment, which JSON has no other place for
 TABLE_READ = "2026-11-22"  # when the releases of onnx were compared with its version table
 FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
 ALL = "all"  # a word for every runtime
@@ -377,14 +378,16 @@ def _shipped() -> str:
 
 def shipped_of(text: str) -> str:
     """The shipped data for the text of targets.toml."""
-    return json.dumps(toml.loads(text), indent=1, ensure_ascii=False) + "\n"
+    made = {COMMENT: "python -m tools.author update targets, format 1", **toml.loads(text)}
+    return json.dumps(made, indent=1, ensure_ascii=False) + "\n"
 
 
 @functools.lru_cache(maxsize=16)
 def _read(origin: str, text: str) -> dict[str, Runtime]:
     loads = json.loads if origin == SHIPPED else toml.loads
     try:
-        return {name.lower(): _runtime(name, raw) for name, raw in loads(text).items()}
+        rows = {name: raw for name, raw in loads(text).items() if name != COMMENT}
+        return {name.lower(): _runtime(name, raw) for name, raw in rows.items()}
     except (TypeError, KeyError, AttributeError, ValueError) as error:
         raise BadTarget(f"{origin} is not a list of targets: {error}") from error
 

@@ -31,9 +31,10 @@ from .runner import Runner
 
 FILE = Path(fields.__file__).with_name("fields.txt")
 HEAD = """\
+# python -m tools.corpus.runtimes.field_table --write, format 1
 # Which attributes, inputs and outputs of contrib operators onnxruntime does not know, and for which
-# element types it has no kernel of them on the CPU. Written by
-# `python -m tools.corpus.runtimes.field_table`; opshift/opsets/fields.py says how it is read.
+# element types it has no kernel of them on the CPU.
+# opshift/opsets/fields.py says how it is read.
 """
 MANY = 60  # no operator has so many inputs or outputs
 SIZE = re.compile(r"has (input|output) size \d+ not in range \[min=(\d+), max=(\d+)\]")

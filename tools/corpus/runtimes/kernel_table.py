@@ -38,8 +38,9 @@ RELEASES = (
 )  # fmt: skip
 CONTRIB = "com.microsoft"
 HEAD = """\
-# For which element types onnxruntime has no kernel on the CPU. Written by
-# `python -m tools.corpus.runtimes.kernel_table`; opshift/opsets/kernels.py says how it is read.
+# python -m tools.corpus.runtimes.kernel_table --write, format 1
+# For which element types onnxruntime has no kernel on the CPU.
+# opshift/opsets/kernels.py says how it is read.
 """
 # (domain, operator, its version, its type variables, their element types)
 Choice: TypeAlias = "tuple[str, str, int, tuple[str, ...], tuple[str, ...]]"
