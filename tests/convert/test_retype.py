@@ -26,8 +26,10 @@ from opshift.model.arrays import to_array
 from opshift.model.bytes.ranges import Region
 from opshift.model.weights.store import PART
 from opshift.opsets import schemas
+from opshift.opsets.elements import T
 from opshift.opsets.type_pairs import PAIRS
 from opshift.testing.model_text import parse_model
+from opshift.verify import oracle
 
 LAYER = (
     "({t}[2,3] x) => ({t}[2,3] y) {{ w = Constant<value = float[3] {{0.1, -2.5, 7}}>()"
@@ -419,3 +421,49 @@ def test_external_weights_are_read_in_parts(tmp_path, monkeypatch):
     convert_file(tmp_path / "in.onnx", tmp_path / "out.onnx", types={"float16": "float"})
     assert sum(size for size in sizes if size > 1 << 16) == weight.nbytes
     assert max(sizes) <= 2 * PART
+
+
+FLOAT8 = {
+    "one scale": "(float[2,3] x) => (float[2,3] y) <float s = {0.5}, KIND z = {0}>"
+    " { q = QuantizeLinear(x, s, z) y = DequantizeLinear(q, s, z) }",
+    "a scale for each row": "(float[2,3] x, float[2] s) => (float[2,3] y)"
+    " { q = QuantizeLinear<axis = 0, output_dtype = CODE>(x, s)"
+    " y = DequantizeLinear<axis = -2>(q, s) }",
+    "weights in float16": "(float16[2,3] x, float16[3] s) => (float16[2,3] y)"
+    " { q = Cast<to = CODE>(x) y = DequantizeLinear<axis = 1>(q, s) }",
+    "without a limit": "(float[2,3] x) => (float[2,3] y) <float s = {1}>"
+    " { q = QuantizeLinear<output_dtype = CODE, saturate = 0>(x, s) y = DequantizeLinear(q, s) }",
+}
+
+
+@pytest.mark.parametrize("to", ["float16", "float"])
+@pytest.mark.parametrize("name", FLOAT8)
+@pytest.mark.parametrize("kind", [T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ])
+def test_scaled_codes_of_float8_are_written_in_a_wider_type(kind, name, to):
+    text = FLOAT8[name].replace("CODE", str(int(kind))).replace("KIND", kind.name.lower())
+    source = model(text, 21, 10)
+    found = convert_version(source, types={"float8*": to})
+    onnx.checker.check_model(found, full_check=True)
+    assert "float8" not in onnx.printer.to_text(found)
+    assert not {int(kind)} & {a.i for node in found.graph.node for a in node.attribute}
+    assert not any("QuantizeLinear" in node.op_type for node in found.graph.node)
+    x = np.array([[0.5, -1, 2], [4, -0.25, 60000 if name == "one scale" else 1]])
+    feeds = {"x": x.astype("f4"), "s": np.array([0.5, 2, 1][: 2 if "row" in name else 3], "f4")}
+    feeds = {
+        one.name: feeds[one.name].astype(DTYPES[one.type.tensor_type.elem_type])
+        for one in source.graph.input
+    }
+    for expected, actual in zip(
+        *(oracle.evaluate(one, feeds) for one in (source, found)), strict=True
+    ):
+        np.testing.assert_array_equal(actual, expected)
+
+
+def test_blocks_of_float8_keep_their_type():
+    text = (
+        "(float[4,2] x, float[2,2] s) => (float[4,2] y) { q = Cast<to = 17>(x)"
+        " y = DequantizeLinear<axis = 0, block_size = 2>(q, s) }"
+    )
+    found = convert(model(text, 21, 10), types={"float8*": "float"})
+    assert "DequantizeLinear" in operators(found.model)
+    assert any("float8e4m3fn stays in the nodes 'y'" in note for note in found.report.notes)

@@ -9,7 +9,6 @@ from onnx import ModelProto
 from opshift import InvalidModel, Refused, Result, accepts, check_model, convert
 from opshift.verify import verify
 
-NO_WIDER_FORM = ("float8_pairs", "onnxruntime==1.10")  # of QuantizeLinear
 RUNTIMES = ("onnxruntime==1.10", "onnxruntime==1.17")
 WITHOUT_IMPORT = {"no_imports": "no operator set", "no_import_of_the_domain": "does not import"}
 
@@ -36,12 +35,7 @@ def test_a_model_is_valid(name):
 
 @pytest.mark.parametrize(
     ("name", "target"),
-    [
-        (name, target)
-        for name in TEXTS
-        for target in RUNTIMES
-        if name not in WITHOUT_IMPORT and (name, target) != NO_WIDER_FORM
-    ],
+    [(name, target) for name in TEXTS for target in RUNTIMES if name not in WITHOUT_IMPORT],
 )
 def test_what_is_converted_for_a_runtime_is_accepted_and_equal(name, target):
     source = modern_model(name)
@@ -49,12 +43,6 @@ def test_what_is_converted_for_a_runtime_is_accepted_and_equal(name, target):
     assert accepts(found.model, target).answer != "no"
     compared = verify(source, found.model, inputs_of(name), isolated=False, in_double=bool(types))
     assert compared.equal, str(compared)
-
-
-def test_codes_that_no_wider_type_holds_are_refused_by_name():
-    name, target = NO_WIDER_FORM
-    with pytest.raises(Refused, match="float8e5m2 does not exist there"):
-        converted(modern_model(name), target)
 
 
 def test_a_missing_import_is_written_if_its_version_is_known():

@@ -83,3 +83,26 @@ def test_a_model_without_its_rounding_to_float8_is_equal():
         text.replace("Cast<to=1>(q)", "Cast<to=1>(r)").replace("y =", "r = Neg(q) y =")
     )
     assert not verify(source, other, in_double=True, isolated=False).equal
+
+
+QUOTIENT = (
+    '<ir_version: 10, opset_import: ["" : 21]> g (float[4,16] x) => (float[4,4] y)'
+    " <float s = {0.25}> { i = Constant<value = int64[2] {16, 4}>() e = Constant<value = float[1] {1}>()"
+    " w = Expand(e, i) q = QuantizeLinear<output_dtype = 19>(x, s) d = DequantizeLinear(q, s)"
+    " y = MatMul(d, w) }"
+)
+
+
+def test_a_difference_by_the_rounding_of_the_source_alone_is_none():
+    source = parse_model(QUOTIENT)
+    wide = convert_version(source, types={"float8*": "float"})
+    found = verify(source, wide, in_double=True, isolated=False)
+    assert found.equal, str(found)
+    assert any("B is nearer to double" in row.detail for row in found.rows)
+
+
+def test_a_wrong_scale_is_a_difference_although_the_source_rounds():
+    source = parse_model(QUOTIENT)
+    other = parse_model(QUOTIENT.replace("DequantizeLinear(q, s)", "DequantizeLinear(q, e)"))
+    wide = convert_version(other, types={"float8*": "float"})
+    assert verify(source, wide, in_double=True, isolated=False).different

@@ -181,6 +181,17 @@ class Saturates(SingleTrait):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Scales(SingleTrait):
+    """An operator that is a product or quotient with its second input, if its codes are floats."""
+
+    table = "scales"
+    twice = "two rules tell how numbers are scaled by"
+    by: str  # the operator of the product or quotient
+    shapes: str  # the operator that gives the second input a shape that broadcasts
+    reads_codes: bool  # whether its first input holds the codes, and not its output
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ByValue(SingleTrait):
     """Inputs that are read only by value: equal numbers in a wider type give the same result."""
 
@@ -351,6 +362,11 @@ def chooses(op: str, *, true: str, false: str, domain: str = "") -> Chooses:
 def saturates(op: str, *, limit: str, domain: str = "") -> Saturates:
     """Declares that an operator bounds its output by the type, as `limit` does by two inputs."""
     return Saturates(ops=(op,), domain=domain, limit=limit)
+
+
+def scales(op: str, *, by: str, shapes: str, reads_codes: bool, domain: str = "") -> Scales:
+    """Declares that an operator on codes of floats is the operator `by` with its second input."""
+    return Scales(ops=(op,), domain=domain, by=by, shapes=shapes, reads_codes=reads_codes)
 
 
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:

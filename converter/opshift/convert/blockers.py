@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from opshift.author.facts import Facts, ScopeEnv
+from opshift.author.traits import Scales
 from opshift.codes.refusals import Why
 from opshift.convert.change import NodeChange
 from opshift.convert.offered_types import offered_types
@@ -93,7 +94,8 @@ class Blockers:
         missed = self.document.missed.get(first)
         types = ""
         if refusal.why is Why.TYPE_NOT_AVAILABLE:
-            types = offered_types(ScopeEnv(self.facts, scope), proto, boundary[1])
+            env, scaled = ScopeEnv(self.facts, scope), self.facts.adapters.rules(Scales)
+            types = offered_types(env, proto, boundary[1], scales=(domain, op) in scaled)
         self._refusals.append(
             RefusedNode(where, op, domain, boundary, refusal.why, refusal.detail, missed, types)
         )

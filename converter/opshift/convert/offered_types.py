@@ -7,14 +7,18 @@ from collections.abc import Iterator
 
 from opshift.author.env import ModelEnv
 from opshift.opsets import schemas
+from opshift.opsets.elements import ELEMENTS, T
 from opshift.opsets.schemas import Param
 from opshift.opsets.type_pairs import PAIRS
 from opshift.opsets.types import element_of
 from opshift.protos import NodeProto
 
 
-def offered_types(env: ModelEnv, node: NodeProto, version: int) -> str:
-    """A change such as `bfloat16=float` that an operator accepts at a version; empty if none."""
+def offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool) -> str:
+    """A change such as `bfloat16=float` that an operator accepts at a version; empty if none.
+
+    An operator that only `scales` codes of floats is written in another way if they get wider.
+    """
     schema = schemas.schema(schemas.normal(node.domain), node.op_type, version)
     if schema is None or not schema.stated:
         return ""
@@ -22,7 +26,8 @@ def offered_types(env: ModelEnv, node: NodeProto, version: int) -> str:
     ends += [(name, schema.output_at(i)) for i, name in enumerate(node.output) if name]
     for start, accepted in _refused(env, ends):
         names = [(one.start.name.lower(), one.to.name.lower()) for one in PAIRS]
-        fits = [to for own, to in names if own == start and f"tensor({to})" in accepted]
+        wider = scales and ELEMENTS[T[start.upper()]].largest is not None
+        fits = [to for own, to in names if own == start and (wider or f"tensor({to})" in accepted)]
         if fits:
             return f"{start}={fits[-1]}"
     return ""

@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,10 +15,12 @@ from opshift.convert.api import convert_file
 from opshift.errors import OpshiftError
 from opshift.opsets.elements import T
 from opshift.protos import ModelProto
+from opshift.records import dataclass
 from opshift.verify.cases import InputSet
 from opshift.verify.oracle.values import dtype_of, is_float
 from opshift.verify.subject import Subject, opened
 from opshift.verify.tolerance import BY_TYPE, EXACT
+from opshift.verify.verification import DIFFERENT, EQUAL, Row
 
 if TYPE_CHECKING:
     from opshift.verify.isolated_task import Results
@@ -55,6 +58,20 @@ def coarser(expected: Any, actual: Any) -> tuple[Any, Any, str]:
     return expected, actual, ""
 
 
+@dataclass(frozen=True, slots=True)
+class Distances:
+    """A sentence for each output, and the outputs for which B is a better answer than A."""
+
+    notes: tuple[str, ...]
+    better: frozenset[str] = frozenset()
+
+    def judged(self, row: Row) -> Row:
+        """A comparison; an output is right if only the rounding of A makes it different."""
+        if row.outcome != DIFFERENT or row.output not in self.better:
+            return row
+        return replace(row, outcome=EQUAL, detail=f"B is nearer to double: {row.detail}")
+
+
 def distances(
     pair: Pair,
     engine: str,
@@ -62,13 +79,13 @@ def distances(
     both: tuple[Results, Results],
     names: Sequence[tuple[str, str]],
     folder: Path,
-) -> Iterator[str]:
-    """A sentence for each output: how far both models are from double, and from each other."""
+) -> Distances:
+    """How far the outputs of both models are from double, and from each other."""
     try:
         exact = _in_double(pair, folder)
     except OpshiftError as error:
-        yield f"the model was not computed in double: {str(error).splitlines()[0]}"
-        return
+        why = str(error).splitlines()[0]
+        return Distances((f"the model was not computed in double: {why}",))
     from opshift.verify.model_pair import answers
 
     fed = [InputSet(one.label, fitted(one.values, exact.model)) for one in cases]
@@ -85,13 +102,21 @@ def distances(
                 three = [_distance(*two, wide) for two in pairs]
                 known = found.get(mine, [0.0, 0.0, 0.0])
                 found[mine] = [max(each) for each in zip(known, three, strict=True)]
-    for name, (source, result, apart) in found.items():
-        yield (
-            f"{name!r} computed in double by {side.engine}: the distance of A is {source:.2g}, that"
-            f" of B is {result:.2g}, and A and B are {apart:.2g} apart (of the largest number)"
-        )
     if not found:
-        yield "the model gave no answer in double, so the distance from it is not known"
+        return Distances(
+            ("the model gave no answer in double, so the distance from it is not known",)
+        )
+    notes = (
+        f"{name!r} computed in double by {side.engine}: the distance of A is {source:.2g}, that"
+        f" of B is {result:.2g}, and A and B are {apart:.2g} apart (of the largest number)"
+        for name, (source, result, apart) in found.items()
+    )
+    better = (
+        name
+        for name, (source, result, apart) in found.items()
+        if result <= source and apart <= BY_TYPE.get(pair.precision.of(name), EXACT).rtol
+    )
+    return Distances(tuple(notes), frozenset(better))
 
 
 def _in_double(pair: Pair, folder: Path) -> Subject:

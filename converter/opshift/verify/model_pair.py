@@ -257,7 +257,9 @@ def compared(
     cause = None
     if pair.in_double and answered:
         both = (expected, actual)
-        notes += across_types.distances(pair, chosen[0][0], cases, both, names, folder)
+        apart = across_types.distances(pair, chosen[0][0], cases, both, names, folder)
+        notes += apart.notes
+        rows = list(map(apart.judged, rows))
     elif any(row.outcome == DIFFERENT and row.inputs for row in rows):
         cause = _cause(pair, (first, second), cases, rows, reduce, folder)
     return Verification((first, second), pair.seed, tuple(rows), tuple(notes), cause)

@@ -14,6 +14,7 @@ from itertools import chain
 from opshift import terms
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.convert.change import Step
+from opshift.convert.requests.scaled_codes import write_scaled
 from opshift.convert.requests.type_choice import choose, collected, element_number
 from opshift.convert.requests.type_groups import named_type
 from opshift.convert.requests.type_rewriting import TypeRewriting
@@ -38,6 +39,7 @@ def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
         return
     if functions:
         _inline_functions(state)
+    write_scaled(state, types)
     choice = choose(state, types, keep_io=keep_io)
     expected = _expected(state, choice)
     notes = [*_kept(choice)]
