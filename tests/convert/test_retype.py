@@ -272,7 +272,9 @@ def test_every_verb_takes_the_request(tmp_path):
     onnx.save(model(LAYER.format(t="float16", n=10)), tmp_path / "in.onnx")
     words = [str(tmp_path / "in.onnx"), "--types", "float16=float", "--keep-io-types"]
     done = CliRunner().invoke(main, ["plan", *words, "--json"])
-    assert "float16 became float" in json.loads(done.output)["approximations"][0]
+    told = json.loads(done.output)
+    assert "float16 became float" in told["approximations"][0]
+    assert any("two types meet in 2 Casts" in note for note in told["notes"])
     out = tmp_path / "out.onnx"
     done = CliRunner().invoke(main, ["convert", *words, "-o", str(out)])
     assert done.exit_code == 0, done.output
@@ -355,6 +357,7 @@ def test_what_a_narrow_type_cannot_hold_is_computed_in_the_wide_one(name, start,
     inner = [n.op_type for n in found.model.graph.node]
     assert "Cast" in inner
     assert any(f"and {to} ends at" in note for note in found.report.notes)
+    assert any("two types meet in" in note for note in found.report.notes)
     assert any("between Casts" in note for note in found.report.notes)
     for expected, actual in zip(answers(source), answers(found.model), strict=True):
         np.testing.assert_allclose(actual, expected, rtol=5e-3, atol=5e-3)
@@ -467,3 +470,11 @@ def test_blocks_of_float8_keep_their_type():
     found = convert(model(text, 21, 10), types={"float8*": "float"})
     assert "DequantizeLinear" in operators(found.model)
     assert any("float8e4m3fn stays in the nodes 'y'" in note for note in found.report.notes)
+
+
+def test_the_cost_in_weights_is_stated():
+    text = "(float16[1,8] x) => (float16[1,4] y) { y = MatMul(x, w) }"
+    source = model(text)
+    source.graph.initializer.append(numpy_helper.from_array(np.ones((8, 4), "f2"), "w"))
+    (told,) = plan(source, types={"float16": "float"}).approximations
+    assert "(1 constant, 64 B before and 128 B now)" in told

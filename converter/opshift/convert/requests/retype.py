@@ -21,12 +21,13 @@ from opshift.convert.requests.type_rewriting import TypeRewriting
 from opshift.convert.requests.typed_values import TypeChoice, changes_of
 from opshift.convert.state import State
 from opshift.errors import AdapterBug
+from opshift.model.bytes.wire import raw_size
 from opshift.model.functions import inline_function
 from opshift.model.walk import attributes_of, containers_in
 from opshift.opsets import schemas
 from opshift.opsets.type_pairs import Change
 from opshift.protos import FunctionProto
-from opshift.text import counted
+from opshift.text import counted, size
 
 
 def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
@@ -46,6 +47,8 @@ def retype(state: State, wanted: Mapping[str, str], *, keep_io: bool) -> None:
     rewriting = TypeRewriting(state, choice, keep_io=keep_io)
     rewriting.run()
     state.notes += notes
+    if rewriting.casts:
+        state.notes.append(f"two types meet in {counted(rewriting.casts, 'Cast')}")
     if rewriting.interface:
         ends = _listed(dict.fromkeys(rewriting.interface))
         state.notes.append(
@@ -125,6 +128,9 @@ def _statements(choice: TypeChoice, rewriting: TypeRewriting) -> Iterator[str]:
         values = [one for one, kind in choice.kinds.items() if kind == start]
         if changed := sum(choice.changes(*one) for one in values):
             constants = counted(rewriting.weights[start], "constant")
+            if count := rewriting.elements[start]:
+                before, after = (size(raw_size(kind, count)) for kind in (start, to))
+                constants += f", {before} before and {after} now"
             yield (
                 f"{named_type(start)} became {named_type(to)} in {counted(changed, 'value')}"
                 f" ({constants}); {_MEANING[changes[start]]}"

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 
 from opshift.author.present_types import TYPE_ATTRIBUTES
@@ -33,7 +34,9 @@ class TypeRewriting:
 
     def __init__(self, state: State, choice: TypeChoice, *, keep_io: bool) -> None:
         self.state, self.choice, self.keep_io = state, choice, keep_io
-        self.weights: Counter[int] = Counter()
+        self.weights: Counter[int] = Counter()  # constants, by their old type
+        self.elements: Counter[int] = Counter()  # of these constants
+        self.casts = 0
         self.interface: list[str] = []  # the inputs and outputs with another type for callers
         self._tensors: list[tuple[TensorProto, int]] = []
         self._inner: dict[Owned, str] = {}  # the names inside of inputs and outputs
@@ -157,6 +160,7 @@ class TypeRewriting:
         self, scope: Scope, order: tuple[int, ...], source: str, to: int, output: str
     ) -> None:
         """Writes a Cast."""
+        self.casts += 1
         if "" not in scope.root.imports:
             self.state.document.add_import(scope.root, "", RUN)
         cast = NodeProto(op_type="Cast", input=[source], output=[output])
@@ -224,6 +228,7 @@ class TypeRewriting:
     def _change(self, tensor: TensorProto) -> None:
         if tensor.data_type in self.choice.types:
             self.weights[tensor.data_type] += 1
+            self.elements[tensor.data_type] += math.prod(tensor.dims)
             self._tensors.append((tensor, self.choice.types[tensor.data_type]))
 
     def _collect_constants(self) -> None:
