@@ -10,6 +10,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     form,
@@ -41,6 +42,20 @@ def from_the_front(node: Node, op: Builder) -> Result:
     if x.rank_or_none is not None:
         return op.same(node, axis=axis + x.rank)
     return op.Transpose(op.same(node, inputs={"data": op.Transpose(x)}, axis=-1 - axis))
+
+
+KNOWN = "(float[2,3] x) => (float[a,b] v, int64[a,b] i) <int64[1] one = {1}, int64[1] m = {-1}> { s = Shape(x) k = Gather(s, one) "
+GATHERED = KNOWN + "v, i = TopK(x, k) }"
+
+
+@alternative("TopK", runtime="onnxruntime==1.24")
+@example("of a known shape", GATHERED, imports={"": 17}, gives="TopK")
+@example("of an unknown size", GATHERED.replace("2,3", "2,N"), imports={"": 17}, gives="Shape Gather TopK")
+@example("a number in a row", KNOWN + "r = Reshape(k, m) v, i = TopK(x, r) }", imports={"": 17}, gives="Shape Gather Reshape TopK")
+def of_a_written_count(node: Node, op: Builder) -> Result:
+    """onnxruntime 1.24 to 1.27 take a count from Gather for a scalar; it is written as a constant."""
+    known = node["K"].const_or_none()
+    return KEEP if known is None else op.same(node, inputs={"K": op.const(known)})
 
 
 ARG_11 = boundary(

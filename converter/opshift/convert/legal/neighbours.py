@@ -54,10 +54,11 @@ def _leads_to(node: NodeProto, ops: Sequence[str], read_by: Mapping[str, list[No
     return any(one.input[0] == name and _leads_to(one, ops[1:], read_by) for one in behind)
 
 
-def _is_behind(scope: Scope, node: NodeProto, ops: Collection[str]) -> bool:
-    """Whether one of some operators makes the first input of a node, in the same graph."""
-    at = scope.producers.get(node.input[0])
-    return at is not None and scope.node(at).op_type in ops
+def _is_behind(scope: Scope, node: NodeProto, behind: Sequence[Any]) -> bool:
+    """Whether one of some operators makes an input of a node, in the same graph."""
+    position = behind[0] if isinstance(behind[0], int) else 0
+    at = scope.producers.get(node.input[position]) if position < len(node.input) else None
+    return at is not None and scope.node(at).op_type in behind
 
 
 def _holds(
