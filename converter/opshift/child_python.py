@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import sys
 import threading
 from collections.abc import Iterator
@@ -30,6 +31,29 @@ def command(module: str, *arguments: str) -> list[str]:
     """The command that calls the function `main` of a module in another process."""
     start = f"import sys; sys.path[:] = {search_path()!a}; from {module} import main; main()"
     return [sys.executable, _SAFE, "-c", start, *arguments]
+
+
+def other_command(python: str, script: str, *arguments: str) -> list[str]:
+    """The command that runs a script in the Python of another environment.
+
+    The script has to remove its own folder from the path, because `python` may be a shell script
+    that gives Python folders by PYTHONPATH, which the options for an isolated start would ignore.
+    """
+    return [python, script, *arguments]
+
+
+def bare_environment() -> dict[str, str]:
+    """The environment of another Python: without our paths, other programs, and package indexes.
+
+    Some packages call pip when they are imported.
+    """
+    found = {name: value for name, value in os.environ.items() if not _DROPPED.match(name)}
+    if os.name == "posix":
+        found["PATH"] = os.defpath
+    return {**found, "PIP_NO_INDEX": "1", "UV_OFFLINE": "1", "npm_config_offline": "true"}
+
+
+_DROPPED = re.compile(r"(PYTHON|PIP_|UV_|NPM_CONFIG_).*|.*_PROXY", re.IGNORECASE)
 
 
 @contextlib.contextmanager

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import pkgutil
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -43,6 +44,7 @@ RUNS = [
     ("plan {}/softmax.onnx --to 12", "plan"),
     ("lowest {}/softmax.onnx", "lowest"),
     ("lowest {}/erf.onnx {}/text.onnx", "several"),
+    (f"convert {{}}/erf.onnx --dry-run --runtime {sys.executable}", "report"),
     ("verify {}/softmax.onnx {}/softmax.onnx", "verification"),
     ("verify {}/erf.onnx {}/neg.onnx", "verification"),
     ("info {}/softmax.onnx", "info"),
@@ -104,7 +106,7 @@ def told(words: str, folder: Path, form: str = "json") -> Any:
 @pytest.mark.parametrize(("words", "kind"), RUNS, ids=[words for words, _ in RUNS])
 def test_an_outcome_has_its_form(words, kind, folder, monkeypatch):
     monkeypatch.setattr("click.shell_completion.BashComplete._check_version", lambda *_: None)
-    if "verify" in words:
+    if "verify" in words or "--runtime" in words:
         pytest.importorskip("onnxruntime")
     found = told(words, folder)
     assert found["kind"] == kind, found

@@ -22,7 +22,7 @@ from opshift.cli.entry import main
 
 SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
 FORBIDDEN = {
-    "cluster", "in-place", "install", "journal", "output", "reduce", "report", "results", "runtime",
+    "cluster", "in-place", "install", "journal", "learn", "output", "reduce", "report", "results", "runtime",
 }  # fmt: skip
 WORDS = {
     "at-least", "dim", "domain", "domains", "export", "for", "inputs", "ir", "model-version",

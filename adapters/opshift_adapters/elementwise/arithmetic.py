@@ -220,7 +220,7 @@ def with_the_bias_behind(node: Node, op: Builder) -> Result:
         return in_signed_integers(node, op)
     if a.rank_or_none == 1 and (b.rank_or_none or 0) > 1:
         return op.same_but(node, [b, a])
-    return op.Sum(a, b)  # which they do not fuse
+    return op.Sum(a, b) if op.version >= 8 else KEEP  # which they do not fuse
 
 
 @adapter("Pow", 12, 11, handles_types=True)

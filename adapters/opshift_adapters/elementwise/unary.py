@@ -2,6 +2,7 @@
 """Abs, Exp, Sqrt, Round, IsNaN and other mathematical operators with one input."""
 
 from opshift.adapter import (
+    KEEP,
     Builder,
     Node,
     Result,
@@ -178,6 +179,8 @@ def _round_halves(op: Builder, x: Value) -> Value:
 @example("double", "(double[3] x) => (double[3] y) { y = Neg(x) }", imports={"": 10}, gives="Mul", inputs={"x": [0.0, float("inf"), -1.5]})
 def times_minus_one(node: Node, op: Builder) -> Result:
     """Neg is written as a product with -1, which is exact."""
+    if op.version < 7:  # Mul broadcasts from here on
+        return KEEP
     return node["X"] * -1
 
 

@@ -86,9 +86,10 @@ def constant_12_11(node: Node, op: Builder) -> Result:
 @example("floats", "() => (float[2] y) { y = Constant<value_floats = [0.1, 2.0]>() }", imports={"": 15}, gives="Constant")
 @example("strings", '() => (string[2] y) { y = Constant<value_strings = ["a", ""]>() }', imports={"": 15}, gives="Constant")
 @example("from a function's attribute", "() => (int64[2] y) { y = own.two<n = [4, 5]>() }", functions='<opset_import: ["" : 15], domain: "own"> two <n> () => (y) { y = Constant<value_ints: ints = @n>() }', imports={"": 15, "own": 1})
+@example("a tensor at 11", "() => (float[2] y) { y = Constant<value = float[2] {1, 2}>() }", imports={"": 11}, gives="Constant")
 def constant_as_tensor(node: Node, op: Builder) -> Result:
     """onnxruntime 1.3 to 1.11, OpenCV and OpenVINO misread some attributes; `value` is written."""
-    return constant_12_11(node, op)
+    return constant_12_11(node, op) if op.version >= 12 else KEEP
 
 
 CONSTANT_13 = boundary(13, "Constant:04a9fc")

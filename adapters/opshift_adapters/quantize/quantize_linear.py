@@ -85,7 +85,8 @@ def over_unsigned_codes(node: Node, op: Builder) -> Result:
     zero = node.input("y_zero_point")
     if zero is None or zero.elem_type_or_none != T.INT8:
         return KEEP
-    codes = op.same(node, inputs={"y_zero_point": raised(op, zero)})
+    stated = {"output_dtype": None} if op.version >= 21 and node.int("output_dtype") else {}
+    codes = op.same(node, inputs={"y_zero_point": raised(op, zero)}, **stated)
     return op.Cast(op.Cast(codes, to=T.INT32) - 128, to=T.INT8)
 
 

@@ -54,7 +54,7 @@ GATHERED = KNOWN + "v, i = TopK(x, k) }"
 @example("a number in a row", KNOWN + "r = Reshape(k, m) v, i = TopK(x, r) }", imports={"": 17}, gives="Shape Gather Reshape TopK")
 def of_a_written_count(node: Node, op: Builder) -> Result:
     """onnxruntime 1.24 to 1.27 take a count from Gather for a scalar; it is written as a constant."""
-    known = node["K"].const_or_none()
+    known = node["K"].const_or_none() if op.version >= 10 else None  # below, it is an attribute
     return KEEP if known is None else op.same(node, inputs={"K": op.const(known)})
 
 

@@ -13,24 +13,37 @@ from opshift.text import Line, Role, size
 if TYPE_CHECKING:
     from opshift.report import Report
     from opshift.verify import Verification
+    from opshift.verify.trials import Trials
 
 VERBS = {"write": "Converted", "check": "Would change", "dry run": "Would convert"}
 
 
 def converted(
-    talk: Output, report: Report, wish: str, target: str, found: Verification | None = None
-) -> int:
-    """Prints what was done, or would be done; returns the exit code."""
+    talk: Output, report: Report, wish: str, target: str, found: Verification | None = None,
+    trials: Trials | None = None, *, kept: bool = True,
+) -> int:  # fmt: skip
+    """Prints what was done, or would be done; returns the exit code.
+
+    Without `kept`, the result runs nowhere and is not written.
+    """
+
+    def data() -> dict[str, Any]:
+        parts = {"verification": found, "trials": trials}
+        more = {name: part.as_dict() for name, part in parts.items() if part is not None}
+        return {**report.as_dict(), **more}
+
+    if trials is not None and not kept:
+        return talk.refused(lambda: _not_written(trials), data)
     if found is not None and not found.equal:
-        return talk.refused(lambda: _unequal(found), lambda: _data(report, found))
+        return talk.refused(lambda: _not_written(found), data)
     changes = wish == "check" and report.changed
-    talk.result(
-        lambda: _done(report, wish, target, found), lambda: _data(report, found), good=not changes
-    )
+    talk.result(lambda: _done(report, wish, target, found, trials), data, good=not changes)
     return WOULD_CHANGE if changes else DONE
 
 
-def _done(report: Report, wish: str, target: str, found: Verification | None) -> Iterator[Line]:
+def _done(
+    report: Report, wish: str, target: str, found: Verification | None, trials: Trials | None
+) -> Iterator[Line]:
     verdict, *detail = report.lines(VERBS[wish])
     yield verdict._replace(role=Role.CAUTION) if wish == "check" and report.changed else verdict
     if found is not None:
@@ -40,17 +53,14 @@ def _done(report: Report, wish: str, target: str, found: Verification | None) ->
         yield Line(f"wrote {target}  {size(os.path.getsize(target))}{growth}")
     elif report.growth:
         yield Line(f"  {report.growth}")
+    if trials is not None:
+        yield from trials.lines()
     yield from detail
     if found is not None:
         yield from found.compared(brief=True)
 
 
-def _unequal(found: Verification) -> Iterator[Line]:
+def _not_written(found: Verification | Trials) -> Iterator[Line]:
     verdict, *detail = found.lines()
     yield verdict._replace(text=f"{verdict.text} Nothing was written.")
     yield from detail
-
-
-def _data(report: Report, found: Verification | None) -> dict[str, Any]:
-    more = {} if found is None else {"verification": found.as_dict()}
-    return {**report.as_dict(), **more}

@@ -186,7 +186,7 @@ def _request(target: dict[str, Any], named: dict[str, Any]) -> Request:
 
     words, at_least = read_target(target["words"]), read_target(target["at_least"], "--at-least")
     runtime, ir, minimal = target["runtime"], target["ir"], target["minimal"]
-    asked = (words, at_least, runtime, ir != "auto", minimal)
+    asked = (words, at_least, runtime, ir != "auto", minimal, named.get("python"))
     if not any((*asked, *(named[name] for name in _CHANGES))):
         raise click.UsageError(
             "no result is asked for; give --to N, --for RUNTIME, --ir N, --domains NAME,"

@@ -82,6 +82,8 @@ def _reform(state: State) -> None:
 def _choose(state: State, row: Ceiling) -> None:
     """Replaces nodes that a runtime does not run by forms that it runs."""
     asked = (state.document, row, state.facts)
+    if row.other_forms:
+        _write_others(state, None, _named(state, row))
     lacked: Lacked = {}
     for place, key, *_ in runtime.without_kernel(*asked):
         lacked.setdefault((place[0].root, key[0]), []).append(place)
@@ -108,6 +110,15 @@ def _write_wider(state: State, row: Ceiling) -> bool:
             done(state, step)
             written = True
     return written
+
+
+def _named(state: State, row: Ceiling) -> Lacked:
+    """The nodes of the operators that the row names, whatever their form is."""
+    found: Lacked = {}
+    for root in state.document.roots:
+        for op in row.other_forms:
+            found.setdefault((root, ""), []).extend(root.index.get(("", op), ()))
+    return found
 
 
 def _add_forms(lacked: Lacked, found: Iterable[tuple[Form, list[Place]]]) -> None:

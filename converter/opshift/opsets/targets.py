@@ -17,7 +17,7 @@ from opshift.errors import BadTarget
 from opshift.lazy import deferred
 from opshift.opsets import fields as field_tables
 from opshift.opsets import kernels as kernel_tables
-from opshift.opsets import target_names
+from opshift.opsets import learned, target_names
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
@@ -33,7 +33,9 @@ TABLE_READ = "2026-11-22"  # when the releases of onnx were compared with its ve
 FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
 ALL = "all"  # a word for every runtime
 Key = tuple[str, str]  # (domain, operator)
-STATED = ("domains", "functions", "kernels", "outputs", "prefer", "types", "without")
+STATED = (
+    "domains", "functions", "kernels", "other_forms", "outputs", "prefer", "types", "without",
+)  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
@@ -169,6 +171,7 @@ class Ceiling:
     kernels: str = ""  # the table of kernels.txt that tells which it lacks
     closed: bool = False  # whether it has no domain that is not listed
     functions: bool = True  # whether it runs functions of the model
+    other_forms: tuple[str, ...] = ()  # operators of ai.onnx written in another form if possible
     also: Mapping[str, str] = field(default_factory=dict)  # other spellings, and what they assume
     remark: str = ""  # what was assumed to find this row
     asked: str = ""  # the release that a user named
@@ -283,6 +286,7 @@ def find(text: str) -> Ceiling:
     row = _resolved(runtime.releases[version], known)
     remarks = [one for one in (found.remark, remark, row.remark) if one]
     row = replace(row, remark="; ".join(remarks), asked="" if remark else asked)
+    row = learned.apply(row, own_file().with_name(learned.FILE))
     return row if provider in ("", "cpu") else _elsewhere(row, runtime, provider)
 
 
@@ -366,10 +370,15 @@ def _texts() -> Iterator[tuple[str, str]]:
     for point in plugins.offered(GROUP):
         origin = f"targets.toml of {point.value}"
         yield origin, plugins.data(point.load().__name__, "targets.toml").decode()
-    own = os.environ.get(CONFIG)
-    path = Path(own) if own else Path.home() / ".config" / "opshift" / "targets.toml"
-    if own or path.is_file():
+    path = own_file()
+    if os.environ.get(CONFIG) or path.is_file():
         yield str(path), path.read_text("utf-8")
+
+
+def own_file() -> Path:
+    """The user's own table of targets, which need not exist."""
+    own = os.environ.get(CONFIG)
+    return Path(own) if own else Path.home() / ".config" / "opshift" / "targets.toml"
 
 
 @functools.cache
@@ -396,7 +405,7 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
 _OF_NAME = {"aliases", "default", "answer", "providers", "releases"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
-    "types", "outputs", "forms", "kernels", "closed", "also", "functions", "facts",
+    "types", "outputs", "forms", "kernels", "closed", "also", "functions", "other_forms", "facts",
 }  # fmt: skip
 
 
@@ -431,7 +440,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         tuple(row.get("outputs", ())),
         tuple(_form(one, facts, own) for one in row.get("forms", ())),
         str(row.get("kernels", "")), bool(row.get("closed", False)),
-        bool(row.get("functions", True)),
+        bool(row.get("functions", True)), tuple(row.get("other_forms", ())),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
         facts={name: facts[name] for name in STATED if name in row and name in facts},
     )  # fmt: skip

@@ -1,23 +1,164 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs a model in the onnxruntime of the interpreter that reads this file, Python 3.6 or later.
+"""Runs models in a runtime of the interpreter that reads this file, Python 3.6 or later.
 
-It knows nothing of opshift. Its folder holds job.json and the inputs of each case as in<N>.npz; it
-leaves the arrays of each case as out<N>.npz and answer.json, which tells how they fit together.
+It imports nothing of opshift. Its folder holds job.json and the inputs of case N of model M as
+in<M>_<N>.npz. It leaves the arrays as out<M>_<N>.npz, and a line of JSON for each model in
+answers<FIRST>.jsonl, so that a model which ends this process is known. FIRST is the number of
+models that it skips.
+
+To add a runtime, add a function and an entry of RUNTIMES. The function takes a model (the keys
+are path, inputs and outputs) and returns a function from inputs to outputs, both by name.
 """
 # ruff: noqa: UP032
 
-import json
 import os
 import sys
+
+if os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
+    del sys.path[0]  # its modules would shadow those of the runtime
+
+import contextlib
+import importlib
+import json
+import signal
 from typing import Any
 
 
-def opened(path: str) -> Any:
-    import onnxruntime
+def onnxruntime(model: Any, optimized: bool = True) -> Any:
+    import onnxruntime as ort
 
-    minor = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
+    minor = tuple(int(part) for part in ort.__version__.split(".")[:2])
+    options = ort.SessionOptions()
+    if minor >= (1, 0):
+        options.log_severity_level = 4
+    if not optimized and minor >= (1, 0):
+        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    elif not optimized:
+        options.set_graph_optimization_level(0)
     more = {"providers": ["CPUExecutionProvider"]} if minor >= (1, 3) else {}
-    return onnxruntime.InferenceSession(path, **more), onnxruntime.__version__
+    session = ort.InferenceSession(model["path"], options, **more)
+    names = [output.name for output in session.get_outputs()]
+    return lambda feed: named(names, session.run(None, feed))
+
+
+def openvino(model: Any, optimized: bool = True) -> Any:
+    try:
+        from openvino import Core
+    except ImportError:
+        from openvino.runtime import Core
+
+    core = Core()
+    known = core.get_property("CPU", "SUPPORTED_PROPERTIES")  # half precision is faster, not right
+    exact = {"INFERENCE_PRECISION_HINT": "f32"} if "INFERENCE_PRECISION_HINT" in known else {}
+    core.compile_model(core.read_model(model["path"]), "CPU", exact)
+
+    def run(feed: Any) -> Any:
+        network = core.read_model(model["path"])
+        network.reshape({name: list(value.shape) for name, value in feed.items()})  # for 2022.1
+        compiled = core.compile_model(network, "CPU", exact)
+        request = compiled.create_infer_request()
+        request.infer(feed)  # the results of 2023.0 have the first number of float16 everywhere
+        found = {}  # type: Any
+        for i, output in enumerate(compiled.outputs):
+            value = request.get_output_tensor(i).data.copy()
+            found.update((name, value) for name in output.get_names())
+        return found
+
+    return run
+
+
+def opencv(model: Any, optimized: bool = True) -> Any:
+    import cv2
+
+    net = cv2.dnn.readNetFromONNX(model["path"])
+
+    def run(feed: Any) -> Any:
+        for name, value in feed.items():
+            net.setInput(value, name)
+        return named(model["outputs"], net.forward(net.getUnconnectedOutLayersNames()))
+
+    return run
+
+
+TRACT_TYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bool": "bool"}
+TRACT_TYPES.update(
+    (sign + "int" + bits, (sign or "i") + bits)
+    for sign in ("", "u")
+    for bits in ("8", "16", "32", "64")
+)
+
+
+def tract(model: Any, optimized: bool = True) -> Any:
+    import tract as package
+
+    package.onnx().load(model["path"])
+
+    def run(feed: Any) -> Any:
+        network = package.onnx().load(model["path"])
+        for i, name in enumerate(model["inputs"]):  # it needs the sizes before it is built
+            sizes = [str(size) for size in feed[name].shape]
+            network.set_input_fact(i, ",".join([*sizes, TRACT_TYPES[feed[name].dtype.name]]))
+        results = network.into_model().into_runnable().run([feed[n] for n in model["inputs"]])
+        return named(model["outputs"], [one.to_numpy() for one in results])
+
+    return run
+
+
+def onnx2torch(model: Any, optimized: bool = True) -> Any:
+    import onnx2torch as package
+    import torch
+
+    network = package.convert(model["path"]).eval()
+
+    def run(feed: Any) -> Any:
+        with torch.no_grad():
+            found = network(*[torch.from_numpy(feed[name].copy()) for name in model["inputs"]])
+        several = found if isinstance(found, (list, tuple)) else [found]
+        return named(model["outputs"], [one.numpy() for one in several])
+
+    return run
+
+
+# The name of a runtime as `--for` takes it: the package that is imported, and the function.
+RUNTIMES = {
+    "onnxruntime": ("onnxruntime", onnxruntime),
+    "openvino": ("openvino", openvino),
+    "opencv": ("cv2", opencv),
+    "tract": ("tract", tract),
+    "onnx2torch": ("onnx2torch", onnx2torch),
+}  # type: Any
+
+
+def named(names: Any, values: Any) -> Any:
+    return dict(zip(names, values))  # noqa: B905 - Python 3.6
+
+
+def chosen(wanted: str) -> Any:
+    """The name and the release of the wanted runtime, or of the first that can be imported."""
+    errors = []
+    for name in [wanted] if wanted in RUNTIMES else RUNTIMES:
+        try:
+            package = importlib.import_module(RUNTIMES[name][0])
+        except ImportError as error:
+            errors.append(sentence(error))
+            continue
+        return {"runtime": name, "version": release(package)}
+    listed = ", ".join(sorted(RUNTIMES))
+    reason = errors[0] if wanted in RUNTIMES else "none of {} can be imported".format(listed)
+    return {"error": reason}
+
+
+def release(package: Any) -> str:
+    """The release of a package: its leading numbers, as in 2024.6.0 of 2024.6.0-17404-abc."""
+    found = getattr(package, "__version__", "")
+    if not found:
+        try:
+            from importlib.metadata import version
+
+            found = version(package.__name__)
+        except ImportError:  # Python 3.7 and below, or a package that was copied here
+            found = ""
+    return str(found).split("-")[0].split("+")[0]
 
 
 def told(value: Any, arrays: Any) -> Any:
@@ -40,42 +181,75 @@ def own(value: Any) -> Any:
     return value.item() if hasattr(value, "item") else value
 
 
-def sentence(error: Exception) -> str:
-    lines = str(error).strip().splitlines()
-    return "{}: {}".format(type(error).__name__, lines[0] if lines else "no message")[:500]
+def sentence(error: BaseException) -> str:
+    text = " ".join(str(error).split()) or "no message"
+    return "{}: {}".format(type(error).__name__, text)[:500]
 
 
-def answered(session: Any, folder: str, number: int) -> Any:
+def answered(run: Any, folder: str, name: str) -> Any:
     import numpy
 
-    with numpy.load(os.path.join(folder, "in{}.npz".format(number))) as loaded:
-        feed = {name: loaded[name] for name in loaded.files}
+    with numpy.load(os.path.join(folder, "in{}.npz".format(name))) as loaded:
+        feed = {key: loaded[key] for key in loaded.files}
     feed = {k: v.astype(object) if v.dtype.kind == "U" else v for k, v in feed.items()}
     arrays = {}  # type: Any
-    found = {}  # type: Any
-    for output, value in zip(session.get_outputs(), session.run(None, feed)):  # noqa: B905
-        found[output.name] = told(value, arrays)
-    numpy.savez(os.path.join(folder, "out{}.npz".format(number)), **arrays)
+    found = {key: told(value, arrays) for key, value in run(feed).items()}
+    numpy.savez(os.path.join(folder, "out{}.npz".format(name)), **arrays)
     return found
 
 
-def main(folder: str) -> None:
+def judged(load: Any, model: Any, folder: str) -> Any:
+    """The outputs of a model for each case, or why there are none."""
+    number = model["number"]
+    try:
+        run = load(model)
+    except Exception as error:
+        return {"number": number, "error": sentence(error)}
+    cases = []
+    for case in range(model["cases"]):
+        try:
+            cases.append({"outputs": answered(run, folder, "{}_{}".format(number, case))})
+        except Exception as error:
+            cases.append({"error": sentence(error)})
+    return {"number": number, "cases": cases}
+
+
+def limit_memory(megabytes: int) -> None:
+    try:
+        import resource
+    except ImportError:  # Windows
+        return
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
+    with contextlib.suppress(ValueError, OSError):  # the limit of this process is lower already
+        resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 20, hard))
+
+
+def limit_time(seconds: float) -> None:
+    """The kernel ends this process after so many seconds, also in native code."""
+    if hasattr(signal, "setitimer"):
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)
+        signal.setitimer(signal.ITIMER_REAL, seconds)
+
+
+def main(folder: str, first: int) -> None:
     with open(os.path.join(folder, "job.json")) as file:
         job = json.load(file)
-    try:
-        session, version = opened(job["model"])
-    except Exception as error:
-        answer = {"error": sentence(error)}  # type: Any
-    else:
-        answer = {"version": version, "cases": []}
-        for number in range(job["cases"]):
-            try:
-                answer["cases"].append({"outputs": answered(session, folder, number)})
-            except Exception as error:
-                answer["cases"].append({"error": sentence(error)})
-    with open(os.path.join(folder, "answer.json"), "w") as file:
-        json.dump(answer, file)
+    limit_memory(job["megabytes"])
+    limit_time(job["seconds"])
+    with open(os.path.join(folder, "answers{}.jsonl".format(first)), "w") as answers:
+
+        def write(answer: Any) -> None:
+            answers.write(json.dumps(answer) + "\n")
+            answers.flush()
+
+        here = chosen(job["runtime"])
+        write(here)
+        for model in job["models"][first:] if "runtime" in here else []:
+            limit_time(job["seconds"])
+            write(judged(RUNTIMES[here["runtime"]][1], model, folder))
+    os._exit(0)  # some runtimes end with a crash when they are unloaded
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(sys.argv[1], int(sys.argv[2]))

@@ -22,7 +22,7 @@ from opshift.model.weights import Weights
 from opshift.protos import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from opshift.protos.whole import onnx
 from opshift.records import dataclass
-from opshift.verify.model_pair import Pair, compared
+from opshift.verify.model_pair import Pair, compared, reference_of
 from opshift.verify.subject import Subject, save
 from opshift.verify.verification import UNKNOWN, Row, Verification
 
@@ -63,7 +63,8 @@ def _rows(pair: Pair, sides: tuple[_Opened, _Opened], name: str, folder: Path) -
             path = folder / f"inner-{letter}.onnx"
             save(model, path)
             subjects.append(Subject(letter.upper(), path, model))
-        part = compared(replace(pair, a=subjects[0], b=subjects[1]), None, None, folder)
+        inner = replace(pair, a=subjects[0], b=subjects[1])
+        part = compared(inner, reference_of(inner, None), None, folder)
         yield from (replace(row, inputs=f"{label}: {row.inputs}", output=name) for row in part.rows)
 
 

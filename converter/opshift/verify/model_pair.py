@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import os
-import shutil
 import tempfile
 import time
 from collections.abc import Iterator, Sequence
@@ -25,16 +24,17 @@ from opshift.records import dataclass
 from opshift.text import counted
 from opshift.verify import (
     across_types,
-    elsewhere,
     engine_choice,
     extra,
     generate,
     isolated_task,
     locate,
+    other_runtime,
     randomness,
 )
 from opshift.verify.cases import Inputs, InputSet, given
 from opshift.verify.isolated_task import LACKS, Results
+from opshift.verify.other_runtime import Job, OtherRuntime
 from opshift.verify.precision import Precision
 from opshift.verify.subject import Model, Subject, opened
 from opshift.verify.tolerance import BY_TYPE, EXACT, StatedTolerance, distance
@@ -93,7 +93,8 @@ def verify(
         Run the models in child processes. Without children there are no limits, and a model that
         crashes its runtime ends the program.
     runtime : str, optional
-        A Python interpreter; `b` runs in the onnxruntime that it imports.
+        A Python interpreter; `b` runs in the runtime that it imports: onnxruntime, or another one
+        that opshift can call.
     values : list of str, optional
         Values inside of both models that are compared besides the outputs. Those of subgraphs
         and functions are compared by models of the nodes that compute them.
@@ -125,17 +126,18 @@ def verify(
     >>> verify("model.onnx", "model.onnx", engine="opshift").equal
     True
     """
-    _check_options(engine, rtol, atol, ulp, runtime)
+    _check_options(engine, rtol, atol, ulp)
     if engine == engine_choice.RUNTIME and extra.is_missing():
         raise MissingExtra(f"{extra.MISSING}, or choose the engine opshift")
+    other = other_runtime.find(runtime, limits=limits) if runtime else None
     with tempfile.TemporaryDirectory(prefix="opshift-") as name, documents.beside(a, b):
         folder, adapters = Path(name), registry.default()
         pair = Pair(
             opened(a, folder, "a", adapters), opened(b, folder, "b", adapters), engine, seed,
             StatedTolerance(rtol, atol, ulp), (limits or Limits()) if isolated else None, adapters,
-            runtime, in_double,
+            other, in_double,
         )  # fmt: skip
-        found = compared(pair, inputs, reduce, folder, values)
+        found = compared(pair, reference_of(pair, inputs), reduce, folder, values)
         if values:
             from opshift.verify import inner_values
 
@@ -147,20 +149,13 @@ def verify(
         return OneStep(pair, folder, found).run()
 
 
-def _check_options(
-    engine: str, rtol: float | None, atol: float | None, ulp: int | None, runtime: str
-) -> None:
+def _check_options(engine: str, rtol: float | None, atol: float | None, ulp: int | None) -> None:
     """Refuses values with which nothing can be run or compared."""
     if engine not in ("auto", *engine_choice.ENGINES):
         raise BadTarget(f"the engine is auto, onnxruntime or opshift, not {engine!r}")
     for name, value in (("rtol", rtol), ("atol", atol), ("ulp", ulp)):
         if value is not None and value < 0:
             raise BadTarget(f"{name} is {value}; give 0 or a larger number")
-    if runtime and shutil.which(runtime) is None:
-        raise BadTarget(
-            f"there is no program {runtime!r}; give the path of a Python interpreter that has"
-            " onnxruntime"
-        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,25 +169,24 @@ class Pair:
     wanted: StatedTolerance
     limits: Limits | None  # of the child processes; without any, the models run here
     adapters: Registry
-    runtime: str = ""  # the Python that runs the second model
+    runtime: OtherRuntime | None = None  # it runs the second model
     in_double: bool = False  # whether element types may differ
     precision: Precision = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "precision", Precision(self.a.model, self.adapters))
 
-    @property
-    def guest(self) -> str:
-        """The name of the engine of the second model, if it is in another Python."""
-        return f"{engine_choice.RUNTIME} of {self.runtime}" if self.runtime else ""
-
     def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
         """The results of a model for each case."""
         values = [dict(case.values) for case in cases]
         if self.in_double:
             values = [across_types.fitted(one, subject.model) for one in values]
-        if self.runtime and engine == self.guest:
-            return elsewhere.run(self.runtime, os.fspath(subject.path), values, self.limits)
+        if self.runtime and engine == str(self.runtime):
+            job = Job.of(subject.model, subject.path, values)
+            (answer,) = self.runtime.run([job], self.limits or Limits())
+            return [
+                (found, error and f"{answer.outcome}: {error}") for found, error in answer.results
+            ]
         if self.limits is None:
             return isolated_task.here(engine, os.fspath(subject.path), values, self.seed)
         done = child_task.run(
@@ -219,21 +213,44 @@ class Pair:
         return ""
 
 
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The results of the first model, with which others are compared."""
+
+    side: Side
+    cases: Sequence[InputSet]
+    results: Results
+    note: str  # why there are none
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is a result to compare with."""
+        return any(not error for _, error in self.results)
+
+
+def reference_of(pair: Pair, inputs: Inputs | None) -> Reference:
+    """Runs the first model of a pair."""
+    other = pair.a.model if pair.runtime else pair.b.model
+    chosen = engine_choice.choose((pair.a.model, other), pair.engine)[0]
+    side, cases, results = first_answers(pair, *chosen, inputs)
+    note = ""
+    if inputs is None and all(error for _, error in results):
+        lacks = any(LACKS in error for _, error in results)
+        helps = "convert it for the runtime" if lacks else "give your own, or raise the limits"
+        helps = extra.MISSING if extra.is_missing() else helps
+        note = f"A gives no answer for generated inputs; {helps}"
+    return Reference(side, cases, results, note)
+
+
 def compared(
-    pair: Pair, inputs: Inputs | None, reduce: str | os.PathLike[str] | None, folder: Path,
-    values: Sequence[str] = (),
+    pair: Pair, reference: Reference, reduce: str | os.PathLike[str] | None, folder: Path,
+    values: Sequence[str] = (), *, locates: bool = True,
 ) -> Verification:  # fmt: skip
-    """Runs two models on equal inputs; returns the comparison and the first difference."""
-    chosen = engine_choice.choose((pair.a.model, pair.b.model), pair.engine)
-    if pair.runtime:
-        own = engine_choice.choose((pair.a.model, pair.a.model), pair.engine)
-        chosen = (own[0], (pair.guest, "asked for"))
-    first, cases, expected = first_answers(pair, *chosen[0], inputs)
-    answered = any(not error for _, error in expected)
-    if answered:
-        second, actual = answers(pair, pair.b, *chosen[1], cases)
-    else:  # there is nothing to compare with
-        second, actual = Side(pair.b.name, *chosen[1]), expected
+    """Runs the second model; returns the comparison and, with `locates`, the first difference."""
+    first, cases, expected = reference.side, reference.cases, reference.results
+    second, actual = Side(pair.b.name, *_second_engine(pair)), expected
+    if reference.answered:
+        second, actual = answers(pair, pair.b, second.engine, second.why, cases)
     names = _outputs(pair.a.model, pair.b.model)
     rows: list[Row] = []
     notes = []
@@ -241,28 +258,32 @@ def compared(
     if drawn := sorted(random & {name for name, _ in names}):
         shown = ", ".join(map(repr, drawn))
         notes.append(f"{shown} depend on random numbers, so only type and shape were compared")
-    if inputs is None and not answered:
-        lacks = any(LACKS in error for _, error in expected)
-        helps = "convert it for the runtime" if lacks else "give your own, or raise the limits"
-        helps = extra.MISSING if extra.is_missing() else helps
-        notes.append(f"A gives no answer for generated inputs; {helps}")
+    if reference.note:
+        notes.append(reference.note)
     for case, before, after in zip(cases, expected, actual, strict=True):
         rows += _rows(pair, case, before, after, names, random)
-    if values and answered:
+    if values and reference.answered:
         rows += locate.inside(pair, (first.engine, second.engine), cases, values, folder)
     for name, kind in sorted(pair.precision.used.items()):
         notes.append(f"{name!r} is computed in {kind}, so the tolerance of {kind} was used")
     if objection := _interface(pair.a.model, pair.b.model):
         rows.append(Row("", "", DIFFERENT, objection))
     cause = None
-    if pair.in_double and answered:
+    if pair.in_double and reference.answered:
         both = (expected, actual)
-        apart = across_types.distances(pair, chosen[0][0], cases, both, names, folder)
+        apart = across_types.distances(pair, first.engine, cases, both, names, folder)
         notes += apart.notes
         rows = list(map(apart.judged, rows))
-    elif any(row.outcome == DIFFERENT and row.inputs for row in rows):
+    elif locates and any(row.outcome == DIFFERENT and row.inputs for row in rows):
         cause = _cause(pair, (first, second), cases, rows, reduce, folder)
     return Verification((first, second), pair.seed, tuple(rows), tuple(notes), cause)
+
+
+def _second_engine(pair: Pair) -> tuple[str, str]:
+    """The engine of the second model, and the reason for it."""
+    if pair.runtime:
+        return str(pair.runtime), "asked for"
+    return engine_choice.choose((pair.a.model, pair.b.model), pair.engine)[1]
 
 
 def first_answers(

@@ -13,7 +13,7 @@ from opshift.opsets import schemas
 from opshift.protos import ModelProto
 from opshift.protos.whole import onnx
 from opshift.verify import engine_choice, randomness, training
-from opshift.verify.model_pair import Pair, answers, compared, first_answers
+from opshift.verify.model_pair import Pair, answers, compared, first_answers, reference_of
 from opshift.verify.subject import Subject, save
 from opshift.verify.verification import DIFFERENT, Row, Verification
 
@@ -66,7 +66,8 @@ class OneStep:
             path = self.folder / f"{label}-{letter}.onnx"
             save(model, path)
             subjects.append(Subject(f"{label} of {letter.upper()}", path, model))
-        part = compared(self._pair(subjects), None, None, self.folder)
+        pair = self._pair(subjects)
+        part = compared(pair, reference_of(pair, None), None, self.folder)
         self.rows += [replace(row, inputs=f"{label}: {row.inputs}") for row in part.rows]
         self.notes += [f"{label}: {note}" for note in part.notes]
         self.cause = self.cause or part.cause

@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import Any
 
 import onnx
+from opshift.verify.other_runtime import GUEST
 
 from .install import Installed
 
@@ -66,7 +67,8 @@ class Runner:
         if self._process is None:
             self._lines = queue.Queue()
             self._process = subprocess.Popen(
-                [self.runtime.python, str(self.child)], env=self.runtime.environment, text=True,
+                [self.runtime.python, str(self.child), str(GUEST)],
+                env=self.runtime.environment, text=True,
                 stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
             )  # fmt: skip
             threading.Thread(target=_read, args=(self._process, self._lines), daemon=True).start()

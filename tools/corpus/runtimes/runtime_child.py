@@ -1,101 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs models in the runtime of this interpreter, one for each line of stdin; Python 3.6 or later.
 
+The argument is the path of opshift/verify/guest.py, which has the functions that load models.
 A line is JSON with the name of the runtime, the path of a model, the names of its inputs and
 outputs, and the folder of the inputs and expected outputs. The answer is a line of JSON.
 """
 # ruff: noqa: UP032
 
 import base64
+import importlib.util
 import json
 import os
 import subprocess
 import sys
 
 RIGHT = 1e-3  # of the largest expected magnitude
-
-
-def of_onnxruntime(task, optimized):
-    import onnxruntime
-
-    minor = tuple(int(part) for part in onnxruntime.__version__.split(".")[:2])
-    more = {"providers": ["CPUExecutionProvider"]} if minor >= (1, 3) else {}
-    options = onnxruntime.SessionOptions()
-    if not optimized and minor >= (1, 0):
-        options.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
-    elif not optimized:
-        options.set_graph_optimization_level(0)
-    session = onnxruntime.InferenceSession(task["model"], options, **more)
-    names = [output.name for output in session.get_outputs()]
-    return lambda feed: dict(zip(names, session.run(None, feed)))  # noqa: B905 - Python 3.6
-
-
-def of_openvino(task, optimized):
-    try:
-        from openvino import Core
-    except ImportError:
-        from openvino.runtime import Core
-
-    core = Core()
-    known = core.get_property("CPU", "SUPPORTED_PROPERTIES")  # half precision is faster, not right
-    exact = {"INFERENCE_PRECISION_HINT": "f32"} if "INFERENCE_PRECISION_HINT" in known else {}
-    core.compile_model(core.read_model(task["model"]), "CPU", exact)
-
-    def run(feed):
-        model = core.read_model(task["model"])
-        model.reshape({name: list(value.shape) for name, value in feed.items()})  # 2022.1 needs it
-        compiled = core.compile_model(model, "CPU", exact)
-        request = compiled.create_infer_request()
-        request.infer(feed)  # the results of 2023.0 have the first number of float16 everywhere
-        found = {}
-        for i, output in enumerate(compiled.outputs):
-            value = request.get_output_tensor(i).data.copy()
-            found.update((name, value) for name in output.get_names())
-        return found
-
-    return run
-
-
-def of_opencv(task, optimized):
-    import cv2
-
-    net = cv2.dnn.readNetFromONNX(task["model"])
-
-    def run(feed):
-        for name, value in feed.items():
-            net.setInput(value, name)
-        layers = net.getUnconnectedOutLayersNames()
-        return dict(zip(task["outputs"], net.forward(layers)))  # noqa: B905 - Python 3.6
-
-    return run
-
-
-TRACT_TYPES = {"float32": "f32", "float64": "f64", "float16": "f16", "bool": "bool"}
-TRACT_TYPES.update((name, name[0] + name.lstrip("uint")) for name in (
-    "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"
-))  # fmt: skip
-
-
-def of_tract(task, optimized):
-    import numpy
-    import tract
-
-    def sized(feed):
-        model = tract.onnx().load(task["model"])
-        for i, name in enumerate(task["inputs"]):  # it asks for the sizes beforehand
-            kind = TRACT_TYPES[feed[name].dtype.name]
-            sizes = [str(size) for size in feed[name].shape]
-            model.set_input_fact(i, ",".join([*sizes, kind]))
-        return model.into_model().into_runnable()
-
-    with numpy.load(os.path.join(task["folder"], "inputs.npz")) as given:
-        sized(given)
-
-    def run(feed):  # a second set of inputs may have other sizes
-        results = sized(feed).run([feed[name] for name in task["inputs"]])
-        return dict(zip(task["outputs"], [one.to_numpy() for one in results]))  # noqa: B905
-
-    return run
 
 
 NODES = []  # the one process that runs onnxruntime-web
@@ -150,13 +69,16 @@ def from_node(numpy, one):
     return data.reshape(one["dims"])
 
 
-LOADS = {
-    "onnxruntime": of_onnxruntime,
-    "onnxruntime-web": of_web,
-    "openvino": of_openvino,
-    "opencv": of_opencv,
-    "tract": of_tract,
-}
+def loads(path):
+    """The functions that load a model, by the name of the runtime: those of opshift, and ours."""
+    spec = importlib.util.spec_from_file_location("guest", path)
+    guest = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(guest)
+    found = {name: load for name, (_, load) in guest.RUNTIMES.items()}
+    return dict(found, **{"onnxruntime-web": of_web})
+
+
+LOADS = {}
 
 
 def fed(numpy, path):
@@ -208,7 +130,7 @@ def compared(task, optimized):
     import numpy
 
     try:
-        run = LOADS[task["runtime"]](task, optimized)
+        run = LOADS[task["runtime"]](dict(task, path=task["model"]), optimized)
     except Exception as failure:
         return {"outcome": "not loaded", "why": str(failure)[:400]}
     worst, got = 0.0, {}
@@ -232,6 +154,7 @@ def compared(task, optimized):
 
 
 def main():
+    LOADS.update(loads(sys.argv[1]))
     for line in iter(sys.stdin.readline, ""):
         answer = judged(json.loads(line))
         sys.stdout.write("@@" + json.dumps(answer) + "\n")

@@ -26,6 +26,8 @@ if TYPE_CHECKING:
     from opshift.protos import ModelProto
     from opshift.report import Report
     from opshift.verify import Verification
+    from opshift.verify.other_runtime import OtherRuntime
+    from opshift.verify.trials import Trials
 
 STDOUT = "standard output"
 EXTERNAL = ("keep", "copy", "inline", "one-file")
@@ -35,6 +37,7 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
     "opshift convert model.onnx -o model13.onnx --to 13",
     "opshift convert model.onnx --in-place --to latest",
     "opshift convert model.onnx -o edge.onnx --for onnxruntime==1.10 --verify",
+    "opshift convert model.onnx -o edge.onnx --for opencv==4.8 --runtime device/bin/python",
     "opshift convert *.onnx --to 13 --check",
 )
 @click.argument("sources", metavar="IN...", nargs=-1, required=True, type=click.Path())
@@ -59,6 +62,14 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
     is_flag=True,
     help="Run both models on equal inputs. Write the result only if it computes the same.",
 )
+@click.option(
+    "--runtime",
+    "python",
+    default="",
+    metavar="PYTHON",
+    help="Run the result in the runtime of this Python interpreter. If it fails there or computes"
+    " other numbers, other opsets and forms are tried. The first result that runs is written.",
+)
 @click.option("--dry-run", is_flag=True, help="Write nothing. Show what a conversion would do.")
 @click.option(
     "--external-data",
@@ -81,6 +92,7 @@ def command(
     dry_run: bool,
     external_data: str,
     verifies: bool,
+    python: str,
     report: str | None,
     request: Request,
 ) -> int:
@@ -101,12 +113,18 @@ def command(
             "--report writes the page of one model, and several are given; use `opshift batch"
             " --report`"
         )
+    if python and request.minimal:
+        raise click.UsageError(
+            "--minimal asks for the lowest versions, and --runtime may choose others; give one of"
+            " them"
+        )
     wish = "check" if only_check else "dry run" if dry_run else "write"
+    judge = _judge(python, request) if python else None
 
     def one(source: str) -> int:
         return _convert(
             talk, source, output, request, wish, external_data, report,
-            in_place=in_place, verifies=verifies,
+            in_place=in_place, verifies=verifies, judge=judge,
         )  # fmt: skip
 
     return talk.each(sources, lambda source: guarded(talk, lambda: one(source)))
@@ -123,6 +141,7 @@ def _convert(
     *,
     in_place: bool,
     verifies: bool,
+    judge: OtherRuntime | None,
 ) -> int:
     """Converts one model as the options ask, prints the outcome, and returns the exit code."""
     from opshift.model.bytes import documents
@@ -130,6 +149,10 @@ def _convert(
     file, target = _places(source, output, in_place)
     talk.aside = target.name == STDOUT
     with documents.beside(file):
+        if judge is not None:
+            return _convert_and_run(
+                talk, file, target, request, wish, external_data, page, judge, in_place=in_place
+            )
         return _convert_file(
             talk, file, target, request, wish, external_data, page,
             in_place=in_place, verifies=verifies,
@@ -185,6 +208,51 @@ def _convert_file(
     return converted(talk, report, wish, target.name, found)
 
 
+def _judge(python: str, request: Request) -> OtherRuntime:
+    """The runtime that runs the results: the one that is named, if opshift can call it."""
+    from opshift.opsets.wanted import Wanted
+    from opshift.verify import other_runtime
+
+    target = request.target
+    row = target.ceiling if isinstance(target, Wanted) else None
+    return other_runtime.find(python, row.name if row is not None else "")
+
+
+def _convert_and_run(
+    talk: Output,
+    file: Opened,
+    target: File | Stream,
+    request: Request,
+    wish: str,
+    external_data: str,
+    page: str | None,
+    judge: OtherRuntime,
+    *,
+    in_place: bool,
+) -> int:
+    """Converts an open file so that a given runtime runs the result."""
+    from opshift.model import weights
+    from opshift.model.weights.copy import copy_of
+    from opshift.verify.runtime_search import convert_and_run
+
+    with talk.working(f"converting {os.path.basename(file.path)} and running it in {judge}"):
+        found = convert_and_run(file, request, judge)
+    one = found.converted
+    shown = (copy_of(one.skeleton), one.store) if page else None
+    verified = found.verification and _named(found.verification, file, target.name)
+    kept = found.trials.runs or request.keep_unrunnable
+    if wish == "write" and kept:
+        with talk.working(f"writing {os.path.basename(target.name)}"):
+            weights.put(
+                one.skeleton, one.store, target, one.report.changed,
+                external=external_data, in_place=in_place,
+            )  # fmt: skip
+    talk.page(
+        page, lambda: _page(one.report, models().of(file, shown), file, verified, found.trials)
+    )
+    return converted(talk, one.report, wish, target.name, verified, found.trials, kept=kept)
+
+
 def models() -> type[Models]:
     """Imports the class for pages, which only a page needs."""
     from opshift.convert.look.pages import Models
@@ -193,18 +261,19 @@ def models() -> type[Models]:
 
 
 def _page(
-    told: Report | Refused, models: Models, file: Opened, found: Verification | None = None
-) -> Page:
+    told: Report | Refused, models: Models, file: Opened, found: Verification | None = None,
+    trials: Trials | None = None,
+) -> Page:  # fmt: skip
     """The page of a conversion; if the results differ, the page begins with that."""
     from opshift.convert.look.pages import complete
 
     page = told.page()
-    if found is None:
-        return complete(page, models, file)
-    page = dataclasses.replace(page, proof=found.proof)
-    if not found.equal:
-        page = dataclasses.replace(page, verdict=found.proof, proof=None)
-    return complete(page, models, file, found.section())
+    more = [one.section() for one in (trials, found) if one is not None]
+    if found is not None:
+        page = dataclasses.replace(page, proof=found.proof)
+        if not found.equal:
+            page = dataclasses.replace(page, verdict=found.proof, proof=None)
+    return complete(page, models, file, *more)
 
 
 def _places(source: str, output: str | None, in_place: bool) -> tuple[Opened, File | Stream]:
@@ -241,6 +310,11 @@ def _verified(
         weights.splice_to_run(skeleton, store, trial)
         path = source.at_path(folder, "piped.onnx")
         found = verify(path, trial, request.inputs, values=values, in_double=bool(request.types))
+    return _named(found, source, target)
+
+
+def _named(found: Verification, source: Opened, target: str) -> Verification:
+    """A comparison with the names that the caller knows."""
     names = (source.path, f"{target} (converted)" if target == source.path else target)
     first, second = (
         dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)

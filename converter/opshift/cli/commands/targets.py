@@ -3,7 +3,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+from pathlib import Path
 
 import click
 
@@ -11,10 +13,14 @@ from opshift.cli import options
 from opshift.cli.complete import complete_models_and_runtimes
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import DONE, Output
+from opshift.text import Line, Role
 
 
 @options.command(
-    "opshift targets", "opshift targets onnxruntime==1.10", "opshift targets model.onnx"
+    "opshift targets",
+    "opshift targets onnxruntime==1.10",
+    "opshift targets model.onnx",
+    "opshift targets --learn report.json",
 )
 @click.argument(
     "words",
@@ -24,14 +30,23 @@ from opshift.cli.terminal import DONE, Output
     shell_complete=complete_models_and_runtimes,
 )
 @click.option("--all", "every", is_flag=True, help="With MODEL, show a row for each release.")
+@click.option(
+    "--learn",
+    "report",
+    type=click.Path(dir_okay=False),
+    help="Keep the success of this report of `opshift convert --runtime PYTHON --json`. Later"
+    " conversions for the same release begin with its opset and forms.",
+)
 @documents
 @common
-def command(output: Output, words: tuple[str, ...], every: bool) -> int:
+def command(output: Output, words: tuple[str, ...], every: bool, report: str | None) -> int:
     """List the runtimes that --for knows.
 
     With MODEL, show which of them run the model as it is and after a conversion: one row for each
     runtime, or for each release of the runtimes that are named.
     """
+    if report is not None:
+        return _learn(output, report, words)
     if words and _is_path(words[0]):
         return _survey(output, words[0], words[1:], every)
     return _list(output, words)
@@ -40,6 +55,22 @@ def command(output: Output, words: tuple[str, ...], every: bool) -> int:
 def _is_path(word: str) -> bool:
     """Whether an argument is the path of a model, which may not exist."""
     return os.path.exists(word) or word.lower().endswith(".onnx")
+
+
+def _learn(output: Output, report: str, words: tuple[str, ...]) -> int:
+    """Keeps a fact in the user's own file, and shows the row of its target."""
+    from opshift.opsets import learned, targets
+
+    if words:
+        raise click.UsageError("--learn takes the target from the report; give no other words")
+    path = targets.own_file().with_name(learned.FILE)
+    try:
+        content = json.loads(Path(report).read_text("utf-8"))
+    except ValueError as error:
+        raise click.UsageError(f"{report} is not JSON: {error}; give a report") from None
+    target = learned.learn(content, report, path)
+    output.say([Line(f"Kept the fact about {target} in {path}.", Role.GOOD)], err=True)
+    return _list(output, (target,))
 
 
 def _survey(output: Output, source: str, names: tuple[str, ...], every: bool) -> int:

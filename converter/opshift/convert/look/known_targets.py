@@ -113,6 +113,7 @@ def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
     own = Fact(row.source, row.date)
     fields = {"without": [one.shown for one in row.without], "types": row.types}
     fields["outputs"] = [f"outputs of {kind}" for kind in row.outputs]
+    fields["other_forms"] = [f"the usual form of {op}" for op in row.other_forms]
     fields["functions"] = [] if row.functions else ["functions of the model"]
     found = [(one, row.facts.get(name, own)) for name, lacked in fields.items() for one in lacked]
     return found + [(form.says, Fact(form.source, form.date)) for form in row.forms]

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The facts that a user's own runtimes have shown: what a conversion for a release does better.
+
+They are in `learned.toml`, next to the user's own table of targets: a table for each target, with
+fields of a row. Only the release that ran a model has the fact.
+"""
+
+from __future__ import annotations
+
+import datetime
+import functools
+import json
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from opshift.errors import BadTarget
+from opshift.lazy import deferred
+from opshift.opsets.target_names import squeezed
+from opshift.records import dataclass
+
+if TYPE_CHECKING:
+    from opshift import toml
+    from opshift.opsets.targets import Ceiling
+else:
+    toml = deferred("opshift.toml")
+
+FILE = "learned.toml"
+HEAD = (
+    "# Written by `opshift targets --learn`: what runtimes of this machine have shown.\n"
+    "# A table may be changed or deleted.\n"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Learned:
+    """What one release runs better than by its row. The fields that are None are not changed."""
+
+    source: str
+    date: str
+    prefer: int | None = None  # the opset to lower a model to
+    lowest: int | None = None  # the opset to raise a model to
+    other_forms: tuple[str, ...] = ()
+    functions: bool = True
+
+    def applied(self, row: Ceiling) -> Ceiling:
+        """The row with this fact."""
+        from opshift.opsets.targets import Fact
+
+        own = Fact(self.source, self.date)
+        floors, facts = dict(row.floors), dict(row.facts)
+        if self.prefer is not None:
+            facts["prefer"] = own
+        if self.lowest is not None:
+            floors[""] = max(floors.get("", 1), self.lowest)
+        if self.other_forms:
+            facts["other_forms"] = own
+        if not self.functions:
+            facts["functions"] = own
+        return replace(
+            row, prefer=self.prefer or row.prefer, floors=floors, facts=facts,
+            other_forms=(*row.other_forms, *self.other_forms),
+            functions=row.functions and self.functions,
+        )  # fmt: skip
+
+
+def apply(row: Ceiling, path: Path) -> Ceiling:
+    """The row of a release, with the fact that a file has about it."""
+    if not path.is_file():
+        return row
+    fact = _read(str(path), path.read_text("utf-8")).get(squeezed(row.shown))
+    return fact.applied(row) if fact is not None else row
+
+
+def learn(report: Mapping[str, Any], name: str, path: Path) -> str:
+    """Keeps the success of a report of `convert --runtime`; returns the target that it is about.
+
+    `name` is the file of the report, for messages. The content of `path` stays, apart from an
+    earlier fact about the target.
+    """
+    trials = report.get("trials") if isinstance(report, Mapping) else None
+    if not trials:
+        raise BadTarget(
+            f"{name} is not a report of a run in a runtime; write one with `opshift convert"
+            " --runtime PYTHON --json`"
+        )
+    *failed, last = trials["trials"]
+    target: str = trials["target"]
+    if not trials["runs"]:
+        raise BadTarget(f"{name}: no result ran in {target}; give a report of a success")
+    if not failed:
+        raise BadTarget(
+            f"{name}: the first result ran in {target}, so the row of the runtime needs no change"
+        )
+    fact: dict[str, Any] = {}
+    if last["opset"] != failed[0]["opset"]:
+        risen = last["opset"] > report["source"].get("", 0)
+        fact["lowest" if risen else "prefer"] = last["opset"]
+    if last["other_forms"]:
+        fact["other_forms"] = last["other_forms"]
+    if not last["functions"]:
+        fact["functions"] = False
+    fact["source"] = f"a model ran in {trials['python']}"
+    fact["date"] = datetime.date.today().isoformat()
+    known = toml.loads(path.read_text("utf-8")) if path.is_file() else {}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(HEAD + "".join(_written({**known, target: fact})), "utf-8")
+    return target
+
+
+def _written(facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+    """The tables of a file; JSON texts, numbers, lists and truth values are also TOML."""
+    return [
+        f"\n[{json.dumps(target)}]\n"
+        + "".join(f"{key} = {json.dumps(value)}\n" for key, value in fact.items())
+        for target, fact in sorted(facts.items())
+    ]
+
+
+@functools.lru_cache(maxsize=4)
+def _read(path: str, text: str) -> dict[str, Learned]:
+    try:
+        return {
+            squeezed(target): Learned(**{**fact, "other_forms": tuple(fact.get("other_forms", ()))})
+            for target, fact in toml.loads(text).items()
+        }
+    except (TypeError, ValueError, AttributeError) as error:
+        raise BadTarget(f"{path} cannot be read: {error}; correct or delete it") from error

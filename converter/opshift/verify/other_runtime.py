@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs models in a runtime of another Python interpreter, such as that of a device."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opshift import child_python
+from opshift.child_task import Limits
+from opshift.errors import BadTarget
+from opshift.protos import ModelProto
+from opshift.records import dataclass
+from opshift.verify.isolated_task import Results
+
+GUEST = Path(__file__).with_name("guest.py")
+RAN, NOT_RUN, NOT_LOADED = "ran", "not run", "not loaded"
+ENDED, TOO_SLOW, NOT_SENT = "ended the process", "too slow", "not sent"
+_LOG_TAIL = 4096
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """A model in a file, its signature, and the inputs of each case."""
+
+    path: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    cases: Sequence[Mapping[str, Any]]
+
+    @staticmethod
+    def of(model: ModelProto, path: os.PathLike[str], cases: Sequence[Mapping[str, Any]]) -> Job:
+        """The job of a model, whose inputs are those without an initializer."""
+        graph = model.graph
+        known = {one.name for one in graph.initializer}
+        inputs = tuple(one.name for one in graph.input if one.name not in known)
+        outputs = tuple(one.name for one in graph.output)
+        return Job(os.path.abspath(path), inputs, outputs, cases)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a runtime did with a model: how far it came, and the outputs or a sentence per case."""
+
+    outcome: str
+    results: Results
+
+    @property
+    def error(self) -> str:
+        """The first sentence about missing outputs; empty if there are all outputs."""
+        return next((error for _, error in self.results if error), "")
+
+
+@dataclass(frozen=True, slots=True)
+class OtherRuntime:
+    """A runtime that another Python interpreter can import."""
+
+    python: str
+    name: str
+    version: str
+
+    @property
+    def target(self) -> str:
+        """The runtime as `--for` takes it."""
+        return f"{self.name}=={self.version}" if self.version else self.name
+
+    def __str__(self) -> str:
+        return f"{self.name} {self.version}".rstrip() + f" of {self.python}"
+
+    def run(self, jobs: Sequence[Job], limits: Limits) -> list[Answer]:
+        """Runs models one after the other. One that ends its process has no effect on others."""
+        with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as name:
+            folder = Path(name)
+            failed = {
+                number: (NOT_SENT, fault)
+                for number, job in enumerate(jobs)
+                if (fault := _write_inputs(folder, number, job))
+            }
+            sent = [number for number in range(len(jobs)) if number not in failed]
+            _write_job(folder, self.name, {number: jobs[number] for number in sent}, limits)
+            failed |= _run_all(self.python, folder, sent, limits)
+            answers = {one["number"]: one for one in _lines(folder) if "number" in one}
+            return [
+                Answer(failed[number][0], [({}, failed[number][1])] * len(job.cases))
+                if number in failed
+                else _answer(answers[number], folder, job)
+                for number, job in enumerate(jobs)
+            ]
+
+
+def find(python: str, wanted: str = "", limits: Limits | None = None) -> OtherRuntime:
+    """The wanted runtime of an interpreter, or the first known one that it can import."""
+    if shutil.which(python) is None:
+        raise BadTarget(
+            f"there is no program {python!r}; give the path of a Python interpreter that has a"
+            " runtime"
+        )
+    with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as name:
+        folder = Path(name)
+        limits = limits or Limits()
+        _write_job(folder, wanted, {}, limits)
+        _, fault = _call(python, folder, 0, limits.seconds)
+        here = next(iter(_lines(folder)), {"error": fault})
+    if "error" in here:
+        raise BadTarget(
+            f"{python} cannot run models: {here['error']}; give a Python interpreter that has"
+            f" {wanted or 'a runtime'}"
+        )
+    return OtherRuntime(python, here["runtime"], here["version"])
+
+
+def _write_job(folder: Path, runtime: str, jobs: Mapping[int, Job], limits: Limits) -> None:
+    models = [
+        {
+            "number": number, "path": job.path, "cases": len(job.cases),
+            "inputs": job.inputs, "outputs": job.outputs,
+        }
+        for number, job in jobs.items()
+    ]  # fmt: skip
+    job = {"runtime": runtime, "models": models, **dataclasses.asdict(limits)}
+    (folder / "job.json").write_text(json.dumps(job))
+
+
+def _write_inputs(folder: Path, number: int, job: Job) -> str:
+    """Writes the inputs; returns the reason if that is impossible, or an empty text."""
+    for at, case in enumerate(job.cases):
+        for name, value in case.items():
+            if not isinstance(value, np.ndarray) or value.dtype.kind == "V":
+                return f"the input {name!r} has a type that cannot be sent to another Python"
+        arrays = {k: v.astype(str) if v.dtype.kind == "O" else v for k, v in case.items()}
+        np.savez(folder / f"in{number}_{at}.npz", **arrays)
+    return ""
+
+
+def _run_all(
+    python: str, folder: Path, sent: Sequence[int], limits: Limits
+) -> dict[int, tuple[str, str]]:
+    """Runs all models; returns the outcome and the reason for those that ended their process.
+
+    A model counts as the cause only if it is the first one of a process.
+    """
+    failed: dict[int, tuple[str, str]] = {}
+    done = 0
+    while done < len(sent):
+        outcome, reason = _call(python, folder, done, limits.seconds * (len(sent) - done + 1))
+        answered = {one["number"] for one in _lines(folder) if "number" in one}
+        start = done
+        while done < len(sent) and sent[done] in answered:
+            done += 1
+        if done == start:
+            failed[sent[done]] = outcome, reason
+            done += 1
+    return failed
+
+
+def _call(python: str, folder: Path, first: int, seconds: float) -> tuple[str, str]:
+    """Runs the guest from one model on; returns how and why it ended before the last one."""
+    program = os.path.abspath(shutil.which(python) or python)
+    with (folder / "log").open("wb") as log:
+        try:
+            process = subprocess.Popen(
+                child_python.other_command(program, str(GUEST), str(folder), str(first)),
+                env=child_python.bare_environment(), cwd=folder, start_new_session=True,
+                stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+            )  # fmt: skip
+        except OSError as error:
+            return ENDED, f"{python} cannot be started: {error.strerror}"
+        try:
+            code = process.wait(seconds)
+        except subprocess.TimeoutExpired:
+            code = -_ALARM
+        finally:
+            _kill(process)
+    if code == -_ALARM:
+        return TOO_SLOW, f"not finished in {_limit(folder):g} s, the limit"
+    how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    with (folder / "log").open("rb") as log_file:
+        log_file.seek(max(0, log_file.seek(0, os.SEEK_END) - _LOG_TAIL))
+        lines = log_file.read().decode(errors="replace").strip().splitlines()
+    return ENDED, f"{python} ended with {how}: {(lines or ['it wrote no message'])[-1]}"
+
+
+_ALARM = int(getattr(signal, "SIGALRM", 14))
+
+
+def _limit(folder: Path) -> float:
+    found: float = json.loads((folder / "job.json").read_text())["seconds"]
+    return found
+
+
+def _kill(process: subprocess.Popen[bytes]) -> None:
+    """Ends a process and the processes that it has started."""
+    if os.name == "posix":
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+    elif process.poll() is None:
+        process.kill()
+    process.wait()
+
+
+def _lines(folder: Path) -> list[dict[str, Any]]:
+    """The answers of all processes, without a line that one of them did not complete."""
+    written = (path.read_text().splitlines(keepends=True) for path in folder.glob("answers*.jsonl"))
+    return [json.loads(line) for lines in written for line in lines if line.endswith("\n")]
+
+
+def _answer(told: Mapping[str, Any], folder: Path, job: Job) -> Answer:
+    if "error" in told:
+        return Answer(NOT_LOADED, [({}, told["error"])] * len(job.cases))
+    results = [
+        _outputs(one, folder / f"out{told['number']}_{at}.npz")
+        for at, one in enumerate(told["cases"])
+    ]
+    return Answer(NOT_RUN if any(error for _, error in results) else RAN, results)
+
+
+def _outputs(told: Mapping[str, Any], path: Path) -> tuple[dict[str, Any], str]:
+    if "error" in told:
+        return {}, told["error"]
+    with np.load(path) as arrays:
+        return {name: _value(one, arrays) for name, one in told["outputs"].items()}, ""
+
+
+def _value(told: Mapping[str, Any], arrays: Mapping[str, Any]) -> Any:
+    if "array" in told:
+        array = arrays[told["array"]]
+        return array.astype(object) if array.dtype.kind == "U" else array
+    if "list" in told:
+        return [_value(one, arrays) for one in told["list"]]
+    return dict(told["map"]) if "map" in told else None

@@ -1,0 +1,252 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Converts a model so that a given runtime runs the result and computes the same.
+
+The conversion for the runtime's row is tried first. If the runtime fails or computes other
+numbers, the conversions to other opsets, with other forms of operators, and without functions are
+tried, those of the lowest cost first.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+from collections.abc import Collection, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+from opshift.author import registry
+from opshift.author.verdicts import ALTERNATIVE
+from opshift.child_task import Limits
+from opshift.convert.api import convert
+from opshift.convert.request import Request
+from opshift.errors import BadTarget, Refused
+from opshift.model import imports, weights
+from opshift.model.bytes.source import Opened
+from opshift.model.weights import Weights
+from opshift.opsets import schemas, target_names, targets
+from opshift.opsets.identity import normal
+from opshift.opsets.targets import Ceiling
+from opshift.opsets.wanted import Wanted
+from opshift.protos import ModelProto
+from opshift.records import dataclass
+from opshift.report import Report
+from opshift.verify.model_pair import Pair, Reference, compared, reference_of
+from opshift.verify.other_runtime import TOO_SLOW, OtherRuntime
+from opshift.verify.subject import Subject, opened
+from opshift.verify.tolerance import StatedTolerance
+from opshift.verify.trials import NO_ANSWER, NOT_CONVERTED, OTHER_NUMBERS, RUNS, Trial, Trials
+from opshift.verify.verification import Verification
+
+LIMITS = Limits()
+
+
+@dataclass(frozen=True, slots=True)
+class Candidate:
+    """A conversion that may give a model which the runtime runs."""
+
+    opset: int = 0  # 0: by the row
+    other_forms: tuple[str, ...] = ()
+    functions: bool = True
+
+    def request(self, request: Request, target: Wanted, row: Ceiling) -> Request:
+        """The request for this conversion."""
+        forms, functions = (*row.other_forms, *self.other_forms), row.functions and self.functions
+        row = replace(row, other_forms=forms, functions=functions)
+        exact = {"": self.opset} if self.opset else {}
+        wanted = replace(target, ceiling=row, exact={**exact, **target.exact})
+        return replace(request, target=wanted, keep_unrunnable=True)
+
+    def trial(self, opset: int, outcome: str, detail: str = "") -> Trial:
+        """The outcome of this conversion."""
+        return Trial(opset, self.other_forms, self.functions, outcome, detail)
+
+
+@dataclass(frozen=True, slots=True)
+class Converted:
+    """A candidate and its result."""
+
+    candidate: Candidate
+    skeleton: ModelProto
+    store: Weights
+    report: Report
+
+    @property
+    def opset(self) -> int:
+        """The version of ai.onnx; 0 if it is not imported."""
+        return self.report.result.get("", 0)
+
+    def cost(self, nearest: int) -> tuple[int, ...]:
+        """The known objections, approximations, lost functions, nodes, and distance in opsets."""
+        report = self.report
+        reasons = len(report.runtime.reasons) if report.runtime else 0
+        lost, nodes = len(report.inlined), report.nodes_after or 0
+        distance = abs(self.opset - nearest)
+        return reasons, len(report.approximations), lost, nodes, distance, self.opset
+
+
+@dataclass(frozen=True, slots=True)
+class Found:
+    """The result that runs, with its comparison; otherwise the first result."""
+
+    converted: Converted
+    trials: Trials
+    verification: Verification | None = None
+
+
+def convert_and_run(
+    file: Opened, request: Request, runtime: OtherRuntime, limits: Limits | None = None
+) -> Found:
+    """Converts a file so that a runtime runs the result, if there is such a result.
+
+    Raises Refused if no conversion has a result.
+    """
+    with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
+        return _Search(file, request, runtime, limits or LIMITS, Path(folder)).run()
+
+
+def _row(runtime: OtherRuntime) -> Ceiling:
+    """The row of a runtime; one without limits if the table has none."""
+    try:
+        return targets.find(runtime.target)
+    except BadTarget:
+        return Ceiling(runtime.name, runtime.version, {}, None, "")
+
+
+class _Search:
+    """The search for a conversion that a runtime runs."""
+
+    def __init__(
+        self, file: Opened, request: Request, runtime: OtherRuntime, limits: Limits, folder: Path
+    ) -> None:
+        self.file, self.request, self.runtime, self.folder = file, request, runtime, folder
+        wanted = {"": request.target} if isinstance(request.target, int) else request.target
+        self.target = wanted if isinstance(wanted, Wanted) else Wanted(None, wanted)
+        self.row = self.target.ceiling or _row(runtime)
+        self.adapters = registry.default()
+        source = opened(file.at_path(str(folder), "piped.onnx"), folder, "source", self.adapters)
+        self.pair = Pair(
+            source, source, "auto", 0, StatedTolerance(), limits, self.adapters, runtime,
+            bool(request.types),
+        )  # fmt: skip
+        self.seen = set[bytes]()
+        self.trials: list[Trial] = []
+        self.refused: Refused | None = None
+
+    def run(self) -> Found:
+        """Tries the first conversion, then the others by their cost."""
+        first = self._converted(Candidate())
+        reference = reference_of(self.pair, self.request.inputs)
+        if first is not None and reference.answered and (found := self._run(first, reference)):
+            return self._result(first, found)
+        model, nearest = self.pair.a.model, imports.versions(self.pair.a.model).get("", 0)
+        if first is not None:
+            model, nearest = first.skeleton, first.opset
+        others = [
+            converted
+            for candidate in self._others(model, nearest)
+            if (converted := self._converted(candidate)) is not None
+        ]
+        others.sort(key=lambda one: one.cost(nearest))
+        for one in others if reference.answered else ():
+            if self.trials and self.trials[-1].detail.startswith(TOO_SLOW):
+                break  # the others would take as long
+            if found := self._run(one, reference):
+                return self._result(one, found)
+        if first is None and not others:
+            assert self.refused is not None
+            raise self.refused
+        return self._result(first or others[0], None, *_unanswered(reference))
+
+    def _result(self, one: Converted, found: Verification | None, *notes: str) -> Found:
+        row, runtime = self.row, self.runtime
+        other = row.name == runtime.name and bool(row.versions and runtime.version)
+        if other and target_names.fits(row.versions, runtime.version) is None:
+            note = f"{runtime.python} has {runtime.target}, and the versions are for {row.shown}"
+            notes = (*notes, note)
+        trials = Trials(runtime.target, runtime.python, bool(found), tuple(self.trials), notes)
+        return Found(one, trials, found)
+
+    def _converted(self, candidate: Candidate) -> Converted | None:
+        """A conversion; None if it has no result, or the result of an earlier one."""
+        request = candidate.request(self.request, self.target, self.row)
+        try:
+            skeleton, store, report = convert(lambda: weights.carve_file(self.file), request)
+        except Refused as refused:
+            self.refused = self.refused or refused
+            self.trials.append(candidate.trial(candidate.opset, NOT_CONVERTED, _reason(refused)))
+            return None
+        content = skeleton.SerializeToString(deterministic=True)
+        if content in self.seen:
+            return None
+        self.seen.add(content)
+        return Converted(candidate, skeleton, store, report)
+
+    def _others(self, model: ModelProto, nearest: int) -> Iterator[Candidate]:
+        """The other candidates for a model whose operators are those of the first result."""
+        operators = {
+            node.op_type for node, _ in imports.operators(model) if not normal(node.domain)
+        }
+        opsets = self._opsets(operators, nearest)
+        yield from map(Candidate, opsets)
+        if model.functions:
+            yield Candidate(nearest, functions=False)
+        forms = [op for op in sorted(operators) if self.adapters.get("", op, *ALTERNATIVE)]
+        yield from (Candidate(nearest, (op,)) for op in forms)
+        if forms:
+            yield from (Candidate(opset, tuple(forms)) for opset in (nearest, *opsets))
+
+    def _opsets(self, operators: Collection[str], nearest: int) -> list[int]:
+        """The allowed opsets; of those with equal versions of all operators only the nearest."""
+        if not nearest or "" in self.target.exact:
+            return []
+        low = max(self.row.floors.get("", 1), self.target.at_least.get("", 1))
+        high = self.row.imports.get("") or schemas.latest("") or nearest
+        known = {_versions(operators, nearest)}
+        found = []
+        for opset in sorted(range(low, high + 1), key=lambda one: (abs(one - nearest), one)):
+            versions = _versions(operators, opset)
+            if versions not in known:
+                known.add(versions)
+                found.append(opset)
+        return found
+
+    def _run(self, one: Converted, reference: Reference) -> Verification | None:
+        """Runs a conversion; returns the comparison if it computes the same as the source."""
+        pair = replace(self.pair, b=self._written(one))
+        found = compared(pair, reference, None, self.folder, locates=False)
+        for path in self.folder.glob("converted*"):
+            os.unlink(path)
+        outcome = RUNS if found.equal else OTHER_NUMBERS if found.different else NO_ANSWER
+        detail = "" if found.equal else _difference(found)
+        self.trials.append(one.candidate.trial(one.opset, outcome, detail))
+        return found if found.equal else None
+
+    def _written(self, one: Converted) -> Subject:
+        path = self.folder / "converted.onnx"
+        weights.splice_to_run(one.skeleton, one.store, os.fspath(path))
+        return opened(path, self.folder, "converted", self.adapters)
+
+
+def _versions(operators: Collection[str], opset: int) -> tuple[int, ...]:
+    """The version of each operator at an opset; 0 if it does not exist there."""
+    found = (schemas.schema("", op, opset) for op in sorted(operators))
+    return tuple(schema.since if schema else 0 for schema in found)
+
+
+def _reason(refused: Refused) -> str:
+    first = next(iter(refused.refusals), None)
+    return str(first or refused)
+
+
+def _difference(found: Verification) -> str:
+    """The first reason why two models are not shown to be equal."""
+    row = next(row for row in found.rows if row.detail)
+    reason = row.detail.removeprefix("B gave no answer: ")
+    return f"{row.output!r}: {reason}" if row.output else reason
+
+
+def _unanswered(reference: Reference) -> Iterator[str]:
+    """The note that nothing can be compared, if the source model does not run here."""
+    if not reference.answered:
+        reason = next((error for _, error in reference.results if error), reference.note)
+        yield f"the source model does not run here, so results cannot be compared: {reason}"

@@ -1,0 +1,47 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A runtime may fail at any node, so another form may be asked for at any node of an example."""
+
+from __future__ import annotations
+
+import re
+
+import opshift
+import pytest
+from opshift.author import registry
+from opshift.author.verdicts import ALTERNATIVE
+from opshift.convert.request import Request
+from opshift.opsets.targets import Ceiling
+from opshift.opsets.wanted import Wanted
+from opshift.testing.example_models import example_model, examples, too_new
+
+OPERATORS = {
+    op
+    for one in registry.default().adapters()
+    if (one.start, one.to) == ALTERNATIVE
+    for op in one.ops
+}
+LOWEST = 7  # below it, onnx's inference rejects some of the examples themselves
+CASES = [
+    (adapter, example, named)
+    for adapter, example in examples("opshift_adapters")
+    if example.invalid is None and not too_new(adapter, example)
+    if (named := OPERATORS.intersection(re.findall(r"\w+", f"{example.graph} {example.functions}")))
+]
+
+
+@pytest.mark.parametrize("op", sorted(OPERATORS))
+def test_another_form_of_any_node_is_legal(op):
+    tried = 0
+    for adapter, example, named in CASES:
+        model = example_model(adapter, example)
+        opset = {one.domain: one.version for one in model.opset_import}.get("", LOWEST)
+        if op not in named or opset < LOWEST:
+            continue
+        row = Ceiling("edge", "", {}, None, "", other_forms=(op,))
+        wanted = Request(Wanted(row), keep_unrunnable=True, check="full")
+        try:
+            opshift.convert(model, wanted)
+        except opshift.Refused:
+            continue
+        tried += 1
+    assert tried

@@ -1,0 +1,88 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`opshift targets --learn`: a success in a user's runtime is kept for the release that ran it."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from opshift.cli import terminal as cli
+from opshift.cli.entry import main
+from opshift.opsets import targets
+
+FAILED = {"opset": 19, "other_forms": [], "functions": True, "outcome": "no answer", "detail": ""}
+
+
+@pytest.fixture
+def learn(tmp_path, monkeypatch):
+    """Learns from a report about onnxruntime 1.15.1, whose last trial ran."""
+    own = tmp_path / "targets.toml"
+    own.write_text("")
+    monkeypatch.setenv("OPSHIFT_TARGETS", str(own))
+
+    def learn(*tried, runs=True, source=20):
+        trials = {"target": "onnxruntime==1.15.1", "python": "/d/python", "runs": runs}
+        trials |= {"trials": [{**FAILED, **one} for one in tried], "notes": []}
+        report = tmp_path / "report.json"
+        report.write_text(json.dumps({"source": {"": source}, "trials": trials}))
+        return CliRunner().invoke(main, ["targets", "--learn", str(report)])
+
+    learn.file = tmp_path / "learned.toml"
+    return learn
+
+
+def test_a_lower_opset_is_preferred(learn):
+    before = targets.find("onnxruntime==1.15.1")
+    done = learn({}, {"opset": 16, "other_forms": ["Where", 'odd"'], "functions": False})
+    assert done.exit_code == cli.DONE, done.output
+    row = targets.find("ort 1.15.1")
+    assert (row.prefer, row.functions) == (16, False)
+    assert row.other_forms == ("Where", 'odd"')
+    assert row.facts["prefer"].source == "a model ran in /d/python"
+    assert row.imports == before.imports
+    assert targets.find("onnxruntime==1.15").prefer is None  # it did not run the model
+    assert "the usual form of Where" in CliRunner().invoke(main, ["targets", "ort 1.15.1"]).stdout
+
+
+def test_a_higher_opset_is_the_lowest(learn):
+    assert learn({"opset": 13}, {"opset": 17}, source=13).exit_code == cli.DONE
+    row = targets.find("onnxruntime==1.15.1")
+    assert (row.floors[""], row.prefer) == (17, None)
+
+
+def test_a_later_fact_replaces_that_of_the_same_target_only(learn):
+    learn.file.write_text('["edge==1"]\nprefer = 9\nsource = "s"\ndate = "d"\n')
+    for opset in (17, 16):
+        assert learn({}, {"opset": opset}).exit_code == cli.DONE
+    assert targets.find("onnxruntime==1.15.1").prefer == 16
+    assert '["edge==1"]\nprefer = 9\n' in learn.file.read_text()
+
+
+@pytest.mark.parametrize(
+    ("tried", "runs", "sentence"),
+    [
+        ([{}], True, "the first result ran in onnxruntime==1.15.1, so the row"),
+        ([{}, {}], False, "no result ran in onnxruntime==1.15.1; give a report of a success"),
+    ],
+)
+def test_a_report_without_a_fact_is_an_error(learn, tried, runs, sentence):
+    done = learn(*tried, runs=runs)
+    assert done.exit_code == cli.BAD_INPUT
+    assert sentence in done.stderr
+    assert not learn.file.exists()
+
+
+@pytest.mark.parametrize("text", ["{}", "[]", '{"kind": "report"}'])
+def test_another_file_is_an_error(text, tmp_path):
+    (tmp_path / "r.json").write_text(text)
+    done = CliRunner().invoke(main, ["targets", "--learn", str(tmp_path / "r.json")])
+    assert done.exit_code == cli.BAD_INPUT
+    assert "write one with `opshift convert --runtime PYTHON --json`" in done.stderr
+
+
+def test_a_file_that_cannot_be_read_is_named(learn):
+    learn.file.write_text('["onnxruntime==1.15.1"]\nbest = 3\n')
+    done = CliRunner().invoke(main, ["targets", "onnxruntime==1.15.1"])
+    assert done.exit_code == cli.BAD_INPUT
+    assert f"{learn.file} cannot be read: " in done.stderr
