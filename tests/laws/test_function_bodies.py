@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`op.expand` would improve no adapter: a function body of onnx is longer, less exact, or refuses.
+
+FlexAttention is written by its body, because this holds the graphs of the node. Each other adapter
+that crosses the birth or a change of an operator with a function body converts its examples twice:
+as it is, and with `op.expand`. One example in which the body is worse is enough.
+"""
+
+from __future__ import annotations
+
+from unittest import mock
+
+import numpy as np
+import pytest
+from onnx import ModelProto
+from opshift import OpshiftError, convert_version, testing
+from opshift.author.builder import Builder
+from opshift.author.example import Example
+from opshift.author.node import Node
+from opshift.author.verdicts import Adapter, Result
+from opshift.convert.replay import call_records
+from opshift.opsets import schemas
+from opshift.verify import oracle
+
+from tools.author import lengths
+
+if (schemas.latest("") or 0) < 28:
+    pytest.skip("an older onnx has other function bodies", allow_module_level=True)
+
+# Their adapters are one line and write the body. They need no types: an adapter that writes such an
+# operator in a later opset may not have them, and a body of onnx that depends on types then refuses.
+EQUAL = {("CastLike", 15), ("HardSwish", 14), ("Mish", 18), ("SwiGLU", 28)}
+CALLED = Adapter.__call__
+
+
+def _place(adapter: Adapter) -> tuple[str, int, int]:
+    return adapter.source, adapter.start, adapter.to
+
+
+def _by_adapter() -> list[tuple[Adapter, list[Example]]]:
+    """The adapters that write an operator with a function body in a lower opset."""
+    found: dict[tuple[str, int, int], tuple[Adapter, list[Example]]] = {}
+    for adapter, example in testing.examples("opshift_adapters"):
+        bodies = [schemas.schema(adapter.domain, op, adapter.start) for op in adapter.ops]
+        down = adapter.start > adapter.to > 0 and example.refuses is example.invalid is None
+        if down and all(one is not None and one.has_body for one in bodies):
+            found.setdefault(_place(adapter), (adapter, []))[1].append(example)
+    return list(found.values())
+
+
+PAIRS = _by_adapter()
+
+
+def _converted(adapter: Adapter, example: Example, *, by_body: bool) -> ModelProto:
+    def call(self: Adapter, node: Node, op: Builder) -> Result:
+        return (
+            op.expand(node)
+            if by_body and _place(self) == _place(adapter)
+            else CALLED(self, node, op)
+        )
+
+    call_records.forget()
+    with mock.patch.object(Adapter, "__call__", call):
+        target = testing.example_target(adapter, example)
+        return convert_version(testing.example_model(adapter, example), target, **example.wishes)
+
+
+def _is_worse(adapter: Adapter, example: Example) -> bool:
+    """Whether the function body fails, or its result is longer or computes something else."""
+    before, own = (
+        testing.example_model(adapter, example),
+        _converted(adapter, example, by_body=False),
+    )
+    try:
+        other = _converted(adapter, example, by_body=True)
+    except OpshiftError:
+        return True
+    if lengths.worse(lengths.length(before, own), lengths.length(before, other)):
+        return True
+    inputs = oracle.make_inputs(before, overrides=dict(example.inputs))
+    pairs = zip(oracle.evaluate(own, inputs), oracle.evaluate(other, inputs), strict=True)
+    return not all(np.array_equal(a, b, equal_nan=a.dtype.kind == "f") for a, b in pairs)
+
+
+@pytest.mark.parametrize(
+    ("adapter", "examples"), PAIRS, ids=[f"{a.ops[0]}-{a.start}-{a.to}" for a, _ in PAIRS]
+)
+def test_a_function_body_replaces_no_adapter(adapter: Adapter, examples: list[Example]) -> None:
+    call_records.forget()
+    worse = any(_is_worse(adapter, example) for example in examples)
+    call_records.forget()
+    assert worse == ((adapter.ops[0], adapter.start) not in EQUAL)
+
+
+def test_the_adapters_that_are_equal_to_their_bodies_are_compared() -> None:
+    assert {(adapter.ops[0], adapter.start) for adapter, _ in PAIRS} >= EQUAL
