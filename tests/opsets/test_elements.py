@@ -65,6 +65,7 @@ def test_the_limits_of_integers_are_their_smallest_and_largest_value(row):
 
 def test_only_integers_have_limits():
     for row in ROWS:
+        assert row.is_integer == (row in WHOLE)
         if row not in WHOLE:
             with pytest.raises(ValueError, match="is not an integer type"):
                 row.limits  # noqa: B018

@@ -20,7 +20,6 @@ from opshift.adapter import (
 )
 
 LONGEST = 2**40  # no dimension is longer: a tensor of so many bytes fits into no memory
-NARROW = (T.BOOL, T.UINT8, T.INT8, T.UINT16, T.INT16, T.UINT32, T.INT32)
 Told = Sequence[Bounds | None]
 SIZES = "(float[N,3] x) => (int64[k] y) { s = Shape(x) "
 
@@ -141,14 +140,17 @@ def _picks(node: Node) -> tuple[Pick, Pick]:
 @example("of a wide type", "(int64[3] x) => (int64[3] y) { y = Cast<to=7>(x) }", refuses=Why.NEEDS_CONSTANT)
 @example("of a bool", "(bool[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
 @example("of few bits", "(float[N,3] x) => (int64[2] y) { i = ArgMax(x) s = Shape(i) t = Constant<value = int64 {2}>() m = Mod(s, t) j = Cast<to=6>(m) y = Cast<to=7>(j) }")
+@example("of four bits", "(int4[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
 @example("of bytes", "(uint8[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
 @example("of a narrow type with a sign", "(int16[3] x) => (int32[3] y) { y = Cast<to=6>(x) }", inputs={"x": [-32768, 0, 32767]})
+@example("of a string", "(string[3] x) => (int64[3] y) { y = Cast<to=7>(x) }", inputs={"x": ["1", "2", "3"]}, refuses=Why.NEEDS_CONSTANT)
 @example("of a float", "(float[3] x) => (int64[3] y) { y = Cast<to=7>(x) }", refuses=Why.NEEDS_CONSTANT)
 def cast(node: Node) -> Told:
     x, to = needed(node.inputs[0]), node.attr("to")
     known = x.bounds_or_none
-    if known is None and x.elem_type in NARROW:
-        known = for_all(*T(x.elem_type).element.limits)
+    if known is None and x.elem_type != T.STRING:
+        own = T(x.elem_type).element
+        known = for_all(*own.limits) if own.is_integer and own.bits < 64 else None
     return [_held(known or x.bounds, to)]
 
 

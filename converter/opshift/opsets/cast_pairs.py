@@ -61,8 +61,7 @@ def limits(kind: str) -> tuple[int, int]:
     """The ends of the integers that a type holds without a gap."""
     if kind in _FRACTIONS:
         return -(2 ** _FRACTIONS[kind].bits), 2 ** _FRACTIONS[kind].bits
-    bits = _row(kind).bits
-    return (0, 2**bits - 1) if kind[0] == "u" else (-(2 ** (bits - 1)), 2 ** (bits - 1) - 1)
+    return _row(kind).limits
 
 
 def _row(kind: str) -> Element:

@@ -79,15 +79,20 @@ class Element(NamedTuple):
         return self.wide and (self.wide.element.widest or self.wide)
 
     @property
+    def is_integer(self) -> bool:
+        """Whether it is an integer type or bool."""
+        return self.number is T.BOOL or self.name.startswith(("int", "uint"))
+
+    @property
     def limits(self) -> tuple[int, int]:
         """The smallest and the largest value of an integer type or of bool."""
         if self.number is T.BOOL:
             return 0, 1
+        if not self.is_integer:
+            raise ValueError(f"{self.name} is not an integer type")
         if self.name.startswith("uint"):
             return 0, 2**self.bits - 1
-        if self.name.startswith("int"):
-            return -(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1
-        raise ValueError(f"{self.name} is not an integer type")
+        return -(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1
 
 
 _FLOAT, _INT32, _INT64, _DOUBLE, _UINT64 = 4, 5, 7, 10, 11  # fields of a TensorProto

@@ -4,7 +4,7 @@
 import ml_dtypes
 import numpy as np
 
-from opshift.opsets.elements import ELEMENTS
+from opshift.opsets.elements import ELEMENTS, T
 from opshift.protos import NodeProto, TensorProto
 from opshift.protos.whole import helper
 from opshift.verify.oracle import engines
@@ -63,7 +63,7 @@ def _alike(zero: np.ndarray, scale: np.ndarray) -> bool:
 _LIMITS = {
     row.name: row.limits
     for row in ELEMENTS.values()
-    if row.bits <= 16 and row.name.startswith(("int", "uint"))
+    if row.bits <= 16 and row.is_integer and row.number is not T.BOOL
 }
 
 
