@@ -4,6 +4,7 @@
 from opshift.adapter import Builder, Node, T, Value, np
 
 from opshift_adapters._lib.blocks import LONGEST, arange, extent
+from opshift_adapters._lib.heads import apart
 
 
 def is_packed(node: Node) -> bool:
@@ -94,17 +95,14 @@ def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
 
 
 def by_head(op: Builder, node: Node, name: str) -> Value:
-    x, heads = node[name], node.int("q_num_heads" if name == "Q" else "kv_num_heads")
-    width = x.dims[2]
-    sizes = [0, 0, heads, width // heads if isinstance(width, int) else -1]
-    return op.Transpose(op.Reshape(x, op.const(sizes)), perm=[0, 2, 1, 3])
+    return apart(op, node[name], node.int("q_num_heads" if name == "Q" else "kv_num_heads"))
 
 
-def result_width(node: Node) -> int:
-    """The size of the last axis of the result; -1 if it is inferred."""
+def result_width(node: Node) -> int | None:
+    """The size of the last axis of the packed result; None if it is unknown."""
     width = None if node["V"].dims_or_none is None else node["V"].dims[2]
     if not isinstance(width, int):
-        return -1
+        return None
     return width // node.int("kv_num_heads") * node.int("q_num_heads")
 
 

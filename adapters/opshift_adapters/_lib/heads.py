@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention of contrib operators, with one axis for the heads (opset 13 and later)."""
+"""Heads of attention: their axis, and the attention of contrib operators (opset 13 and later)."""
 
 import math
+from collections.abc import Sequence
 
 from opshift.adapter import Builder, InvalidModel, Node, Refusal, Value, Why
 
-from opshift_adapters._lib.blocks import END
+from opshift_adapters._lib.blocks import END, count_elements, part
 from opshift_adapters._lib.contrib import attribute, number
 
 LOWEST = -(2 - 2**-23) * 2.0**127  # the lowest float
@@ -13,21 +14,41 @@ LOWEST = -(2 - 2**-23) * 2.0**127  # the lowest float
 
 def apart(op: Builder, x: Value, heads: int) -> Value:
     """[batch, sequence, heads x size] as [batch, heads, sequence, size]."""
-    return op.Transpose(op.Reshape(x, op.const(apart_sizes(x, heads))), perm=[0, 2, 1, 3])
+    return op.Transpose(with_last_split(op, x, [heads, -1]), perm=[0, 2, 1, 3])
 
 
-def apart_sizes(x: Value, heads: int) -> list[int]:
-    """The sizes for heads apart; Reshape infers the last one only if there is a batch."""
-    whole = x.dims_or_none[-1] if x.dims_or_none is not None else None
-    return [0, 0, heads, whole // heads if isinstance(whole, int) and whole else -1]
+def with_last_split(op: Builder, x: Value, sizes: Sequence[int]) -> Value:
+    """[batch, sequence, width] with the width split into `sizes`, of which -1 is what is left.
+
+    Reshape infers no size of a tensor without elements.
+    """
+    dims, at, product = x.dims_or_none, sizes.index(-1), -math.prod(sizes)
+    whole = dims[2] if dims is not None else None
+    if isinstance(whole, int) and whole:
+        return op.Reshape(x, op.const([0, 0, *sizes[:at], whole // product, *sizes[at + 1 :]]))
+    shape = op.Shape(x)
+    rest = part(op, shape, 2) / op.const([product])
+    before, after = ([op.const(list(some))] if some else [] for some in (sizes[:at], sizes[at + 1 :]))
+    goal = op.Concat(part(op, shape, 0, 2), *before, rest, *after, axis=0)
+    return op.Reshape(x, goal, allowzero=1)
 
 
-def together(op: Builder, x: Value) -> Value:
-    """[batch, heads, sequence, size] as [batch, sequence, heads x size]."""
-    heads, size = (x.dims_or_none or ())[1:2], (x.dims_or_none or ())[3:]
-    known = [n for n in (*heads, *size) if isinstance(n, int)]
-    whole = math.prod(known) if len(known) == 2 and all(known) else -1
-    return op.Reshape(op.Transpose(x, perm=[0, 2, 1, 3]), op.const([0, 0, whole]))
+def together(op: Builder, x: Value, whole: int | None = None) -> Value:
+    """[batch, heads, sequence, size] as [batch, sequence, heads x size], or `whole` if it is known."""
+    return with_last_merged(op, op.Transpose(x, perm=[0, 2, 1, 3]), whole)
+
+
+def with_last_merged(op: Builder, x: Value, whole: int | None = None) -> Value:
+    """The axes from the third on as one axis, of which `whole` is the size if it is known."""
+    sizes = (x.dims_or_none or (None,) * 3)[2:]
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(known) == len(sizes):
+        whole = math.prod(known)
+    if whole:
+        return op.Reshape(x, op.const([0, 0, whole]))
+    shape = op.Shape(x)
+    goal = op.Concat(part(op, shape, 0, 2), count_elements(op, part(op, shape, 2)), axis=0)
+    return op.Reshape(x, goal, allowzero=1)
 
 
 def width(x: Value, axis: int, what: str) -> int:

@@ -99,7 +99,8 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
     if node.int("opset") >= 13:
         y = op.Softmax(x, axis=axis)
     else:
-        y = op.Reshape(op.Softmax(op.Flatten(x, axis=axis), axis=-1), op.Shape(x))
+        flat = op.Softmax(op.Flatten(x, axis=axis), axis=-1)
+        y = op.Reshape(flat, op.Shape(x), allowzero=1)
     return op.QuantizeLinear(y * op.Floor(one / node["y_scale"]), one, node["y_zero_point"])
 
 

@@ -4,7 +4,7 @@
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, attribute, refuse
-from opshift_adapters._lib.heads import apart_sizes, turn
+from opshift_adapters._lib.heads import turn, with_last_split
 
 FOUR = "(float[2,3,4,8] x, int64[2,4] p, float[9,4] c, float[9,4] s) => (float[2,3,4,8] y) "
 THREE = "(float[2,4,24] x, int64[{}] p, float[9,{}] c, float[9,{}] s) => (float[2,4,24] y) "
@@ -25,11 +25,11 @@ def rotary_embedding(node: Node, op: Builder) -> Result:
     refuse(node, "is_packed_batching")
     x, partly = node["input"], attribute(node, "rotary_embedding_dim", 0)
     packed = x.rank == 3
-    heads = op.Reshape(x, _heads(node, op, partly)) if packed else x
+    heads = with_last_split(op, x, _heads(node, partly)) if packed else x
     cos, sin = (_angles(node, op, cache, packed) for cache in (node["cos_cache"], node["sin_cache"]))
     pairs, half = bool(attribute(node, "interleaved", 0)), _half(node, partly)
     turned = turn(op, heads, cos, sin, pairs=pairs, half=half, partly=bool(partly))
-    return op.Reshape(turned, op.Shape(x)) if packed else turned
+    return op.Reshape(turned, op.Shape(x), allowzero=1) if packed else turned
 
 
 def _half(node: Node, partly: int) -> int:
@@ -42,13 +42,11 @@ def _half(node: Node, partly: int) -> int:
     return half
 
 
-def _heads(node: Node, op: Builder, partly: int) -> Value:
-    """The shape [batch, sequence, heads, size]."""
-    x, size = node["input"], 2 * _half(node, partly)
-    if partly:
-        return op.const(apart_sizes(x, attribute(node, "num_heads", 1)))
-    whole = x.dims_or_none[-1] if x.dims_or_none is not None else None
-    return op.const([0, 0, whole // size if isinstance(whole, int) and whole and size else -1, size])
+def _heads(node: Node, partly: int) -> list[int]:
+    """The number of heads and their size; -1 is the one that is not known."""
+    size = 2 * _half(node, partly)
+    known = not partly and size
+    return [-1, size] if known else [attribute(node, "num_heads", 1), -1]
 
 
 def _angles(node: Node, op: Builder, cache: Value, packed: bool) -> Value:

@@ -47,32 +47,38 @@ WRAP = "(float[2,3] x, int64[4] p) => (float[a,b] y) { y = Pad<mode=\"wrap\">(x,
 
 
 def _by_axis(node: Node, op: Builder) -> Value:
-    """Pad axis by axis for any element type: Slice for negative pads, then Concat or Gather."""
+    """Pad axis by axis for any element type: Concat or Gather, and Slice for negative pads.
+
+    In the mode `constant` the Slice comes last, because it may remove elements that were added.
+    """
     data, pads, axes = node["data"], *_amounts(node, op)
     x, mode, known = data, node.str("mode"), pads.const_or_none()
     rank = len(axes) if node.inputs[3:] in ((), (None,)) else None  # else `axes` may name only some
     at_once = _any_sign(pads, axes) and (x.rank_or_none is not None or min(axes) >= 0)
+    removed, constant = None, mode == "constant"
     if at_once:
-        x, pads = _cropped_at_once(op, x, axes, pads)
+        pads, removed = _by_sign(op, pads)
+        x = x if constant else _without(op, x, axes, removed)
     for i, axis in enumerate(axes):
         if known is not None and not known[i] and not known[i + len(axes)]:
             continue
         places = (i, i + len(axes))
         ends = [_amount(op, pads, at) for at in places]
-        if at_once or all(_never_negative(pads, at) for at in places):
-            more = ends
-        else:
+        crops = not at_once and not all(_never_negative(pads, at) for at in places)
+        if crops and not constant:
             x = _cropped(op, x, axis, *ends)
-            more = [_positive(op, end) for end in ends]
+        more = [_positive(op, end) for end in ends] if crops else ends
         if all(one.const_or_none() == 0 for one in more):
-            continue
-        if mode == "constant":
+            pass
+        elif constant:
             x = _joined(op, x, _shape(op, x, rank), axis, more, _filler(node, op))
         elif mode == "wrap" and (parts := _few_wrapped(op, x, axis, more)):
             x = op.Concat(*parts, axis=axis)
         else:
             x = op.Gather(x, _picked(op, x, axis, mode, *more), axis=axis)
-    return x
+        if crops and constant:
+            x = _cropped(op, x, axis, *ends)
+    return _without(op, x, axes, removed) if constant and removed is not None else x
 
 
 def _amount(op: Builder, pads: Value, at: int) -> Value:
@@ -138,16 +144,19 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
     return op.Slice(x, op.const(np.maximum(-first, 0)), stop, op.const([axis]))
 
 
-def _cropped_at_once(
-    op: Builder, x: Value, axes: Sequence[int], pads: Value
-) -> tuple[Value, Value]:
-    """`x` without the elements that negative pads remove, and the other pads, or 0.
+def _by_sign(op: Builder, pads: Value) -> tuple[Value, Value]:
+    """The pads that add elements, and as doubles those that remove some; each is 0 for the others.
 
-    Both are computed in double, which older opsets add and limit. No pad is so large that a double
-    does not hold it: neither memory nor a tensor has so many elements.
+    Older opsets limit only floats. No pad is so large that a double does not hold it: neither memory
+    nor a tensor has so many elements.
     """
-    count, amount = len(axes), op.Cast(pads, to=T.DOUBLE)
-    removed = op.Relu(-amount)
+    amount = op.Cast(pads, to=T.DOUBLE)
+    return op.Cast(op.Relu(amount), to=T.INT64), op.Relu(-amount)
+
+
+def _without(op: Builder, x: Value, axes: Sequence[int], removed: Value) -> Value:
+    """`x` without the elements that negative pads of all these axes remove."""
+    count = len(axes)
     start, end = part(op, removed, 0, count), part(op, removed, count)
     own = x.rank_or_none
     places = list(axes) if own is None else [axis % own for axis in axes]
@@ -156,7 +165,7 @@ def _cropped_at_once(
         size = op.Gather(size, op.const(places), axis=0)
     stop = op.Cast(size, to=T.DOUBLE) - end
     bounds = (op.Cast(bound, to=T.INT64) for bound in (start, stop))
-    return op.Slice(x, *bounds, op.const(places)), op.Cast(op.Relu(amount), to=T.INT64)
+    return op.Slice(x, *bounds, op.const(places))
 
 
 def _shape(op: Builder, x: Value, rank: int | None) -> Value:
@@ -237,7 +246,7 @@ def _picked(op: Builder, x: Value, axis: int, mode: str, begin: Value, end: Valu
 def _places(mode: str, begin: int, size: int, end: int) -> Array:
     place: Array = np.arange(-begin, size + end)
     if mode == "wrap":
-        place = place % size
+        place = place % max(size, 1)  # of an empty axis nothing is repeated, and no place exists
     elif mode == "reflect":
         place = (size - 1) - np.abs((size - 1) - np.abs(place))
     else:
@@ -397,6 +406,7 @@ ANY = "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = Pad(x, p, v) 
 @example("computed value", "(float[2,3] x, float v) => (float[3,4] y) <int64[4] p = {1,0,0,1}> { y = Pad(x, p, v) }", gives="Expand Concat Expand Concat")
 @example("computed pads", ANY, inputs={"p": [1, 0, -1, 2]})
 @example("computed pads, unknown sizes", ANY.replace("[2,3]", "[N,M]"), inputs={"p": [1, 0, -1, 2]})
+@example("computed pads that remove what they add", ANY, inputs={"p": [4, -5, -5, 3]})
 @example("computed pads of which most are zero", "(float[N,3] x) => (float[a,3] y) { s = Shape(x) i = Constant<value = int64[1] {0}>() t = Constant<value = int64 {4}>() z = Constant<value = int64[1] {0}>() n = Gather(s, i) m = Mod(n, t) p = Concat<axis=0>(z, z, m, z) y = Pad(x, p) }", gives="Shape Constant Constant Constant Gather Mod Concat Slice Shape Slice Concat Expand Concat")
 @example("computed pads of which some are zero", "(float[N,M] x) => (float[a,b] y) { s = Shape(x) t = Constant<value = int64[2] {4, 2}>() z = Constant<value = int64[1] {0}>() d = Sub(s, t) p = Concat<axis=0>(z, d, z) y = Pad(x, p) }", inputs={"x": lambda: np.arange(9.0).reshape(3, 3)})
 @example("pads that are all sizes", "(float[N,M] x) => (float[a,b] y) { s = Shape(x) t = Constant<value = int64[4] {4, 2, 3, 5}>() d = Concat<axis=0>(s, s) p = Mod(d, t) y = Pad(x, p) }")
@@ -407,6 +417,7 @@ ANY = "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = Pad(x, p, v) 
 @example("int8", "(int8[2,3] x) => (int8[4,3] y) <int64[4] p = {1,0,1,0}, int8 v = {-3}> { y = Pad(x, p, v) }", gives="Cast Pad Cast")
 @example("uint32 edge", '(uint32[2,3] x) => (uint32[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad<mode="edge">(x, p) }', gives="Cast Pad Cast")
 @example("int64", INTS + "{ y = Pad(x, p) }", gives="Concat Slice")
+@example("int64, pads that remove what they add", INTS.replace("1,-1,2,0", "4,-4,-5,3") + "{ y = Pad(x, p) }", gives="Concat Slice Concat Slice")
 @example("int64 reflect", INTS.replace("2,0}", "0,1}") + '{ y = Pad<mode="reflect">(x, p) }')
 @example("computed, unknown rank", "(float[24] v, int64[n] s, int64[6] p) => (float[a,b,c] y) { x = Reshape(v, s) y = Pad(x, p) }", inputs={"s": [2, 3, 4], "p": [0, 1, -1, 2, 0, 0]})
 @example("computed, of a folded length", "(float[6] v, int64[n] s, int64[2] p) => (float[a,b] y) <int64 four = {4}> { x = Reshape(v, s) k = Shape(p) m = Sub(four, k) z = ConstantOfShape<value = int64[1] {0}>(m) q = Concat<axis=0>(p, z) y = Pad(x, q) }", inputs={"s": [2, 3], "p": [1, 2]})

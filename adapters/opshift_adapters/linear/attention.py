@@ -34,6 +34,7 @@ from opshift_adapters._lib.attention_parts import (
     root_of_scale,
     softmax_in,
 )
+from opshift_adapters._lib.heads import together
 
 MASK = by_width("Attention")  # numbers in the mask are added, and bools hide
 QKV = "(float[2,2,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v"
@@ -238,6 +239,6 @@ def attention_23_22(node: Node, op: Builder) -> Result:
         chances = nothing_if_hidden(op, chances, bias)
     y = op.MatMul(chances, values)
     if packed:
-        y = op.Reshape(op.Transpose(y, perm=[0, 2, 1, 3]), op.const([0, 0, result_width(node)]))
+        y = together(op, y, result_width(node))
     shown = (raw, capped, scores, chances)[node.int("qk_matmul_output_mode")]
     return (y, *present, shown)[: node.n_outputs]

@@ -4,6 +4,7 @@
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example, np
 
 from opshift_adapters._lib.blocks import END, as_type, extent
+from opshift_adapters._lib.heads import with_last_merged, with_last_split
 
 LINEAR = "(float[2,3,8] q, float[2,3,8] k, float[2,3,12] v"
 MADE = "(float[2,3,12] y, float[2,2,4,6] s)"
@@ -59,7 +60,7 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
         outputs=2,
     )
     size = v.dims[4]
-    flat = op.Reshape(read, op.const([0, 0, heads * size if isinstance(size, int) else -1]))
+    flat = with_last_merged(op, read, heads * size if isinstance(size, int) else None)
     scaled = _scale(op, node.float("scale"), width) * flat
     kinds = query.elem_type, (past or query).elem_type
     return tuple(as_type(op, made, kind) for made, kind in zip((scaled, last), kinds, strict=True))
@@ -67,11 +68,7 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
 
 def _packed(op: Builder, x: Value, sizes: list[int]) -> Value:
     """[batch, time, heads x width] as float, its last axis split into `sizes` (-1 is the rest)."""
-    width = x.dims[2]
-    if isinstance(width, int):
-        rest = width // -int(np.prod(sizes))
-        sizes = [rest if size == -1 else size for size in sizes]
-    return op.Reshape(as_type(op, x, T.FLOAT), op.const([0, 0, *sizes]))
+    return with_last_split(op, as_type(op, x, T.FLOAT), sizes)
 
 
 def _scale(op: Builder, given: float, width: Value) -> Value:

@@ -3,8 +3,7 @@
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, example, np
 
-from opshift_adapters._lib.blocks import part
-from opshift_adapters._lib.heads import turn
+from opshift_adapters._lib.heads import turn, with_last_split
 
 FOUR = "(float[2,3,4,8] x, float[2,4,4] c, float[2,4,4] s) => (float[2,3,4,8] y) "
 THREE = "(float[2,4,24] x, float[9,4] c, float[9,4] s, int64[2,4] p) => (float[2,4,24] y) "
@@ -32,24 +31,14 @@ def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
     packed = (x.rank if heads else x.rank_or_none) == 3
     if packed and not heads:
         raise Refusal(Why.AMBIGUOUS, "an input with three axes needs num_heads")
-    apart = _apart(op, x, heads) if packed else x
+    apart = with_last_split(op, x, [heads, -1]) if packed else x
     cos, sin = (_angles(op, node, name, 2 if packed else 1) for name in ("cos_cache", "sin_cache"))
     size = node.attr("rotary_embedding_dim") or 0
     turned = turn(
         op, apart, cos, sin,
         pairs=bool(node.attr("interleaved")), half=size // 2 if size else None, partly=bool(size),
     )  # fmt: skip
-    return op.Reshape(turned, op.Shape(x)) if packed else turned
-
-
-def _apart(op: Builder, x: Value, heads: int) -> Value:
-    """[batch, sequence, heads x size] with the last axis split into heads and size."""
-    width = x.dims[2]
-    if 0 in x.dims:
-        shape = op.Shape(x)
-        each = part(op, shape, 2) / op.const([heads])
-        return op.Reshape(x, op.Concat(part(op, shape, 0, 2), op.const([heads]), each, axis=0), allowzero=1)
-    return op.Reshape(x, op.const([0, 0, heads, width // heads if isinstance(width, int) else -1]))
+    return op.Reshape(turned, op.Shape(x), allowzero=1) if packed else turned
 
 
 def _angles(op: Builder, node: Node, name: str, axis: int) -> Value:

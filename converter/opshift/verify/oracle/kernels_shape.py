@@ -209,40 +209,53 @@ def pad_inputs(
 def pad(
     x: np.ndarray, pads: Sequence[int], axes: Sequence[int], mode: str, value: object
 ) -> np.ndarray:
-    """Crops by the negative pads, then extends by the positive ones."""
+    """Adds elements for the positive pads and removes some for the negative ones.
+
+    A negative pad also removes elements that the constant mode added at the other end.
+    """
     if len(pads) != 2 * len(axes) or len(set(axes)) != len(axes):
         raise OracleError(f"Pad: {len(pads)} pads for {len(axes)} axes")
     if mode not in ("constant", "reflect", "edge", "wrap"):
         raise OracleError(f"Pad: mode {mode!r}")
     for place, axis in enumerate(axes):
-        begin, end = pads[place], pads[place + len(axes)]
-        cut = [slice(None)] * x.ndim
-        cut[axis] = slice(max(-begin, 0), x.shape[axis] + min(end, 0))
-        x = x[tuple(cut)]
-        size, before, after = x.shape[axis], max(begin, 0), max(end, 0)
-        index = np.arange(-before, size + after)
+        begin, end = int(pads[place]), int(pads[place + len(axes)])
+        if x.shape[axis] + begin + end < 0:
+            raise OracleError(f"Pad: {begin} and {end} remove more than {x.shape[axis]} elements")
+        turned = np.moveaxis(x, axis, 0)
         if mode == "constant":
-            if value is None:
-                value = "" if x.dtype == object else 0
-            shape = list(x.shape)
-            shape[axis] = len(index)
-            padded = np.full(shape, value, dtype=x.dtype)
-            cut[axis] = slice(before, before + size)
-            padded[tuple(cut)] = x
-            x = padded
-            continue
-        if size == 0 and before + after:
-            raise OracleError(f"Pad: mode {mode} of an empty axis")
-        if mode == "edge":
-            index = np.clip(index, 0, size - 1)
-        elif mode == "wrap":
-            index = index % size
-        elif max(before, after) >= size > 0:
-            raise OracleError(f"Pad: reflect by {max(before, after)} of {size}")
+            turned = _filled(turned, begin, end, value)
         else:
-            index = (size - 1) - np.abs((size - 1) - np.abs(index))
-        x = np.take(x, index, axis=axis)
+            turned = _repeated(turned, begin, end, mode)
+        x = np.moveaxis(turned, 0, axis)
     return x
+
+
+def _filled(x: np.ndarray, begin: int, end: int, value: object) -> np.ndarray:
+    index = np.arange(-begin, len(x) + end)
+    if value is None:
+        value = "" if x.dtype == object else 0
+    padded = np.full((len(index), *x.shape[1:]), value, dtype=x.dtype)
+    inside = (index >= 0) & (index < len(x))
+    padded[inside] = x[index[inside]]
+    return padded
+
+
+def _repeated(x: np.ndarray, begin: int, end: int, mode: str) -> np.ndarray:
+    """Removes elements, then repeats those that are left."""
+    x = x[max(-begin, 0) : max(len(x) + min(end, 0), 0)]
+    size, before, after = len(x), max(begin, 0), max(end, 0)
+    if size == 0 and before + after:
+        raise OracleError(f"Pad: mode {mode} of an empty axis")
+    index = np.arange(-before, size + after)
+    if mode == "edge":
+        index = np.clip(index, 0, size - 1)
+    elif mode == "wrap":
+        index = index % size
+    elif max(before, after) >= size > 0:
+        raise OracleError(f"Pad: reflect by {max(before, after)} of {size}")
+    else:
+        index = (size - 1) - np.abs((size - 1) - np.abs(index))
+    return x[index]
 
 
 @kernel("Upsample", until=6)
