@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """ConvTransposeWithDynamicPads: ConvTranspose whose pads are an input."""
 
-from opshift.adapter import Builder, Node, Result, Value, Why, example, leaving
+from opshift.adapter import Builder, InvalidModel, Node, Result, Value, Why, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, written
 
@@ -14,9 +14,12 @@ CALL = "{ y = com.microsoft.ConvTransposeWithDynamicPads<kernel_shape=[3,3], str
 @example("constant pads", IMAGE + "<int64[4] d = {1, 0, 0, 1}> " + CALL + "(x, w, d, b) }", gives="ConvTranspose", atol=1e-5)
 @example("no pads", IMAGE + CALL + '(x, w, "", b) }', refuses=Why.NOT_EXPRESSIBLE)
 @example("computed pads", IMAGE.replace("float[3] b", "float[3] b, int64[4] d") + CALL + "(x, w, d, b) }", refuses=Why.NEEDS_CONSTANT)
+@example("pads for one axis", IMAGE + "<int64[2] d = {1, 0}> " + CALL + "(x, w, d, b) }", invalid="has 2 pads and weights of rank 4")
 def conv_transpose_with_dynamic_pads(node: Node, op: Builder) -> Result:
     """ConvTranspose is written; the pads, an input, must be constant and become an attribute."""
-    pads, bias = node["Pads"].const().tolist(), node.input("B")
+    pads, w, bias = node["Pads"].const().tolist(), node["W"], node.input("B")
+    if w.rank_or_none not in (None, len(pads) // 2 + 2):
+        raise InvalidModel(f"{node.op} {node.name!r} has {len(pads)} pads and weights of rank {w.rank}")
     same = written(node, *AS_IN_CONV)
-    y: Value = op.ConvTranspose(node["X"], node["W"], bias, pads=pads, **same)
+    y: Value = op.ConvTranspose(node["X"], w, bias, pads=pads, **same)
     return y

@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """GatedAdd, GatedRMSNorm, LinearAttentionGate and ScaledSiLU: gates of linear attention."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
+from opshift.adapter import (
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    example,
+    leaving,
+)
 
 from opshift_adapters._lib.blocks import as_type
 from opshift_adapters._lib.contrib import MICROSOFT, mean_of_last, named, number
@@ -44,6 +55,7 @@ ROWS = "(float[2,3,4] x, float[4] s, float[2,3,4] g) => (float[2,3,4] y) "
 @example("heads side by side", "(float[2,3,8] x, float[4] s, float[2,3,8] g) => (float[2,3,8] y) { y = com.microsoft.GatedRMSNorm<epsilon=0.001>(x, s, g) }", atol=1e-5)
 @example("half", ROWS.replace("float", "float16") + "{ y = com.microsoft.GatedRMSNorm<epsilon=0.001>(x, s, g) }", atol=5e-3)
 @example("unknown width", ROWS.replace("2,3,4", "2,3,N") + "{ y = com.microsoft.GatedRMSNorm(x, s, g) }", refuses=Why.NEEDS_SHAPE, inputs={"x": [[[1.0] * 4] * 3] * 2, "g": [[[1.0] * 4] * 3] * 2})
+@example("a scale for a part of a row", "(float[2,3,8] x, float[3] s, float[2,3,8] g) => (float[2,3,8] y) { y = com.microsoft.GatedRMSNorm(x, s, g) }", invalid="has rows of 8 numbers and a scale of 3")
 @example("another activation", ROWS + '{ y = com.microsoft.GatedRMSNorm<activation="tanh">(x, s, g) }', refuses=Why.NOT_EXPRESSIBLE)
 def gated_rms_norm(node: Node, op: Builder) -> Result:
     """GatedRMSNorm is RMSNormalization times a gate in float; its formula is written."""
@@ -52,11 +64,13 @@ def gated_rms_norm(node: Node, op: Builder) -> Result:
     width, whole = scale.dims[0], x.dims[-1]
     if not isinstance(width, int) or not isinstance(whole, int):
         raise Refusal(Why.NEEDS_SHAPE, f"the last dimension of {x.name!r} or of its scale is unknown")
+    if whole != width and (not width or whole % width):
+        raise InvalidModel(f"GatedRMSNorm {node.name!r} has rows of {whole} numbers and a scale of {width}")
     before = [0] * (x.rank - 1)
-    rows = wide if whole == width else op.Reshape(wide, op.const([*before, -1, width]))
+    rows = wide if whole == width else op.Reshape(wide, op.const([*before, whole // width, width]))
     normal = _normalized(op, rows, node.float("epsilon")) * scale
     if whole != width:
-        normal = op.Reshape(normal, op.const([*before, -1]))
+        normal = op.Reshape(normal, op.const([*before, whole]))
     return as_type(op, normal * _activated(node, op, gate), kind)
 
 

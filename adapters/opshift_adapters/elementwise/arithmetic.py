@@ -134,6 +134,7 @@ ENDS = {"x": [2**64 - 1, 2**64 - 1, 2**64 - 1, 2**63]}
 @example("uint64", "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Sub(a, b) }", imports={"": 13}, gives="Cast Cast Sub Cast", inputs={"a": [2**64 - 1, 3, 2**63], "b": [2**64 - 1, 4, 7]})
 @example("powers of two", "(uint64[4] x)" + SHIFTS, imports={"": 13}, gives="Cast Mod Sub Div Mod Sub Div Mod Sub Div Mul Add Div Cast", inputs=ENDS)
 @example("small powers of two", "(uint64[4] x) => (uint64[4] y) <uint64 d = {8}> { y = Div(x, d) }", imports={"": 13}, gives="Cast Mod Sub Div Mod Sub Div Mod Sub Div Mul Add Cast", inputs=ENDS)
+@example("no divisors", "(uint64[0] x) => (uint64[0] y) <uint64[0] d = {}> { y = Div(x, d) }", imports={"": 13})
 @example("computed divisors", "(uint64[2,1] x, uint64[2] d) => (uint64[2,2] y) { y = Div(x, d) }", imports={"": 13}, gives="Div", inputs={"x": [[9], [7]], "d": [3, 2]})
 @example("powers of two, at an opset without Mod", "(uint64[4] x)" + SHIFTS, imports={"": 9}, gives="Cast Mod Sub Div Mod Sub Div Mod Sub Div Mul Add Div Cast", inputs=ENDS)
 @example("floats", "(float[2] a, float[2] b) => (float[2] y) { y = {op}(a, b) }", imports={"": 13}, gives="{op}", inputs={"b": [1, 2]})
@@ -162,7 +163,8 @@ def _by_powers_of_two(node: Node, op: Builder) -> Result:
     known = node["B"].const_or_none()
     if known is None or op.version < 10 or any(n.bit_count() != 1 for n in map(int, known.flat)):
         return KEEP
-    shifts = np.array([int(n).bit_length() - 1 for n in known.flat]).reshape(known.shape)
+    lengths = [int(n).bit_length() for n in known.flat]
+    shifts = np.array(lengths, dtype=np.int64).reshape(known.shape) - 1
     x, most = op.Cast(node["A"], to=T.INT64), np.minimum(shifts, HALF_BITS)
     top = _floor_div(op, x, op.const(2**HALF_BITS))  # -2 or -1 for numbers with the highest bit
     bit = (op.Mod(top, op.const(2)) - top) / op.const(2)

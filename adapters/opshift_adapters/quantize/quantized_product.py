@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Products of quantized numbers, and DynamicQuantizeLinear, written as ordinary arithmetic."""
 
+import math
+from collections.abc import Callable
 from typing import Any
 
 from opshift.adapter import (
@@ -123,30 +125,70 @@ MANY = "(uint8[2,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[2,2,a
 @example("padded, zero points", "(uint8[2,2,4,5] x, int8[2,2,3,3] w, uint8 p, int8 q) => (int32[a,b,c,d] y) { y = ConvInteger<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], dilations=[1,2]>(x, w, p, q) }", gives="Cast Cast Cast Sub Cast Sub Conv Cast")
 @example("of codes that nothing else reads", "(float[2,1,4,4] x, uint8[2,1,3,3] w, uint8 p, uint8 q) => (int32[2,2,2,2] y) <float s = {0.5}> { c = QuantizeLinear(x, s, p) y = ConvInteger(c, w, p, q) }", gives="Div Cast Add Add Clip Sub Sub Cast Cast Sub Conv Cast")
 @example("per output channel", '(int8[2,4,6] x, int8[2,2,3] w, int8 p, int8[2] q) => (int32[a,b,c] y) { y = ConvInteger<group=2, auto_pad="SAME_UPPER">(x, w, p, q) }', gives="Cast Cast Cast Sub Cast Reshape Sub Conv Cast")
-@example("many products", MANY, inputs={"x": lambda: np.full((2, 33, 4, 4), 255), "w": lambda: np.full((2, 33, 3, 3), 253), "p": 0, "q": 0})
+@example("constant weights", "(uint8[1,1,3,3] x) => (int32[1,2,2,2] y) <int8[2,1,2,2] w = {1, -2, 3, 4, 127, -128, 0, 1}> { y = ConvInteger(x, w) }", gives="Cast Conv Cast")
+@example("weights of unknown size", "(uint8[1,1,3,3] x, uint8[2,1,K,K] w) => (int32[1,2,a,b] y) { y = ConvInteger(x, w) }", gives="Cast Cast Conv Cast", inputs={"w": [[[[1, 2], [3, 255]]]] * 2})
+@example("many products of constant weights", "(uint8[1,33,3,3] x) => (int32[1,1,1,1] y) { w = Constant<value = uint8[1,33,3,3] {" + ", ".join(["255"] * 297) + "}>() y = ConvInteger(x, w) }", gives="Cast Conv Cast Conv Cast Mul Add", inputs={"x": lambda: np.full((1, 33, 3, 3), 255)})
+@example("many products", MANY, gives="Cast Cast Cast Sub Cast Sub Add Div Floor Mul Sub Conv Cast Conv Cast Mul Add", inputs={"x": lambda: np.full((2, 33, 4, 4), 255), "w": lambda: np.full((2, 33, 3, 3), 253), "p": 0, "q": 0})
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added ConvInteger; below it, Conv of differences in float or double is written."""
+    """Opset 10 added ConvInteger; below it, Conv of differences is written, for each digit of the weights."""
     zeros = node.input("x_zero_point"), node.input("w_zero_point")
-    sums = _convolved(node, op, node["x"], node["w"], *zeros)
-    return op.Cast(sums, to=T.INT32)
+    return as_type(op, _convolved(node, op, node["x"], node["w"], *zeros), T.INT32)
 
 
 def _convolved(
     node: Node, op: Builder, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None
 ) -> Value:
-    kernel = w.shape_or_none
-    few = kernel is not None and np.prod(kernel[1:]) * 255**2 < 2**24
-    kind = T.FLOAT if few else T.DOUBLE
-    codes, weights = requantized(op, x, x_zero), op.Cast(w, to=kind)
-    data = op.Cast(x, to=kind) if codes is None else as_type(op, codes, kind)
+    """The sums of products of differences, exact in float up to 65,793 products for each sum."""
+    digit, codes = _largest_digit(w, w_zero), requantized(op, x, x_zero)
+    kind = T.FLOAT if digit else T.DOUBLE
+    weights, data = op.Cast(w, to=kind), op.Cast(x, to=kind) if codes is None else as_type(op, codes, kind)
     if x_zero is not None and codes is None:
         data = data - op.Cast(x_zero, to=kind)
     if w_zero is not None:
         weights = weights - _per_channel(op, op.Cast(w_zero, to=kind), w.rank - 1)
     names = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
     kept: dict[str, Any] = {name: node.attr(name) for name in names if node.has(name)}
-    sums: Value = op.Conv(data, weights, **kept)
-    return sums
+    if digit in (0, FARTHEST):
+        sums: Value = op.Conv(data, weights, **kept)
+        return sums
+    return _by_digits(op, weights, digit, lambda part: op.Conv(data, part, **kept))
+
+
+FARTHEST = 255  # the largest difference of two codes
+LARGEST_SUM = 2**24  # up to which a float holds each integer
+
+
+def _largest_digit(w: Value, zero: Value | None) -> int:
+    """The largest weight for which a float holds each sum of products; 0 if there is none."""
+    shape, known = w.shape_or_none, w.const_or_none()
+    point = np.zeros(1, np.int64) if zero is None else zero.const_or_none()
+    if shape is None:
+        return 0
+    if known is not None and point is not None:
+        rows = known.astype(np.int64).reshape(shape[0], math.prod(shape[1:]))
+        sums = np.abs(rows - point.astype(np.int64).reshape(-1, 1)).sum(axis=1)
+        if FARTHEST * sums.max(initial=0) <= LARGEST_SUM:
+            return FARTHEST
+    return min(FARTHEST, LARGEST_SUM // (FARTHEST * max(math.prod(shape[1:]), 1)))
+
+
+def _by_digits(
+    op: Builder, weights: Value, digit: int, convolved: Callable[[Value], Value]
+) -> Value:
+    """The sums as int32, of one Conv for each digit of the weights, which are small integers."""
+    base, reach, factor = 2 * digit + 1, digit, 1
+    total, rest = None, weights
+    while True:
+        part = rest
+        if reach < FARTHEST:
+            above = op.Floor((rest + op.const(digit, T.FLOAT)) / op.const(base, T.FLOAT))
+            part, rest = rest - above * op.const(base, T.FLOAT), above
+        sums = op.Cast(convolved(part), to=T.INT32)
+        sums = sums if factor == 1 else sums * op.const(factor, T.INT32)
+        total = sums if total is None else total + sums
+        if reach >= FARTHEST:
+            return total
+        reach, factor = reach * base + digit, factor * base
 
 
 def _per_channel(op: Builder, p: Value, behind: int) -> Value:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MaxUnpool: the elements that MaxPool picked, written back at their indices."""
 
-from opshift.adapter import Builder, Node, Value, adapter, boundary, example, flaw, np
+from opshift.adapter import Builder, InvalidModel, Node, Value, adapter, boundary, example, flaw, np
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import (
@@ -39,6 +39,7 @@ def lists_of_other_lengths(node: Node) -> str | None:
 @example("one place twice", f"(double[1,1,3] x, int64[1,1,3] i) => (double[1,1,6] y) {{ y = MaxUnpool{HALVES}(x, i) }}", inputs={"x": [[[1, 2, 3]]], "i": [[[4, 0, 4]]]})
 @example("no strides", TILES + ">(x, i) }", inputs={"i": [[[[0, 8], [4, 2]]]]})
 @example("pads", TILES + ", strides=[2,2], pads=[1,0,0,1]>(x, i) }", inputs={"i": [[[[0, 8], [4, 2]]]]})
+@example("pads wider than the result", "(float[1,1,0] x, int64[1,1,0] i) => (float[1,1,a] y) { y = MaxUnpool<kernel_shape=[2], strides=[2], pads=[1,0]>(x, i) }", invalid="negative size -1")
 @example("unknown sizes", "(float[N,C,L] x, int64[N,C,L] i) => (float[N,C,o] y) { y = MaxUnpool" + HALVES + "(x, i) }", inputs=PICKED)
 @example("unknown rank", "(float[4] v, int64[4] j, int64[n] s) => (float[a,b,c] y) { x = Reshape(v, s) i = Reshape(j, s) y = MaxUnpool" + HALVES + "(x, i) }", inputs={"j": [1, 2, 4, 7], "s": [1, 2, 2]})
 @example("nothing", "(float[N,C,L] x, int64[N,C,L] i) => (float[N,C,o] y) { y = MaxUnpool" + HALVES + "(x, i) }", inputs={"x": lambda: np.zeros((1, 0, 2)), "i": lambda: np.zeros((1, 0, 2))})
@@ -54,6 +55,9 @@ def max_unpool_9_8(node: Node, op: Builder) -> Value:
     grown = shape_of(op, x) * op.const([1, 1, *strides])
     shape = grown + op.const([0, 0, *(kernel - strides - pads.sum(axis=0))])
     flat, said = op.const([-1]), node.input("output_shape")
+    sizes = shape.const_or_none()
+    if said is None and sizes is not None and (sizes < 0).any():
+        raise InvalidModel(f"MaxUnpool {node.name!r} has a result of the negative size {sizes.min()}")
     places = op.Reshape(node["I"], flat)
     if said is not None:
         places, shape = _in_corner(op, places, shape, said, 2 + kernel.size), said
