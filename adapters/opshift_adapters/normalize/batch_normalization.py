@@ -112,6 +112,7 @@ def batch_normalization_14_13(node: Node, op: Builder) -> Result:
 @example("saved mean of float16", "(float16[2,3,4] x, float16[3] s, float16[3] b, float16[3] m, float16[3] v) => (float16[2,3,4] y, float16[3] sm) { " + ALL + CALL, gives="BatchNormalization Cast ReduceMean Cast", inputs=POSITIVE)
 @example("saved mean of a vector in a function", "(float[6] x, float[1] s, float[1] b, float[1] m, float[1] v) => (float[6] y, float[1] sm) { y, sm = own.norm(x, s, b, m, v) }", functions='<opset_import: ["" : 13], domain: "own"> norm (x, s, b, m, v) => (y, sm) { ' + ALL + CALL, imports={"own": 1}, gives="BatchNormalization Reshape ReduceMean", inputs=ONE)
 @example("saved mean of a vector", "(float[6] x, float[1] s, float[1] b, float[1] m, float[1] v) => (float[6] y, float[1] sm) { " + ALL + CALL, gives="BatchNormalization Reshape ReduceMean", inputs=ONE)
+@example("saved mean of a vector of unknown sizes", "(float[N] x, float[C] s, float[C] b, float[C] m, float[C] v) => (float[N] y, float[C] sm) { " + ALL + CALL, gives="BatchNormalization Reshape ReduceMean", inputs={"x": [1, 2, 3, 4, 5, 6], "s": [2], "b": [1], "m": [0.25], **ONE})
 @example("saved variance", HEAD + ", float[3] sv) { " + ALL + CALL, refuses=Why.AMBIGUOUS)
 def batch_normalization_13_14(node: Node, op: Builder) -> Result:
     """Opset 14 replaced five outputs by `training_mode`; saved_mean becomes a ReduceMean."""
@@ -139,7 +140,7 @@ def batch_mean(node: Node, op: Builder) -> Value:
     half = scale.elem_type == T.FLOAT16
     if half:
         x = op.Cast(x, to=T.FLOAT)
-    if scale.shape_or_none == (1,):
+    if scale.shape_or_none == (1,) or x.rank_or_none == 1:
         mean = op.ReduceMean(op.Reshape(x, op.const([1, -1])), axes=[1], keepdims=0)
     elif x.rank_or_none is None:
         op.ask_caller(Why.NEEDS_RANK, f"the rank of {x.name!r} is unknown")
