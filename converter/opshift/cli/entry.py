@@ -102,8 +102,6 @@ class Commands(click.Group):
             code = _output(words).failed(_sentence(error), BAD_INPUT, "BAD_USAGE")
         except click.Abort:
             code = _output(words).failed("interrupted", INTERRUPTED, "INTERRUPTED")
-        except SystemExit as end:  # of the command
-            code = end.code
         return code if isinstance(code, int) else 0
 
 
