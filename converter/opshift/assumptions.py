@@ -9,13 +9,13 @@ from opshift import codes
 
 
 class Assumption(enum.Enum):
-    """What a conversion may rely on although the model does not state it."""
+    """A property that a conversion may rely on although the model does not state it."""
 
     NO_ZERO_DIMS = "no-zero-dims"
 
     @property
     def clause(self) -> str:
-        """What the report states about a node that relies on the assumption."""
+        """The clause about a node that relies on the assumption, for the report."""
         return _CLAUSES[self]
 
     @property

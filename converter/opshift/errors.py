@@ -25,7 +25,7 @@ class OpshiftError(Exception):
 
     @property
     def cure(self) -> str:
-        """What a user can do about it, whatever the message tells besides."""
+        """The suggested action."""
         return codes.page(self.code).cure
 
 
@@ -114,7 +114,7 @@ class RefusedNode:
 
     @property
     def cure(self) -> str:
-        """What a user can do about it."""
+        """The suggested action."""
         if self.types:
             kinds = terms.option("types", self.types)
             return f"Change the element type with {kinds}, or choose a nearer version."
@@ -224,7 +224,7 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
 
 
 def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
-    """What to do about each reason, and a row for each node, as a section of a page."""
+    """The cure of each reason and a row for each node, as a section of a page."""
     from opshift.page.page_parts import Notes, Table
     from opshift.page.sheet import Section
 
@@ -255,7 +255,7 @@ _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
 def blockers(refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
-    """What to do about each reason, then each node."""
+    """The cure of each reason, then each node."""
     for code, cure in _cures(refusals):
         yield Line(f"  What to do: {cure} (opshift explain {code.name})")
     yield from blocking_nodes(refusals, "  ")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What installed packages offer to opshift, by the groups of their entry points.
+"""The offers of installed packages to opshift, by the groups of their entry points.
 
 Every command asks for it. The files are read here, because `importlib.metadata` costs a short
 command more than its own work.

@@ -290,7 +290,7 @@ def moves(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
 
 
 def rewritings(steps: Iterable[StepReport]) -> Iterator[Line]:
-    """What each step rewrote, up to a number of lines without -v."""
+    """The rewritings of each step; without -v only the first ones."""
     found = [(step, work) for step in steps for work in step.rewritten]
     for number, (step, work) in enumerate(found):
         hidden = number >= MOST_KINDS

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Role(enum.Enum):
-    """What a line is for, with its colour on a terminal."""
+    """The role of a line, with its colour on a terminal."""
 
     PLAIN = ""
     GOOD = "32;1"

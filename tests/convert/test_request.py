@@ -153,7 +153,7 @@ def test_nothing_wanted_is_said_by_every_verb(verb, tmp_path):
         main, [verb, str(tmp_path / "m.onnx"), *["--dry-run"] * (verb != "plan")]
     )
     assert done.exit_code == 2
-    assert "no result is asked for" in done.output
+    assert "no version or other result is named" in done.output
 
 
 def literals(hint):

@@ -65,7 +65,7 @@ def test_a_bump_grows(number, level):
     "text", ["1.2", "v1.2.3", "", "1.2.3-", "1.2.3+", "1.2.3-01", "1.02.3", "-1.0.0", "1.2.3-a..b"]
 )
 def test_what_is_no_version(text):
-    with pytest.raises(BadTarget, match="is no version of a model; give"):
+    with pytest.raises(BadTarget, match="is not a version of a model; give"):
         ModelVersion.parse(text)
 
 

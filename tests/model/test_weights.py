@@ -841,7 +841,7 @@ def test_folders_that_were_made_for_nothing_are_removed(outside, tmp_path, monke
         ("way-out/secret.bin", 0, 1, "not inside"),
         ("", 0, 1, "not inside"),
         ("none.bin", 0, 1, "is missing"),
-        ("sub", 0, 1, "is no regular file"),
+        ("sub", 0, 1, "is not a regular file"),
         ("a.bin", 24000, 4000, "too few"),
         ("a.bin", -1, 1, "must be numbers"),
         ("a.bin", "zero", 1, "must be numbers"),

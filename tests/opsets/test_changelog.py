@@ -62,7 +62,7 @@ def test_the_engine_asks_the_database(monkeypatch):
         assert schemas.latest("") == 13
         assert schemas.schema("", "Relu", 14).since == 13
         assert schemas.changed("", 14) == frozenset()
-        with pytest.raises(BadTarget, match=r"ai\.onnx 14 is above 13, the newest that opshift"):
+        with pytest.raises(BadTarget, match=r"ai\.onnx 14 is above 13, the newest in opshift"):
             convert_version(model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13), 14)
     finally:
         for question in asked:
@@ -279,7 +279,7 @@ def test_a_vendors_database(tmp_path, monkeypatch):
 
 
 def test_what_is_no_database():
-    with pytest.raises(BadTarget, match="x is no opset changelog"):
+    with pytest.raises(BadTarget, match="x is not an opset changelog"):
         Changelog().add(b"\xff\xff", "x")
     twice = Changelog()
     twice.add(SHIPPED.SerializeToString(), "x")

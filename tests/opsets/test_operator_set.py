@@ -96,9 +96,9 @@ def document(version=1, change=lambda proto: None, **operators):
         (lambda p: p.operator.add(op_type="Run"), "describes an operator twice"),
         (lambda p: setattr(p.operator[0], "since_version", 2), "begins at version 2, and the set is"),
         (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  nonsense"), "'nonsense' of its signature"),
-        (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  attribute a: INT = x"), "is no JSON"),
-        (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  attribute a: NUMBER"), "which is no type"),
-        (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  input X: T, maybe"), "'maybe' is no property"),
+        (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  attribute a: INT = x"), "is not JSON"),
+        (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  attribute a: NUMBER"), "which is not a type"),
+        (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  input X: T, maybe"), "'maybe' is not a property"),
     ],
 )  # fmt: skip
 def test_a_document_with_a_fault_is_named(change, sentence):
@@ -117,7 +117,7 @@ def test_an_operator_without_a_signature_accepts_anything():
 
 
 def test_what_is_no_document():
-    with pytest.raises(BadTarget, match="x is no OperatorSetProto"):
+    with pytest.raises(BadTarget, match="x is not an OperatorSetProto"):
         operator_set.read(b"\xff\xff", "x")
 
 

@@ -366,7 +366,7 @@ def test_a_runtime_is_a_target(mixed, tmp_path):
     ("words", "sentence"),
     [
         (["--to", "13"], "no place for the results is given"),
-        (["d"], "no result is asked for"),
+        (["d"], "no version or other result is named"),
         (["d", "--for", "onnxruntim==1.16"], "no target is called"),
         (["d", "--to", "99"], "above"),
         ([__file__, "--to", "13"], "this is a file; give a folder for the results"),

@@ -21,7 +21,7 @@ TABLE = "writes.txt"
 
 
 def names(adapter: Adapter) -> frozenset[str]:
-    """What an adapter is known to write beside its operator."""
+    """The other operators that an adapter writes."""
     return _rows(adapter.source.partition(".")[0]).get(key(adapter), frozenset())
 
 

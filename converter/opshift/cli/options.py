@@ -296,7 +296,7 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
 
 
 def _sentence(error: OSError) -> str:
-    """What is wrong with a file, with files of a similar name if there is none of this name."""
+    """The error of a file, with files of a similar name if it does not exist."""
     if not isinstance(error, FileNotFoundError) or not error.filename:
         return _cause(error)
     return _cause(error) + suggestion(str(error.filename), files_beside(str(error.filename)))

@@ -189,8 +189,8 @@ def _request(target: dict[str, Any], named: dict[str, Any]) -> Request:
     asked = (words, at_least, runtime, ir != "auto", minimal, named.get("python"))
     if not any((*asked, *(named[name] for name in _CHANGES))):
         raise click.UsageError(
-            "no result is asked for; give --to N, --for RUNTIME, --ir N, --domains NAME,"
-            " --shape INPUT=N,... or several of them"
+            "no version or other result is named; give --to N, --for RUNTIME, --ir N,"
+            " --domains NAME, --shape INPUT=N,... or several of them"
         )
     wanted: Any = words
     if runtime is not None or at_least:

@@ -12,7 +12,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class CodeText:
-    """What a code means: its file `CODE.md`, or its text in `refusals`, is the only source."""
+    """The text of a code, from its file `CODE.md` or from `refusals`."""
 
     code: str
     sentence: str

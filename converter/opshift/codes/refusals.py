@@ -225,7 +225,7 @@ Add its domain to <<domains=DOMAIN>>, replace the node, or write an adapter with
 
     @property
     def cure(self) -> str:
-        """What a user can do about it."""
+        """The suggested action."""
         return codes.page(self.name).cure
 
     def __repr__(self) -> str:

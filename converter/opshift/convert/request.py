@@ -33,7 +33,7 @@ NODE_BUDGET = 20_000  # nodes that are written to learn how far a model can go: 
 
 
 class Wishes(TypedDict, total=False):
-    """What every function that converts takes by name; `Request` has the defaults."""
+    """The options that every converting function takes by name; `Request` has the defaults."""
 
     at_least: Mapping[str, int] | int | None
     ir_version: IrVersion
@@ -367,7 +367,7 @@ def _in_range(domain: str, shown: str, version: int) -> None:
         helps = f"give {newest} or a lower one"
         helps += ", or install a newer onnx" if short and release else ""
         raise BadTarget(
-            f"{shown} {version} is above {newest}, the newest that {who} knows ({brings}); {helps}"
+            f"{shown} {version} is above {newest}, the newest in {who} ({brings}); {helps}"
         )
 
 

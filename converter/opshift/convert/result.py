@@ -19,7 +19,7 @@ _Model = TypeVar("_Model")
 
 @dataclass(frozen=True, repr=False)
 class Result(Paged, Generic[_Model]):
-    """What `opshift.convert` returns: the model, of the type that was given, and the report.
+    """The return value of `opshift.convert`: the model, in the given type, and the report.
 
     Attributes
     ----------

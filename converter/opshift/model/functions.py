@@ -72,7 +72,7 @@ def calls_of(bodies: Mapping[FunctionId, FunctionProto]) -> dict[FunctionId, set
 
 
 def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[str]:
-    """What is wrong with functions that call themselves, directly or not."""
+    """The error of functions that call themselves, directly or not."""
     circles = {one: circle for circle in cycles(calls) for one in circle}
     for start in sorted(circles):
         back = [one for one in calls[start] if one in circles[start]]

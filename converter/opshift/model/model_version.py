@@ -13,7 +13,7 @@ from opshift.records import dataclass
 
 
 class Level(enum.IntEnum):
-    """What a change asks of those who use the model."""
+    """The effort that a change causes for users of the model."""
 
     NONE = 0
     PATCH = 1
@@ -78,7 +78,7 @@ class ModelVersion:
 
     @property
     def stored(self) -> ModelVersion:
-        """What a model stores of this version."""
+        """The part of this version that a model stores."""
         return replace(self, pre_release="", build="")
 
     @staticmethod
@@ -107,7 +107,7 @@ class ModelVersion:
         words = (found[4] or "").split(".") if found else ()
         if found is None or any(w.isdecimal() and w != str(int(w)) for w in words):
             raise BadTarget(
-                f"{text!r} is no version of a model; give MAJOR.MINOR.PATCH, such as 1.2.0, or a"
+                f"{text!r} is not a version of a model; give MAJOR.MINOR.PATCH, such as 1.2.0, or a"
                 " number"
             )
         major, minor, patch = map(int, found.groups()[:3])

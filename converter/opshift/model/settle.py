@@ -27,7 +27,7 @@ class Heritage:
 
 
 def heritage_of(owner: Scope, tensor: TensorProto, name: str) -> Heritage:
-    """What the constant that replaces another one may inherit from it."""
+    """The names and texts that a constant inherits from the constant that it replaces."""
     noted = getattr(tensor, "metadata_props", ())
     return Heritage(owner, name, tensor.doc_string, tuple((p.key, p.value) for p in noted))
 

@@ -10,7 +10,7 @@ from opshift.opsets.elements import ELEMENTS, Element, T
 
 
 class Fraction(NamedTuple):
-    """What a type of fractions holds."""
+    """The range and precision of a type of fractions."""
 
     bits: int  # of the integers that it holds without a gap
     smallest: int  # the exponent of its smallest number

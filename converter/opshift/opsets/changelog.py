@@ -46,7 +46,7 @@ UNSTATED = "inputs, outputs, types and attributes are not stated"
 
 @dataclass(frozen=True, slots=True)
 class Details:
-    """What an implementation accepts, and where it is documented; read on demand."""
+    """The signature of an implementation, and its documentation; read on demand."""
 
     change: Change = field(default_factory=Change)
     page: str = ""  # the address of its documentation
@@ -150,7 +150,7 @@ class Changelog:
         try:
             raw = OpsetChangelog.FromString(data)
         except DecodeError as error:
-            raise BadTarget(f"{origin} is no opset changelog: {error}") from None
+            raise BadTarget(f"{origin} is not an opset changelog: {error}") from None
         self.__dict__.pop("_beginning", None)
         for domain in raw.domains:
             if domain.name in self._newest:

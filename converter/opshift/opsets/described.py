@@ -186,7 +186,7 @@ def _read(path: str) -> tuple[str, int]:
     with open(path, "rb") as file:
         data = file.read(LARGEST + 1)
     if len(data) > LARGEST:
-        raise BadTarget(f"{path} has more than {LARGEST >> 20} MiB; it is no operator set")
+        raise BadTarget(f"{path} has more than {LARGEST >> 20} MiB; it is not an operator set")
     return _add(_sets, data, path)
 
 

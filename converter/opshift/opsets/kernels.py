@@ -52,7 +52,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True)
 class KernelTable:
-    """What the measured releases of one runtime lack."""
+    """The kernels that the measured releases of one runtime lack."""
 
     runtime: str
     releases: tuple[str, ...]

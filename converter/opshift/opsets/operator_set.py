@@ -142,10 +142,10 @@ def read(data: bytes, origin: str) -> OperatorSet:
     try:
         proto.ParseFromString(data)
     except Exception as error:  # protobuf has several classes of errors for this
-        raise BadTarget(f"{origin} is no OperatorSetProto: {error}") from None
+        raise BadTarget(f"{origin} is not an OperatorSetProto: {error}") from None
     if proto.magic != MAGIC:
         raise BadTarget(
-            f"{origin} is no OperatorSetProto: its magic is {proto.magic!r}; give a document as"
+            f"{origin} is not an OperatorSetProto: its magic is {proto.magic!r}; give a document as"
             " `opshift ops --export` writes it"
         )
     if not _is_legible(proto):

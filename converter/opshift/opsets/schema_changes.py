@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changed between two implementations of an operator, in words."""
+"""The differences between two implementations of an operator, in words."""
 
 from __future__ import annotations
 

@@ -135,7 +135,7 @@ def _read_param(
     known = {"optional", "variadic", "heterogeneous"}
     for word in words:
         if word not in known and not re.fullmatch(r"at least \d{1,9}", word):
-            raise BadTarget(f"{where}: {word!r} is no property of a parameter")
+            raise BadTarget(f"{where}: {word!r} is not a property of a parameter")
     return Param(
         name, types, variable, "optional" in words, "variadic" in words,
         "heterogeneous" not in words,
@@ -146,11 +146,15 @@ def _read_attribute(name: str, said: str, where: str) -> Attribute:
     head, sign, default = said.partition(" = ")
     kind, comma, word = head.partition(", ")
     if kind not in set(AttributeProto.AttributeType.keys()) or word not in ("", "required"):
-        raise BadTarget(f"{where}: attribute {name!r} is described as {said!r}, which is no type")
+        raise BadTarget(
+            f"{where}: attribute {name!r} is described as {said!r}, which is not a type"
+        )
     try:
         value = _value(kind, json.loads(default)) if sign else None
     except (ValueError, TypeError, OverflowError, RecursionError, DecodeError) as error:
-        raise BadTarget(f"{where}: the default of attribute {name!r} is no JSON: {error}") from None
+        raise BadTarget(
+            f"{where}: the default of attribute {name!r} is not JSON: {error}"
+        ) from None
     return Attribute(name, AttributeProto.AttributeType.Value(kind), bool(comma), value)
 
 

@@ -46,7 +46,7 @@ def parse(text: str, known: Mapping[str, Sequence[str]]) -> Name:
             version = re.sub(_PRERELEASE, "", rest[2] or rest[3] or rest[4] or "")
             version = re.sub(r"-(ea|ga)$", r"\1", version)
             if rest[1] and not version:
-                raise BadTarget(f"{text.strip()!r} has no release behind {rest[1]!r}; give one")
+                raise BadTarget(f"{text.strip()!r} has no release after {rest[1]!r}; give one")
             lower = (
                 f"{text.strip()!r}: release {version} is used, and later releases run its models"
                 " too"

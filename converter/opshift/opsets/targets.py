@@ -152,7 +152,7 @@ class Lacking:
 
 @dataclass(frozen=True, slots=True)
 class Ceiling:
-    """What one release of a runtime reads; a domain that is missing is not limited."""
+    """The versions that one release of a runtime reads; a missing domain is not limited."""
 
     name: str
     versions: str
@@ -307,7 +307,7 @@ def _elsewhere(row: Ceiling, runtime: Runtime, provider: str) -> Ceiling:
 
 @functools.cache
 def some_release() -> Ceiling:
-    """What every release of onnxruntime lacks, as a runtime; it limits no version."""
+    """The common gaps of all releases of onnxruntime, as a runtime without limits of versions."""
     return Ceiling("onnxruntime", "", {}, None, "", kernels="onnxruntime")
 
 

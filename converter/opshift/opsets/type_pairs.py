@@ -10,7 +10,7 @@ from opshift.opsets.elements import ELEMENTS, T
 
 
 class Change(enum.Enum):
-    """What a change of the element type does to numbers."""
+    """The effect of a change of the element type on numbers."""
 
     WIDENS = "holds every number"
     ROUNDS = "rounds numbers"

@@ -63,7 +63,7 @@ class Wanted:
         return found
 
     def raises(self, present: Mapping[str, int], goal: Mapping[str, int]) -> bool:
-        """Whether the IR version may rise with the versions, because a caller or the goal wants."""
+        """Whether the IR version may rise because higher opsets are wanted."""
         risen = any(to > present.get(domain, to) for domain, to in goal.items())
         return risen or bool(self.at_least or self.exact)
 
@@ -76,7 +76,7 @@ class Wanted:
             return wanted
         if isinstance(wanted, int) and wanted > limit:
             raise BadTarget(
-                f"{self.ceiling.shown} reads IR versions up to {limit}, and {wanted} is asked for;"
+                f"{self.ceiling.shown} reads IR versions up to {limit}, and {wanted} is wanted;"
                 " give a lower one"
             )
         if isinstance(wanted, int):

@@ -42,7 +42,7 @@ class Box:
 
     @property
     def lines(self) -> list[tuple[str, str]]:
-        """What the node holds, one per line, each with its sign."""
+        """The attributes and constants of the node, one per line, each with its sign."""
         signs = self.signs or ("",) * len(self.holds)
         lines = [
             (f"{name} = {value}" if value else name, sign)

@@ -118,11 +118,11 @@ def assert_fold(fold: Fold, example: Example) -> None:
             raise AssertionError(f"it is the constant {found.tolist()}, though none was expected")
         return
     if found is None:
-        raise AssertionError("it is no constant")
+        raise AssertionError("it is not a constant")
     inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
     told = oracle.compare(oracle.evaluate(model, inputs), [found])
     if told is not None:
-        raise AssertionError(f"the constant is not what the model computes: {told}")
+        raise AssertionError(f"the constant differs from the value that the model computes: {told}")
     for name in _needed(fold, model):
         if _is_constant_without(model, name, registry.default()):
             raise AssertionError(f"it is a constant without the value of {name!r}: declare sizes=")

@@ -110,7 +110,7 @@ def _computed(judge: Evaluate, model: ModelProto, values: Mapping[str, Any]) -> 
     try:
         return list(judge(model, values))
     except oracle.OracleError as error:
-        raise AssertionError(f"nobody can compute it ({error}); give evaluate=") from None
+        raise AssertionError(f"no engine can compute it ({error}); give evaluate=") from None
 
 
 def _expect(condition: bool, sentence: str) -> None:

@@ -107,7 +107,7 @@ class Variants(PackageTest):
 
 @pytest.fixture(scope="session")
 def opshift_evaluate() -> Any:
-    """What computes a model, `(model, inputs) -> outputs`; overridden by who has operators."""
+    """Computes a model, `(model, inputs) -> outputs`; authors of operators override it."""
     return None
 
 

@@ -129,7 +129,9 @@ def _values(model: ModelProto, files: list[Path]) -> dict[str, Any]:
         try:
             values[info.name] = _parsed(file.read_bytes(), info.type)
         except Exception as error:
-            raise _unfit(f"{os.fspath(file)!r} is no value for {info.name!r}: {error}") from error
+            raise _unfit(
+                f"{os.fspath(file)!r} is not a value for {info.name!r}: {error}"
+            ) from error
     return values
 
 

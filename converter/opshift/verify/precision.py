@@ -62,7 +62,7 @@ def _follow(graph: GraphProto, types: dict[str, str], found: dict[str, str]) -> 
 
 
 def _read(node: NodeProto) -> set[str]:
-    """What a node reads, and what its graphs give."""
+    """The inputs of a node and the outputs of its graphs."""
     inner = (output.name for _, graph in walk.graphs_of(node) for output in graph.output)
     return {*walk.reads(node), *inner}
 

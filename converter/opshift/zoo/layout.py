@@ -83,7 +83,7 @@ def _over_sources(found: Pairs, home: str) -> dict[str, str]:
 
 
 def _real_paths() -> Callable[[str], str]:
-    """What `realpath` does, where each folder is looked at once."""
+    """Like `realpath`, but looks at each folder once."""
     folder_of = functools.cache(os.path.realpath)
 
     def real(path: str) -> str:

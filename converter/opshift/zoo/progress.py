@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a person sees during a run: a live display on a terminal, plain lines in a pipe."""
+"""The display during a run: redrawn on a terminal, plain lines in a pipe."""
 
 from __future__ import annotations
 

@@ -32,13 +32,15 @@ class Shard:
 
     def __post_init__(self) -> None:
         if not 1 <= self.number <= self.count:
-            raise ValueError(f"{self.number}/{self.count} is no shard; give I/N with 1 <= I <= N")
+            raise ValueError(
+                f"{self.number}/{self.count} is not a shard; give I/N with 1 <= I <= N"
+            )
 
     @staticmethod
     def read(text: str) -> Shard:
         number, slash, count = text.partition("/")
         if not (slash and number.isdecimal() and count.isdecimal()):
-            raise ValueError(f"{text!r} is no shard; give I/N with 1 <= I <= N")
+            raise ValueError(f"{text!r} is not a shard; give I/N with 1 <= I <= N")
         return Shard(int(number), int(count))
 
     def has(self, name: str) -> bool:

@@ -90,7 +90,7 @@ def _place(adapter: Adapter) -> str:
 
 
 def adapters_as_dict(domain: str, found: dict[str, list[Adapter]]) -> dict[str, Any]:
-    """What exists for operators in the JSON form that `opshift schema` describes."""
+    """The adapters of operators in the JSON form that `opshift schema` describes."""
     from opshift.report import SCHEMA_VERSION
 
     listed = {

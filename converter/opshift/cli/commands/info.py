@@ -51,7 +51,7 @@ def _found(source: str) -> Info | DocumentInfo:
 
 
 def _next_steps(found: Info | DocumentInfo) -> Iterable[Line]:
-    """What to do with a model; a document of an operator set has no versions to reach."""
+    """The next commands for a model; a document of an operator set has none."""
     from opshift.convert.look.info import Info
 
     return doors.lines(found.path) if isinstance(found, Info) else ()

@@ -23,7 +23,7 @@ BUILD = "build"
 
 
 class _WithBuild(options.GroupedCommand):
-    """A command behind whose name another command may stand in place of an operator."""
+    """A command whose first word may name another command instead of an operator."""
 
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None,
@@ -59,7 +59,7 @@ def build(output: Output, domain: str, path: str | None) -> int:
     from opshift.opsets.identity import normal
 
     if path is None:
-        raise click.UsageError("no file is given for what is written; give -o FILE")
+        raise click.UsageError("no file for the document is given; give -o FILE")
     return _written(output, path, _built(normal(domain)))
 
 
@@ -108,7 +108,7 @@ def command(
     domain = normal(domain)
     if (export is not None) != (path is not None):
         if path is None:
-            raise click.UsageError("no file is given for what is written; give -o FILE")
+            raise click.UsageError("no file for the document is given; give -o FILE")
         raise click.UsageError(
             "-o names a file, and nothing is written; give --export DOMAIN N, or use"
             " `opshift ops build`"

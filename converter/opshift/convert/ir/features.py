@@ -58,7 +58,7 @@ class Feature:
 
     @property
     def way_out(self) -> str:
-        """What a caller can do when this content is refused."""
+        """The suggested action if this content is refused."""
         if not self.drop:
             return f"ask for IR {self.ir}, or convert to an operator set without it"
         flag = self.drop.replace("_", "-")

@@ -52,7 +52,7 @@ def of_functions(model: ModelProto) -> Placed:
 
 
 def metadata(model: ModelProto) -> Iterator[tuple[str, Sequence[StringStringEntryProto]]]:
-    """What has several entries of metadata; onnx's checker looks at those of the model."""
+    """Messages with metadata, except the model itself, which onnx checks."""
     for placed in (nodes, graphs, values, tensors, of_functions):
         for words, one in placed(model):
             entries: Sequence[StringStringEntryProto] = getattr(one, "metadata_props", ())

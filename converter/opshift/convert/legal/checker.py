@@ -160,7 +160,7 @@ def types(model: bytes | ModelProto, adapters: Registry, *, data_prop: bool = Fa
 
 
 def _objection(check: Callable[[], object]) -> str | None:
-    """What a check of onnx says against a model; None if it says nothing."""
+    """The objection of a check of onnx to a model; None if there is none."""
     try:
         check()
     except InferenceError as error:

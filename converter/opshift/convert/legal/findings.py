@@ -128,7 +128,7 @@ class Findings(Shown):
 
     @property
     def notes(self) -> list[str]:
-        """What a report says of the rules that a model broke as it came."""
+        """The notes of a report about rules that the source model breaks."""
         return [
             f"the model broke this rule before the conversion: {one.text}" for one in self.found
         ]

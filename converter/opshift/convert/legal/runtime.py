@@ -423,7 +423,7 @@ def unknown_fields(document: Document, row: Ceiling) -> dict[tuple[Key, str], li
 def _in_unknown_fields(
     document: Document, row: Ceiling
 ) -> Iterator[tuple[Key, Place, Collection[str]]]:
-    """The nodes of operators of which a runtime does not know all fields, with these fields."""
+    """The nodes with attributes, inputs or outputs that a runtime lacks, with their names."""
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             unknown = row.unknown_fields(key)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What changed in an operator between two versions: its schema, and what adapters must rewrite."""
+"""The changes of an operator between two versions: its schema, and what adapters rewrite."""
 
 from __future__ import annotations
 

@@ -25,7 +25,7 @@ from opshift.text import show_versions
 
 @dataclass(frozen=True, slots=True)
 class Consumer:
-    """What a consumer knows; a missing part is not checked."""
+    """The versions that a consumer reads; a missing part is not checked."""
 
     opsets: Mapping[str, int] = field(default_factory=dict)
     ir: int | None = None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a document of an operator set holds."""
+"""The content of a document of an operator set."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class DocumentInfo(Shown):
 
 
 def document_info(path: str) -> DocumentInfo:
-    """What a document of an operator set holds."""
+    """The content of a document of an operator set."""
     with open(path, "rb") as file:
         found = operator_set.read(file.read(), path)
     names = tuple(sorted(one.schema.name for one in found.operators))

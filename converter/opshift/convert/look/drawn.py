@@ -159,7 +159,7 @@ def _short(value: Any) -> str:
 
 
 def _constant(side: Body, name: str) -> str | None:
-    """What an initializer or a constant holds; None for a computed value."""
+    """The value of an initializer or a constant; None for a computed value."""
     found = side.constant(name)
     if isinstance(found, TensorProto):
         return _tensor(found)

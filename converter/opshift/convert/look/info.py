@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model file holds and which versions it can reach, read from its bytes without onnx."""
+"""The content of a model file and the versions that it can reach, read without onnx."""
 
 from __future__ import annotations
 
@@ -150,7 +150,7 @@ class Info(Shown):
         return f"the versions fit a release of every known runtime{besides}"
 
     def _said(self) -> Iterator[Line]:
-        """What the model says about itself; standard metadata comes first."""
+        """The documentation and metadata of the model; standard metadata comes first."""
         own = [f"model version {self.model_version}"] if self.model_version != "0" else []
         own += [f"domain {self.domain}"] if self.domain else []
         if own:

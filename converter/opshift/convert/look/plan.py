@@ -66,7 +66,7 @@ class Path:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Plan(Paged):
-    """What a conversion would do, or why there is none and how near one gets.
+    """The steps of a conversion, or the reasons against it and the nearest versions.
 
     Attributes
     ----------

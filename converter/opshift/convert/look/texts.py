@@ -27,7 +27,7 @@ _NAMED = (
 
 
 def texts_of(model: ModelProto) -> dict[str, str]:
-    """What a model says about its parts, by a name for each text.
+    """The texts of a model about its parts, by a name for each text.
 
     Texts of equal names, such as those of two nodes without a name, are numbered.
     """

@@ -138,7 +138,7 @@ def _statements(choice: TypeChoice, rewriting: TypeRewriting) -> Iterator[str]:
 
 
 def _kept(choice: TypeChoice) -> Iterator[str]:
-    """What will keep its type, and what will lose digits, by the names before the change."""
+    """Notes on values that keep their type or lose digits, by the names before the change."""
     kept, between = (defaultdict[tuple[int, str], list[str]](list) for _ in range(2))
     for value, reason in choice.stays.items():
         if value in choice.kinds:

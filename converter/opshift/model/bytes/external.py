@@ -80,10 +80,11 @@ def _identity(path: str, location: str, tensor: str) -> Identity:
         status = os.stat(path)
     except OSError:
         raise InvalidModel(
-            f"tensor {tensor!r}: its data file {location!r} is missing; copy it beside the model"
+            f"tensor {tensor!r}: its data file {location!r} is missing; copy it into the folder of"
+            " the model"
         ) from None
     if not stat.S_ISREG(status.st_mode):
-        raise InvalidModel(f"tensor {tensor!r}: its data file {location!r} is no regular file")
+        raise InvalidModel(f"tensor {tensor!r}: its data file {location!r} is not a regular file")
     if status.st_nlink > 1:
         raise InvalidModel(
             f"tensor {tensor!r}: its data file {location!r} has {status.st_nlink} names (hard"

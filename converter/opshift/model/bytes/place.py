@@ -87,7 +87,7 @@ def _is_descriptor(name: str) -> bool:
 def to_replace(name: str) -> str:
     """The name of a file that is replaced in place."""
     if isinstance(at(name), Stream):
-        raise BadDestination(f"{name}: this is no regular file and cannot be replaced in place")
+        raise BadDestination(f"{name}: this is not a regular file and cannot be replaced in place")
     return name
 
 

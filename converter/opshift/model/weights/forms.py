@@ -118,6 +118,6 @@ def _serializer(path: str) -> ProtoSerializer:
     form = serialization.registry.get_format_from_file_extension(ending)
     if form is None:
         raise BadDestination(
-            f"{path}: onnx knows no file format with the ending {ending!r}; use the ending .onnx"
+            f"{path}: onnx has no file format with the ending {ending!r}; use the ending .onnx"
         )
     return serialization.registry.get(form)

@@ -206,7 +206,7 @@ def splice_to_run(skeleton: ModelProto, weights: Weights, path: str) -> None:
 
 
 def flaws(skeleton: ModelProto, weights: Weights) -> Iterator[str]:
-    """What is wrong with the external data of a model, tensor by tensor."""
+    """The errors in the external data of a model, tensor by tensor."""
     for tensor in walk.tensors(skeleton):
         if tensor.data_location == TensorProto.EXTERNAL:
             try:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a node may look like at its version: the strict reading of the operator schemas."""
+"""The legal forms of a node at its version: the strict reading of the operator schemas."""
 
 from collections.abc import Sequence
 from functools import cache, lru_cache

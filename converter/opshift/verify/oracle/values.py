@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What flows along the edges of a graph, and how ONNX calls its types."""
+"""The values of a graph and the ONNX names of their types."""
 
 from functools import cache
 from typing import Any
