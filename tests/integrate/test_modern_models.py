@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from modern_models import TEXTS, inputs_of, modern_model
 from onnx import ModelProto
-from opshift import InvalidModel, Refused, Result, accepts, check_model, convert
+from opshift import InvalidModel, Refused, Result, accepts, check, convert
 from opshift.verify import verify
 
 RUNTIMES = ("onnxruntime==1.10", "onnxruntime==1.17")
@@ -28,7 +28,7 @@ def converted(model: ModelProto, target: str) -> tuple[Result[ModelProto], dict[
 
 @pytest.mark.parametrize("name", TEXTS)
 def test_a_model_is_valid(name):
-    found = [one.text for one in check_model(modern_model(name)).found if one.level == "error"]
+    found = [one.text for one in check(modern_model(name)).found if one.level == "error"]
     wanted = WITHOUT_IMPORT.get(name)
     assert [wanted in text for text in found] == ([True] if wanted else [])
 

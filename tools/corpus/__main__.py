@@ -5,6 +5,6 @@ import sys
 
 from tools.lib.program import run
 
-TOOLS = "replay runtimes"
+TOOLS = "replay runtimes types"
 
 sys.exit(run("tools.corpus", TOOLS.split()))
