@@ -6,6 +6,7 @@ from __future__ import annotations
 import os
 import sys
 
+import ml_dtypes
 import numpy as np
 import onnx
 import pytest
@@ -49,9 +50,10 @@ def test_each_model_has_its_outcome_and_none_affects_another(tmp_path):
     assert len(ended) == 2  # it is to blame only if it was the first model of its process
 
 
-def test_an_input_that_cannot_be_sent_is_no_fault_of_the_runtime(tmp_path):
+@pytest.mark.parametrize("value", [[1.0, 2.0], np.ones(2, ml_dtypes.float8_e5m2)])
+def test_an_input_that_cannot_be_sent_is_no_fault_of_the_runtime(value, tmp_path):
     runtime = other_runtime.find(fake_python(tmp_path, {}))
-    answers = runtime.run(jobs(tmp_path, [{"x": [1.0, 2.0]}]), Limits())
+    answers = runtime.run(jobs(tmp_path, [{"x": value}]), Limits())
     assert {one.outcome for one in answers} == {other_runtime.NOT_SENT}
     assert answers[0].error == "the input 'x' has a type that cannot be sent to another Python"
 

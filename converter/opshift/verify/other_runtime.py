@@ -136,7 +136,8 @@ def _write_inputs(folder: Path, number: int, job: Job) -> str:
     """Writes the inputs; returns the reason if that is impossible, or an empty text."""
     for at, case in enumerate(job.cases):
         for name, value in case.items():
-            if not isinstance(value, np.ndarray) or value.dtype.kind == "V":
+            # A type of an extension (2), such as float8, may be unknown in the other Python.
+            if not isinstance(value, np.ndarray) or value.dtype.isbuiltin == 2:
                 return f"the input {name!r} has a type that cannot be sent to another Python"
         arrays = {k: v.astype(str) if v.dtype.kind == "O" else v for k, v in case.items()}
         np.savez(folder / f"in{number}_{at}.npz", **arrays)
