@@ -11,8 +11,9 @@ from opshift.author.env import TypesOnly
 from opshift.author.node import Node
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import OutputShapes, ToldDims, answer_of
+from opshift.model.bytes.outline import Content, look_at
 from opshift.model.scope import FunctionId, call_id
-from opshift.model.walk import graphs_in, nodes, nodes_in
+from opshift.model.walk import graphs_in, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TensorShapeProto, TypeProto
@@ -33,9 +34,9 @@ def infer(model: bytes | ModelProto, adapters: Registry) -> ModelProto:
     Such an output gets the shape of the rule, and inference continues from it.
     """
     rules = adapters.rules(OutputShapes)
-    found = safe_inference.infer(model, adapters, data_prop=True)
-    ruled = {op for _, op in rules}
-    if not any(node.op_type in ruled for node in nodes(found)):
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    found = safe_inference.infer(data, adapters, data_prop=True)
+    if look_at(Content, data).operators().isdisjoint(op for _, op in rules):
         return found
     misjudged: dict[Output, TypeProto] = {}
     for left in range(ROUNDS, -1, -1):

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import NamedTuple
 
 from opshift.model.names import bound_names
 from opshift.model.scope import tensor_type
@@ -39,10 +40,10 @@ def _adds(known: TypeProto, declared: TypeProto) -> bool:
     return known.HasField("tensor_type") and rank_of(known) is None is not rank_of(declared)
 
 
-def without(model: bytes | ModelProto) -> ModelProto:
+def without(model: bytes | ModelProto, *, nested: bool = True) -> ModelProto:
     """A copy that declares only its inputs, without the initializers that callers may replace."""
     copy = copied(model)
-    for i, graph in enumerate(graphs_in(copy.graph)):
+    for i, graph in enumerate(graphs_in(copy.graph, nested=nested)):
         for value in (*graph.output, *(graph.input if i else ())):
             for tensor in tensors_in(value.type):  # the element types are needed by inference
                 tensor.ClearField("shape")
@@ -64,22 +65,38 @@ def _forget_replaceable(model: ModelProto) -> None:
             del graph.initializer[i]
 
 
-def restore(inferred: ModelProto, original: bytes | ModelProto) -> bool:
-    """Restores the declared types that inference did not find; returns whether there were any."""
+class LackingType(NamedTuple):
+    """A declared type that inference did not find, and its place in the inferred model."""
+
+    graph: GraphProto
+    name: str
+    found: ValueInfoProto | None
+    kind: TypeProto
+
+
+def lacking(
+    inferred: ModelProto, original: bytes | ModelProto, *, nested: bool = True
+) -> list[LackingType]:
+    """The declared types that inference did not find."""
     model = ModelProto.FromString(original) if isinstance(original, bytes) else original
-    written = False
-    pairs = zip(graphs_in(inferred.graph), graphs_in(model.graph), strict=True)
-    for i, (graph, declared) in enumerate(pairs):
+    lacks = []
+    graphs = (graphs_in(one.graph, nested=nested) for one in (inferred, model))
+    for i, (graph, declared) in enumerate(zip(*graphs, strict=True)):
         known = {one.name: one for one in (*graph.value_info, *graph.output, *graph.input)}
         for value in _computed(declared, nested=i > 0):
             found = known.get(value.name)
             has = found.type if found is not None and found.HasField("type") else None
             more = completed(has, value.type)
             if more is not None and more != has:
-                place = found if found is not None else graph.value_info.add(name=value.name)
-                place.type.CopyFrom(more)
-                written = True
-    return written
+                lacks.append(LackingType(graph, value.name, found, more))
+    return lacks
+
+
+def restore(lacks: Iterable[LackingType]) -> None:
+    """Writes declared types that inference did not find into the inferred model."""
+    for graph, name, found, kind in lacks:
+        place = found if found is not None else graph.value_info.add(name=name)
+        place.type.CopyFrom(kind)
 
 
 def _computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:

@@ -30,13 +30,13 @@ class Carried(NamedTuple):
     output: str  # of the node; empty where nobody wants it
 
 
-def confirm(model: ModelProto, infer: Infer, rules: Rules) -> Found:
+def confirm(model: ModelProto, infer: Infer, rules: Rules, *, nested: bool = True) -> Found:
     """The result of inference, with the types of carried values that induction proves.
 
     The hypothesis is that a value keeps the type that it begins with. Where a body gives another
     type back, the hypothesis loses the dimensions that differ.
     """
-    carried = list(_carried(model, rules))
+    carried = list(_carried(model, rules)) if nested else []
     symbols = symbols_of(model)
     held: dict[int, TypeProto] = {}
     given_up: set[int] = set()

@@ -12,6 +12,7 @@ from opshift.author.node import Node
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.scope_types import GraphTypes, Inferred, Path, by_graph, by_name
 from opshift.author.traits import Carries, OutputRanks, OutputShapes, OutputTypes, answer_of
+from opshift.model.bytes.outline import Content, look_at
 from opshift.model.scope import tensor_type
 from opshift.model.walk import holds_graphs, reads
 from opshift.opsets import schemas
@@ -45,14 +46,20 @@ class Known(NamedTuple):
 
 def infer_all(model: bytes | ModelProto, adapters: Registry) -> Known:
     """The types of all values by graph: inferred from inputs first, then with declarations."""
-    bare = declared.without(model)
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    nested = look_at(Content, data).is_nested
     proved, alone = induction.confirm(
-        bare, lambda one: _infer(one, adapters), adapters.rules(Carries)
+        declared.without(data, nested=nested),
+        lambda one: _infer(one, adapters, nested=nested),
+        adapters.rules(Carries),
+        nested=nested,
     )
-    ranked = _ranked(proved)  # before the declarations are written into the inferred model
-    if alone is None or not declared.restore(alone, model):
+    lacks = declared.lacking(alone, model, nested=nested) if alone is not None else ()
+    if alone is None or not lacks:
         return _known(proved, ())
-    scopes, _ = _infer(alone, adapters)
+    ranked = _ranked(proved)  # before the declarations are written into the inferred model
+    declared.restore(lacks)
+    scopes, _ = _infer(alone, adapters, nested=nested)
     return _known(scopes, _ranked(scopes) - ranked)
 
 
@@ -73,7 +80,9 @@ def _ranked(scopes: Sequence[GraphTypes]) -> set[tuple[Path, str]]:
     }
 
 
-def _infer(model: ModelProto, adapters: Registry) -> tuple[list[GraphTypes], ModelProto | None]:
+def _infer(
+    model: ModelProto, adapters: Registry, *, nested: bool
+) -> tuple[list[GraphTypes], ModelProto | None]:
     """The types that several passes of inference find; no model if it rejects the first."""
     found: list[GraphTypes] = []
     inferred: ModelProto | None = None
@@ -83,7 +92,7 @@ def _infer(model: ModelProto, adapters: Registry) -> tuple[list[GraphTypes], Mod
         except safe_inference.COMPLAINTS:
             # A model that inference rejects is converted by what it declares itself.
             return found, inferred
-        found = by_graph(model)
+        found = by_graph(model, nested=nested)
         if not _write_ranks(model, found, adapters.rules(OutputRanks)):
             return found, model
     return found, inferred
@@ -92,15 +101,17 @@ def _infer(model: ModelProto, adapters: Registry) -> tuple[list[GraphTypes], Mod
 def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -> bool:
     """Writes ranks beside the types that inference left without, for it to go on from."""
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
-    written = False
+    written, names = False, {op for _, op in ranks}
     for graph, _, visible in found:
         env = TypesOnly(visible)
         vague = {
             info.name: info.type.tensor_type
             for info in (*graph.value_info, *graph.output)
-            if info.type.HasField("tensor_type") and rank_of(info.type) is None
+            if not info.type.tensor_type.HasField("shape") and info.type.HasField("tensor_type")
         }
         for node in graph.node if vague else ():
+            if node.op_type not in names:
+                continue
             rule = ranks.get((schemas.normal(node.domain), node.op_type))
             if rule is not None and not vague.keys().isdisjoint(node.output):
                 schema = schemas.schema(rule.domain, node.op_type, versions.get(rule.domain, 0))

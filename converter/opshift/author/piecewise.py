@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from opshift.model.bytes.outline import Content
+from opshift.model.bytes.outline import Content, look_at
 from opshift.model.functions import behind, calls_of, functions_of
 from opshift.model.names import unused_prefix
 from opshift.model.scope import FunctionId, call_id, tensor_type
@@ -50,7 +50,7 @@ def infer(
 
 def is_slow(data: bytes) -> bool:
     """Whether inference of the whole model copies more than it computes."""
-    if len(data) < SMALL or Content(data).is_flat:
+    if len(data) < SMALL or not ((held := look_at(Content, data)).is_nested or held.has_functions):
         return False
     model = ModelProto.FromString(data)
     values = len(model.graph.node) + len(model.graph.initializer) + len(model.graph.input)

@@ -6,7 +6,7 @@ Of others it rejects nodes that leave an attribute at its default.
 
 from __future__ import annotations
 
-import re
+import functools
 import struct
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -17,12 +17,13 @@ from opshift.author.attributes import make_attribute
 from opshift.author.scope_types import by_graph, by_name
 from opshift.author.traits import Fragile, Undefaulted
 from opshift.model import imports
-from opshift.model.bytes.outline import Content
-from opshift.model.walk import graphs_in, nodes, nodes_in, tensors
+from opshift.model.bytes.outline import Content, Sizes, look_at
+from opshift.model.bytes.outline_pb2 import SizedTensor
+from opshift.model.walk import graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.opsets.types import LARGEST_RANK
-from opshift.protos import ModelProto, TensorProto, onnx_checker, shape_inference
+from opshift.protos import ModelProto, onnx_checker, shape_inference
 
 if TYPE_CHECKING:
     from opshift.author.registry import Registry
@@ -38,7 +39,6 @@ COMPLAINTS = (
     DecodeError,
 )
 MOST_PROPAGATED = 2**24  # elements of a dimension
-_LARGE_SIZE = re.compile(rb"\x08[\x80-\xff]{3}")  # a tag, and the beginning of 2**21 or more
 _SIZES: dict[int, tuple[str, int]] = {
     kind: (layout, kind.element.limits[1]) for kind, layout in ((T.INT32, "<i"), (T.INT64, "<q"))
 }
@@ -75,37 +75,32 @@ def _inferred(shown: ShownModel, *, strict: bool = False, data_prop: bool = Fals
 
 def may_propagate(known: bytes, *, risky: bool = False) -> bool:
     """Whether data propagation makes no list that is as long as a huge dimension."""
-    model = ModelProto.FromString(known)
-    if _LARGE_SIZE.search(known) is not None and _declares_a_huge_size(model):
+    sizes, names_one = look_at(Sizes, known), False
+    if max(sizes.declared(), default=0) > MOST_PROPAGATED:
         return False
-    names_one = False
-    for one in tensors(model):
+    for one in sizes.tensors():
         if max(one.dims, default=0) > MOST_PROPAGATED:
             return False
         names_one = names_one or (one.data_type in _SIZES and _names_a_huge_size(one))
-    return not (names_one and _declares_a_huge_size(piecewise.infer(known, risky=risky)))
+    if not names_one:
+        return True
+    inferred = piecewise.infer(known, risky=risky).SerializeToString()
+    return max(look_at(Sizes, inferred).declared(), default=0) <= MOST_PROPAGATED
 
 
-def _declares_a_huge_size(model: ModelProto) -> bool:
-    """Whether a value that is declared has a dimension above the limit."""
-    return any(
-        dim.dim_value > MOST_PROPAGATED
-        for graph in graphs_in(model.graph)
-        for values in (graph.input, graph.output, graph.value_info)
-        for value in values
-        for dim in value.type.tensor_type.shape.dim
-    )
-
-
-def _names_a_huge_size(one: TensorProto) -> bool:
+def _names_a_huge_size(one: SizedTensor) -> bool:
     """Whether a constant may be such a size; the last integer is how a Slice names its end."""
-    if len(one.raw_data) > 8 * LARGEST_RANK:
-        return False
-    layout, last = _SIZES[one.data_type]
-    whole = len(one.raw_data) - len(one.raw_data) % struct.calcsize(layout)
-    numbers = [number for (number,) in struct.iter_unpack(layout, one.raw_data[:whole])]
-    numbers += [*one.int64_data[:LARGEST_RANK], *one.int32_data[:LARGEST_RANK]]
-    return any(MOST_PROPAGATED < number < last for number in numbers)
+    if raw := one.raw_data:
+        return len(raw) <= 8 * LARGEST_RANK and _is_huge_in(raw, one.data_type)
+    numbers = (*one.int64_data[:LARGEST_RANK], *one.int32_data[:LARGEST_RANK])
+    return any(MOST_PROPAGATED < number < _SIZES[one.data_type][1] for number in numbers)
+
+
+@functools.lru_cache(4096)
+def _is_huge_in(raw: bytes, kind: int) -> bool:
+    layout, last = _SIZES[kind]
+    whole = len(raw) - len(raw) % struct.calcsize(layout)
+    return any(MOST_PROPAGATED < one < last for (one,) in struct.iter_unpack(layout, raw[:whole]))
 
 
 def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
@@ -128,7 +123,7 @@ def is_at_risk(model: bytes | ModelProto, adapters: Registry) -> bool:
 
 def _may_be_hidden(data: bytes, adapters: Registry) -> bool:
     """Whether the model may have an operator that ends the process, or is rejected by fault."""
-    held = Content(data).operators()
+    held = look_at(Content, data).operators()
     at_fault = {op for kind in (Fragile, Undefaulted) for _, op in adapters.traits(kind)}
     return not held.isdisjoint(at_fault) or shrinking.may_hold(data, held, adapters)
 

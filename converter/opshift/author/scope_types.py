@@ -29,12 +29,15 @@ class GraphTypes(NamedTuple):
         return self.visible.maps[0]  # type: ignore[return-value]
 
 
-def by_graph(model: ModelProto, *, initializers: bool = False) -> list[GraphTypes]:
+def by_graph(
+    model: ModelProto, *, initializers: bool = False, nested: bool = True
+) -> list[GraphTypes]:
     """The types in the graphs of a model, in the order of `walk.graphs_in`.
 
-    The types of initializers that are no inputs are left out unless they are asked for.
+    The types of initializers that are no inputs are left out unless they are asked for. Without
+    `nested`, no node of the graph holds a graph.
     """
-    scopes = list(_inside(model.graph, (), ChainMap()))
+    scopes = list(_inside(model.graph, (), ChainMap(), nested=nested))
     for scope in scopes if initializers else ():
         scope.own.update((tensor.name, tensor_type(tensor)) for tensor in scope.graph.initializer)
     return scopes
@@ -68,12 +71,12 @@ def _step(node: NodeProto, number: int) -> tuple[str, int]:
 
 
 def _inside(
-    graph: GraphProto, path: Path, around: ChainMap[str, TypeProto | None]
+    graph: GraphProto, path: Path, around: ChainMap[str, TypeProto | None], *, nested: bool = True
 ) -> Iterator[GraphTypes]:
     own = _types_of(graph)
     visible = ChainMap(own, *around.maps) if path else ChainMap(own)
     yield GraphTypes(graph, path, visible)
-    for node in graph.node:
+    for node in graph.node if nested else ():
         for i, (_, inner) in enumerate(graphs_of(node)):
             yield from _inside(inner, (*path, _step(node, i)), visible)
 
@@ -83,6 +86,6 @@ def _types_of(graph: GraphProto) -> Inferred:
     own: Inferred = dict.fromkeys(stated_names(graph))
     own.update(dict.fromkeys([name for node in graph.node for name in node.output]))
     for info in (*graph.value_info, *graph.output, *graph.input):
-        if info.HasField("type") and info.name in own:
-            own[info.name] = info.type
+        if (name := info.name) in own and info.HasField("type"):
+            own[name] = info.type
     return own

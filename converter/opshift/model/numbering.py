@@ -7,6 +7,7 @@ import re
 from collections.abc import Iterator, Sequence
 from typing import TypeAlias
 
+from opshift.model.bytes.outline import spans
 from opshift.model.rename import rename_annotations, rename_own
 from opshift.model.walk import (
     Container,
@@ -16,7 +17,14 @@ from opshift.model.walk import (
     stated_names,
     tops,
 )
-from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
+from opshift.protos import (
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    ValueInfoProto,
+)
 
 Named: TypeAlias = NodeProto | GraphProto | TensorProto | ValueInfoProto
 
@@ -26,45 +34,38 @@ def number(model: ModelProto, prefixes: Sequence[str]) -> dict[str, str]:
 
     All get the first prefix. Returns the new name of each changed name.
     """
-    new = re.compile(rf"(?:{'|'.join(map(re.escape, prefixes))})[0-9]+_(.*)", re.DOTALL)
+    either = "|".join(map(re.escape, prefixes))
+    new, mark = re.compile(rf"(?:{either})[0-9]+_(.*)", re.DOTALL), re.compile(either.encode())
     names: dict[str, str] = {}
     for top in tops(model):
-        for name in _mentioned(top):
+        for name in _mentioned(top, mark):
             if name not in names and (found := new.fullmatch(name)) is not None:
                 names[name] = f"{prefixes[0]}{len(names) + 1}_{found[1]}"
     names = {old: given for old, given in names.items() if old != given}
     for container in containers(model) if names else ():
-        _rename(container, names)
+        _rename(container, names, mark)
     return names
 
 
-def new_names(model: ModelProto, prefix: str) -> list[str]:
-    """The numbered names with a prefix, in the order in which the nodes mention them."""
-    new = re.compile(rf"{re.escape(prefix)}[0-9]+_.*", re.DOTALL)
-    found = (name for top in tops(model) for name in _mentioned(top) if new.fullmatch(name))
-    return list(dict.fromkeys(found))
+def _marked(container: Container, mark: re.Pattern[bytes]) -> list[NodeProto]:
+    """The nodes that hold a mark anywhere. To search their bytes costs less than their names."""
+    data = container.SerializeToString()
+    if mark.search(data) is None:
+        return []
+    found = spans(data, of_function=isinstance(container, FunctionProto))
+    return [container.node[i] for i, one in enumerate(found) if mark.search(one) is not None]
 
 
-def shift(model: ModelProto, prefix: str, to: str, by: int) -> None:
-    """Gives the numbered names with a prefix another prefix, and higher numbers."""
-    names = {}
-    for name in new_names(model, prefix):
-        number, _, hint = name[len(prefix) :].partition("_")
-        names[name] = f"{to}{int(number) + by}_{hint}"
-    for container in containers(model):
-        _rename(container, names)
-
-
-def _mentioned(container: Container) -> Iterator[str]:
-    """The names in a container: first those in its nodes, node by node."""
-    for node in container.node:
+def _mentioned(container: Container, mark: re.Pattern[bytes]) -> Iterator[str]:
+    """The names in a container: first those in its nodes with a mark, node by node."""
+    for node in _marked(container, mark):
         yield from node.input
         yield from node.output
         yield node.name
         for _, graph in graphs_of(node):
-            yield from _mentioned(graph)
+            yield from _mentioned(graph, mark)
     for graph in graphs_in_defaults(container):
-        yield from _mentioned(graph)
+        yield from _mentioned(graph, mark)
     yield from _described(container)
 
 
@@ -77,8 +78,8 @@ def _described(container: Container) -> Iterator[str]:
     yield from (one.name for one in container.value_info)
 
 
-def _rename(container: Container, names: dict[str, str]) -> None:
-    for node in container.node:
+def _rename(container: Container, names: dict[str, str], mark: re.Pattern[bytes]) -> None:
+    for node in _marked(container, mark):
         rename_own(node, names)
     if isinstance(container, GraphProto):
         rename_annotations(container, names)

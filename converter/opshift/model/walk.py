@@ -126,10 +126,10 @@ def containers_in(container: Container) -> Iterator[Container]:
         yield from containers_in(graph)
 
 
-def graphs_in(graph: GraphProto) -> Iterator[GraphProto]:
-    """A graph, and every graph inside it at any depth."""
+def graphs_in(graph: GraphProto, *, nested: bool = True) -> Iterator[GraphProto]:
+    """A graph, and every graph inside it at any depth; there is none if it is not `nested`."""
     yield graph
-    for inner in graphs_directly_in(graph):
+    for inner in graphs_directly_in(graph) if nested else ():
         yield from graphs_in(inner)
 
 

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from opshift import terms, versions
 from opshift.convert.ir.features import FEATURES, TYPES, Feature, Held
+from opshift.model.bytes.outline import Content, look_at
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.facts import Facts
-    from opshift.model.bytes.outline import Content
     from opshift.model.document import Document
     from opshift.protos import ModelProto
 
@@ -47,23 +47,8 @@ def needs(document: Document, facts: Facts) -> list[Feature]:
 def held(document: Document, facts: Facts, above: int) -> list[Feature]:
     """The content of a model that came with a later IR version than `above`."""
     bare = any(n not in scope.inputs for scope in document.scopes() for n in scope.initializers)
-    content = _content(document.model)
+    content = look_at(Content, document.model.SerializeToString())
     return of_content(content, _types(document, facts, above), bare=bare, above=above)
-
-
-def _content(model: ModelProto) -> Content:
-    """What a model holds; its unknown fields may have the numbers of others in an outline."""
-    from google.protobuf.message import DecodeError
-
-    from opshift.model.bytes.outline import Content
-
-    try:
-        return Content(model.SerializeToString())
-    except DecodeError:
-        known = type(model)()
-        known.CopyFrom(model)
-        known.DiscardUnknownFields()
-        return Content(known.SerializeToString())
 
 
 def _types(document: Document, facts: Facts, above: int) -> frozenset[str]:

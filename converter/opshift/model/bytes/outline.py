@@ -3,13 +3,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeVar
+
+from google.protobuf.message import DecodeError
 
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
 from opshift.model.bytes.wire import Buffer
 from opshift.opsets.elements import ELEMENTS, OLDEST
 
+_Graph = TypeVar("_Graph", outline.Graph, outline.SizedGraph)
+_View = TypeVar("_View", "Content", "Sizes")
 _SMALL = 64 << 20
 _EXTERNAL = 1  # TensorProto.DataLocation
 
@@ -71,11 +76,20 @@ class Content:
         return not named or any(one.initializer.name for one in nested)
 
     @property
-    def is_flat(self) -> bool:
-        """Whether the model has no function, and no graph in a node of its graph."""
+    def is_nested(self) -> bool:
+        """Whether a node of the graph holds a graph."""
         held = self.all.graph.node.attribute
-        nested = held.HasField("g") or held.HasField("graphs")
-        return not (nested or self.all.HasField("functions"))
+        return held.HasField("g") or held.HasField("graphs")
+
+    @property
+    def has_functions(self) -> bool:
+        """Whether the model has functions of its own."""
+        return self.all.HasField("functions")
+
+    @property
+    def references(self) -> bool:
+        """Whether an attribute in a graph may refer to an attribute of a function."""
+        return any(graph.node.attribute.ref_attr_name for graph in self.graphs)
 
     def types(self) -> set[str]:
         """The newer element types and containers that may occur; any integer could be a type."""
@@ -99,13 +113,65 @@ class Content:
         return {name.decode(errors="replace") for node in self.nodes for name in set(node.op_type)}
 
 
-def _with_nested(graph: outline.Graph) -> Iterator[outline.Graph]:
+class Sizes:
+    """The sizes that the types of a model declare, and its tensors, wherever they are."""
+
+    def __init__(self, data: bytes) -> None:
+        self.all = outline.Sizes.FromString(data)
+        self.graphs = [*_with_nested(self.all.graph)]
+
+    def declared(self) -> Iterator[int]:
+        """The sizes of the values of the graph, and of the graphs in its nodes."""
+        for graph in self.graphs:
+            for value in (graph.input, graph.output, graph.value_info):
+                yield from value.type.tensor_type.shape.dim.dim_value
+
+    def tensors(self) -> Iterator[outline.SizedTensor]:
+        """Every tensor of the model."""
+        training, function = self.all.training_info, self.all.functions
+        graphs = [*self.graphs]
+        for top in (training.initialization, training.algorithm):
+            graphs += _with_nested(top)
+        attributes = [function.node.attribute, function.attribute_proto]
+        graphs += _nested(attributes)
+        attributes += [graph.node.attribute for graph in graphs]
+        sparse = [graph.sparse_initializer for graph in graphs]
+        for graph in graphs:
+            yield from graph.initializer
+        for attribute in attributes:
+            sparse += [attribute.sparse_tensor, attribute.sparse_tensors]
+            yield from attribute.t
+            yield from attribute.tensors
+        for one in sparse:
+            yield from one.values
+            yield from one.indices
+
+
+def look_at(kind: type[_View], data: bytes) -> _View:
+    """What a model holds, if its unknown fields have the numbers of others in an outline, too."""
+    try:
+        return kind(data)
+    except DecodeError:
+        from opshift.protos import ModelProto
+
+        known = ModelProto.FromString(data)
+        known.DiscardUnknownFields()
+        return kind(known.SerializeToString())
+
+
+def spans(data: bytes, *, of_function: bool) -> Sequence[bytes]:
+    """The bytes of each node of a graph or function."""
+    kind = outline.FunctionSpans if of_function else outline.GraphSpans
+    return kind.FromString(data).node
+
+
+def _with_nested(graph: _Graph) -> Iterator[_Graph]:
     yield graph
     if graph.HasField("node"):
         yield from _nested([graph.node.attribute])
 
 
-def _nested(attributes: Iterable[outline.Attribute]) -> Iterator[outline.Graph]:
+def _nested(attributes: Iterable[Any]) -> Iterator[Any]:
     for attribute in attributes:
         for name in ("g", "graphs"):
             if attribute.HasField(name):

@@ -74,7 +74,7 @@ class Node(_message.Message):
     def __init__(self, op_type: _Optional[_Iterable[bytes]] = ..., attribute: _Optional[_Union[Attribute, _Mapping]] = ..., overload: _Optional[_Iterable[bytes]] = ..., metadata_props: _Optional[_Iterable[bytes]] = ..., device_configurations: _Optional[_Iterable[bytes]] = ...) -> None: ...
 
 class Attribute(_message.Message):
-    __slots__ = ("i", "t", "g", "tensors", "graphs", "tp", "type_protos", "type", "sparse_tensor", "sparse_tensors")
+    __slots__ = ("i", "t", "g", "tensors", "graphs", "tp", "type_protos", "type", "ref_attr_name", "sparse_tensor", "sparse_tensors")
     I_FIELD_NUMBER: _ClassVar[int]
     T_FIELD_NUMBER: _ClassVar[int]
     G_FIELD_NUMBER: _ClassVar[int]
@@ -83,6 +83,7 @@ class Attribute(_message.Message):
     TP_FIELD_NUMBER: _ClassVar[int]
     TYPE_PROTOS_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    REF_ATTR_NAME_FIELD_NUMBER: _ClassVar[int]
     SPARSE_TENSOR_FIELD_NUMBER: _ClassVar[int]
     SPARSE_TENSORS_FIELD_NUMBER: _ClassVar[int]
     i: _containers.RepeatedScalarFieldContainer[int]
@@ -93,9 +94,10 @@ class Attribute(_message.Message):
     tp: Type
     type_protos: Type
     type: _containers.RepeatedScalarFieldContainer[int]
+    ref_attr_name: _containers.RepeatedScalarFieldContainer[bytes]
     sparse_tensor: Sparse
     sparse_tensors: Sparse
-    def __init__(self, i: _Optional[_Iterable[int]] = ..., t: _Optional[_Union[Tensor, _Mapping]] = ..., g: _Optional[_Union[Graph, _Mapping]] = ..., tensors: _Optional[_Union[Tensor, _Mapping]] = ..., graphs: _Optional[_Union[Graph, _Mapping]] = ..., tp: _Optional[_Union[Type, _Mapping]] = ..., type_protos: _Optional[_Union[Type, _Mapping]] = ..., type: _Optional[_Iterable[int]] = ..., sparse_tensor: _Optional[_Union[Sparse, _Mapping]] = ..., sparse_tensors: _Optional[_Union[Sparse, _Mapping]] = ...) -> None: ...
+    def __init__(self, i: _Optional[_Iterable[int]] = ..., t: _Optional[_Union[Tensor, _Mapping]] = ..., g: _Optional[_Union[Graph, _Mapping]] = ..., tensors: _Optional[_Union[Tensor, _Mapping]] = ..., graphs: _Optional[_Union[Graph, _Mapping]] = ..., tp: _Optional[_Union[Type, _Mapping]] = ..., type_protos: _Optional[_Union[Type, _Mapping]] = ..., type: _Optional[_Iterable[int]] = ..., ref_attr_name: _Optional[_Iterable[bytes]] = ..., sparse_tensor: _Optional[_Union[Sparse, _Mapping]] = ..., sparse_tensors: _Optional[_Union[Sparse, _Mapping]] = ...) -> None: ...
 
 class Tensor(_message.Message):
     __slots__ = ("data_type", "name", "data_location", "metadata_props")
@@ -230,3 +232,131 @@ class Graphs(_message.Message):
     g: _containers.RepeatedCompositeFieldContainer[ListedGraph]
     graphs: _containers.RepeatedCompositeFieldContainer[ListedGraph]
     def __init__(self, g: _Optional[_Iterable[_Union[ListedGraph, _Mapping]]] = ..., graphs: _Optional[_Iterable[_Union[ListedGraph, _Mapping]]] = ...) -> None: ...
+
+class Sizes(_message.Message):
+    __slots__ = ("graph", "training_info", "functions")
+    GRAPH_FIELD_NUMBER: _ClassVar[int]
+    TRAINING_INFO_FIELD_NUMBER: _ClassVar[int]
+    FUNCTIONS_FIELD_NUMBER: _ClassVar[int]
+    graph: SizedGraph
+    training_info: SizedTraining
+    functions: SizedFunction
+    def __init__(self, graph: _Optional[_Union[SizedGraph, _Mapping]] = ..., training_info: _Optional[_Union[SizedTraining, _Mapping]] = ..., functions: _Optional[_Union[SizedFunction, _Mapping]] = ...) -> None: ...
+
+class SizedTraining(_message.Message):
+    __slots__ = ("initialization", "algorithm")
+    INITIALIZATION_FIELD_NUMBER: _ClassVar[int]
+    ALGORITHM_FIELD_NUMBER: _ClassVar[int]
+    initialization: SizedGraph
+    algorithm: SizedGraph
+    def __init__(self, initialization: _Optional[_Union[SizedGraph, _Mapping]] = ..., algorithm: _Optional[_Union[SizedGraph, _Mapping]] = ...) -> None: ...
+
+class SizedFunction(_message.Message):
+    __slots__ = ("node", "attribute_proto")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    ATTRIBUTE_PROTO_FIELD_NUMBER: _ClassVar[int]
+    node: SizedNode
+    attribute_proto: SizedAttribute
+    def __init__(self, node: _Optional[_Union[SizedNode, _Mapping]] = ..., attribute_proto: _Optional[_Union[SizedAttribute, _Mapping]] = ...) -> None: ...
+
+class SizedGraph(_message.Message):
+    __slots__ = ("node", "initializer", "input", "output", "value_info", "sparse_initializer")
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    INITIALIZER_FIELD_NUMBER: _ClassVar[int]
+    INPUT_FIELD_NUMBER: _ClassVar[int]
+    OUTPUT_FIELD_NUMBER: _ClassVar[int]
+    VALUE_INFO_FIELD_NUMBER: _ClassVar[int]
+    SPARSE_INITIALIZER_FIELD_NUMBER: _ClassVar[int]
+    node: SizedNode
+    initializer: _containers.RepeatedCompositeFieldContainer[SizedTensor]
+    input: SizedValue
+    output: SizedValue
+    value_info: SizedValue
+    sparse_initializer: SizedSparse
+    def __init__(self, node: _Optional[_Union[SizedNode, _Mapping]] = ..., initializer: _Optional[_Iterable[_Union[SizedTensor, _Mapping]]] = ..., input: _Optional[_Union[SizedValue, _Mapping]] = ..., output: _Optional[_Union[SizedValue, _Mapping]] = ..., value_info: _Optional[_Union[SizedValue, _Mapping]] = ..., sparse_initializer: _Optional[_Union[SizedSparse, _Mapping]] = ...) -> None: ...
+
+class SizedNode(_message.Message):
+    __slots__ = ("attribute",)
+    ATTRIBUTE_FIELD_NUMBER: _ClassVar[int]
+    attribute: SizedAttribute
+    def __init__(self, attribute: _Optional[_Union[SizedAttribute, _Mapping]] = ...) -> None: ...
+
+class SizedAttribute(_message.Message):
+    __slots__ = ("t", "g", "tensors", "graphs", "sparse_tensor", "sparse_tensors")
+    T_FIELD_NUMBER: _ClassVar[int]
+    G_FIELD_NUMBER: _ClassVar[int]
+    TENSORS_FIELD_NUMBER: _ClassVar[int]
+    GRAPHS_FIELD_NUMBER: _ClassVar[int]
+    SPARSE_TENSOR_FIELD_NUMBER: _ClassVar[int]
+    SPARSE_TENSORS_FIELD_NUMBER: _ClassVar[int]
+    t: _containers.RepeatedCompositeFieldContainer[SizedTensor]
+    g: SizedGraph
+    tensors: _containers.RepeatedCompositeFieldContainer[SizedTensor]
+    graphs: SizedGraph
+    sparse_tensor: SizedSparse
+    sparse_tensors: SizedSparse
+    def __init__(self, t: _Optional[_Iterable[_Union[SizedTensor, _Mapping]]] = ..., g: _Optional[_Union[SizedGraph, _Mapping]] = ..., tensors: _Optional[_Iterable[_Union[SizedTensor, _Mapping]]] = ..., graphs: _Optional[_Union[SizedGraph, _Mapping]] = ..., sparse_tensor: _Optional[_Union[SizedSparse, _Mapping]] = ..., sparse_tensors: _Optional[_Union[SizedSparse, _Mapping]] = ...) -> None: ...
+
+class SizedSparse(_message.Message):
+    __slots__ = ("values", "indices")
+    VALUES_FIELD_NUMBER: _ClassVar[int]
+    INDICES_FIELD_NUMBER: _ClassVar[int]
+    values: _containers.RepeatedCompositeFieldContainer[SizedTensor]
+    indices: _containers.RepeatedCompositeFieldContainer[SizedTensor]
+    def __init__(self, values: _Optional[_Iterable[_Union[SizedTensor, _Mapping]]] = ..., indices: _Optional[_Iterable[_Union[SizedTensor, _Mapping]]] = ...) -> None: ...
+
+class SizedTensor(_message.Message):
+    __slots__ = ("dims", "data_type", "int32_data", "int64_data", "raw_data")
+    DIMS_FIELD_NUMBER: _ClassVar[int]
+    DATA_TYPE_FIELD_NUMBER: _ClassVar[int]
+    INT32_DATA_FIELD_NUMBER: _ClassVar[int]
+    INT64_DATA_FIELD_NUMBER: _ClassVar[int]
+    RAW_DATA_FIELD_NUMBER: _ClassVar[int]
+    dims: _containers.RepeatedScalarFieldContainer[int]
+    data_type: int
+    int32_data: _containers.RepeatedScalarFieldContainer[int]
+    int64_data: _containers.RepeatedScalarFieldContainer[int]
+    raw_data: bytes
+    def __init__(self, dims: _Optional[_Iterable[int]] = ..., data_type: _Optional[int] = ..., int32_data: _Optional[_Iterable[int]] = ..., int64_data: _Optional[_Iterable[int]] = ..., raw_data: _Optional[bytes] = ...) -> None: ...
+
+class SizedValue(_message.Message):
+    __slots__ = ("type",)
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    type: SizedType
+    def __init__(self, type: _Optional[_Union[SizedType, _Mapping]] = ...) -> None: ...
+
+class SizedType(_message.Message):
+    __slots__ = ("tensor_type",)
+    TENSOR_TYPE_FIELD_NUMBER: _ClassVar[int]
+    tensor_type: SizedElement
+    def __init__(self, tensor_type: _Optional[_Union[SizedElement, _Mapping]] = ...) -> None: ...
+
+class SizedElement(_message.Message):
+    __slots__ = ("shape",)
+    SHAPE_FIELD_NUMBER: _ClassVar[int]
+    shape: SizedShape
+    def __init__(self, shape: _Optional[_Union[SizedShape, _Mapping]] = ...) -> None: ...
+
+class SizedShape(_message.Message):
+    __slots__ = ("dim",)
+    DIM_FIELD_NUMBER: _ClassVar[int]
+    dim: SizedDimension
+    def __init__(self, dim: _Optional[_Union[SizedDimension, _Mapping]] = ...) -> None: ...
+
+class SizedDimension(_message.Message):
+    __slots__ = ("dim_value",)
+    DIM_VALUE_FIELD_NUMBER: _ClassVar[int]
+    dim_value: _containers.RepeatedScalarFieldContainer[int]
+    def __init__(self, dim_value: _Optional[_Iterable[int]] = ...) -> None: ...
+
+class GraphSpans(_message.Message):
+    __slots__ = ("node",)
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, node: _Optional[_Iterable[bytes]] = ...) -> None: ...
+
+class FunctionSpans(_message.Message):
+    __slots__ = ("node",)
+    NODE_FIELD_NUMBER: _ClassVar[int]
+    node: _containers.RepeatedScalarFieldContainer[bytes]
+    def __init__(self, node: _Optional[_Iterable[bytes]] = ...) -> None: ...

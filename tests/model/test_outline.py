@@ -1,0 +1,115 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What one parse in C shows of a model, beside a walk over its messages."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+from google.protobuf.message import DecodeError
+from onnx import AttributeProto, ModelProto, TensorProto, helper, parser
+from opshift.model import walk
+from opshift.model.bytes.outline import Content, Sizes, look_at, spans
+
+HEADER = '<ir_version: 10, opset_import: ["" : 21, "own" : 1]> '
+FLAT = "g (float[2,N] x) => (float[a,b] y) <int64[1] c = {7}> { u = Neg(x) y = Add(u, x) }"
+NESTED = "g (bool c, float[3] x) => (float[3] y) { y = If(c) <then_branch = t () => (float[3] u) <float[3] w = {1,2,3}> { u = Add(x, w) }, else_branch = e () => (float[5] v) { k = Constant<value_ints = [4]>() v = Neg(x) }> }"
+FUNCTION = 'g (float[2] x) => (float[2] y) { y = own.f<a=1>(x) } <domain: "own", opset_import: ["" : 21]> f<a>(x) => (y) { k = Constant<value_int = @a>() y = Neg(x) }'
+
+
+def model(text: str) -> ModelProto:
+    made: ModelProto = parser.parse_model(HEADER + text)
+    return made
+
+
+def crowded() -> ModelProto:
+    """A model with a tensor in every place."""
+    made = model(NESTED)
+    numbers = itertools.count(1)
+
+    def tensor() -> TensorProto:
+        size = next(numbers)
+        return helper.make_tensor(f"t{size}", TensorProto.INT64, [size], range(size))
+
+    def fill(node):
+        node.attribute.append(helper.make_attribute("one", tensor()))
+        node.attribute.append(helper.make_attribute("several", [tensor(), tensor()]))
+        sparse = helper.make_sparse_tensor(tensor(), tensor(), [50])
+        node.attribute.append(helper.make_attribute("sparse", sparse))
+        node.attribute.append(helper.make_attribute("sparses", [sparse, sparse]))
+
+    function = helper.make_function("own", "f", ["x"], ["y"], made.graph.node, made.opset_import)
+    function.attribute_proto.append(helper.make_attribute("default", tensor()))
+    made.functions.append(function)
+    training = made.training_info.add()
+    training.algorithm.CopyFrom(made.graph)
+    training.initialization.CopyFrom(made.graph)
+    for node in walk.nodes(made):
+        fill(node)
+    for container in walk.containers(made):
+        if hasattr(container, "initializer"):
+            container.initializer.append(tensor())
+            sparse = helper.make_sparse_tensor(tensor(), tensor(), [9])
+            container.sparse_initializer.append(sparse)
+    return made
+
+
+@pytest.mark.parametrize("text", [FLAT, NESTED, FUNCTION])
+def test_the_names_of_operators_are_those_of_a_walk(text):
+    made = model(text)
+    found = Content(made.SerializeToString()).operators()
+    assert found == {node.op_type for node in walk.nodes(made)}
+
+
+def test_every_tensor_is_found_once():
+    made = crowded()
+    found = sorted(tuple(one.dims) for one in Sizes(made.SerializeToString()).tensors())
+    assert found == sorted(tuple(one.dims) for one in walk.tensors(made))
+    assert len(found) > 50
+
+
+@pytest.mark.parametrize(
+    ("text", "sizes"), [(FLAT, [2]), (NESTED, [3, 3, 3, 5]), (FUNCTION, [2, 2])]
+)
+def test_every_declared_size_is_found(text, sizes):
+    assert sorted(Sizes(model(text).SerializeToString()).declared()) == sizes
+
+
+@pytest.mark.parametrize(
+    ("text", "nested", "functions", "references"),
+    [(FLAT, False, False, False), (NESTED, True, False, False), (FUNCTION, False, True, False)],
+)
+def test_what_holds_something_else(text, nested, functions, references):
+    found = Content(model(text).SerializeToString())
+    told = (found.is_nested, found.has_functions, found.references)
+    assert told == (nested, functions, references)
+
+
+@pytest.mark.parametrize("text", [FLAT, NESTED])
+def test_a_reference_outside_of_functions_is_found(text):
+    made = model(text)
+    inner = list(walk.graphs_in(made.graph))[-1].node[-1]
+    inner.attribute.append(
+        AttributeProto(name="axis", type=AttributeProto.INT, ref_attr_name="axis")
+    )
+    assert Content(made.SerializeToString()).references
+
+
+def test_the_spans_are_the_bytes_of_the_nodes():
+    made = model(FUNCTION)
+    for container, of_function in ((made.graph, False), (made.functions[0], True)):
+        found = spans(container.SerializeToString(), of_function=of_function)
+        assert list(found) == [node.SerializeToString() for node in container.node]
+
+
+@pytest.mark.parametrize("kind", [Content, Sizes])
+def test_a_field_of_another_wire_type_is_unknown(kind):
+    """onnx keeps an enumeration or a size that is written as bytes among the unknown fields."""
+    made = model(FLAT)
+    dim = made.graph.input[0].type.tensor_type.shape.dim[0]
+    dim.MergeFromString(b"\x0a\x02\x34\xce")
+    made.graph.input[0].type.tensor_type.MergeFromString(b"\x0a\x02\x34\xce")
+    data = made.SerializeToString()
+    with pytest.raises(DecodeError):
+        kind(data)
+    assert isinstance(look_at(kind, data), kind)
