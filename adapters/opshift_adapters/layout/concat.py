@@ -189,6 +189,7 @@ def split_13_12(node: Node, op: Builder) -> Result:
 @example("int64", "(int64[2,6] x) => (int64[2,2] a, int64[2,4] b) { a, b = Split<axis=1,split=[2,4]>(x) }", gives="Slice Slice")
 @example("even strings", "(string[4] x) => (string[2] a, string[2] b) { a, b = Split(x) }", gives="Slice Slice")
 @example("even integers of unknown size", "(int64[N] x) => (int64[a] p, int64[b] q) { p, q = Split(x) }", inputs={"x": [2**62, -1, 3, -(2**63)]})
+@example("a length too few", "(int64[N] x) => (int64[a] p, int64[b] q) { p, q = Split<split=[1]>(x) }", invalid="has 1 lengths for 2 outputs")
 def split_2_1(node: Node, op: Builder) -> Result:
     """Below opset 2 `axis` has no default and Split accepts only floats; others become Slices."""
     x, axis, lengths = node["input"], node.int("axis"), node.ints_or_none("split")
@@ -200,6 +201,8 @@ def split_2_1(node: Node, op: Builder) -> Result:
         if not isinstance(size, int):
             raise Refusal(Why.NEEDS_SHAPE, f"the size of {x.name!r} along the axis is unknown")
         lengths = [size // count] * count
+    if len(lengths) != count:
+        raise InvalidModel(f"Split {node.name!r} has {len(lengths)} lengths for {count} outputs")
     bounds = np.cumsum([0, *lengths]).tolist()
     return tuple(
         op.Slice(x, starts=[start], ends=[end], axes=[axis])
