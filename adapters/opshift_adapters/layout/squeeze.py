@@ -9,6 +9,7 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     form,
@@ -32,6 +33,20 @@ TYPES_21 = boundary(
         example("int4", "(int4[2,1,3] x) => (int4[2,3] y) { y = Squeeze(x) }", refuses=Why.TYPE_NOT_AVAILABLE),
     ),
 )
+
+
+@alternative("Unsqueeze", runtime="opencv==4.11")
+@example("two axes", "(float[2,3] x) => (float[2,1,3,1] y) { y = Unsqueeze<axes = [3, 1]>(x) }", imports={"": 11}, gives="Unsqueeze Unsqueeze")
+@example("two axes, one from the end", "(float[2,3] x) => (float[1,2,3,1] y) <int64[2] axes = {0, -1}> { y = Unsqueeze(x, axes) }", imports={"": 13}, gives="Unsqueeze Unsqueeze")
+@example("one axis", "(float[2,3] x) => (float[1,2,3] y) <int64[1] axes = {0}> { y = Unsqueeze(x, axes) }", imports={"": 13}, gives="Unsqueeze")
+def one_axis_after_the_other(node: Node, op: Builder) -> Result:
+    """OpenCV below 5 reads one axis; several are inserted by several nodes, from the front."""
+    x = node["data"]
+    axes = node.ints("axes") if op.version < 13 else node["axes"].const().tolist()
+    rank = x.rank + len(axes)
+    for axis in sorted(axis % rank for axis in axes):
+        x = op.Unsqueeze(x, op.const([axis]))
+    return x
 
 
 @form("Squeeze")

@@ -74,6 +74,7 @@ class Form:
     With `constant`, a position, that input is a constant. With `single`, a position, that input is
     known to be one number, of rank 0 or 1. With `unordered`, the axes that the attribute lists do
     not ascend, counted from the front.
+    With `several`, a position, the attribute, or else that input, lists more than one number.
     """
 
     op: str
@@ -102,6 +103,7 @@ class Form:
     constant: int | None = None
     single: int | None = None
     unordered: bool = False
+    several: int | None = None
     since: int = 1
     before: int = 1 << 30
     source: str = ""

@@ -464,6 +464,8 @@ def has_form(
     if form.rank is not None:
         known = type_of(node.input[0]) if node.input else None
         return known is not None and rank_of(known) == form.rank
+    if form.several is not None and not _lists_several(node, form, type_of):
+        return False
     if form.unordered and not _is_unordered(node, form.attribute, type_of):
         return False
     if form.without_input is not None:
@@ -485,6 +487,17 @@ def _is_single(node: NodeProto, position: int, type_of: Callable[[str], TypeProt
     """Whether an input is known to be one number, of rank 0 or 1."""
     known = type_of(node.input[position]) if position < len(node.input) else None
     return known is not None and rank_of(known) is not None and dims_of(known) in ((), (1,))
+
+
+def _lists_several(node: NodeProto, form: Form, type_of: Callable[[str], TypeProto | None]) -> bool:
+    """Whether an attribute, or an input in its place, is known to list more than one number."""
+    given = next((one for one in node.attribute if one.name == form.attribute), None)
+    if given is not None:
+        return len(given.ints) > 1
+    position = form.several or 0
+    known = type_of(node.input[position]) if position < len(node.input) else None
+    dims = dims_of(known) if known is not None and rank_of(known) == 1 else ()
+    return any(isinstance(length, int) and length > 1 for length in dims or ())
 
 
 def _is_unordered(
