@@ -3,12 +3,15 @@
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterator
 from pathlib import Path
 
 import opshift
 import pytest
 from opshift import toml
+from opshift.model.cycles import cycles
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs" / "explain" / "architecture.md"
@@ -48,3 +51,34 @@ def test_every_file_of_the_page_exists(path):
     assert any(place.exists() for place in places), (
         f"{PAGE.name} names {path}, which does not exist"
     )
+
+
+def modules() -> dict[str, ast.Module]:
+    """The modules of the engine by their names."""
+    found = {}
+    for path in sorted(ENGINE.rglob("*.py")):
+        parts = path.relative_to(ENGINE.parent).with_suffix("").parts
+        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+        found[name] = ast.parse(path.read_text(encoding="utf-8"))
+    return found
+
+
+def imported(tree: ast.Module, known: set[str]) -> Iterator[str]:
+    """The modules that a module imports: at its level, inside of functions, and for typing."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = (f"{node.module}.{alias.name}" for alias in node.names)
+            yield from (one if one in known else node.module for one in inner)
+
+
+def test_no_imports_form_a_circle():
+    """Neither inside of functions nor for typing: a concept belongs below all that need it."""
+    trees = modules()
+    edges = {
+        name: {one for one in imported(tree, set(trees)) if one in trees and one != name}
+        for name, tree in trees.items()
+    }
+    assert sum(map(len, edges.values())) > len(edges)
+    assert not [sorted(found) for found in cycles(edges)]

@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from opshift.convert.look.info import Info, info
     from opshift.convert.look.known_targets import Targets, targets
     from opshift.convert.look.lowest import Lowest, lowest_versions
-    from opshift.convert.look.plan import Plan, plan
+    from opshift.convert.look.plan import Plan
+    from opshift.convert.look.planning import plan
     from opshift.convert.request import Request
     from opshift.convert.result import Result
     from opshift.errors import (
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
         Refused,
     )
     from opshift.model.model_version import Level, ModelVersion
-    from opshift.opsets.identity import OperatorId
+    from opshift.opsets.changelog import OperatorId
     from opshift.report import Report
     from opshift.verify.model_pair import verify as verify
     from opshift.zoo.audit import Audit, audit
@@ -96,11 +97,12 @@ _HOMES = {
     ),
     "codes.refusals": ("Why",),
     "convert.look.compare": ("Diff", "diff"),
-    "opsets.identity": ("OperatorId",),
+    "opsets.changelog": ("OperatorId",),
     "convert.look.known_targets": ("Targets", "targets"),
     "convert.look.lowest": ("Lowest", "lowest_versions"),
     "model.model_version": ("Level", "ModelVersion"),
-    "convert.look.plan": ("Plan", "plan"),
+    "convert.look.plan": ("Plan",),
+    "convert.look.planning": ("plan",),
     "convert.request": ("Request",),
     "convert.result": ("Result",),
     "report": ("Report",),

@@ -4,11 +4,13 @@
 from typing import TYPE_CHECKING
 
 from opshift.assumptions import Assumption
+from opshift.author.adapter_answers import KEEP, Result
+from opshift.author.algebra import Arithmetic, Commutes, arithmetic, commutes
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, for_all
 from opshift.author.builder import Builder
 from opshift.author.example import Example, example, shown
-from opshift.author.modern_rules import Arithmetic, Commutes, Modern, arithmetic, commutes, modern
+from opshift.author.modern_rules import Modern, modern
 from opshift.author.moved_bounds import moved as moved_bounds
 from opshift.author.node import Node, Value
 from opshift.author.traits import (
@@ -51,9 +53,7 @@ from opshift.author.traits import (
     undefaulted,
 )
 from opshift.author.verdicts import (
-    KEEP,
     Adapter,
-    Result,
     adapter,
     alternative,
     boundary,

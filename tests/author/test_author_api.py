@@ -9,7 +9,7 @@ import pytest
 from onnx import TensorProto
 from opshift import AdapterBug, Refused, Why, convert_version
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, adapter, boundary, example
-from opshift.author.node_inputs import Inputs
+from opshift.author.node import Inputs
 from opshift.author.registry import Registry
 from opshift.combinators import attribute_becomes_input, enum_grew
 from text_models import model, ops

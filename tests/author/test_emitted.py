@@ -67,7 +67,7 @@ def test_without_any_table_each_example_converts_alike(monkeypatch):
     expected = [converted(case) for case in cases]
     blank = registry.default().branch()  # one that has solved nothing so far
     monkeypatch.setattr(registry, "default", lambda: blank)
-    monkeypatch.setattr(emitted, "names", lambda adapter: frozenset())
+    monkeypatch.setattr(emitted, "names", lambda source, row: frozenset())
     monkeypatch.setattr(plan_table, "_table", dict)
     assert [converted(case) for case in cases] == expected
 

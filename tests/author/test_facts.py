@@ -7,7 +7,8 @@ from onnx import helper
 from opshift import convert_version
 from opshift.author import registry
 from opshift.author.facts import Facts
-from opshift.convert.api import Request, convert
+from opshift.convert.cheapest_way import convert
+from opshift.convert.request import Request
 from opshift.model import weights
 from opshift.model.document import Document
 from opshift.opsets.types import dims_of

@@ -22,7 +22,7 @@ from opshift import (
 )
 from opshift.cli.entry import main
 from opshift.convert.look.info import info
-from opshift.opsets import operator_set, schemas
+from opshift.opsets import installed_set, operator_set, schemas
 from text_models import model
 
 MODEL = Path(__file__).parents[2] / "examples" / "attention_opset12.onnx"
@@ -198,7 +198,7 @@ def test_info_shows_the_header_and_the_bytes_outside(tmp_path):
 @pytest.mark.parametrize("command", ["info", "check"])
 @pytest.mark.parametrize("name", ["ml.onnxopset", "ml"])
 def test_a_document_of_an_operator_set_is_shown_as_one(command, name, tmp_path):
-    found = operator_set.of_installed("ai.onnx.ml", 3)
+    found = installed_set.of_installed("ai.onnx.ml", 3)
     (path := tmp_path / name).write_bytes(operator_set.write(found))
     done = run(command, path)
     assert done.exit_code == 0

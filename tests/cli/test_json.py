@@ -18,7 +18,7 @@ from json_schema import SCHEMA, faults
 from onnx import parser
 from opshift.cli import commands
 from opshift.cli.entry import main
-from opshift.opsets import operator_set
+from opshift.opsets import installed_set, operator_set
 
 from tools.author import docs
 
@@ -92,7 +92,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     onnx.save(wrong, home / "wrong.onnx")
     (home / "text.onnx").write_text("no model\n")
     (home / "ml.onnxopset").write_bytes(
-        operator_set.write(operator_set.of_installed("ai.onnx.ml", 3))
+        operator_set.write(installed_set.of_installed("ai.onnx.ml", 3))
     )
     return home
 

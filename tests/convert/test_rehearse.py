@@ -11,8 +11,8 @@ import pytest
 from growth_families import FAMILIES
 from opshift.author import registry
 from opshift.convert import model_opening
-from opshift.convert.api import carve_of, convert
 from opshift.convert.attempt import Conversion
+from opshift.convert.cheapest_way import carve_of, convert
 from opshift.convert.look.accepts import survey
 from opshift.convert.look.rehearse import Rehearsals
 from opshift.convert.request import Request

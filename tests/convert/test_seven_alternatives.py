@@ -13,7 +13,7 @@ from opshift import Refused, convert, plan
 from opshift.author import registry
 from opshift.author.facts import UNKNOWN
 from opshift.author.verdicts import ALTERNATIVE
-from opshift.convert import api, equal_forms, route
+from opshift.convert import cheapest_way, equal_forms, route
 from opshift.convert.attempt import Conversion
 from opshift.convert.request import Request
 from opshift.convert.ways import Way, Ways
@@ -174,7 +174,9 @@ def _reasons() -> tuple[str, ...]:
 
 def crossings(target, before=None):
     """The plan of a conversion before anything is touched."""
-    opened = Conversion(*api.carve_of(before or less())(), Request.of(target), registry.default())
+    opened = Conversion(
+        *cheapest_way.carve_of(before or less())(), Request.of(target), registry.default()
+    )
     opened.open()
     opened.aim()
     with pytest.MonkeyPatch.context() as only:

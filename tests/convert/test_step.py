@@ -10,9 +10,9 @@ from opshift import convert_file, convert_version
 from opshift.adapter import impossible
 from opshift.author import registry
 from opshift.convert import planner
-from opshift.convert.api import Request
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
+from opshift.convert.request import Request
 from opshift.convert.step import Stepper
 from opshift.model import weights
 from text_models import model, ops

@@ -15,7 +15,8 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 from opshift import testing
-from opshift.convert.api import Request, convert
+from opshift.convert.cheapest_way import convert
+from opshift.convert.request import Request
 from opshift.errors import InvalidModel, Refused
 from opshift.model import weights
 from opshift.model.arrays import dtype_of

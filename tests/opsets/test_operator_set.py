@@ -15,7 +15,7 @@ import onnx.parser
 import pytest
 from onnx import onnx_operators_ml_pb2
 from opshift import BadTarget, versions
-from opshift.opsets import changelog, operator_set, schemas
+from opshift.opsets import changelog, installed_set, operator_set, schemas
 from opshift.opsets.changelog import Changelog
 from opshift.opsets.operator_set import OperatorSet
 
@@ -43,7 +43,7 @@ def same_but_for_bodies(one, other):
 
 @pytest.mark.parametrize(("domain", "version"), SETS)
 def test_an_export_is_read_back(domain, version):
-    found = operator_set.of_installed(domain, version)
+    found = installed_set.of_installed(domain, version)
     data = operator_set.write(found)
     back = operator_set.read(data, "export")
     assert operator_set.write(back) == data
@@ -58,7 +58,7 @@ def test_an_export_is_read_back(domain, version):
 
 def test_an_export_holds_exactly_the_operators_of_the_version():
     proto = onnx_operators_ml_pb2.OperatorSetProto()
-    proto.ParseFromString(operator_set.write(operator_set.of_installed("ai.onnx", 13)))
+    proto.ParseFromString(operator_set.write(installed_set.of_installed("ai.onnx", 13)))
     assert (proto.magic, proto.domain, proto.opset_version) == ("ONNXOPSET", "", 13)
     theirs = {
         s.name: s
@@ -123,9 +123,9 @@ def test_what_is_no_document():
 
 def test_what_cannot_be_exported():
     with pytest.raises(BadTarget, match=r"ai\.onnx 999 cannot be exported: 1 to \d+ are known"):
-        operator_set.of_installed("", 999)
+        installed_set.of_installed("", 999)
     with pytest.raises(BadTarget, match="nothing describes this domain"):
-        operator_set.of_installed("com.nobody", 1)
+        installed_set.of_installed("com.nobody", 1)
 
 
 # -- a vendor's domain, in a process of its own: what is described stays described -----------------

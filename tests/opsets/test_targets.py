@@ -24,7 +24,7 @@ from opshift import (
     versions,
 )
 from opshift.cli.entry import main
-from opshift.convert.api import convert
+from opshift.convert.cheapest_way import convert
 from opshift.convert.look.accepts import accepts, survey
 from opshift.convert.look.known_targets import targets as known_targets
 from opshift.convert.look.rehearse import Rehearsals

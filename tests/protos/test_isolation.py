@@ -20,7 +20,7 @@ from opshift.author.traits import FatalSizes, Fragile, Illegal, Shrinks
 from opshift.convert.look import accepts
 from opshift.isolation_default import VARIABLE, Isolation, set_default, usual
 from opshift.protos import isolation, onnx_checker, onnx_process, shape_inference
-from opshift.protos.isolation import OnnxEnded
+from opshift.protos.onnx_calls import OnnxEnded
 from text_models import model
 
 from tools.fuzz import case as fuzz_case

@@ -140,8 +140,8 @@ def known_dead_ends(
     """The dead ends before anything is converted, and the operators of the model."""
     from opshift.author import registry
     from opshift.convert import planner
-    from opshift.convert.api import carve_of
     from opshift.convert.attempt import Conversion
+    from opshift.convert.cheapest_way import carve_of
     from opshift.convert.request import Request
 
     opened = Conversion(*carve_of(source)(), Request.of(target), registry.default())

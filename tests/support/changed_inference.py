@@ -25,7 +25,7 @@ from opshift.model.walk import nodes
 from opshift.opsets import schemas
 from opshift.opsets.types import tensors_in
 from opshift.protos import isolation
-from opshift.protos.isolation import OnnxEnded
+from opshift.protos.onnx_calls import OnnxEnded
 from opshift.protos.shape_inference import infer_shapes
 
 

@@ -13,7 +13,7 @@ from opshift.adapter import KEEP, Builder, Node, Result, adapter
 from opshift.author import registry
 from opshift.testing.model_text import parse_model
 from opshift.verify import verify
-from opshift.verify.model_pair import Pair
+from opshift.verify.pair import Pair
 
 HIDDEN = """(float[2,3] x) => (float[2,3] y) <float zero = {0}> {
     s = Softmax<axis=0>(x)  m = Mul(s, zero)  p = Add(x, m)

@@ -15,9 +15,12 @@ from unittest import mock
 import opshift_adapters
 from opshift import InvalidModel, Refused, convert_version, testing
 from opshift.author import emitted, index, registry
+from opshift.author.adapter_answers import Result
 from opshift.author.builder import Builder
 from opshift.author.node import Node
-from opshift.author.verdicts import Adapter, Result
+from opshift.author.verdicts import (
+    Adapter,
+)
 from opshift.convert.replay import call_records
 from opshift.opsets import schemas
 from opshift.text import qualified
@@ -60,7 +63,7 @@ def _watched(rows: dict[str, set[str]]) -> Callable[[Adapter, Node, Builder], Re
             return called(adapter, node, op)
         finally:
             own = qualified(schemas.normal(node.proto.domain), node.op)
-            rows[emitted.key(adapter)] |= written - {own, "Identity"}
+            rows[adapter.row] |= written - {own, "Identity"}
             written |= before
 
     return call

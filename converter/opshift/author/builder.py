@@ -3,18 +3,20 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import weakref
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from math import prod
 from typing import TYPE_CHECKING, Any, Protocol, overload
 
 from opshift.assumptions import Assumption
+from opshift.author.adapter_answers import Keep, Result
 from opshift.author.attributes import is_default, make_attribute, make_attributes
 from opshift.author.facts import LARGEST_SMALL
 from opshift.author.node import Node, Value
 from opshift.author.traits import Fold
-from opshift.author.written import Crossing, Made, MadeEnv
+from opshift.author.written import Made, MadeEnv, Versions
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
 from opshift.lazy import deferred
@@ -28,22 +30,24 @@ from opshift.model.arrays import (
     to_array,
 )
 from opshift.model.rename import rename
+from opshift.model.scope import Root
 from opshift.model.walk import graphs_of, nodes_inside
 from opshift.opsets import schemas
 from opshift.opsets.types import without_symbols
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
+from opshift.records import dataclass
 from opshift.text import qualified
 
 if TYPE_CHECKING:
     import numpy as np
 
-    from opshift.author.convert_down import Later
     from opshift.author.env import ModelEnv
 else:
     np = deferred("numpy")
 
 MOST_GROWN = 1024  # numbers of a constant that is larger than those it is computed from
 MOST_TYPED = 64  # numbers of a constant that is written in a typed field
+MOST_NESTED = 40  # adapters, each of which writes for the one before
 MOST = 50_000  # nodes in place of one: beyond, nobody would run it
 
 
@@ -57,6 +61,33 @@ class Emit(Protocol):
 
     @overload
     def __call__(self, *inputs: Value | None, domain: str = "", **named: Any) -> Value: ...
+
+
+class Crossing(Versions, Protocol):
+    """The step that a Builder writes for."""
+
+    allow_approximate: bool
+    assume: Collection[Assumption]
+    lowest: int  # the version of any other domain from which on the verdict at hand writes nodes
+
+    @property
+    def enters(self) -> str:
+        """The domain whose version is being entered."""
+
+    def fresh(self, hint: str) -> str: ...
+    def constant(
+        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
+    ) -> TensorProto: ...
+    def cross(self, node: Node, start: int, to: int, op: Builder) -> Result: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Later:
+    """The opset at which an adapter writes that converts a node down on the way to the model's."""
+
+    domain: str
+    version: int
+    depth: int  # the number of such adapters around it
 
 
 class Builder:
@@ -435,11 +466,38 @@ class Builder:
 
     def expand(self, node: Node) -> Value | tuple[Value, ...]:
         """The operator's function body, whose nodes are converted to the entered version too."""
-        from opshift.author.function_body import expand
+        from opshift.author import function_body
 
         node.carried()
-        results = expand(node, self)
+        body = function_body.body_of(node, self.scope.root.imports)
+        attributes = function_body.bindings(node, body)
+        names = {
+            formal: node.proto.input[i] if i < len(node.proto.input) else ""
+            for i, formal in enumerate(body.input)
+        }
+        for proto in body.node:
+            copied = function_body.instance(proto, attributes, names, self.crossing.fresh)
+            domain = schemas.normal(copied.domain)
+            version = function_body.version_of(body, domain, self.scope.root.imports)
+            written = self._crossed(copied, domain, version)
+            for name, value in zip(proto.output, written, strict=False):
+                names[name] = value.name
+        results = tuple(Value(names[one], self.env) for one in body.output[: node.n_outputs])
         return results[0] if len(results) == 1 else results
+
+    def _crossed(self, node: NodeProto, domain: str, left: int) -> tuple[Value, ...]:
+        """A node of a function body at the version that is entered."""
+        schema, entered = schemas.schema(domain, node.op_type, left), self.opset(domain)
+        if schema is not None and left < entered:
+            shown = Node(node, schema, self.env)
+            answer = self.crossing.cross(shown, left, entered, self)
+            if not isinstance(answer, Keep):
+                return answer if isinstance(answer, tuple) else (answer,)
+            schema = schemas.schema(domain, node.op_type, entered)
+        if schema is not None:
+            return self.place(node, schema)
+        self.made.add(node)  # of a domain that no schema describes
+        return tuple(Value(name, self.env) for name in node.output)
 
     def dissolve(self, reason: str) -> tuple[Value, ...]:
         """Removes the node without a replacement; refuses it if its outputs are still read.
@@ -522,11 +580,38 @@ class Builder:
     def place(self, node: NodeProto, schema: schemas.Schema) -> tuple[Value, ...]:
         """Adds a node, or what it is converted to if its schema is later than the model's."""
         if schema.since > self._entered(schema.domain):
-            from opshift.author.convert_down import convert_down
-
-            return convert_down(self, node, schema)
+            return self._converted_down(node, schema)
         self.made.ops.add(qualified(schema.domain, schema.name))
         return self._append(node)
+
+    def _converted_down(self, node: NodeProto, schema: schemas.Schema) -> tuple[Value, ...]:
+        """Writes what replaces a node of a later opset: a verdict crosses each boundary."""
+        domain, start = schema.domain, schema.since
+        depth = self.later.depth + 1 if self.later is not None else 1
+        if depth > MOST_NESTED:
+            raise AdapterBug(f"what replaces {schema.name}-{start} at {start - 1} needs itself")
+        below = self._at(Later(domain, start - 1, depth))
+        below.env.later = node, start
+        answer = self.crossing.cross(Node(node, schema, below.env), start, start - 1, below)
+        if isinstance(answer, Keep):
+            older = schemas.schema(domain, schema.name, start - 1)
+            if older is None or older.deprecated:
+                raise AdapterBug(f"{qualified(domain, schema.name)}-{start} is kept below {start}")
+            found = below.place(node, older)
+        else:
+            found = answer if isinstance(answer, tuple) else (answer,)
+        if len(found) < len(node.output) or self.made.unread is not None:
+            raise AdapterBug(
+                f"{schema.name}-{start} has no replacement with its outputs below {start}"
+            )
+        return tuple(Value(value.name, self.env) for value in found[: len(node.output)])
+
+    def _at(self, later: Later) -> Builder:
+        """A Builder that adds to the same nodes, for an adapter that writes at a later opset."""
+        below, below.env = copy.copy(self), copy.copy(self.env)
+        below.later, below.subject = later, None
+        below.env.written_by = weakref.ref(below)
+        return below
 
     def _node(
         self,

@@ -20,7 +20,7 @@ from opshift.protos import GraphProto, ModelProto, NodeProto, TensorShapeProto, 
 from opshift.protos.copies import copied
 
 if TYPE_CHECKING:
-    from opshift.author.registry import Registry
+    from opshift.author.traits import DeclaredRules
 
 Rules: TypeAlias = Mapping[tuple[str, str], OutputShapes]
 Output: TypeAlias = tuple[int, int]  # the number of a node in the graphs of a model, and its output
@@ -28,7 +28,7 @@ ROUNDS = 4  # a wrong length may stand behind another; after these no output of 
 HIDDEN = "opshift.hidden."
 
 
-def infer(model: bytes | ModelProto, adapters: Registry) -> ModelProto:
+def infer(model: bytes | ModelProto, adapters: DeclaredRules) -> ModelProto:
     """The result of onnx's inference without the outputs for which it is wrong.
 
     Such an output gets the shape of the rule, and inference continues from it.
@@ -130,7 +130,7 @@ def _numbered(model: ModelProto) -> Iterator[tuple[GraphProto, NodeProto]]:
 
 
 def _without(
-    model: bytes | ModelProto, misjudged: Mapping[Output, TypeProto], adapters: Registry
+    model: bytes | ModelProto, misjudged: Mapping[Output, TypeProto], adapters: DeclaredRules
 ) -> ModelProto:
     """The result of inference with the types of these outputs given, not inferred."""
     copy = copied(model)

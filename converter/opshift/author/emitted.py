@@ -12,22 +12,13 @@ import functools
 import os
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from opshift.author.verdicts import Adapter
 
 TABLE = "writes.txt"
 
 
-def names(adapter: Adapter) -> frozenset[str]:
-    """The other operators that an adapter writes."""
-    return _rows(adapter.source.partition(".")[0]).get(key(adapter), frozenset())
-
-
-def key(adapter: Adapter) -> str:
-    """The name of the row of an adapter."""
-    return f"{adapter.domain}:{adapter.ops[0]}:{adapter.start}:{adapter.to}"
+def names(source: str, row: str) -> frozenset[str]:
+    """The other operators that the adapter of a row writes."""
+    return _rows(source.partition(".")[0]).get(row, frozenset())
 
 
 @functools.cache

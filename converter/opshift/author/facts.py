@@ -20,9 +20,9 @@ from opshift.author import dynamic
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, of_constant
 from opshift.author.declared import completed, correct
-from opshift.author.env import ModelEnv, TypePart
+from opshift.author.env import ModelEnv
 from opshift.author.inference import Known, infer_all, infer_node
-from opshift.author.node import Node, Survey
+from opshift.author.node import Node, Survey, TypePart
 from opshift.author.present_types import collect_present_types
 from opshift.author.scope_types import NO_PATH, Inferred, Path, paths_inside
 from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputTypes, answer_of
@@ -47,7 +47,7 @@ from opshift.text import shortened
 if TYPE_CHECKING:
     import numpy as np
 
-    from opshift.author.registry import Registry
+    from opshift.author.traits import DeclaredRules
     from opshift.model.document import Document
     from opshift.model.fork import Fork
     from opshift.model.scope import Root, Scope
@@ -110,7 +110,7 @@ class Facts:
         self,
         document: Document,
         weights: Weights,
-        adapters: Registry,
+        adapters: DeclaredRules,
         snapshot: Callable[[], bytes | ModelProto],
         reopened: Callable[[], Document] | None = None,
     ) -> None:

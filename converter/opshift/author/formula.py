@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
-    from opshift.author.modern_rules import Arithmetic
+    from opshift.author.algebra import Arithmetic
 
 Operand: TypeAlias = "Term | float"
 

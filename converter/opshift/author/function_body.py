@@ -1,58 +1,25 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes an operator as the function body that onnx defines for it."""
+"""The function body that onnx defines for an operator, and its nodes for one call."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
 
-from opshift.author.node import Node, Value
-from opshift.author.verdicts import Keep
+from opshift.author.node import Node
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
 from opshift.model.functions import bind_attributes
 from opshift.model.rename import rename
+from opshift.model.scope import Imports
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, FunctionProto, NodeProto
 
-if TYPE_CHECKING:
-    from opshift.author.builder import Builder
 
-
-def expand(node: Node, op: Builder) -> tuple[Value, ...]:
-    """Writes the nodes of the body, each converted to the entered version; returns its outputs."""
-    body = _body(node, op)
-    attributes = _bindings(node, body)
-    names = {
-        formal: node.proto.input[i] if i < len(node.proto.input) else ""
-        for i, formal in enumerate(body.input)
-    }
-    for proto in body.node:
-        copy = _instance(proto, attributes, names, op)
-        domain = schemas.normal(copy.domain)
-        written = _crossed(copy, domain, _left(op, body, domain), op)
-        for name, value in zip(proto.output, written, strict=False):
-            names[name] = value.name
-    return tuple(Value(names[formal], op.env) for formal in body.output[: node.n_outputs])
-
-
-def _crossed(node: NodeProto, domain: str, left: int, op: Builder) -> tuple[Value, ...]:
-    """A node of the body at the version that `op` enters."""
-    schema, entered = schemas.schema(domain, node.op_type, left), op.opset(domain)
-    if schema is not None and left < entered:
-        answer = op.crossing.cross(Node(node, schema, op.env), left, entered, op)
-        if not isinstance(answer, Keep):
-            return answer if isinstance(answer, tuple) else (answer,)
-        schema = schemas.schema(domain, node.op_type, entered)
-    if schema is not None:
-        return op.place(node, schema)
-    op.made.add(node)  # of a domain that no schema describes
-    return tuple(Value(name, op.env) for name in node.output)
-
-
-def _body(node: Node, op: Builder) -> FunctionProto:
+def body_of(node: Node, imports: Imports) -> FunctionProto:
+    """The function body that onnx defines for a node."""
     assert node.schema is not None
     domain, since = node.schema.domain, node.schema.since
-    version = op.scope.root.imports[domain]
+    version = imports[domain]
     found = schemas.body(domain, node.op, since, version)
     if found is None:
         types = [value.type if value else None for value in node.inputs]
@@ -76,13 +43,13 @@ def _body(node: Node, op: Builder) -> FunctionProto:
     return found
 
 
-def _left(op: Builder, body: FunctionProto, domain: str) -> int:
+def version_of(body: FunctionProto, domain: str, imports: Imports) -> int:
     """The version at which the nodes of a body are read: the one being left."""
     written = {schemas.normal(i.domain): i.version for i in body.opset_import}.get(domain)
-    return op.scope.root.imports.get(domain) or written or 1
+    return imports.get(domain) or written or 1
 
 
-def _bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
+def bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
     """The value that each attribute of the function has at this node."""
     bound = {default.name: default for default in body.attribute_proto}
     if node.schema is not None and node.schema.stated:
@@ -103,14 +70,17 @@ def _bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
     return bound
 
 
-def _instance(
-    proto: NodeProto, bound: dict[str, AttributeProto], names: dict[str, str], op: Builder
+def instance(
+    proto: NodeProto,
+    bound: dict[str, AttributeProto],
+    names: dict[str, str],
+    fresh: Callable[[str], str],
 ) -> NodeProto:
     """A copy of a node of the body with the attributes and names of this call."""
     copy = NodeProto()
     copy.CopyFrom(proto)
     bind_attributes(copy, bound)
-    inner = {name: op.crossing.fresh(proto.op_type) for name in proto.output if name}
+    inner = {name: fresh(proto.op_type) for name in proto.output if name}
     names.update(inner)
     rename(copy, names)
     return copy

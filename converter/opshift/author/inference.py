@@ -7,8 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.author import corrected, declared, induction, safe_inference
-from opshift.author.env import Env, ModelEnv, TypesOnly
-from opshift.author.node import Node
+from opshift.author.env import ModelEnv, TypesOnly
+from opshift.author.node import Env, Node
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.scope_types import GraphTypes, Inferred, Path, by_graph, by_name
 from opshift.author.traits import Carries, OutputRanks, OutputShapes, OutputTypes, answer_of
@@ -29,7 +29,7 @@ from opshift.protos import (
 from opshift.protos.shape_inference import infer_node_outputs
 
 if TYPE_CHECKING:
-    from opshift.author.registry import Registry
+    from opshift.author.traits import DeclaredRules
 
 Rules = Mapping[tuple[str, str], OutputRanks]
 LOWEST = 6  # below this opset, some forty operators have no inference
@@ -44,7 +44,7 @@ class Known(NamedTuple):
     assumed: Mapping[str, Sequence[Path]]  # their ranks follow from a rank that is only declared
 
 
-def infer_all(model: bytes | ModelProto, adapters: Registry) -> Known:
+def infer_all(model: bytes | ModelProto, adapters: DeclaredRules) -> Known:
     """The types of all values by graph: inferred from inputs first, then with declarations."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
     nested = look_at(Content, data).is_nested
@@ -81,7 +81,7 @@ def _ranked(scopes: Sequence[GraphTypes]) -> set[tuple[Path, str]]:
 
 
 def _infer(
-    model: ModelProto, adapters: Registry, *, nested: bool
+    model: ModelProto, adapters: DeclaredRules, *, nested: bool
 ) -> tuple[list[GraphTypes], ModelProto | None]:
     """The types that several passes of inference find; no model if it rejects the first."""
     found: list[GraphTypes] = []

@@ -4,19 +4,34 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol
 
 from opshift.errors import AdapterBug
 from opshift.model.arrays import Array, is_array
 
 if TYPE_CHECKING:
-    from opshift.author.builder import Builder, Emit
-    from opshift.author.env import Env
-    from opshift.author.node import Value
+    from typing_extensions import Self
 
 BROADCASTS = 7  # the first opset in which a number stands beside any value
-Beside: TypeAlias = "Value | float | Array"
-Pick: TypeAlias = "Callable[[Builder], Emit]"
+
+
+class Writer(Protocol):
+    """Writes nodes, as a Builder does."""
+
+    def const(self, value: Any, *, like: Any) -> Any: ...
+    def __getattr__(self, op_type: str) -> Callable[..., Any]: ...
+
+
+class Around(Protocol):
+    """The place at which a value is used."""
+
+    @property
+    def depth(self) -> int:
+        """The number of unfinished graphs around it."""
+
+    @property
+    def builder(self) -> Writer:
+        """The Builder that writes there."""
 
 
 class Infix:
@@ -28,70 +43,70 @@ class Infix:
 
     __slots__ = ()
     __array_ufunc__ = None  # an array leaves the operator to the value beside it
-    env: Env
+    env: Around
 
-    def __add__(self, other: Beside) -> Value:
-        return _written(lambda op: op.Add, self, other)
+    def __add__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Add, self, other)
 
-    def __radd__(self, other: float | Array) -> Value:
-        return _written(lambda op: op.Add, other, self)
+    def __radd__(self, other: float | Array) -> Self:
+        return self._written(lambda op: op.Add, other, self)
 
-    def __sub__(self, other: Beside) -> Value:
-        return _written(lambda op: op.Sub, self, other)
+    def __sub__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Sub, self, other)
 
-    def __rsub__(self, other: float | Array) -> Value:
-        return _written(lambda op: op.Sub, other, self)
+    def __rsub__(self, other: float | Array) -> Self:
+        return self._written(lambda op: op.Sub, other, self)
 
-    def __mul__(self, other: Beside) -> Value:
-        return _written(lambda op: op.Mul, self, other)
+    def __mul__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Mul, self, other)
 
-    def __rmul__(self, other: float | Array) -> Value:
-        return _written(lambda op: op.Mul, other, self)
+    def __rmul__(self, other: float | Array) -> Self:
+        return self._written(lambda op: op.Mul, other, self)
 
-    def __truediv__(self, other: Beside) -> Value:
-        return _written(lambda op: op.Div, self, other)
+    def __truediv__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Div, self, other)
 
-    def __rtruediv__(self, other: float | Array) -> Value:
-        return _written(lambda op: op.Div, other, self)
+    def __rtruediv__(self, other: float | Array) -> Self:
+        return self._written(lambda op: op.Div, other, self)
 
-    def __floordiv__(self, other: Beside) -> Value:
-        return _written(lambda op: op.Floor, self / other)
+    def __floordiv__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Floor, self / other)
 
-    def __pow__(self, other: Beside) -> Value:
-        return _written(lambda op: op.Pow, self, other)
+    def __pow__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Pow, self, other)
 
-    def __mod__(self, other: Beside) -> Value:
-        return _written(lambda op: op.Mod, self, other)
+    def __mod__(self, other: Self | float | Array) -> Self:
+        return self._written(lambda op: op.Mod, self, other)
 
-    def __neg__(self) -> Value:
-        return _written(lambda op: op.Neg, self)
+    def __neg__(self) -> Self:
+        return self._written(lambda op: op.Neg, self)
 
-    def __lt__(self, other: Value | float) -> Value:
-        return _written(lambda op: op.Less, self, other)
+    def __lt__(self, other: Self | float) -> Self:
+        return self._written(lambda op: op.Less, self, other)
 
-    def __gt__(self, other: Value | float) -> Value:
-        return _written(lambda op: op.Greater, self, other)
+    def __gt__(self, other: Self | float) -> Self:
+        return self._written(lambda op: op.Greater, self, other)
 
-    def __and__(self, other: Value) -> Value:
-        return _written(lambda op: op.And, self, other)
+    def __and__(self, other: Self) -> Self:
+        return self._written(lambda op: op.And, self, other)
 
-    def __or__(self, other: Value) -> Value:
-        return _written(lambda op: op.Or, self, other)
+    def __or__(self, other: Self) -> Self:
+        return self._written(lambda op: op.Or, self, other)
 
-    def __invert__(self) -> Value:
-        return _written(lambda op: op.Not, self)
+    def __invert__(self) -> Self:
+        return self._written(lambda op: op.Not, self)
+
+    def _written(self, pick: Callable[[Writer], Callable[..., Any]], *operands: Any) -> Self:
+        """Writes an operator with the Builder of its innermost operand; returns the result."""
+        values = [one for one in operands if isinstance(one, Infix)]
+        op = max((one.env for one in values), key=lambda env: env.depth).builder
+        given = [one if one in values else _number(op, one, values[0]) for one in operands]
+        since = BROADCASTS if len(values) < len(operands) else 1
+        found: Self = pick(op)(*given, since=since)
+        return found
 
 
-def _written(pick: Pick, *operands: Any) -> Value:
-    """Writes an operator with the Builder of its innermost operand; returns the result."""
-    values = [one for one in operands if isinstance(one, Infix)]
-    op = max((one.env for one in values), key=lambda env: env.depth).builder
-    like: Any = values[0]
-    given = [one if one in values else _number(op, one, like) for one in operands]
-    return pick(op)(*given, since=BROADCASTS if len(values) < len(operands) else 1)
-
-
-def _number(op: Builder, number: Any, like: Value) -> Value:
+def _number(op: Writer, number: Any, like: Any) -> Any:
     if not isinstance(number, int | float) and not is_array(number):
         raise AdapterBug(f"an operand is {number!r}, but operands must be values or numbers")
     made = op.const(number, like=like)

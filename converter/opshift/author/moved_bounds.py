@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from opshift.author.bounds import MOST_EACH, Bounds, for_all
-from opshift.author.env import Delegating, Env
-from opshift.author.node import Node, Value
+from opshift.author.env import Delegating
+from opshift.author.node import Env, Node, Value
 from opshift.author.traits import Fold
 from opshift.lazy import deferred
 from opshift.model.arrays import Array

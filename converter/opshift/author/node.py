@@ -4,20 +4,20 @@
 from __future__ import annotations
 
 import builtins
-from collections.abc import Callable, Collection, Iterable, Iterator
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypeVar
+import enum
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, SupportsIndex, TypeAlias, TypeVar, overload
 
 from opshift.author.attributes import is_default
-from opshift.author.env import Env, TypePart
 from opshift.author.fit import fits
-from opshift.author.infix import Infix
-from opshift.author.node_inputs import Inputs
+from opshift.author.infix import Infix, Writer
 from opshift.author.present_types import tokens
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, InvalidModel, Refusal
-from opshift.model.arrays import Array
+from opshift.model.arrays import Array, from_array
 from opshift.opsets import schemas
-from opshift.opsets.types import Dims, rank_of
+from opshift.opsets.types import Dims, dims_of, rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 
 if TYPE_CHECKING:
@@ -25,9 +25,118 @@ if TYPE_CHECKING:
 
 _Kind = TypeVar("_Kind")
 _Answer = TypeVar("_Answer")
+_Rule = TypeVar("_Rule")
 
 # Looks at the nodes of a graph or function, and at the names of the outputs of its graphs.
 Survey: TypeAlias = "Callable[[Iterator[Node], frozenset[str]], _Answer]"
+
+
+class TypePart(enum.Enum):
+    """The part of a type that an adapter reads."""
+
+    ELEMENT = "element"
+    RANK = "rank"
+    ALL = "all"
+
+
+class Env(ABC):
+    """Answers questions about the values that a node can see."""
+
+    depth = -1  # the number of unfinished graphs around it
+
+    @property
+    def builder(self) -> Writer:
+        """The Builder that writes in this scope."""
+        raise AdapterBug(
+            "only values of the node that the adapter replaces have Python's operators"
+        )
+
+    @abstractmethod
+    def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
+        """The type of a value, of which only a part may be read."""
+
+    def dims(self, name: str, found: TypeProto) -> Dims:
+        """The dimensions of a tensor, as an adapter may read them."""
+        return dims_of(found)
+
+    @abstractmethod
+    def constant(self, name: str) -> Array | None:
+        """The value of a constant, which is the same for all inputs; else None."""
+
+    def tensor(self, name: str) -> TensorProto | None:
+        """A constant as a tensor of that name."""
+        value = self.constant(name)
+        return None if value is None else from_array(value, name)
+
+    @abstractmethod
+    def bounds(self, name: str) -> Bounds | None:
+        """The bounds of an integer value, which hold for all inputs; else None."""
+
+    @abstractmethod
+    def why_dynamic(self, name: str) -> str:
+        """The reason why a value is not a constant."""
+
+    @abstractmethod
+    def producer(self, name: str) -> Node | None:
+        """The node that computes a value; None for the call of a function or a malformed node."""
+
+    @abstractmethod
+    def use_rank(self, name: str) -> None:
+        """Adds a note to the report if the rank of a value comes only from a declaration."""
+
+    def claimed_dims(self, name: str, dims: Dims) -> Dims:
+        """Dimensions completed by a declaration; the report then names the value."""
+        return dims
+
+    # -- questions that only nodes of a model ask ----------------------------------------------
+
+    def possible_types(self) -> frozenset[str]:
+        """Every element type that can occur in the model."""
+        raise NotImplementedError
+
+    def rare_types(self) -> frozenset[str]:
+        """The element types in the model that not every operator accepts."""
+        raise NotImplementedError
+
+    def is_computed(self, name: str) -> bool:
+        """Whether a node of the model computes a value."""
+        raise NotImplementedError
+
+    def is_weight(self, name: str) -> bool:
+        """Whether a value has too many elements to be written as a new constant."""
+        raise NotImplementedError
+
+    def is_same(self, name: str, other: str) -> bool:
+        """Whether two names stand for one value of the model."""
+        return name == other
+
+    def is_read(self, name: str) -> bool:
+        """Whether a node or an output reads a value."""
+        raise NotImplementedError
+
+    def is_call(self, node: NodeProto) -> bool:
+        """Whether a node calls a function of the model, which may have the name of an operator."""
+        raise NotImplementedError
+
+    def load(self, tensor: TensorProto) -> Array:
+        """The value of a tensor in an attribute."""
+        raise NotImplementedError
+
+    def survey(self, look: Survey[_Answer]) -> _Answer:
+        """What a function finds that looks at all nodes around."""
+        raise NotImplementedError
+
+    def graph(self, graph: GraphProto) -> GraphProto:
+        """A copy of a subgraph, with its nodes in order."""
+        raise NotImplementedError
+
+    def inside(self, graph: GraphProto) -> Env:
+        """The questions about the values of a subgraph."""
+        raise NotImplementedError
+
+    def rules(self, kind: builtins.type[_Rule]) -> Mapping[tuple[str, str], _Rule]:
+        """The declarations of one kind about operators."""
+        raise NotImplementedError
 
 
 def _ints(values: Iterable[Any]) -> list[int]:
@@ -48,6 +157,7 @@ class Value(Infix):
     """One value of the graph. A question with an unknown answer refuses the node."""
 
     __slots__ = ("choices", "env", "name", "peers")
+    env: Env
 
     def __init__(
         self,
@@ -245,6 +355,38 @@ def _without_empty_reference(attribute: AttributeProto) -> AttributeProto:
     plain.CopyFrom(attribute)
     plain.ClearField("ref_attr_name")
     return plain
+
+
+class Inputs(tuple["Value | None", ...]):
+    """All inputs in order; None where one is left out. It records the positions that are read."""
+
+    reads: set[Any]
+
+    @staticmethod
+    def of(values: Iterable[Value | None], reads: set[Any]) -> Inputs:
+        made = Inputs(values)
+        made.reads = reads
+        return made
+
+    @overload
+    def __getitem__(self, at: SupportsIndex) -> Value | None: ...
+    @overload
+    def __getitem__(self, at: slice) -> tuple[Value | None, ...]: ...
+    def __getitem__(self, at: SupportsIndex | slice) -> Any:
+        found = super().__getitem__(at)
+        positions = range(len(self))[at]
+        self.reads.update(positions if isinstance(positions, range) else (positions,))
+        return found
+
+    def __iter__(self) -> Iterator[Value | None]:
+        self.reads.update(range(len(self)))
+        return super().__iter__()
+
+    def __add__(self, more: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (*self, *more)
+
+    def __radd__(self, more: tuple[Any, ...]) -> tuple[Any, ...]:
+        return (*more, *self)
 
 
 class Node:

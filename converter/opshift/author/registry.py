@@ -12,7 +12,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from opshift import plugins
-from opshift.author import index, modern_rules  # noqa: F401 - modern declares a kind of trait
+from opshift.author import algebra, index, modern_rules  # noqa: F401 - they declare kinds of traits
 from opshift.author.index import Crossing, TraitKey
 from opshift.author.tables import Declared, LazyTable, declarations, places
 from opshift.author.traits import KINDS, SingleTrait, Trait

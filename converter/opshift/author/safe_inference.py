@@ -26,7 +26,7 @@ from opshift.opsets.types import LARGEST_RANK
 from opshift.protos import ModelProto, onnx_checker, shape_inference
 
 if TYPE_CHECKING:
-    from opshift.author.registry import Registry
+    from opshift.author.traits import DeclaredRules
 
 # What onnx's inference raises: an IndexError is what becomes of one beyond the end of a vector, a
 # DecodeError of types that it writes into a model nested as deeply as protobuf reads.
@@ -54,7 +54,7 @@ class ShownModel(NamedTuple):
 
 def infer(
     model: bytes | ModelProto,
-    adapters: Registry,
+    adapters: DeclaredRules,
     *,
     strict: bool = False,
     data_prop: bool = False,
@@ -115,20 +115,20 @@ def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
         held.remove(next(one for one in held if one.domain == NOBODY))
 
 
-def is_at_risk(model: bytes | ModelProto, adapters: Registry) -> bool:
+def is_at_risk(model: bytes | ModelProto, adapters: DeclaredRules) -> bool:
     """Whether onnx must not infer the model as it is: see `infer`."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
     return _may_be_hidden(data, adapters) or piecewise.is_slow(data)
 
 
-def _may_be_hidden(data: bytes, adapters: Registry) -> bool:
+def _may_be_hidden(data: bytes, adapters: DeclaredRules) -> bool:
     """Whether the model may have an operator that ends the process, or is rejected by fault."""
     held = look_at(Content, data).operators()
     at_fault = {op for kind in (Fragile, Undefaulted) for _, op in adapters.traits(kind)}
     return not held.isdisjoint(at_fault) or shrinking.may_hold(data, held, adapters)
 
 
-def _survivable(data: bytes, adapters: Registry, *, data_prop: bool) -> ShownModel:
+def _survivable(data: bytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
     """The model, or a copy of it without what inference ends the process for, or rejects by fault.
 
     Hidden nodes have an unknown domain there.
@@ -152,7 +152,7 @@ def _survivable(data: bytes, adapters: Registry, *, data_prop: bool) -> ShownMod
     return ShownModel(copy.SerializeToString(), risky)
 
 
-def _hide_fragile(copy: ModelProto, adapters: Registry) -> bool:
+def _hide_fragile(copy: ModelProto, adapters: DeclaredRules) -> bool:
     """Hides fragile nodes without typed inputs; returns whether there are any fragile nodes."""
     fragile = adapters.traits(Fragile)
     made: dict[str, int] = {}  # the position of the node that makes a value
@@ -174,7 +174,7 @@ def _hide_fragile(copy: ModelProto, adapters: Registry) -> bool:
     return bool(hidden)
 
 
-def _write_defaults(model: ModelProto, adapters: Registry) -> None:
+def _write_defaults(model: ModelProto, adapters: DeclaredRules) -> None:
     """Writes the attributes that onnx's inference demands although they have defaults."""
     known = adapters.traits(Undefaulted)
     for node, versions in imports.operators(model):

@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Set
 from typing import TYPE_CHECKING
 
 from opshift.author.attributes import CONSTANT_FORMS
-from opshift.author.env import TypePart, TypesOnly
-from opshift.author.node import Node
+from opshift.author.env import TypesOnly
+from opshift.author.node import Node, TypePart
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import FatalSizes, Shrinks, answer_of
 from opshift.lazy import deferred
@@ -38,14 +38,14 @@ from opshift.protos import (
 if TYPE_CHECKING:
     import numpy as np
 
-    from opshift.author.registry import Registry
+    from opshift.author.traits import DeclaredRules
 else:
     np = deferred("numpy")
 
 Infer = Callable[[ModelProto], ModelProto]
 
 
-def may_hold(data: bytes, operators: Set[str], adapters: Registry) -> bool:
+def may_hold(data: bytes, operators: Set[str], adapters: DeclaredRules) -> bool:
     """Whether a model has a node that may give a negative size, and one that must not see it.
 
     `operators` are the names of all operators of the model.
@@ -60,7 +60,7 @@ def _has_any(found: Iterator[object]) -> bool:
     return any(True for _ in found)
 
 
-def hide(model: ModelProto, domain: str, adapters: Registry, infer: Infer) -> bool:
+def hide(model: ModelProto, domain: str, adapters: DeclaredRules, infer: Infer) -> bool:
     """Gives the nodes with a negative size this domain; returns whether others may have one, too.
 
     `infer` is called for a model in which the operators that must not see one have that domain.
@@ -89,18 +89,18 @@ def _key(node: NodeProto) -> tuple[str, str]:
     return schemas.normal(node.domain), node.op_type
 
 
-def _names(kind: type[FatalSizes | Shrinks], adapters: Registry) -> set[str]:
+def _names(kind: type[FatalSizes | Shrinks], adapters: DeclaredRules) -> set[str]:
     """The names of the operators of one kind, in all domains."""
     return {op for _, op in adapters.traits(kind)}
 
 
-def _fatal(model: ModelProto, adapters: Registry) -> Iterator[NodeProto]:
+def _fatal(model: ModelProto, adapters: DeclaredRules) -> Iterator[NodeProto]:
     """The nodes that must not see a negative size."""
     names, declared = _names(FatalSizes, adapters), adapters.traits(FatalSizes)
     return (node for node in nodes(model) if node.op_type in names and _key(node) in declared)
 
 
-def _suspects(model: ModelProto, adapters: Registry) -> Iterator[tuple[int | None, NodeProto]]:
+def _suspects(model: ModelProto, adapters: DeclaredRules) -> Iterator[tuple[int | None, NodeProto]]:
     """The nodes that may have a negative size, and the number of each in the graph of the model."""
     names, declared = _names(Shrinks, adapters), adapters.traits(Shrinks)
     own, env = functions_of(model), _Constants(model)

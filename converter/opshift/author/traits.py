@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from types import EllipsisType
-from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
 from opshift.author.example import Draft, Example, drafted, listed, spread
 from opshift.errors import AdapterBug, Refusal
@@ -47,6 +47,23 @@ class SingleTrait(Trait):
     """A trait that an operator has at most once: a second declaration is an error."""
 
     twice: ClassVar[str]  # how that error begins
+
+
+_Trait = TypeVar("_Trait", bound=Trait)
+_Rule = TypeVar("_Rule", bound=SingleTrait)
+
+
+class DeclaredRules(Protocol):
+    """The declarations about operators, by their kind."""
+
+    def rules(self, kind: type[_Rule]) -> Mapping[tuple[str, str], _Rule]:
+        """The rules of one kind, by operator."""
+
+    def traits(self, kind: type[_Trait]) -> Mapping[tuple[str, str], tuple[_Trait, ...]]:
+        """The traits of one kind, of which an operator may have several, by operator."""
+
+    def each(self, kind: type[_Trait]) -> list[_Trait]:
+        """Each declaration of one kind once, also if it is about several operators."""
 
 
 # What a rule that tells facts of a node raises where a fact is missing, the node is not legal, or

@@ -9,8 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
+from opshift.author.algebra import Arithmetic, Commutes
 from opshift.author.attributes import is_default
-from opshift.author.env import Env, ModelEnv
+from opshift.author.env import ModelEnv
 from opshift.author.formula import (
     Applied,
     Axes,
@@ -23,15 +24,14 @@ from opshift.author.formula import (
     Product,
     Term,
 )
-from opshift.author.modern_rules import Arithmetic, Commutes
-from opshift.author.node import Node, Value
+from opshift.author.node import Env, Node, Value
 from opshift.errors import Refusal
 from opshift.lazy import deferred
 from opshift.model.arrays import Array
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
-    from opshift.author.registry import Registry
+    from opshift.author.traits import DeclaredRules
 
 np: Any = deferred("numpy")
 
@@ -78,7 +78,7 @@ class Found:
         return dict(self.binding.numbers)
 
 
-def arithmetic_of(adapters: Registry) -> dict[str, Arithmetic]:
+def arithmetic_of(adapters: DeclaredRules) -> dict[str, Arithmetic]:
     """The operators of sums and of products."""
     return {one.kind: one for one in adapters.each(Arithmetic)}
 
@@ -86,7 +86,7 @@ def arithmetic_of(adapters: Registry) -> dict[str, Arithmetic]:
 class FormulaSearch:
     """The search around one node; every way to read the nodes as the formula is tried."""
 
-    def __init__(self, env: ModelEnv, adapters: Registry) -> None:
+    def __init__(self, env: ModelEnv, adapters: DeclaredRules) -> None:
         self.env = env
         self.scope = env.scope
         self.arithmetic = arithmetic_of(adapters)

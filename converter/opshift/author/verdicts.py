@@ -3,12 +3,13 @@
 
 from __future__ import annotations
 
-import enum
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Final, TypeAlias
 
+from opshift.author import emitted
+from opshift.author.adapter_answers import KEEP, Result
 from opshift.author.example import Draft, Example, drafted, listed, spread
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
@@ -16,17 +17,9 @@ from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.builder import Builder
-    from opshift.author.node import Node, Value
+    from opshift.author.node import Node
 
 
-class Keep(enum.Enum):
-    """The one answer that is not a value: the node stays exactly as it is."""
-
-    KEEP = "keep"
-
-
-KEEP: Final = Keep.KEEP
-Result: TypeAlias = "Value | tuple[Value, ...] | Keep"
 Run: TypeAlias = "Callable[[Node, Builder], Result]"
 
 # For operators without a schema: they are replaced at whatever version they occur.
@@ -121,10 +114,13 @@ class Adapter:
         """The other operators that it is known to write, as in `emits=`."""
         if self.run is None:
             return frozenset()
-        from opshift.author import emitted
-
-        own = emitted.names(self) if self.named is None else self.named
+        own = emitted.names(self.source, self.row) if self.named is None else self.named
         return own | {"Cast"} if isinstance(self.verdict, CastNarrowed) else own
+
+    @property
+    def row(self) -> str:
+        """The name of its row in the table of written operators."""
+        return f"{self.domain}:{self.ops[0]}:{self.start}:{self.to}"
 
     @property
     def rewrites(self) -> bool:

@@ -5,13 +5,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Mapping
 from dataclasses import field
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from opshift.assumptions import Assumption
 from opshift.author.bounds import Bounds, of_constant
-from opshift.author.env import Delegating, Env, ModelEnv, TypePart
+from opshift.author.env import Delegating, ModelEnv
 from opshift.author.inference import infer_node
-from opshift.author.node import Node, Survey
+from opshift.author.infix import Writer
+from opshift.author.node import Env, Node, Survey, TypePart
 from opshift.errors import AdapterBug
 from opshift.model.arrays import Array, to_array
 from opshift.model.rename import rename
@@ -21,30 +22,13 @@ from opshift.opsets import schemas
 from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 from opshift.records import dataclass
 
-if TYPE_CHECKING:
-    from opshift.author.builder import Builder
-    from opshift.author.verdicts import Result
-
 _Answer = TypeVar("_Answer")
 
 
-class Crossing(Protocol):
-    """The step that a Builder writes for."""
+class Versions(Protocol):
+    """The versions at which a step writes nodes."""
 
-    allow_approximate: bool
-    assume: Collection[Assumption]
-    lowest: int  # the version of any other domain from which on the verdict at hand writes nodes
-
-    @property
-    def enters(self) -> str:
-        """The domain whose version is being entered."""
-
-    def fresh(self, hint: str) -> str: ...
     def version(self, root: Root, domain: str) -> int: ...
-    def constant(
-        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
-    ) -> TensorProto: ...
-    def cross(self, node: Node, start: int, to: int, op: Builder) -> Result: ...
 
 
 @dataclass(slots=True)
@@ -104,7 +88,7 @@ class MadeEnv(Delegating, ModelEnv):
     env: ModelEnv
 
     def __init__(
-        self, crossing: Crossing, model: ModelEnv, made: Made, outer: MadeEnv | None
+        self, crossing: Versions, model: ModelEnv, made: Made, outer: MadeEnv | None
     ) -> None:
         super().__init__(model)
         self.scope = model.scope
@@ -112,13 +96,13 @@ class MadeEnv(Delegating, ModelEnv):
         self.made = made
         self.outer = outer
         self.depth = outer.depth + 1 if outer is not None else 0
-        self.written_by: Callable[[], Builder | None] = lambda: None  # a weak reference
+        self.written_by: Callable[[], Writer | None] = lambda: None  # a weak reference
         self.types: dict[str, TypeProto | None] = {}  # of the values that were written
         self.later: tuple[NodeProto, int] | None = None  # being converted down, and its opset
         self._ranks_used: set[str] = set()
 
     @property
-    def builder(self) -> Builder:
+    def builder(self) -> Writer:
         found = self.written_by()
         if found is None:
             raise AdapterBug("a value is used after the adapter that it belongs to has returned")

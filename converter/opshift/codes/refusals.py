@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import enum
 
-from opshift import codes
+from opshift.codes.page_text import of_reason
 
 
 class Why(enum.Enum):
@@ -221,12 +221,12 @@ Add its domain to <<domains=DOMAIN>>, replace the node, or write an adapter with
     @property
     def sentence(self) -> str:
         """The reason in a sentence."""
-        return codes.page(self.name).sentence
+        return of_reason(self.name, self.value).sentence
 
     @property
     def cure(self) -> str:
         """The suggested action."""
-        return codes.page(self.name).cure
+        return of_reason(self.name, self.value).cure
 
     def __repr__(self) -> str:
         return str(self)

@@ -3,28 +3,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
-import gc
 import os
 import sys
-from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
-from opshift.author import registry
-from opshift.convert.attempt import Conversion
-from opshift.convert.blockers import StepRefused
+from opshift.convert.cheapest_way import carve_of, convert
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
 from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
 from opshift.convert.result import Result
-from opshift.convert.ways import STRAIGHT, Reached, Way, Ways
-from opshift.errors import AdapterBug, BadDestination, Refused
+from opshift.errors import BadDestination
 from opshift.model import weights
 from opshift.model.bytes import documents, place
-from opshift.model.bytes.source import Opened, opened
-from opshift.model.functions import computing_nodes
-from opshift.model.weights import Weights
+from opshift.model.bytes.source import Opened
 from opshift.protos import ModelProto, isolation
 from opshift.report import Report
 
@@ -34,7 +26,6 @@ if TYPE_CHECKING:
 
 Source: TypeAlias = "ModelProto | str | os.PathLike[str] | onnx_ir.Model"
 External: TypeAlias = Literal["keep", "copy", "inline", "one-file"]
-Carve: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
 
 
 class Program(Protocol):
@@ -333,14 +324,6 @@ def convert_path(
     return report
 
 
-def carve_of(model: ModelProto | str | os.PathLike[str] | Opened) -> Carve:
-    """A function that returns a new skeleton of a model or file at each call."""
-    if isinstance(model, ModelProto):
-        return lambda: weights.carve_model(model)
-    file = opened(model)
-    return lambda: weights.carve_file(file)
-
-
 def _convert_in_memory(file: Opened, options: Request) -> Result[ModelProto]:
     """The converted model of a file, with all its external data."""
     model, store, report = convert(carve_of(file), options)
@@ -376,59 +359,4 @@ def _convert_onnx_ir(model: Any, options: Request) -> Result[Any]:
     return Result(onnx_ir.from_proto(found.model), found.report)
 
 
-@contextlib.contextmanager
-def _collector_paused() -> Iterator[None]:
-    """Pauses the garbage collector, which would take a sixth of the time of a conversion."""
-    running = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if running:
-            gc.enable()
-
-
-@_collector_paused()  # around the whole call: what it made is gone when collecting begins again
-def convert(
-    carve: Carve, options: Request, opened: Callable[[], Conversion] | None = None
-) -> tuple[ModelProto, Weights, Report]:
-    """Converts a skeleton by the straight way, or by the cheapest way if there is a choice.
-
-    A model that is invalid on one of the ways is invalid. A straight way that writes only a header
-    does not look. If the model is `opened` for several conversions, it stays as it is.
-    """
-    ways = Ways()
-    for way in ways:
-        attempt = _attempt(carve, options, way, opened)
-        functions = len(attempt.skeleton.functions)
-        try:
-            with diagnose.on_the_model(attempt):
-                report = attempt.run()
-        except StepRefused as refused:
-            ways.refused(way, attempt.refused(refused.refusals), attempt.others(refused))
-        except Refused as refused:
-            ways.refused(way, refused, attempt.others(refused))
-        except AdapterBug as bug:
-            ways.failed(bug)
-        else:
-            skeleton = attempt.skeleton
-            if way == STRAIGHT and not (report.approximations or attempt.has_choice):
-                return skeleton, attempt.store, report
-            lost, nodes = functions - len(skeleton.functions), computing_nodes(skeleton)
-            found = Reached(way, skeleton, attempt.store, report, lost, nodes)
-            ways.reached(found, attempt.others())
-    best = ways.chosen()
-    return best.skeleton, best.store, best.report
-
-
-def _attempt(
-    carve: Carve, options: Request, way: Way, opened: Callable[[], Conversion] | None
-) -> Conversion:
-    """The conversion by one way, of the opened model unless it needs the model as it came."""
-    as_it_came = options.only_ir or options.bump_model_version or way.inlined
-    if opened is None or as_it_came:
-        return Conversion(*carve(), options, registry.default(), way)
-    return opened().branch(options, way)
-
-
-__all__ = ["Request", "Target", "convert", "convert_file", "convert_version"]
+__all__ = ["Request", "Target", "convert_file", "convert_version"]

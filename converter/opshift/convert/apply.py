@@ -5,15 +5,16 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from opshift.author.builder import Crossing
 from opshift.author.facts import Facts
 from opshift.author.present_types import types_from
-from opshift.author.written import Crossing, Made
+from opshift.author.written import Made
 from opshift.convert.change import NodeChange, Step
 from opshift.model.arrays import Array, to_array
 from opshift.model.document import Document
-from opshift.model.replace import Replacement
+from opshift.model.heritage import Heritage, heritage_of
+from opshift.model.replace import Replacement, replace_nodes
 from opshift.model.scope import FunctionId, Place, Scope
-from opshift.model.settle import Heritage, heritage_of
 from opshift.model.walk import graphs_of, nodes_in, reads
 from opshift.opsets import schemas
 from opshift.protos import TensorProto
@@ -32,8 +33,9 @@ class Applier:
         """Writes all changes of a step at once, and returns the places of the new nodes."""
         for change in changes:
             self._prepare(change)
-        places = self.document.replace(
-            [Replacement(c.place, c.made.nodes, c.made.carrier, c.made.carried) for c in changes]
+        places = replace_nodes(
+            self.document,
+            [Replacement(c.place, c.made.nodes, c.made.carrier, c.made.carried) for c in changes],
         )
         for change, written in zip(changes, places, strict=True):
             self._note(change, written)

@@ -5,16 +5,15 @@ from __future__ import annotations
 
 import math
 
+from opshift.author.adapter_answers import KEEP, Keep
 from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
 from opshift.author.verdicts import (
-    KEEP,
     LEAVE,
     RETIRED,
     Adapter,
     CastNarrowed,
     Impossible,
-    Keep,
     Rewrite,
     Unchanged,
 )

@@ -16,6 +16,7 @@ from opshift.convert.legal import neighbours, runtime
 from opshift.convert.state import State
 from opshift.convert.verdict_edges import edge_at
 from opshift.model.scope import Place, Root
+from opshift.model.sweep import sweep
 from opshift.opsets.wanted import Wanted
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def _modernize(state: State) -> None:
                 done(state, step)
                 state.sites += stepper.sites
                 state.repaired = True
-                state.document.sweep()
+                sweep(state.document)
 
 
 def _reform(state: State) -> None:

@@ -8,13 +8,17 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 from opshift.author import formula
+from opshift.author.adapter_answers import KEEP, Result
 from opshift.author.builder import Builder
-from opshift.author.env import Env
 from opshift.author.modern_rules import Modern
-from opshift.author.node import Node, Value
+from opshift.author.node import Env, Node, Value
 from opshift.author.registry import Registry
 from opshift.author.unify import Binding, FormulaSearch, Found, arithmetic_of
-from opshift.author.verdicts import KEEP, MODERN, Adapter, Result, Rewrite
+from opshift.author.verdicts import (
+    MODERN,
+    Adapter,
+    Rewrite,
+)
 from opshift.convert.change import NodeChange, Task
 from opshift.convert.plan_table import Edge
 from opshift.convert.step import Stepper

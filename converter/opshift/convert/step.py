@@ -8,18 +8,16 @@ from typing import NamedTuple
 
 from opshift.assumptions import Assumption
 from opshift.author import registry
+from opshift.author.adapter_answers import KEEP, Keep, Result
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.node import Node
 from opshift.author.verdicts import (
     EQUAL_FORMS,
-    KEEP,
     LEAVE,
     RETIRED,
     Adapter,
     CastNarrowed,
-    Keep,
-    Result,
     Unchanged,
     place_of,
 )
@@ -45,6 +43,7 @@ from opshift.convert.replay.leaves import RefusedLeaf, Template
 from opshift.errors import AdapterBug, FaultyChange, Refusal
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
+from opshift.model.sweep import sweep
 from opshift.model.walk import named
 from opshift.opsets import layouts, schemas
 from opshift.protos import NodeProto, TensorProto, TypeProto
@@ -171,7 +170,7 @@ class Stepper:
     def _take(self, roots: list[Root]) -> None:
         written = self.written
         changes = self._answers(roots)
-        if self.blockers and self.document.sweep():
+        if self.blockers and sweep(self.document):
             # A node that nothing reads any more must not block the others.
             self.blockers = Blockers(self.document, self.facts, (self.start, self.to))
             self.step, self.written = Step(self.domain, self.start, self.to), written

@@ -9,11 +9,9 @@ from typing import TypeVar
 from opshift import versions
 from opshift.assumptions import Assumption
 from opshift.errors import InvalidModel
+from opshift.model.heritage import Heritage
 from opshift.model.names import Names, Owned
-from opshift.model.replace import Replacement, replace
 from opshift.model.scope import FunctionId, Imports, Key, Place, Root, Scope, call_id
-from opshift.model.settle import Heritage
-from opshift.model.sweep import Sweep
 from opshift.model.walk import Container, graphs_in_attribute, graphs_of, may_hold_graphs
 from opshift.opsets import schemas
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
@@ -34,7 +32,6 @@ class Document:
         self.gone: dict[Scope, set[str]] = {}  # the names that a sweep has removed
         self.heirs: dict[str, Heritage] = {}  # what new constants inherit
         self.sharded: dict[Place, None] = {}  # the rewritten nodes that shardings speak of
-        self.names = Names(self)
         self.rewritten: set[Place] = set()  # the nodes that replaced others
         self.generation = 0  # how often nodes have changed; what depends on them compares it
         self.added_initializers = False
@@ -48,7 +45,9 @@ class Document:
             self.functions[key] = function
         self._called_names = {(domain, name) for domain, name, _ in self.functions}
         self.imports = Imports(model.opset_import, "the model")
-        self.roots = [self._open(Root("graph", "graph", self.imports), model.graph)]
+        self.roots: list[Root] = []
+        self.names = Names(model, self.roots)
+        self.roots.append(self._open(Root("graph", "graph", self.imports), model.graph))
         for key, function in self.functions.items():
             where = f"function {function.name!r}"
             imports = Imports(function.opset_import, where)
@@ -131,16 +130,10 @@ class Document:
                 if id(graph) not in root.by_graph:
                     self.enter(root, graph, scope)
 
-    def replace(self, replacements: Sequence[Replacement]) -> list[list[Place]]:
-        """Puts new nodes in the place of old ones; returns the places of each replacement.
-
-        All tables of the document are updated. Code that caches facts compares `generation`.
-        """
-        self._leave(one.place for one in replacements)
-        places = [replace(self, one) for one in replacements]
-        self.rewritten.update(place for written in places for place in written)
-        self.generation += bool(replacements)
-        return places
+    def note_change(self) -> None:
+        """Counts a change of the nodes. Code that caches facts compares `generation`."""
+        self.generation += 1
+        self.names.forget()
 
     def bury(self, graphs: Sequence[GraphProto]) -> None:
         """Forgets the scopes of graphs that have left the model, and their nodes."""
@@ -226,13 +219,13 @@ class Document:
             if name:
                 self._orphans[scope, name] = None
 
-    def sweep(self) -> bool:
-        """Removes the unread values that the conversion wrote or stopped reading."""
+    def take_orphans(self) -> list[Owned]:
+        """The values that lost a reader since the last call."""
         orphans = [(scope.owner(name), name) for scope, name in self._orphans if scope]
         self._orphans = {}
-        return Sweep(self).run((*orphans, *self._written()))
+        return orphans
 
-    def _written(self) -> Iterator[Owned]:
+    def written_values(self) -> Iterator[Owned]:
         """The values of nodes and constants that the conversion wrote itself."""
         for root in self.roots if self.has_written else ():
             for scope in root.scopes:
@@ -245,13 +238,14 @@ class Document:
     def remove(self, places: Iterable[Place]) -> None:
         """Removes nodes from the model and from all tables."""
         places = list(places)
-        self._leave(places)
+        self.leave_index(places)
         for scope, position in places:
             scope.removed.add(position)
         self.bury([g for scope, position in places for _, g in graphs_of(scope.node(position))])
-        self.generation += bool(places)
+        if places:
+            self.note_change()
 
-    def _leave(self, places: Iterable[Place]) -> None:
+    def leave_index(self, places: Iterable[Place]) -> None:
         """Removes nodes from the index, all at once, because a list of places is long."""
         gone: dict[tuple[Root, Key], set[tuple[int, int]]] = {}
         calls: dict[tuple[Root, FunctionId], set[tuple[int, int]]] = {}

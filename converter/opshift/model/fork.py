@@ -73,7 +73,7 @@ class Fork:
             twin.scopes = [scopes[scope] for scope in root.scopes]
             twin.by_graph = {id(scope.proto): scope for scope in twin.scopes}
         new.roots = list(self.roots.values())
-        new.names = Names(new)
+        new.names = Names(new.model, new.roots)
         new._constants = {(self.roots[at], key): one for (at, key), one in old._constants.items()}
         new._orphans = {(at and scopes[at], name): None for at, name in old._orphans}
         new.gone = {scopes[at]: {*names} for at, names in old.gone.items()}

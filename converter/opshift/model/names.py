@@ -5,14 +5,11 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TypeAlias
 
 from opshift import versions
 from opshift.model.scope import Root, Scope
 from opshift.protos import GraphProto, ModelProto, NodeProto
-
-if TYPE_CHECKING:
-    from opshift.model.document import Document
 
 Owned: TypeAlias = tuple[Scope | None, str]  # the scope that defines a name, and the name
 
@@ -33,9 +30,9 @@ class Names:
     one family of roots; every other root is a family of its own.
     """
 
-    def __init__(self, document: Document) -> None:
-        self.document = document
-        self._generation = -1
+    def __init__(self, model: ModelProto, roots: list[Root]) -> None:
+        self.model = model
+        self.roots = roots
         self._counts: dict[Root, Counter[Owned]] = {}
         self._by_name: dict[Root, Counter[str]] = {}
         self._bound: set[Owned] | None = None
@@ -53,7 +50,6 @@ class Names:
 
     def readers(self, root: Root) -> Counter[Owned]:
         """How often each value that a root can see is read. Two branches may share a name."""
-        self._refresh()
         family = self.family(root)
         if family[0] not in self._counts:
             counts = self._counts[family[0]] = Counter()
@@ -71,7 +67,7 @@ class Names:
 
         From IR 4 on, an initializer that is also a graph input is only a default.
         """
-        if name in owner.inputs and self.document.model.ir_version > 3:
+        if name in owner.inputs and self.model.ir_version > 3:
             return True
         return (owner, name) in self.bound
 
@@ -84,9 +80,9 @@ class Names:
 
     def _bindings(self) -> Iterator[tuple[Owned, Owned]]:
         """Which initializer each training binding sets, and the value that it is set to."""
-        tops = {root.name: root.top for root in self.document.roots if root.kind == "training"}
-        main = self.document.main
-        for i, training in enumerate(self.document.model.training_info):
+        tops = {root.name: root.top for root in self.roots if root.kind == "training"}
+        main = self.roots[0].top
+        for i, training in enumerate(self.model.training_info):
             first, step = (tops.get(f"training_info[{i}].{p}") for p in TRAINING_PARTS)
             for bindings, source in (
                 (training.initialization_binding, first),
@@ -108,7 +104,6 @@ class Names:
 
     def _names(self, root: Root) -> Counter[str]:
         """How often each name is read, for a root that has one scope and is a family of its own."""
-        self._refresh()
         if root not in self._by_name:
             counts = self._by_name[root] = names_read(root.top)
             counts.update(name for _, name in self._from_outside([root]))
@@ -120,16 +115,15 @@ class Names:
             above = root.top.parent.root if root.top.parent is not None else root
             self._families[root] = [
                 one
-                for one in self.document.roots
+                for one in self.roots
                 if one is above or (one.top.parent is not None and one.top.parent.root is above)
             ]
         return self._families[root]
 
-    def _refresh(self) -> None:
-        if self._generation != self.document.generation:
-            self._generation = self.document.generation
-            self._counts.clear()
-            self._by_name.clear()
+    def forget(self) -> None:
+        """Counts the readers again when they are asked for, because nodes have changed."""
+        self._counts.clear()
+        self._by_name.clear()
 
 
 TRAINING_PARTS = ("initialization", "algorithm")

@@ -4,17 +4,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
 
+from opshift.model.document import Document
 from opshift.model.scope import Place, Scope
 from opshift.model.settle import move_shardings
 from opshift.model.walk import captures, graphs_of, may_hold_graphs
 from opshift.opsets import schemas
 from opshift.protos import NodeProto
 from opshift.records import dataclass
-
-if TYPE_CHECKING:
-    from opshift.model.document import Document
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +24,20 @@ class Replacement:
     carried: frozenset[str] = frozenset()  # the attributes whose graphs stay
 
 
-def replace(document: Document, replacement: Replacement) -> list[Place]:
+def replace_nodes(document: Document, replacements: Sequence[Replacement]) -> list[list[Place]]:
+    """Puts new nodes in the place of old ones; returns the places of each replacement.
+
+    All tables of the document are updated.
+    """
+    document.leave_index(one.place for one in replacements)
+    places = [_replace(document, one) for one in replacements]
+    document.rewritten.update(place for written in places for place in written)
+    if replacements:
+        document.note_change()
+    return places
+
+
+def _replace(document: Document, replacement: Replacement) -> list[Place]:
     """Writes the nodes of one place, which the index no longer holds; returns their places."""
     scope, position = replacement.place
     node, nodes = scope.node(position), replacement.nodes

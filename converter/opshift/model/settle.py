@@ -4,42 +4,24 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING
 
+from opshift.model.document import Document
+from opshift.model.heritage import Heritage
 from opshift.model.rename import rename_own
 from opshift.model.scope import Place, Root, Scope
+from opshift.model.sweep import sweep
 from opshift.model.walk import named
-from opshift.protos import GraphProto, NodeProto, TensorProto
-from opshift.records import dataclass
-
-if TYPE_CHECKING:
-    from opshift.model.document import Document
-
-
-@dataclass(frozen=True, slots=True)
-class Heritage:
-    """The name, the documentation and the metadata of a constant that another one replaces."""
-
-    owner: Scope
-    name: str
-    doc_string: str
-    metadata: tuple[tuple[str, str], ...]
-
-
-def heritage_of(owner: Scope, tensor: TensorProto, name: str) -> Heritage:
-    """The names and texts that a constant inherits from the constant that it replaces."""
-    noted = getattr(tensor, "metadata_props", ())
-    return Heritage(owner, name, tensor.doc_string, tuple((p.key, p.value) for p in noted))
+from opshift.protos import GraphProto, NodeProto
 
 
 def settle(document: Document) -> list[str]:
     """Removes unread nodes and constants, and what refers to them; returns the notes."""
-    document.sweep()
+    sweep(document)
     for root in document.roots if document.heirs else ():
         _inherit(document, root)
     notes = [note for scope, note in _drop_annotations(document)]
     if notes:
-        document.sweep()  # constants that only the removed annotations read
+        sweep(document)  # constants that only the removed annotations read
     return notes + list(_drop_shardings(document))
 
 
@@ -91,7 +73,7 @@ def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
             if scope.owner(name) is None and any(name in gone for gone in document.gone.values()):
                 document.orphan(scope, [e.value for e in notes[i].quant_parameter_tensor_names])
                 del notes[i]
-                document.generation += 1
+                document.note_change()
                 told = f"removed the quantization annotation of {name!r}"
                 yield scope, f"{told}: the result has no such tensor"
 

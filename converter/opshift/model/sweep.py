@@ -5,16 +5,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from opshift.model.document import Document
 from opshift.model.names import Owned, names_read
 from opshift.model.scope import Place, Root, Scope
 from opshift.model.walk import graphs_of
 from opshift.model.weights.inplace import delete_others
 from opshift.protos import GraphProto
 
-if TYPE_CHECKING:
-    from opshift.model.document import Document
+
+def sweep(document: Document) -> bool:
+    """Removes the unread values that the conversion wrote or stopped reading."""
+    return Sweep(document).run([*document.take_orphans(), *document.written_values()])
 
 
 class Sweep:

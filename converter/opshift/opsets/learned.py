@@ -11,7 +11,6 @@ import datetime
 import functools
 import json
 from collections.abc import Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -22,7 +21,6 @@ from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift import toml
-    from opshift.opsets.targets import Ceiling
 else:
     toml = deferred("opshift.toml")
 
@@ -44,33 +42,12 @@ class Learned:
     other_forms: tuple[str, ...] = ()
     functions: bool = True
 
-    def applied(self, row: Ceiling) -> Ceiling:
-        """The row with this fact."""
-        from opshift.opsets.targets import Fact
 
-        own = Fact(self.source, self.date)
-        floors, facts = dict(row.floors), dict(row.facts)
-        if self.prefer is not None:
-            facts["prefer"] = own
-        if self.lowest is not None:
-            floors[""] = max(floors.get("", 1), self.lowest)
-        if self.other_forms:
-            facts["other_forms"] = own
-        if not self.functions:
-            facts["functions"] = own
-        return replace(
-            row, prefer=self.prefer or row.prefer, floors=floors, facts=facts,
-            other_forms=(*row.other_forms, *self.other_forms),
-            functions=row.functions and self.functions,
-        )  # fmt: skip
-
-
-def apply(row: Ceiling, path: Path) -> Ceiling:
-    """The row of a release, with the fact that a file has about it."""
+def fact_about(shown: str, path: Path) -> Learned | None:
+    """The fact that a file has about a release."""
     if not path.is_file():
-        return row
-    fact = _read(str(path), path.read_text("utf-8")).get(squeezed(row.shown))
-    return fact.applied(row) if fact is not None else row
+        return None
+    return _read(str(path), path.read_text("utf-8")).get(squeezed(shown))
 
 
 def learn(report: Mapping[str, Any], name: str, path: Path) -> str:

@@ -11,10 +11,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opshift.errors import BadTarget
-from opshift.opsets import schemas
+from opshift.opsets import schema
 from opshift.opsets.identity import normal
 from opshift.opsets.opset_changelog_pb2 import Attribute, Change, Parameter
-from opshift.opsets.schemas import Param, Schema
+from opshift.opsets.schema import Param, Schema
 from opshift.opsets.signature_text import (
     SIGNATURE,
     default_text,
@@ -62,7 +62,7 @@ def _parameter(one: Param) -> Parameter:
     return Parameter(name=one.name, type=one.variable, option=option)
 
 
-def _attribute(one: schemas.Attribute) -> Attribute:
+def _attribute(one: schema.Attribute) -> Attribute:
     default = "" if one.default is None else default_text(one.default)
     return Attribute(
         name=one.name, type=kind_name(one.kind), required=one.required, default=default
@@ -81,36 +81,6 @@ class OperatorSet:
     def body(self, op: str) -> FunctionProto | None:
         """The function body of an operator, if it has one."""
         return next((one for one in self.functions if one.name == op), None)
-
-
-def of_installed(domain: str, version: int) -> OperatorSet:
-    """The operator set of a version that the database and the installed onnx know."""
-    domain, shown = normal(domain), domain or "ai.onnx"
-    newest = schemas.latest(domain)
-    if newest is None or not 1 <= version <= newest:
-        ends = (
-            f"1 to {newest} are known; give one of these"
-            if newest
-            else "nothing describes this domain; install its package, or give --operator-set FILE"
-        )
-        raise BadTarget(f"{shown} {version} cannot be exported: {ends}")
-    operators, functions = [], []
-    for name in schemas.operators(domain):
-        one = schemas.schema(domain, name, version)
-        if one is None or one.deprecated:
-            continue
-        body = schemas.body(domain, name, one.since, version) if one.has_body else None
-        if body is not None:
-            functions.append(_named(body, domain, name))
-        operators.append(Operator(one, *schemas.prose(domain, name, one.since)))
-    return OperatorSet(domain, version, tuple(operators), tuple(functions))
-
-
-def _named(body: FunctionProto, domain: str, name: str) -> FunctionProto:
-    found = FunctionProto()
-    found.CopyFrom(body)
-    found.domain, found.name = domain, name
-    return found
 
 
 # -- the message ---------------------------------------------------------------------------------
@@ -195,7 +165,7 @@ def _operator(proto: OperatorProto, domain: str, owner: OperatorSetProto, origin
     has_body = proto.op_type in {one.name for one in owner.functions}
     name, since = proto.op_type, proto.since_version
     if sign:
-        schema = read_schema(signature, domain, name, since, where, has_body=has_body)
+        found = read_schema(signature, domain, name, since, where, has_body=has_body)
     else:
-        schema, prose = unstated(domain, name, since, has_body=has_body), proto.doc_string
-    return Operator(schema, prose.strip(), experimental=proto.status == 0)
+        found, prose = unstated(domain, name, since, has_body=has_body), proto.doc_string
+    return Operator(found, prose.strip(), experimental=proto.status == 0)

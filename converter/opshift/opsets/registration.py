@@ -14,7 +14,7 @@ from opshift.protos.library import defs
 
 if TYPE_CHECKING:
     from opshift.opsets.operator_set import Operator
-    from opshift.opsets.schemas import Attribute, Param
+    from opshift.opsets.schema import Attribute, Param
 
 GROUP = "opshift.schemas"
 

@@ -22,7 +22,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from opshift.errors import BadTarget
-from opshift.opsets.schemas import ANY, Attribute, Param, Schema
+from opshift.opsets.schema import ANY, Attribute, Param, Schema
 from opshift.protos import AttributeProto
 
 SIGNATURE = "Signature:"

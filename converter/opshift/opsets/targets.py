@@ -288,7 +288,7 @@ def find(text: str) -> Ceiling:
     row = _resolved(runtime.releases[version], known)
     remarks = [one for one in (found.remark, remark, row.remark) if one]
     row = replace(row, remark="; ".join(remarks), asked="" if remark else asked)
-    row = learned.apply(row, own_file().with_name(learned.FILE))
+    row = _with_fact(row, learned.fact_about(row.shown, own_file().with_name(learned.FILE)))
     return row if provider in ("", "cpu") else _elsewhere(row, runtime, provider)
 
 
@@ -297,6 +297,27 @@ def _provider(runtime: Runtime, spelling: str) -> str:
     word = target_names.squeezed(spelling)
     named = runtime.providers.items()
     return next((one for one, also in named if word in map(target_names.squeezed, also)), "")
+
+
+def _with_fact(row: Ceiling, learned_fact: learned.Learned | None) -> Ceiling:
+    """The row with a fact that a runtime of the user has shown."""
+    if learned_fact is None:
+        return row
+    own = Fact(learned_fact.source, learned_fact.date)
+    floors, facts = dict(row.floors), dict(row.facts)
+    if learned_fact.prefer is not None:
+        facts["prefer"] = own
+    if learned_fact.lowest is not None:
+        floors[""] = max(floors.get("", 1), learned_fact.lowest)
+    if learned_fact.other_forms:
+        facts["other_forms"] = own
+    if not learned_fact.functions:
+        facts["functions"] = own
+    return replace(
+        row, prefer=learned_fact.prefer or row.prefer, floors=floors, facts=facts,
+        other_forms=(*row.other_forms, *learned_fact.other_forms),
+        functions=row.functions and learned_fact.functions,
+    )  # fmt: skip
 
 
 def _elsewhere(row: Ceiling, runtime: Runtime, provider: str) -> Ceiling:

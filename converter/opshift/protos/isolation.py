@@ -13,18 +13,10 @@ from contextvars import ContextVar
 from typing import Any
 
 from opshift.isolation_default import Isolation, usual
-from opshift.protos.onnx_calls import CALLS
+from opshift.protos.onnx_calls import CALLS, OnnxEnded
 
 SECONDS = 20.0  # of processor time for one call, and for all calls of one verb that do not end
 MOST_DEATHS = 10  # of children in one verb
-
-
-class OnnxEnded(RuntimeError):  # noqa: N818 - it says what happened
-    """The code of onnx ended its process, or did not end within so many seconds."""
-
-    def __init__(self, message: str, seconds: float = 0.0) -> None:
-        super().__init__(message)
-        self.seconds = seconds
 
 
 class _Verb:

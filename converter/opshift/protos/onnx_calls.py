@@ -15,6 +15,14 @@ from opshift.protos import IR_VERSION, library
 Named: TypeAlias = Sequence[tuple[str, Any]]  # the items of a dictionary
 
 
+class OnnxEnded(RuntimeError):  # noqa: N818 - it says what happened
+    """The code of onnx ended its process, or did not end within so many seconds."""
+
+    def __init__(self, message: str, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
 def infer_shapes(data: bytes, check_type: bool, strict_mode: bool, data_prop: bool) -> bytes:
     found: bytes = library.shape_inference.infer_shapes(data, check_type, strict_mode, data_prop)
     return found

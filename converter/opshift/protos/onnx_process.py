@@ -17,7 +17,7 @@ from typing import IO, Any
 
 from opshift import child_python
 from opshift.protos import library
-from opshift.protos.isolation import OnnxEnded
+from opshift.protos.onnx_calls import OnnxEnded
 
 MEGABYTE_SECONDS = 2.0  # of processor time that a call may use more for each megabyte of a model
 WALL = 10  # a busy machine may give a tenth of the processor

@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,49 +13,20 @@ import numpy as np
 
 from opshift.convert.api import convert_file
 from opshift.errors import OpshiftError
-from opshift.opsets.elements import T
-from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.verify.cases import InputSet
-from opshift.verify.oracle.values import dtype_of, is_float
+from opshift.verify.common_type import fitted
+from opshift.verify.oracle.values import is_float
+from opshift.verify.pair import Pair, answers
 from opshift.verify.subject import Subject, opened
 from opshift.verify.tolerance import BY_TYPE, EXACT
 from opshift.verify.verification import DIFFERENT, EQUAL, Row
 
 if TYPE_CHECKING:
-    from opshift.verify.isolated_task import Results
-    from opshift.verify.model_pair import Pair
+    from opshift.verify.engine_runs import Results
 
 # The floating types that a model in double no longer has: first to float, then to double.
 TO_DOUBLE = ({"bfloat16": "float", "float16": "float", "float8*": "float"}, {"float": "double"})
-
-
-def fitted(values: Mapping[str, Any], model: ModelProto) -> dict[str, Any]:
-    """Inputs in the element types that a model declares."""
-    kinds = {info.name: info.type.tensor_type.elem_type for info in model.graph.input}
-    return {
-        name: value.astype(dtype_of(kind))
-        if (kind := kinds.get(name, 0)) not in (T.UNDEFINED, T.STRING)
-        and isinstance(value, np.ndarray)
-        and value.dtype != dtype_of(kind)
-        else value
-        for name, value in values.items()
-    }
-
-
-def coarser(expected: Any, actual: Any) -> tuple[Any, Any, str]:
-    """Two values in one wide type, and the name of the coarser type of both."""
-    if not (isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray)):
-        return expected, actual, ""
-    if expected.dtype == actual.dtype:
-        return expected, actual, ""
-    names = [str(one.dtype.name) for one in (expected, actual)]
-    if is_float(expected.dtype) and is_float(actual.dtype):
-        kind = max(names, key=lambda name: BY_TYPE.get(name, EXACT).rtol)
-        return expected.astype(np.float64), actual.astype(np.float64), kind
-    if expected.dtype.kind in "iu" and actual.dtype.kind in "iu":
-        return expected.astype(np.int64), actual.astype(np.int64), ""
-    return expected, actual, ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +57,6 @@ def distances(
     except OpshiftError as error:
         why = str(error).splitlines()[0]
         return Distances((f"the model was not computed in double: {why}",))
-    from opshift.verify.model_pair import answers
-
     fed = [InputSet(one.label, fitted(one.values, exact.model)) for one in cases]
     side, results = answers(pair, exact, engine, "", fed)
     found: dict[str, list[float]] = {}

@@ -22,7 +22,8 @@ from opshift.model.weights import Weights
 from opshift.protos import FunctionProto, ModelProto, NodeProto, TensorProto, ValueInfoProto
 from opshift.protos.whole import onnx
 from opshift.records import dataclass
-from opshift.verify.model_pair import Pair, compared, reference_of
+from opshift.verify.pair import Pair
+from opshift.verify.pair_results import compared, reference_of
 from opshift.verify.subject import Subject, save
 from opshift.verify.verification import UNKNOWN, Row, Verification
 

@@ -5,44 +5,12 @@ from __future__ import annotations
 
 import os
 import pickle
-import re
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-LACKS = "is not registered in this onnxruntime"
-Results = list[tuple[dict[str, Any], str]]
-"""The outputs by name, or a sentence, for every set of inputs."""
-
-
-def opshift(path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
-    """The model's outputs by our own evaluator."""
-    from opshift.protos.whole import onnx
-    from opshift.verify import oracle
-
-    model = onnx.load(path)
-    names = [info.name for info in model.graph.output]
-
-    def evaluate(inputs: Mapping[str, Any]) -> list[Any]:
-        return oracle.evaluate(model, inputs, seed=seed)
-
-    return _each(evaluate, names, cases)
-
-
-def onnxruntime(path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
-    """The model's outputs by onnxruntime, unoptimised and with one thread."""
-    from opshift.verify import extra
-
-    ort = extra.onnxruntime()
-    ort.set_seed(seed)
-    options = ort.SessionOptions()
-    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-    options.intra_op_num_threads = options.inter_op_num_threads = 1
-    options.log_severity_level = 4
-    session = ort.InferenceSession(path, options, ["CPUExecutionProvider"])
-    names = [output.name for output in session.get_outputs()]
-    return _each(lambda inputs: session.run(None, dict(inputs)), names, cases)
+from opshift.verify.engine_runs import ENGINES, sentence
 
 
 def magnitudes(path: str, names: Sequence[str], inside: bool, inputs: str) -> Any:
@@ -50,52 +18,6 @@ def magnitudes(path: str, names: Sequence[str], inside: bool, inputs: str) -> An
     from opshift.verify.magnitudes import magnitudes
 
     return magnitudes(path, names, inside, inputs)
-
-
-def _each(evaluate: Any, names: Sequence[str], cases: Sequence[Mapping[str, Any]]) -> Results:
-    found: Results = []
-    for inputs in cases:
-        try:
-            values = [_plain(value) for value in evaluate(inputs)]
-            found.append((dict(zip(names, values, strict=True)), ""))
-        except Exception as error:
-            found.append(({}, _sentence(error)))
-    return found
-
-
-def _plain(value: Any) -> Any:
-    """A value as every engine's is told: strings as objects, what a map holds as Python's own."""
-    import numpy as np
-
-    if isinstance(value, dict):
-        return {_own(key): _own(item) for key, item in value.items()}
-    if isinstance(value, list):
-        return [_plain(item) for item in value]
-    if value is None:
-        return None
-    array = np.asarray(value)
-    return array.astype(object) if array.dtype.kind in "US" else array
-
-
-def _own(value: Any) -> Any:
-    return value.item() if hasattr(value, "item") else value
-
-
-_UNREGISTERED = (
-    (r"Fatal error: ([\w.]*):(\w+)\(.*\) is not a registered function/op", "operator"),
-    (r"No Op registered for ()(\w+) with domain_version", "operator"),
-    (r"Could not find an implementation for ()(\w+\(\d+\)) node", "kernel for these types:"),
-)
-
-
-def _sentence(error: BaseException) -> str:
-    """The first line of an error; an operator that onnxruntime lacks is named."""
-    text = next(iter(str(error).strip().splitlines()), "no message")
-    for pattern, what in _UNREGISTERED:
-        if found := re.search(pattern, text):
-            domain, op = found.groups()
-            return f"{what} {f'{domain}.' if domain else ''}{op} {LACKS}"
-    return f"{type(error).__name__}: {text}"[:500]
 
 
 def main() -> None:
@@ -106,21 +28,10 @@ def main() -> None:
     try:
         answer = (TASKS[task](*args), "")
     except Exception as error:
-        answer = ([], _sentence(error))
+        answer = ([], sentence(error))
     part = Path(folder, "part")
     part.write_bytes(pickle.dumps(answer))
     os.replace(part, Path(folder, "answer"))
-
-
-def here(engine: str, path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
-    """Runs a task in this process, for a caller with limits of its own."""
-    try:
-        found: Results = TASKS[engine](path, cases, seed)
-        return found
-    except MemoryError:
-        raise
-    except Exception as error:
-        return [({}, _sentence(error))] * len(cases)
 
 
 def _limit(megabytes: int) -> None:
@@ -132,8 +43,4 @@ def _limit(megabytes: int) -> None:
     resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
 
 
-TASKS: dict[str, Callable[..., Any]] = {
-    "opshift": opshift,
-    "onnxruntime": onnxruntime,
-    "magnitudes": magnitudes,
-}
+TASKS: dict[str, Callable[..., Any]] = {**ENGINES, "magnitudes": magnitudes}

@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opshift.author.registry import Registry
-from opshift.convert.api import Request, convert
+from opshift.convert.cheapest_way import convert
+from opshift.convert.request import Request
 from opshift.errors import OpshiftError
 from opshift.model import cone, imports, walk, weights
 from opshift.protos import GraphProto, ModelProto, NodeProto, ValueInfoProto
@@ -30,7 +31,7 @@ from opshift.verify.subject import Subject, save
 from opshift.verify.verification import DIFFERENT, EQUAL, UNKNOWN, Cause, Row
 
 if TYPE_CHECKING:
-    from opshift.verify.model_pair import Pair
+    from opshift.verify.pair import Pair
 
 Values = Mapping[str, Any]
 TOGETHER = 256  # values in one run, all of which are in memory

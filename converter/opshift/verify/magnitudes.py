@@ -13,8 +13,9 @@ from opshift.author import registry
 from opshift.protos.whole import onnx
 from opshift.verify import engine_choice, locate, oracle
 from opshift.verify.cases import InputSet
-from opshift.verify.model_pair import Pair, first_answers
 from opshift.verify.oracle.values import is_float
+from opshift.verify.pair import Pair
+from opshift.verify.pair_results import first_answers
 from opshift.verify.subject import Subject, opened, save
 from opshift.verify.tolerance import StatedTolerance
 

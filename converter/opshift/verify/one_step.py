@@ -13,7 +13,8 @@ from opshift.opsets import schemas
 from opshift.protos import ModelProto
 from opshift.protos.whole import onnx
 from opshift.verify import engine_choice, randomness, training
-from opshift.verify.model_pair import Pair, answers, compared, first_answers, reference_of
+from opshift.verify.pair import Pair, answers
+from opshift.verify.pair_results import compared, first_answers, reference_of
 from opshift.verify.subject import Subject, save
 from opshift.verify.verification import DIFFERENT, Row, Verification
 

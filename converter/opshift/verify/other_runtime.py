@@ -22,7 +22,7 @@ from opshift.child_task import Limits
 from opshift.errors import BadTarget
 from opshift.protos import ModelProto
 from opshift.records import dataclass
-from opshift.verify.isolated_task import Results
+from opshift.verify.engine_runs import Results
 
 GUEST = Path(__file__).with_name("guest.py")
 RAN, NOT_RUN, NOT_LOADED = "ran", "not run", "not loaded"

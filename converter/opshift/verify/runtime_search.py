@@ -17,7 +17,7 @@ from pathlib import Path
 from opshift.author import registry
 from opshift.author.verdicts import ALTERNATIVE
 from opshift.child_task import Limits
-from opshift.convert.api import convert
+from opshift.convert.cheapest_way import convert
 from opshift.convert.request import Request
 from opshift.errors import BadTarget, Refused
 from opshift.model import imports, weights
@@ -30,8 +30,9 @@ from opshift.opsets.wanted import Wanted
 from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.report import Report
-from opshift.verify.model_pair import Pair, Reference, compared, reference_of
 from opshift.verify.other_runtime import TOO_SLOW, OtherRuntime
+from opshift.verify.pair import Pair
+from opshift.verify.pair_results import Reference, compared, reference_of
 from opshift.verify.subject import Subject, opened
 from opshift.verify.tolerance import StatedTolerance
 from opshift.verify.trials import NO_ANSWER, NOT_CONVERTED, OTHER_NUMBERS, RUNS, Trial, Trials

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 from opshift.advisories import UNNAMED, Advisory, Affected, Evidence, advisories
 from opshift.convert import stamp
 from opshift.convert.look.info import Info, info
-from opshift.convert.look.plan import plan
+from opshift.convert.look.planning import plan
 from opshift.errors import InvalidModel
 from opshift.opsets import targets
 from opshift.opsets.identity import normal

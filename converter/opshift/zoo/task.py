@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from opshift.convert.api import Carve, convert
+from opshift.convert.cheapest_way import Carve, convert
 from opshift.convert.legal import opening
 from opshift.convert.request import Request
 from opshift.convert.requests import input_sizes

@@ -141,9 +141,9 @@ def command(
 
 def _exported(domain: str, version: int) -> bytes:
     """An operator set as a document."""
-    from opshift.opsets import operator_set
+    from opshift.opsets import installed_set, operator_set
 
-    return operator_set.write(operator_set.of_installed(domain, version))
+    return operator_set.write(installed_set.of_installed(domain, version))
 
 
 def _built(domain: str) -> bytes:

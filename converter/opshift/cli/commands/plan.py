@@ -46,7 +46,7 @@ def command(
 def _planned(source: str, request: Request, *, drawn: bool) -> tuple[Plan, Callable[[], Page]]:
     """The plan, and its page with drawings if it is wanted."""
     if not drawn:
-        from opshift.convert.look.plan import plan
+        from opshift.convert.look.planning import plan
 
         found = plan(source, request)
         return found, found.page

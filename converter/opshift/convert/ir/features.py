@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from types import ModuleType
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from opshift.opsets.elements import ELEMENTS, OLDEST
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
-    from opshift.convert.ir.lower import Lowering
+    from opshift.convert.ir.places import Holder
     from opshift.model.bytes.outline import Content
     from opshift.protos import ModelProto
 
@@ -25,6 +25,22 @@ class Held:
     content: Content
     types: frozenset[str]
     bare: bool  # whether there are initializers that are no graph inputs
+
+
+class OlderForms(Protocol):
+    """Writes the content of one model in the forms of an older IR version."""
+
+    model: ModelProto
+
+    def inline_functions(self) -> None: ...
+    def rename_overloads(self) -> None: ...
+    def write_defaults(self) -> None: ...
+    def widen_constants(self) -> None: ...
+    def densify(self) -> None: ...
+    def load_external_data(self) -> None: ...
+    def initializers_as_inputs(self) -> None: ...
+    def drop_training(self) -> None: ...
+    def clear(self, holders: Iterable[tuple[str, Holder]], name: str, what: str) -> None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +57,7 @@ class Feature:
     says: str
     find: Callable[[Held], bool]
     where: Callable[[ModelProto], Iterator[str]]
-    lower: Callable[[Lowering], None] | None = None
+    lower: Callable[[OlderForms], None] | None = None
     drop: str = ""
     sooner: bool = False  # whether the older form may let a step pass that refuses this content
     leads: tuple[Feature, ...] = ()
@@ -65,11 +81,11 @@ class Feature:
         return f"drop it with {self.drop} (--{flag}), or ask for IR {self.ir}"
 
 
-def _widen(work: Lowering) -> None:
+def _widen(work: OlderForms) -> None:
     work.widen_constants()
 
 
-def _densify(work: Lowering) -> None:
+def _densify(work: OlderForms) -> None:
     work.densify()
 
 

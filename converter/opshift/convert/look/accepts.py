@@ -13,11 +13,12 @@ from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import aim
-from opshift.convert.api import Carve, carve_of
 from opshift.convert.blockers import Outgrown
+from opshift.convert.cheapest_way import Carve, carve_of
 from opshift.convert.legal import diagnose, rules, runtime
 from opshift.convert.legal.verdict import verdict
 from opshift.convert.look import reach
+from opshift.convert.look.reach import Fit
 from opshift.convert.look.rehearse import Carved, Rehearsals
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import OpshiftError
@@ -109,28 +110,6 @@ _ANSWERS = {
         Role.CAUTION,
     ),
 }
-
-
-@dataclass(frozen=True, slots=True)
-class Fit:
-    """One release of a runtime and a model: as it is, and converted for it."""
-
-    target: str
-    now: str  # "yes", "no" or "not known", as `after`
-    after: str
-    reasons: tuple[str, ...]  # against the model as it is
-    blockers: tuple[str, ...]  # against the converted model
-    unknown: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()  # what was assumed to find the release
-
-    @property
-    def first(self) -> str:
-        """The first reason against it, and whether this is about the model as it is."""
-        when, told = ("a conversion", self.blockers) if self.blockers else ("now", self.reasons)
-        if not told and self.unknown:
-            when, told = "not known", self.unknown
-        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
-        return f"{when}: {told[0]}{more}" if told else ""
 
 
 @dataclass(frozen=True, slots=True, repr=False)

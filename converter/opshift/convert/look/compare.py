@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from opshift.convert.api import carve_of, convert
+from opshift.convert.cheapest_way import carve_of, convert
 from opshift.convert.legal import opening
 from opshift.convert.look import texts
 from opshift.convert.request import Request

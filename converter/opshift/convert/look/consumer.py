@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from opshift import terms
-from opshift.convert.api import carve_of
+from opshift.convert.cheapest_way import carve_of
 from opshift.convert.legal import diagnose, opening
 from opshift.convert.look.accepts import Acceptance, require_valid
 from opshift.errors import BadTarget

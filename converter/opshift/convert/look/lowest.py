@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.convert.api import carve_of
+from opshift.convert.cheapest_way import carve_of
 from opshift.convert.ir import needs
 from opshift.convert.look.plan import OUTGROWN
 from opshift.convert.look.rehearse import Rehearsals, newest

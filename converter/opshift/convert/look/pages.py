@@ -7,8 +7,8 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from opshift.convert.api import Carve, carve_of, convert
-from opshift.convert.look import accepts, drawn, rehearse
+from opshift.convert.cheapest_way import Carve, carve_of, convert
+from opshift.convert.look import accepts, drawn, planning
 from opshift.convert.look.plan import Plan
 from opshift.convert.look.rehearse import Carved, Source
 from opshift.convert.request import Request
@@ -46,7 +46,7 @@ class Models:
 
 def planned(file: Opened, request: Request) -> tuple[Plan, Models]:
     """The plan of a conversion, and the models that its page shows."""
-    found, result = rehearse.plan_with_result(file, request)
+    found, result = planning.plan_with_result(file, request)
     return found, Models.of(file, result)
 
 

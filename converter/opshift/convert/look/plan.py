@@ -5,15 +5,11 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.errors import RefusedNode, blocked, blockers, blocking
-from opshift.model.bytes.source import Opened
 from opshift.page import Paged
-from opshift.protos import isolation
 from opshift.records import dataclass
 from opshift.report import (
     SCHEMA_VERSION,
@@ -27,10 +23,7 @@ from opshift.report import (
 from opshift.text import Line, Role, counted, qualified, show_versions, table
 
 if TYPE_CHECKING:
-    from typing_extensions import Unpack
-
     from opshift.page.sheet import Page
-    from opshift.protos import ModelProto
 
 
 OUTGROWN = "Beyond this range of {} the model would become too large; opshift did not look further."
@@ -233,53 +226,3 @@ def _row(path: Path, hops: Iterable[Hop]) -> tuple[str, str, str]:
     if path.dead_end:
         told.append(f"no path: {path.dead_end}")
     return _name(path), str(path.count), ", ".join(told)
-
-
-@takes_wishes
-def plan(
-    model: ModelProto | str | os.PathLike[str],
-    target: AnyTarget = None,
-    *,
-    isolate: bool | None = None,
-    **wishes: Unpack[Wishes],
-) -> Plan:
-    """Plan a conversion: what it would do, or every node that blocks it.
-
-    Nothing is written or changed. If only the header of a file would change, the plan does not
-    look how far the model can go.
-
-    Parameters
-    ----------
-    model : ModelProto or path
-        The model.
-    target : int, mapping or str, optional
-        An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
-        (`"onnxruntime==1.10"`). Without a target only the IR version changes.
-    isolate : bool, optional
-        Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
-        By default the environment variable OPSHIFT_ISOLATE decides.
-    **wishes
-        The options of a conversion.
-
-    Returns
-    -------
-    Plan
-        `.possible`, the path of each operator, the blockers, and how far the model can go.
-
-    Raises
-    ------
-    InvalidModel, BadTarget, TypeError, OSError
-        As `opshift.convert_version`. A plan is not refused: it lists the refusals.
-
-    Examples
-    --------
-    >>> import opshift
-    >>> opshift.plan("model.onnx", 13).possible
-    True
-    """
-    request = Request.of(target, **wishes)
-    from opshift.convert.look import rehearse
-
-    with isolation.isolated(isolate):
-        given = Opened(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else model
-        return rehearse.plan(given, request)

@@ -4,14 +4,33 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
+from opshift.records import dataclass
 from opshift.text import Line, Role, table
 
-if TYPE_CHECKING:
-    from opshift.convert.look.accepts import Fit
-
 NEVER = "no"
+
+
+@dataclass(frozen=True, slots=True)
+class Fit:
+    """One release of a runtime and a model: as it is, and converted for it."""
+
+    target: str
+    now: str  # "yes", "no" or "not known", as `after`
+    after: str
+    reasons: tuple[str, ...]  # against the model as it is
+    blockers: tuple[str, ...]  # against the converted model
+    unknown: tuple[str, ...] = ()
+    remarks: tuple[str, ...] = ()  # what was assumed to find the release
+
+    @property
+    def first(self) -> str:
+        """The first reason against it, and whether this is about the model as it is."""
+        when, told = ("a conversion", self.blockers) if self.blockers else ("now", self.reasons)
+        if not told and self.unknown:
+            when, told = "not known", self.unknown
+        more = f" (and {len(told) - 1} more)" if len(told) > 1 else ""
+        return f"{when}: {told[0]}{more}" if told else ""
 
 
 def lines(fits: Sequence[Fit]) -> Iterator[Line]:

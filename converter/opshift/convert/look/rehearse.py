@@ -9,21 +9,16 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, TypeAlias
 
-from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.convert.api import Carve, carve_of, convert
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
+from opshift.convert.cheapest_way import Carve, convert
 from opshift.convert.legal import diagnose
-from opshift.convert.look import header, paths
-from opshift.convert.look.plan import Path, Plan
 from opshift.convert.request import NODE_BUDGET, Request
-from opshift.convert.ways import STRAIGHT
 from opshift.errors import InvalidModel, Refused, RefusedNode
-from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
 from opshift.opsets import schemas
 from opshift.records import dataclass
@@ -79,7 +74,7 @@ class Rehearsals:
 
     def rehearse(self, options: Request) -> Rehearsed:
         """Converts the skeleton, with options that differ in the wanted versions only."""
-        return _rehearsed(self.carve, options, self.opened)
+        return rehearsed(self.carve, options, self.opened)
 
     def furthest(
         self,
@@ -125,127 +120,15 @@ class Rehearsals:
         return Limit(end, refusals)
 
 
-def _rehearsed(
+def rehearsed(
     carve: Carve, options: Request, opened: Callable[[], Conversion] | None = None
 ) -> Rehearsed:
+    """Converts a skeleton; returns the report or the refusal."""
     try:
         skeleton, store, report = convert(carve, options, opened)
         return Rehearsed(report, None, (skeleton, store))
     except Refused as refused:
         return Rehearsed(None, refused)
-
-
-def plan(model: Source, options: Request) -> Plan:
-    """The plan of a conversion from a rehearsal of every step; nothing is written."""
-    return plan_with_result(model, options)[0]
-
-
-@diagnose.protobuf_errors()
-def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | None]:
-    """The plan of a conversion, and the converted model if there is one."""
-    with documents.beside(model):
-        return _plan_with_result(model, options, registry.default())
-
-
-def _plan_with_result(
-    model: Source, options: Request, adapters: Registry
-) -> tuple[Plan, Carved | None]:
-    carve = carve_of(model)
-    if (short := _of_header(model, carve, options)) is not None:
-        return short
-    # A conversion of the header alone looks at no node, so that it refuses none.
-    shared = dataclasses.replace(options, check="none") if options.only_ir else options
-    runs = Rehearsals(carve, shared, adapters)
-    told = runs.rehearse(options)
-    opened = runs.opened().branch(options, STRAIGHT)
-    opened.aim()
-    source, report, refused = opened.document.imports.as_dict(), told.report, told.refused
-    wanted = _reached(opened.goal, source, report)
-    steps = report.steps if report else refused.steps if refused else ()
-    low, high = _limits(runs, source, told, wanted)
-    found = Plan(
-        source,
-        wanted,
-        tuple(_paths(opened, told)),
-        tuple(step for step in steps if step.rewritten or step.kept),
-        told.refusals,
-        refused.nearest if refused else report.result if report else source,
-        {domain: limit.version for domain, limit in low.items()},
-        {domain: limit.version for domain, limit in high.items()},
-        report.approximations if report else (),
-        outgrown=tuple(sorted(d for d in wanted if low[d].outgrown or high[d].outgrown)),
-        notes=report.notes if report else (),
-        assumptions=report.assumptions if report else (),
-        modernized=report.modernized if report else (),
-        ir_before=report.ir_before if report else opened.document.model.ir_version,
-        ir_after=report.ir_after if report else None,
-    )
-    return found, told.result
-
-
-def _limits(
-    runs: Rehearsals, source: Mapping[str, int], told: Rehearsed, wanted: Mapping[str, int]
-) -> tuple[dict[str, Limit], dict[str, Limit]]:
-    """How far each domain goes down and up; the direction of the plan is looked at first."""
-    low, high = dict[str, Limit](), dict[str, Limit]()
-    for domain, to in wanted.items():
-        ways = [(low, 1), (high, newest(domain, source))]
-        for found, end in ways if to < source.get(domain, to) else reversed(ways):
-            found[domain] = runs.furthest(domain, source, end, told, wanted)
-    return low, high
-
-
-def _reached(
-    goal: Mapping[str, int], source: Mapping[str, int], report: Report | None
-) -> dict[str, int]:
-    """The wanted versions; those of a result, where they depend on what the steps write."""
-    result = report.result if report else {}
-    moved = {d: v for d, v in result.items() if d in goal or source.get(d, v) != v}
-    return {**goal, **moved}
-
-
-def _of_header(model: Source, carve: Carve, options: Request) -> tuple[Plan, Carved | None] | None:
-    """The plan for a file of which only the header changes, if it can be converted."""
-    if not isinstance(model, Opened) or options != Request(options.target):
-        return None
-    if (found := header.changes(model, options.target)) is None:
-        return None
-    told = _rehearsed(carve, options)
-    if (report := told.report) is None:
-        return None
-    paths = tuple(Path(*key, count, (), None) for key, count in found.operators)
-    short = Plan(
-        found.source,
-        found.target,
-        paths,
-        (),
-        (),
-        report.result,
-        {},
-        {},
-        report.approximations,
-        header_only=True,
-        notes=report.notes,
-        assumptions=report.assumptions,
-        ir_before=report.ir_before,
-        ir_after=report.ir_after,
-    )
-    return short, told.result
-
-
-def _paths(opened: Conversion, told: Rehearsed) -> Iterator[Path]:
-    counts: dict[tuple[str, str], int] = {}
-    for root in opened.document.roots:
-        for key, places in root.index.items():
-            counts[key] = counts.get(key, 0) + len(places)
-    source = opened.document.imports.as_dict()
-    steps = told.report.steps if told.report else told.refused.steps if told.refused else ()
-    for (domain, op), count in sorted(counts.items()):
-        if domain in opened.goal and domain in source:
-            versions = source[domain], opened.goal[domain]
-            yield paths.path_of(
-                opened.adapters, (domain, op), versions, count, steps, told.refusals
-            )
 
 
 def newest(domain: str, source: Mapping[str, int]) -> int:

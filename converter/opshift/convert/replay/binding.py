@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable
 from typing import TYPE_CHECKING, Any
 
-from opshift.author.env import TypePart
 from opshift.author.facts import ScopeEnv
+from opshift.author.node import TypePart
 from opshift.convert.replay import comparable, tokens
 from opshift.convert.replay.comparable import Untraceable
 from opshift.model.scope import Scope
@@ -16,7 +16,7 @@ from opshift.opsets.types import LENGTH
 from opshift.protos import NodeProto
 
 if TYPE_CHECKING:
-    from opshift.convert.replay.call_records import Asker
+    from opshift.convert.replay.asker import Asker
 
 NEVER = object()  # the answer to a question that no record can have asked
 

@@ -12,17 +12,16 @@ from __future__ import annotations
 import weakref
 from collections.abc import Hashable
 from dataclasses import field
-from typing import Any, Protocol
+from typing import Any
 
+from opshift.author.adapter_answers import Keep
 from opshift.author.builder import Builder
-from opshift.author.facts import Facts
 from opshift.author.node import Node
 from opshift.author.registry import Registry
-from opshift.author.verdicts import Keep
-from opshift.author.written import Crossing
 from opshift.convert import ask
 from opshift.convert.change import Task
 from opshift.convert.replay import comparable
+from opshift.convert.replay.asker import Asker
 from opshift.convert.replay.binding import NodeTokens, in_tokens
 from opshift.convert.replay.comparable import NoAnswer, Untraceable
 from opshift.convert.replay.leaves import Kept, Leaf, RefusedLeaf, template_of
@@ -33,16 +32,6 @@ from opshift.protos import NodeProto
 from opshift.records import dataclass
 
 MOST = 100_000  # branches of one registry; then its records begin anew
-
-
-class Asker(Crossing, Protocol):
-    """The step that asks about nodes."""
-
-    facts: Facts
-    adapters: Registry
-    domain: str
-    to: int
-    boundary: tuple[int, int]
 
 
 @dataclass(slots=True, eq=False)

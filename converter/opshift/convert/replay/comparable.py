@@ -9,7 +9,7 @@ from collections.abc import Callable, Hashable
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from opshift.author.bounds import Bounds
-from opshift.author.env import TypePart
+from opshift.author.node import TypePart
 from opshift.lazy import deferred
 from opshift.model.arrays import Array
 from opshift.opsets.types import rank_of, without_lengths

@@ -8,11 +8,11 @@ from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from opshift.assumptions import Assumption
+from opshift.author.adapter_answers import Result
 from opshift.author.bounds import Bounds
 from opshift.author.builder import Builder
-from opshift.author.env import Env, ModelEnv, TypePart
-from opshift.author.node import Node, Survey
-from opshift.author.verdicts import Result
+from opshift.author.env import ModelEnv
+from opshift.author.node import Env, Node, Survey, TypePart
 from opshift.convert.replay import comparable, tokens
 from opshift.convert.replay.binding import NEVER, NodeTokens
 from opshift.convert.replay.comparable import NoAnswer, Untraceable
@@ -22,7 +22,7 @@ from opshift.opsets.types import LENGTH, Dims, dims_of
 from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto
 
 if TYPE_CHECKING:
-    from opshift.convert.replay.call_records import Asker
+    from opshift.convert.replay.asker import Asker
 
 _Rule = TypeVar("_Rule")
 _Answer = TypeVar("_Answer")

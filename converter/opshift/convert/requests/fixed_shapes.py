@@ -18,7 +18,7 @@ from opshift.convert.requests.known_branches import constant_node, take_known
 from opshift.convert.state import State
 from opshift.errors import BadTarget
 from opshift.model.arrays import Array, from_array
-from opshift.model.replace import Replacement
+from opshift.model.replace import Replacement, replace_nodes
 from opshift.model.scope import Place, Scope
 from opshift.model.walk import containers_in, named
 from opshift.opsets import schemas
@@ -102,11 +102,11 @@ def _fold(state: State) -> Step:
         known = list(_sizes(state, folded))
         folded |= {name for _, name, _ in known}
         replacements = list(_replacements(state, known, step))
-        state.document.replace(replacements)
+        replace_nodes(state.document, replacements)
         branches = take_known(state, folded)
         for one in branches:
             _count(step, one, "known-branch", "The fixed sizes decide which branch runs.")
-        state.document.replace(branches)
+        replace_nodes(state.document, branches)
         if not replacements and not branches:
             return step
         state.settle_nodes()

@@ -10,8 +10,9 @@ from opshift.convert.requests.known_branches import constant_node
 from opshift.convert.state import State
 from opshift.lazy import deferred
 from opshift.model.arrays import as_tensor
-from opshift.model.replace import Replacement
+from opshift.model.replace import Replacement, replace_nodes
 from opshift.model.scope import Key, Place, Scope
+from opshift.model.sweep import sweep
 from opshift.opsets.elements import ELEMENTS, T
 from opshift.opsets.types import dims_of, rank_of, tensors_in
 from opshift.protos import AttributeProto, NodeProto, TypeProto
@@ -29,8 +30,8 @@ def write_scaled(state: State, types: Mapping[int, int]) -> None:
         if (nodes := list(_Scaled(state, place, key, rule, types).nodes()))
     ]
     if found:
-        state.document.replace(found)
-        state.document.sweep()
+        replace_nodes(state.document, found)
+        sweep(state.document)
         state.document.sort()
         state.reopen()
 

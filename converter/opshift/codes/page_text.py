@@ -1,0 +1,41 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The parts of the page of a code."""
+
+from __future__ import annotations
+
+import functools
+
+from opshift import terms
+from opshift.records import dataclass
+
+
+@dataclass(frozen=True, slots=True)
+class CodeText:
+    """The text of a code, from its file `CODE.md` or from `refusals`."""
+
+    code: str
+    sentence: str
+    meaning: str
+    cure: str
+    text: str
+
+
+def parsed(code: str, text: str) -> CodeText:
+    """The parts of the text of a page, in the terms of the caller."""
+    return _parsed(code, terms.spelled(text))
+
+
+@functools.cache
+def _parsed(code: str, text: str) -> CodeText:
+    head, meaning, cure = (part.strip() for part in text.split("\n## "))
+    return CodeText(code, _body(head), _body(meaning), _body(cure), text)
+
+
+def of_reason(code: str, value: str) -> CodeText:
+    """The page of a reason for a refusal, whose heading is its code."""
+    return parsed(code, f"# {code}\n\n{value}")
+
+
+def _body(section: str) -> str:
+    """The paragraph below a heading, on one line."""
+    return " ".join(section.partition("\n")[2].split())

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The operator sets that the database and the installed onnx describe."""
+
+from __future__ import annotations
+
+from opshift.errors import BadTarget
+from opshift.opsets import schemas
+from opshift.opsets.identity import normal
+from opshift.opsets.operator_set import Operator, OperatorSet
+from opshift.protos import FunctionProto
+
+
+def of_installed(domain: str, version: int) -> OperatorSet:
+    """The operator set of a version that the database and the installed onnx know."""
+    domain, shown = normal(domain), domain or "ai.onnx"
+    newest = schemas.latest(domain)
+    if newest is None or not 1 <= version <= newest:
+        ends = (
+            f"1 to {newest} are known; give one of these"
+            if newest
+            else "nothing describes this domain; install its package, or give --operator-set FILE"
+        )
+        raise BadTarget(f"{shown} {version} cannot be exported: {ends}")
+    operators, functions = [], []
+    for name in schemas.operators(domain):
+        one = schemas.schema(domain, name, version)
+        if one is None or one.deprecated:
+            continue
+        body = schemas.body(domain, name, one.since, version) if one.has_body else None
+        if body is not None:
+            functions.append(_named(body, domain, name))
+        operators.append(Operator(one, *schemas.prose(domain, name, one.since)))
+    return OperatorSet(domain, version, tuple(operators), tuple(functions))
+
+
+def _named(body: FunctionProto, domain: str, name: str) -> FunctionProto:
+    found = FunctionProto()
+    found.CopyFrom(body)
+    found.domain, found.name = domain, name
+    return found

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The schema of an operator: its inputs, outputs, types and attributes."""
+
+from __future__ import annotations
+
+from opshift.protos import AttributeProto
+from opshift.records import dataclass
+
+ANY = -1  # the arity of a variadic parameter list has no upper bound
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """One formal input or output; `types` are spelled as in the schema, `tensor(float)`."""
+
+    name: str
+    types: frozenset[str]
+    variable: str
+    optional: bool
+    variadic: bool
+    homogeneous: bool = True
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute; `default` is None when an absent attribute has no value."""
+
+    name: str
+    kind: int
+    required: bool
+    default: object
+
+    @property
+    def is_graph(self) -> bool:
+        return self.kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One operator implementation: (domain, name, since).
+
+    Where `stated` is false, a document names the operator, and its inputs, outputs, types and
+    attributes are not known. If it is `open`, a node may have more than these, see `layouts`.
+    """
+
+    domain: str
+    name: str
+    since: int
+    deprecated: bool
+    inputs: tuple[Param, ...]
+    outputs: tuple[Param, ...]
+    attributes: dict[str, Attribute]
+    min_input: int
+    max_input: int
+    min_output: int
+    max_output: int
+    has_body: bool
+    input_positions: dict[str, int]
+    output_positions: dict[str, int]
+    stated: bool = True
+    open: bool = False
+
+    @property
+    def listed_types(self) -> tuple[str, ...]:
+        """`T: tensor(double) tensor(float)` for each variable of its types."""
+        types = {p.variable: " ".join(sorted(p.types)) for p in (*self.inputs, *self.outputs)}
+        return tuple(f"{variable}: {listed}" for variable, listed in types.items())
+
+    def input_at(self, index: int) -> Param | None:
+        return _at(self.inputs, index)
+
+    def output_at(self, index: int) -> Param | None:
+        return _at(self.outputs, index)
+
+
+def _at(params: tuple[Param, ...], index: int) -> Param | None:
+    if index < len(params):
+        return params[index]
+    return params[-1] if params and params[-1].variadic else None

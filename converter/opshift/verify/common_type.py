@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Values of models whose element types differ, in a type that both have."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from opshift.opsets.elements import T
+from opshift.protos import ModelProto
+from opshift.verify.oracle.values import dtype_of, is_float
+from opshift.verify.tolerance import BY_TYPE, EXACT
+
+
+def fitted(values: Mapping[str, Any], model: ModelProto) -> dict[str, Any]:
+    """Inputs in the element types that a model declares."""
+    kinds = {info.name: info.type.tensor_type.elem_type for info in model.graph.input}
+    return {
+        name: value.astype(dtype_of(kind))
+        if (kind := kinds.get(name, 0)) not in (T.UNDEFINED, T.STRING)
+        and isinstance(value, np.ndarray)
+        and value.dtype != dtype_of(kind)
+        else value
+        for name, value in values.items()
+    }
+
+
+def coarser(expected: Any, actual: Any) -> tuple[Any, Any, str]:
+    """Two values in one wide type, and the name of the coarser type of both."""
+    if not (isinstance(expected, np.ndarray) and isinstance(actual, np.ndarray)):
+        return expected, actual, ""
+    if expected.dtype == actual.dtype:
+        return expected, actual, ""
+    names = [str(one.dtype.name) for one in (expected, actual)]
+    if is_float(expected.dtype) and is_float(actual.dtype):
+        kind = max(names, key=lambda name: BY_TYPE.get(name, EXACT).rtol)
+        return expected.astype(np.float64), actual.astype(np.float64), kind
+    if expected.dtype.kind in "iu" and actual.dtype.kind in "iu":
+        return expected.astype(np.int64), actual.astype(np.int64), ""
+    return expected, actual, ""

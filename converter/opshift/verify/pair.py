@@ -1,0 +1,99 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Two models, and how to run each."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import field
+from typing import Any
+
+from opshift import child_task
+from opshift.author.registry import Registry
+from opshift.child_task import Limits
+from opshift.records import dataclass
+from opshift.verify import (
+    engine_choice,
+    engine_runs,
+)
+from opshift.verify.cases import InputSet
+from opshift.verify.common_type import coarser, fitted
+from opshift.verify.engine_runs import Results
+from opshift.verify.other_runtime import Job, OtherRuntime
+from opshift.verify.precision import Precision
+from opshift.verify.subject import Subject
+from opshift.verify.tolerance import BY_TYPE, EXACT, StatedTolerance
+from opshift.verify.verification import (
+    Side,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Pair:
+    """Two models, and how to run and compare them."""
+
+    a: Subject
+    b: Subject
+    engine: str
+    seed: int
+    wanted: StatedTolerance
+    limits: Limits | None  # of the child processes; without any, the models run here
+    adapters: Registry
+    runtime: OtherRuntime | None = None  # it runs the second model
+    in_double: bool = False  # whether element types may differ
+    precision: Precision = field(init=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "precision", Precision(self.a.model, self.adapters))
+
+    def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
+        """The results of a model for each case."""
+        values = [dict(case.values) for case in cases]
+        if self.in_double:
+            values = [fitted(one, subject.model) for one in values]
+        if self.runtime and engine == str(self.runtime):
+            job = Job.of(subject.model, subject.path, values)
+            (answer,) = self.runtime.run([job], self.limits or Limits())
+            return [
+                (found, error and f"{answer.outcome}: {error}") for found, error in answer.results
+            ]
+        if self.limits is None:
+            return engine_runs.here(engine, os.fspath(subject.path), values, self.seed)
+        done = child_task.run(
+            engine_runs.CHILD, engine, os.fspath(subject.path), values, self.seed,
+            limits=self.limits,
+        )  # fmt: skip
+        return done.value if not done.error else [({}, done.error)] * len(cases)
+
+    def difference(self, expected: Any, actual: Any, name: str) -> str:
+        """A sentence about the difference of two values; empty if they are equal."""
+        computed_in = ""
+        if self.in_double:
+            expected, actual, computed_in = coarser(expected, actual)
+        found = self.wanted.at(expected, computed_in).difference(expected, actual)
+        if not found:
+            return ""
+        computed_in = self.precision.of(name)
+        if self.in_double:
+            inside = (computed_in, Precision(self.b.model, self.adapters).of(name))
+            computed_in = max(inside, key=lambda kind: BY_TYPE.get(kind, EXACT).rtol)
+        if self.wanted.at(expected, computed_in).difference(expected, actual):
+            return found
+        self.precision.used[name] = computed_in
+        return ""
+
+
+def answers(
+    pair: Pair, subject: Subject, engine: str, why: str, cases: Sequence[InputSet]
+) -> tuple[Side, Results]:
+    """The results of a model; with engine auto, those of the other engine if the first has none."""
+    results = pair.run(subject, engine, cases)
+    failed = next((error for _, error in results if error), "")
+    chosen = pair.engine == "auto" and engine in engine_choice.ENGINES
+    if failed and chosen and all(error for _, error in results):
+        other = next(name for name in engine_choice.ENGINES if name != engine)
+        if not engine_choice.objection(subject.model, other):
+            again = pair.run(subject, other, cases)
+            if not all(error for _, error in again):
+                return Side(subject.name, other, f"{engine} gave no answer: {failed}"), again
+    return Side(subject.name, engine, why), results

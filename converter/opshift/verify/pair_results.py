@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Compares the results of two models on equal inputs."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opshift.child_task import Limits
+from opshift.protos import ModelProto
+from opshift.records import dataclass
+from opshift.text import counted
+from opshift.verify import (
+    across_types,
+    engine_choice,
+    extra,
+    generate,
+    locate,
+    randomness,
+)
+from opshift.verify.cases import Inputs, InputSet, given
+from opshift.verify.engine_runs import LACKS, Results
+from opshift.verify.pair import Pair, answers
+from opshift.verify.tolerance import distance
+from opshift.verify.verification import (
+    DIFFERENT,
+    EQUAL,
+    LIKE,
+    UNKNOWN,
+    Cause,
+    Row,
+    Side,
+    Verification,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """The results of the first model, with which others are compared."""
+
+    side: Side
+    cases: Sequence[InputSet]
+    results: Results
+    note: str  # why there are none
+
+    @property
+    def answered(self) -> bool:
+        """Whether there is a result to compare with."""
+        return any(not error for _, error in self.results)
+
+
+def reference_of(pair: Pair, inputs: Inputs | None) -> Reference:
+    """Runs the first model of a pair."""
+    other = pair.a.model if pair.runtime else pair.b.model
+    chosen = engine_choice.choose((pair.a.model, other), pair.engine)[0]
+    side, cases, results = first_answers(pair, *chosen, inputs)
+    note = ""
+    if inputs is None and all(error for _, error in results):
+        lacks = any(LACKS in error for _, error in results)
+        helps = "convert it for the runtime" if lacks else "give your own, or raise the limits"
+        helps = extra.MISSING if extra.is_missing() else helps
+        note = f"A gives no answer for generated inputs; {helps}"
+    return Reference(side, cases, results, note)
+
+
+def compared(
+    pair: Pair, reference: Reference, reduce: str | os.PathLike[str] | None, folder: Path,
+    values: Sequence[str] = (), *, locates: bool = True,
+) -> Verification:  # fmt: skip
+    """Runs the second model; returns the comparison and, with `locates`, the first difference."""
+    first, cases, expected = reference.side, reference.cases, reference.results
+    second, actual = Side(pair.b.name, *_second_engine(pair)), expected
+    if reference.answered:
+        second, actual = answers(pair, pair.b, second.engine, second.why, cases)
+    names = _outputs(pair.a.model, pair.b.model)
+    rows: list[Row] = []
+    notes = []
+    random = randomness.drawn(pair.a.model)
+    if drawn := sorted(random & {name for name, _ in names}):
+        shown = ", ".join(map(repr, drawn))
+        notes.append(f"{shown} depend on random numbers, so only type and shape were compared")
+    if reference.note:
+        notes.append(reference.note)
+    for case, before, after in zip(cases, expected, actual, strict=True):
+        rows += _rows(pair, case, before, after, names, random)
+    if values and reference.answered:
+        rows += locate.inside(pair, (first.engine, second.engine), cases, values, folder)
+    for name, kind in sorted(pair.precision.used.items()):
+        notes.append(f"{name!r} is computed in {kind}, so the tolerance of {kind} was used")
+    if objection := _interface(pair.a.model, pair.b.model):
+        rows.append(Row("", "", DIFFERENT, objection))
+    cause = None
+    if pair.in_double and reference.answered:
+        both = (expected, actual)
+        apart = across_types.distances(pair, first.engine, cases, both, names, folder)
+        notes += apart.notes
+        rows = list(map(apart.judged, rows))
+    elif locates and any(row.outcome == DIFFERENT and row.inputs for row in rows):
+        cause = _cause(pair, (first, second), cases, rows, reduce, folder)
+    return Verification((first, second), pair.seed, tuple(rows), tuple(notes), cause)
+
+
+def _second_engine(pair: Pair) -> tuple[str, str]:
+    """The engine of the second model, and the reason for it."""
+    if pair.runtime:
+        return str(pair.runtime), "asked for"
+    return engine_choice.choose((pair.a.model, pair.b.model), pair.engine)[1]
+
+
+def first_answers(
+    pair: Pair, engine: str, why: str, inputs: Inputs | None
+) -> tuple[Side, list[InputSet], Results]:
+    """The cases that the first model has an answer for, and its answers."""
+    if inputs is not None:
+        cases = given(pair.a.model, inputs)
+        side, results = answers(pair, pair.a, engine, why, cases)
+        return side, cases, results
+    found: list[tuple[InputSet, tuple[dict[str, Any], str]]] = []
+    asked = generate.with_sizes_of(pair.a.model, pair.b.model)
+    side, begun = Side(pair.a.name, engine, why), time.monotonic()
+    for ladder, calm in generate.ATTEMPTS:
+        if ladder in (generate.SECOND, generate.LARGE) and not generate.is_dynamic(asked):
+            continue
+        cases = list(generate.cases(asked, pair.seed, ladder, pair.adapters, calm=calm))
+        tried, results = answers(pair, pair.a, engine, why, cases)
+        found += zip(cases, results, strict=True)
+        side = tried if any(not error for _, error in results) else side
+        late = time.monotonic() - begun > (pair.limits or Limits()).seconds
+        if late or sum(_says(result) for _, result in found) > 1:
+            break
+    answered = [one for one in found if not one[1][1]]
+    runs = sorted(answered, key=lambda one: not _says(one[1]))[:2] or found[:1]
+    return side, [case for case, _ in runs], [result for _, result in runs]
+
+
+def _says(result: tuple[dict[str, Any], str]) -> bool:
+    """Whether a model gave a result that is not empty."""
+    values, error = result
+    return not error and any(not isinstance(v, np.ndarray) or v.size for v in values.values())
+
+
+def _outputs(a: ModelProto, b: ModelProto) -> list[tuple[str, str]]:
+    """The pairs of outputs: by name, or by position if the names differ."""
+    mine, other = ([info.name for info in model.graph.output] for model in (a, b))
+    if set(mine) == set(other):
+        return [(name, name) for name in mine]
+    return list(zip(mine, other, strict=False))
+
+
+def _interface(a: ModelProto, b: ModelProto) -> str:
+    """A sentence about the difference of inputs and outputs; empty if there is none."""
+    if len(a.graph.output) != len(b.graph.output):
+        return f"A has {counted(len(a.graph.output), 'output')}, B has {len(b.graph.output)}"
+    return ""
+
+
+def _rows(
+    pair: Pair, case: InputSet,
+    before: tuple[dict[str, Any], str], after: tuple[dict[str, Any], str],
+    names: Sequence[tuple[str, str]], random: set[str],
+) -> Iterator[Row]:  # fmt: skip
+    for letter, (_, error) in zip("AB", (before, after), strict=True):
+        if error:
+            yield Row(case.label, "", UNKNOWN, f"{letter} gave no answer: {error}")
+            return
+    for mine, other in names:
+        expected, actual = before[0][mine], after[0][other]
+        if mine in random:
+            found = randomness.unlike(expected, actual)
+            yield Row(case.label, mine, DIFFERENT if found else LIKE, found)
+        else:
+            found = pair.difference(expected, actual, mine)
+            outcome = DIFFERENT if found else EQUAL
+            yield Row(case.label, mine, outcome, found, distance(expected, actual))
+
+
+def _cause(
+    pair: Pair, sides: tuple[Side, Side], cases: Sequence[InputSet], rows: Sequence[Row],
+    reduce: str | os.PathLike[str] | None, folder: Path,
+) -> Cause | None:  # fmt: skip
+    label = next(row.inputs for row in rows if row.outcome == DIFFERENT)
+    case = next(case for case in cases if case.label == label)
+    return locate.first(pair, (sides[0].engine, sides[1].engine), case, reduce, folder)
