@@ -14,6 +14,7 @@ from pathlib import Path
 import onnx.parser
 from opshift import versions
 from opshift.author import registry
+from opshift.testing.cases import examples_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 20_000
@@ -62,7 +63,7 @@ def _frozen() -> Iterator[bytes]:
 def _examples_of_adapters() -> Iterator[bytes]:
     """Each example at the version that its adapter leaves; not what this onnx cannot read."""
     for adapter in registry.default().adapters():
-        for example in adapter.examples:
+        for example in examples_of(adapter):
             imports = dict(example.imports)
             if adapter.at_boundary:
                 imports[adapter.domain] = adapter.start

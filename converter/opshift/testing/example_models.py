@@ -13,6 +13,7 @@ from opshift.convert.request import Request
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of
 from opshift.protos import ModelProto
+from opshift.testing.cases import examples_of
 from opshift.testing.compared import compared
 from opshift.testing.input_sets import SETS
 from opshift.testing.judge_process import shared
@@ -34,7 +35,7 @@ def examples(package: str) -> list[tuple[Adapter, Example]]:
         (adapter, example)
         for adapter in registry.default().adapters()
         if stands_in(package, adapter)
-        for example in adapter.examples
+        for example in examples_of(adapter)
     ]
 
 

@@ -17,6 +17,7 @@ from opshift.opsets.schemas import Schema
 from opshift.protos import ModelProto
 from opshift.testing import variants
 from opshift.testing.aspects import Aspect, Use, aspects, uses
+from opshift.testing.cases import examples_of
 from opshift.testing.example_models import example_model, stands_in
 from opshift.testing.input_sets import input_sets
 
@@ -56,7 +57,7 @@ def _covered(adapter: Adapter, left: Schema, adapters: Registry) -> Coverage:
     every = list(aspects(left))
     found = [
         use
-        for example in adapter.examples
+        for example in examples_of(adapter)
         if example.invalid is None
         for use in _uses_of(example, example_model(adapter, example), left, adapters)
     ]
@@ -84,7 +85,7 @@ def _by_variants(
 ) -> Iterator[str]:
     """The parts that a legal variant of an example covers."""
     waiting = list(missing)
-    for example in adapter.examples:
+    for example in examples_of(adapter):
         if not waiting:
             return
         if example.refuses is not None or example.invalid is not None or example.approximate:

@@ -1,0 +1,54 @@
+# SPDX-License-Identifier: Apache-2.0
+"""More examples than document an adapter, as data beside its module: `softmax.cases.toml`."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from opshift import toml
+from opshift.assumptions import Assumption
+from opshift.author.example import Example, spread
+from opshift.author.verdicts import Adapter
+from opshift.codes.refusals import Why
+from opshift.errors import AdapterBug
+
+
+def examples_of(adapter: Adapter) -> tuple[Example, ...]:
+    """The examples above an adapter, and the cases of its function."""
+    return (*adapter.examples, *(cases_of(adapter.run, adapter.ops) if adapter.run else ()))
+
+
+def cases_of(run: Callable[..., Any], ops: tuple[str, ...]) -> tuple[Example, ...]:
+    """The cases of a function, in the file beside its module."""
+    path = getattr(sys.modules.get(run.__module__), "__file__", None)
+    return spread(_cases(path).get(run.__name__, ()), ops) if path else ()
+
+
+@cache
+def _cases(module: str) -> Mapping[str, tuple[Example, ...]]:
+    path = Path(module).with_suffix(".cases.toml")
+    if not path.is_file():
+        return {}
+    functions = toml.loads(path.read_text("utf-8"))
+    return {
+        name: tuple(_example(path, name, case) for case in cases)
+        for name, cases in functions.items()
+    }
+
+
+def _example(path: Path, function: str, case: Mapping[str, Any]) -> Example:
+    """A case in the words of `@example`."""
+    words = dict(case)
+    try:
+        return Example(
+            given=words.pop("inputs", {}),
+            refuses=Why[words.pop("refuses")] if "refuses" in words else None,
+            assume=tuple(Assumption(one) for one in words.pop("assume", ())),
+            **words,
+        )
+    except (TypeError, KeyError, ValueError) as error:
+        raise AdapterBug(f"{path}: a case of {function} is wrong: {error}") from None
