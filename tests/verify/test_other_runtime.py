@@ -15,7 +15,7 @@ from opshift import child_python
 from opshift.child_task import Limits
 from opshift.errors import BadTarget
 from opshift.verify import other_runtime
-from opshift.verify.other_runtime import Job
+from opshift.verify.other_runtime import RuntimeJob
 from text_models import model
 
 OPERATORS = ("Neg", "Abs", "Exp", "Floor", "Ceil", "Sign")
@@ -27,7 +27,7 @@ def jobs(folder, cases=(X,)):
     for op in OPERATORS:
         proto = model(f"(float[2] x) => (float[2] y) {{ y = {op}(x) }}", 13)
         onnx.save(proto, folder / f"{op}.onnx")
-        found.append(Job.of(proto, folder / f"{op}.onnx", cases))
+        found.append(RuntimeJob.of(proto, folder / f"{op}.onnx", cases))
     return found
 
 

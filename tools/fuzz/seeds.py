@@ -14,7 +14,7 @@ from pathlib import Path
 import onnx.parser
 from opshift import versions
 from opshift.author import registry
-from opshift.testing.cases import examples_of
+from opshift.testing.case_files import examples_of
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 20_000

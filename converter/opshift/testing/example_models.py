@@ -13,7 +13,7 @@ from opshift.convert.request import Request
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, rank_of
 from opshift.protos import ModelProto
-from opshift.testing.cases import examples_of
+from opshift.testing.case_files import examples_of
 from opshift.testing.compared import compared
 from opshift.testing.input_sets import SETS
 from opshift.testing.judge_process import shared

@@ -23,7 +23,7 @@ from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.types import rank_of
 from opshift.protos import ModelProto, helper
-from opshift.testing.cases import cases_of
+from opshift.testing.case_files import examples_of
 from opshift.testing.input_sets import SIZES, input_sets
 from opshift.testing.model_text import parse_model
 from opshift.verify import oracle
@@ -37,7 +37,7 @@ def rules_of(kind: type[_Kind], package: str) -> list[tuple[_Kind, Example]]:
         (rule, example)
         for rule in registry.default().each(kind)
         if f"{rule.run.__module__}.".startswith(f"{package}.")
-        for example in (*rule.examples, *cases_of(rule.run, rule.ops))
+        for example in examples_of(rule)
     ]
 
 

@@ -17,7 +17,7 @@ from opshift.opsets.schemas import Schema
 from opshift.protos import ModelProto
 from opshift.testing import variants
 from opshift.testing.aspects import Aspect, Use, aspects, uses
-from opshift.testing.cases import examples_of
+from opshift.testing.case_files import examples_of
 from opshift.testing.example_models import example_model, stands_in
 from opshift.testing.input_sets import input_sets
 

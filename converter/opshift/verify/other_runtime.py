@@ -31,7 +31,7 @@ _LOG_TAIL = 4096
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class RuntimeJob:
     """A model in a file, its signature, and the inputs of each case."""
 
     path: str
@@ -40,13 +40,15 @@ class Job:
     cases: Sequence[Mapping[str, Any]]
 
     @staticmethod
-    def of(model: ModelProto, path: os.PathLike[str], cases: Sequence[Mapping[str, Any]]) -> Job:
+    def of(
+        model: ModelProto, path: os.PathLike[str], cases: Sequence[Mapping[str, Any]]
+    ) -> RuntimeJob:
         """The job of a model, whose inputs are those without an initializer."""
         graph = model.graph
         known = {one.name for one in graph.initializer}
         inputs = tuple(one.name for one in graph.input if one.name not in known)
         outputs = tuple(one.name for one in graph.output)
-        return Job(os.path.abspath(path), inputs, outputs, cases)
+        return RuntimeJob(os.path.abspath(path), inputs, outputs, cases)
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +80,7 @@ class OtherRuntime:
     def __str__(self) -> str:
         return f"{self.name} {self.version}".rstrip() + f" of {self.python}"
 
-    def run(self, jobs: Sequence[Job], limits: Limits) -> list[Answer]:
+    def run(self, jobs: Sequence[RuntimeJob], limits: Limits) -> list[Answer]:
         """Runs models one after the other. One that ends its process has no effect on others."""
         with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
@@ -120,7 +122,7 @@ def find(python: str, wanted: str = "", limits: Limits | None = None) -> OtherRu
     return OtherRuntime(python, here["runtime"], here["version"])
 
 
-def _write_job(folder: Path, runtime: str, jobs: Mapping[int, Job], limits: Limits) -> None:
+def _write_job(folder: Path, runtime: str, jobs: Mapping[int, RuntimeJob], limits: Limits) -> None:
     models = [
         {
             "number": number, "path": job.path, "cases": len(job.cases),
@@ -132,7 +134,7 @@ def _write_job(folder: Path, runtime: str, jobs: Mapping[int, Job], limits: Limi
     (folder / "job.json").write_text(json.dumps(job))
 
 
-def _write_inputs(folder: Path, number: int, job: Job) -> str:
+def _write_inputs(folder: Path, number: int, job: RuntimeJob) -> str:
     """Writes the inputs; returns the reason if that is impossible, or an empty text."""
     for at, case in enumerate(job.cases):
         for name, value in case.items():
@@ -216,7 +218,7 @@ def _lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for lines in written for line in lines if line.endswith("\n")]
 
 
-def _answer(told: Mapping[str, Any], folder: Path, job: Job) -> Answer:
+def _answer(told: Mapping[str, Any], folder: Path, job: RuntimeJob) -> Answer:
     if "error" in told:
         return Answer(NOT_LOADED, [({}, told["error"])] * len(job.cases))
     results = [

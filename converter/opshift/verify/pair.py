@@ -19,7 +19,7 @@ from opshift.verify import (
 from opshift.verify.cases import InputSet
 from opshift.verify.common_type import coarser, fitted
 from opshift.verify.engine_runs import Results
-from opshift.verify.other_runtime import Job, OtherRuntime
+from opshift.verify.other_runtime import OtherRuntime, RuntimeJob
 from opshift.verify.precision import Precision
 from opshift.verify.subject import Subject
 from opshift.verify.tolerance import BY_TYPE, EXACT, StatedTolerance
@@ -52,7 +52,7 @@ class Pair:
         if self.in_double:
             values = [fitted(one, subject.model) for one in values]
         if self.runtime and engine == str(self.runtime):
-            job = Job.of(subject.model, subject.path, values)
+            job = RuntimeJob.of(subject.model, subject.path, values)
             (answer,) = self.runtime.run([job], self.limits or Limits())
             return [
                 (found, error and f"{answer.outcome}: {error}") for found, error in answer.results

@@ -15,6 +15,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from opshift.author import registry
+from opshift.author.registry import Registry
 from opshift.author.verdicts import ALTERNATIVE
 from opshift.child_task import Limits
 from opshift.convert.cheapest_way import convert
@@ -63,7 +64,7 @@ class Candidate:
 
 
 @dataclass(frozen=True, slots=True)
-class Converted:
+class ConvertedCandidate:
     """A candidate and its result."""
 
     candidate: Candidate
@@ -86,23 +87,24 @@ class Converted:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class SearchResult:
     """The result that runs, with its comparison; otherwise the first result."""
 
-    converted: Converted
+    converted: ConvertedCandidate
     trials: Trials
     verification: Verification | None = None
 
 
 def convert_and_run(
     file: Opened, request: Request, runtime: OtherRuntime, limits: Limits | None = None
-) -> Found:
+) -> SearchResult:
     """Converts a file so that a runtime runs the result, if there is such a result.
 
     Raises Refused if no conversion has a result.
     """
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
-        return _Search(file, request, runtime, limits or LIMITS, Path(folder)).run()
+        adapters, bounds = registry.default(), limits or LIMITS
+        return _Search(file, request, runtime, bounds, Path(folder), adapters).run()
 
 
 def _row(runtime: OtherRuntime) -> Ceiling:
@@ -117,23 +119,24 @@ class _Search:
     """The search for a conversion that a runtime runs."""
 
     def __init__(
-        self, file: Opened, request: Request, runtime: OtherRuntime, limits: Limits, folder: Path
-    ) -> None:
+        self, file: Opened, request: Request, runtime: OtherRuntime, limits: Limits, folder: Path,
+        adapters: Registry,
+    ) -> None:  # fmt: skip
         self.file, self.request, self.runtime, self.folder = file, request, runtime, folder
         wanted = {"": request.target} if isinstance(request.target, int) else request.target
         self.target = wanted if isinstance(wanted, Wanted) else Wanted(None, wanted)
         self.row = self.target.ceiling or _row(runtime)
-        self.adapters = registry.default()
-        source = opened(file.at_path(str(folder), "piped.onnx"), folder, "source", self.adapters)
+        self.adapters = adapters
+        source = opened(file.at_path(str(folder), "piped.onnx"), folder, "source", adapters)
         self.pair = Pair(
-            source, source, "auto", 0, StatedTolerance(), limits, self.adapters, runtime,
+            source, source, "auto", 0, StatedTolerance(), limits, adapters, runtime,
             bool(request.types),
         )  # fmt: skip
         self.seen = set[bytes]()
         self.trials: list[Trial] = []
         self.refused: Refused | None = None
 
-    def run(self) -> Found:
+    def run(self) -> SearchResult:
         """Tries the first conversion, then the others by their cost."""
         first = self._converted(Candidate())
         reference = reference_of(self.pair, self.request.inputs)
@@ -158,16 +161,18 @@ class _Search:
             raise self.refused
         return self._result(first or others[0], None, *_unanswered(reference))
 
-    def _result(self, one: Converted, found: Verification | None, *notes: str) -> Found:
+    def _result(
+        self, one: ConvertedCandidate, found: Verification | None, *notes: str
+    ) -> SearchResult:
         row, runtime = self.row, self.runtime
         other = row.name == runtime.name and bool(row.versions and runtime.version)
         if other and target_names.fits(row.versions, runtime.version) is None:
             note = f"{runtime.python} has {runtime.target}, and the versions are for {row.shown}"
             notes = (*notes, note)
         trials = Trials(runtime.target, runtime.python, bool(found), tuple(self.trials), notes)
-        return Found(one, trials, found)
+        return SearchResult(one, trials, found)
 
-    def _converted(self, candidate: Candidate) -> Converted | None:
+    def _converted(self, candidate: Candidate) -> ConvertedCandidate | None:
         """A conversion; None if it has no result, or the result of an earlier one."""
         request = candidate.request(self.request, self.target, self.row)
         try:
@@ -180,7 +185,7 @@ class _Search:
         if content in self.seen:
             return None
         self.seen.add(content)
-        return Converted(candidate, skeleton, store, report)
+        return ConvertedCandidate(candidate, skeleton, store, report)
 
     def _others(self, model: ModelProto, nearest: int) -> Iterator[Candidate]:
         """The other candidates for a model whose operators are those of the first result."""
@@ -211,7 +216,7 @@ class _Search:
                 found.append(opset)
         return found
 
-    def _run(self, one: Converted, reference: Reference) -> Verification | None:
+    def _run(self, one: ConvertedCandidate, reference: Reference) -> Verification | None:
         """Runs a conversion; returns the comparison if it computes the same as the source."""
         pair = replace(self.pair, b=self._written(one))
         found = compared(pair, reference, None, self.folder, locates=False)
@@ -222,7 +227,7 @@ class _Search:
         self.trials.append(one.candidate.trial(one.opset, outcome, detail))
         return found if found.equal else None
 
-    def _written(self, one: Converted) -> Subject:
+    def _written(self, one: ConvertedCandidate) -> Subject:
         path = self.folder / "converted.onnx"
         weights.splice_to_run(one.skeleton, one.store, os.fspath(path))
         return opened(path, self.folder, "converted", self.adapters)

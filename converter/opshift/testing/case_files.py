@@ -7,25 +7,35 @@ import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 from opshift import toml
 from opshift.assumptions import Assumption
 from opshift.author.example import Example, spread
-from opshift.author.verdicts import Adapter
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug
 
 
-def examples_of(adapter: Adapter) -> tuple[Example, ...]:
-    """The examples above an adapter, and the cases of its function."""
-    return (*adapter.examples, *(cases_of(adapter.run, adapter.ops) if adapter.run else ()))
+class Declared(Protocol):
+    """An adapter or a rule."""
+
+    @property
+    def ops(self) -> tuple[str, ...]: ...
+
+    @property
+    def run(self) -> Callable[..., Any] | None: ...
+
+    @property
+    def examples(self) -> tuple[Example, ...]: ...
 
 
-def cases_of(run: Callable[..., Any], ops: tuple[str, ...]) -> tuple[Example, ...]:
-    """The cases of a function, in the file beside its module."""
-    path = getattr(sys.modules.get(run.__module__), "__file__", None)
-    return spread(_cases(path).get(run.__name__, ()), ops) if path else ()
+def examples_of(declared: Declared) -> tuple[Example, ...]:
+    """The examples above a function, and the cases in the file beside its module."""
+    run = declared.run
+    path = getattr(sys.modules.get(run.__module__), "__file__", None) if run else None
+    if run is None or path is None:
+        return declared.examples
+    return (*declared.examples, *spread(_cases(path).get(run.__name__, ()), declared.ops))
 
 
 @cache
