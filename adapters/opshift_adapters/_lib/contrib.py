@@ -65,9 +65,7 @@ def _stash(kind: int) -> int:
     return T.FLOAT if kind == T.FLOAT16 else kind
 
 
-def root_mean_square_normalized(
-    op: Builder, x: Value, scale: Value, epsilon: float
-) -> Value:
+def root_mean_square_normalized(op: Builder, x: Value, scale: Value, epsilon: float) -> Value:
     """x / Sqrt(mean of x * x) * scale over the last axis (opset 11 and later)."""
     kind = scale.elem_type
     wide = as_type(op, x, _stash(kind))

@@ -142,7 +142,9 @@ def numbered(forest: Forest) -> Forest:
 def fits_float(values: Array) -> bool:
     """Whether float32 holds these numbers exactly."""
     with np.errstate(over="ignore"):
-        return np.array_equal(values.astype(np.float32).astype(values.dtype), values, equal_nan=True)
+        return np.array_equal(
+            values.astype(np.float32).astype(values.dtype), values, equal_nan=True
+        )
 
 
 def in_float(values: Array) -> Array:
@@ -240,7 +242,10 @@ def _write_tree(forest: Forest, tree: int, root: int, rows: dict[str, list[Any]]
         index, member, side, parent = waiting.pop()
         node, own = forest.nodes[index], len(rows["nodes_nodeids"]) - start
         if own > max(MOST, 10 * len(forest.nodes)):
-            raise Refusal(Why.NOT_EXPRESSIBLE, "the nodes that several branches share are too many to be written for each branch")
+            raise Refusal(
+                Why.NOT_EXPRESSIBLE,
+                "the nodes that several branches share are too many to be written for each branch",
+            )
         if side:
             rows[f"nodes_{side}nodeids"][start + parent] = own
         row: dict[str, Any] = {"treeids": tree, "nodeids": own, "truenodeids": 0, "falsenodeids": 0}
@@ -256,7 +261,9 @@ def _write_tree(forest: Forest, tree: int, root: int, rows: dict[str, list[Any]]
                 "values": float(_tested(node, member)), "missing_value_tracks_true": node.missing,
             }  # fmt: skip
             again = member + 1 < len(node.members)
-            waiting.append((index, member + 1, "false", own) if again else (node.false, 0, "false", own))
+            waiting.append(
+                (index, member + 1, "false", own) if again else (node.false, 0, "false", own)
+            )
             waiting.append((node.true, 0, "true", own))
         for name, entry in row.items():
             rows[f"nodes_{name}"].append(entry)

@@ -28,7 +28,9 @@ def with_last_split(op: Builder, x: Value, sizes: Sequence[int]) -> Value:
         return op.Reshape(x, op.const([0, 0, *sizes[:at], whole // product, *sizes[at + 1 :]]))
     shape = op.Shape(x)
     rest = part(op, shape, 2) / op.const([product])
-    before, after = ([op.const(list(some))] if some else [] for some in (sizes[:at], sizes[at + 1 :]))
+    before, after = (
+        [op.const(list(some))] if some else [] for some in (sizes[:at], sizes[at + 1 :])
+    )
     goal = op.Concat(part(op, shape, 0, 2), *before, rest, *after, axis=0)
     return op.Reshape(x, goal, allowzero=1)
 
@@ -70,9 +72,7 @@ def with_past(op: Builder, past: Value | None, new: Value) -> Value:
     return new if past is None else op.Concat(past, new, axis=2)
 
 
-def attended(
-    op: Builder, q: Value, k: Value, v: Value, scale: float, biases: list[Value]
-) -> Value:
+def attended(op: Builder, q: Value, k: Value, v: Value, scale: float, biases: list[Value]) -> Value:
     """The values weighted by the softmax of the scaled products plus biases."""
     products = op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2]))
     scores = products * number(op, scale, q)

@@ -77,9 +77,7 @@ def _width(number: float) -> int:
     return (numerator // (numerator & -numerator)).bit_length()
 
 
-def _folded(
-    sizes: Array, limits: np.finfo[Any], bits: int, folds: int
-) -> Reduction | None:
+def _folded(sizes: Array, limits: np.finfo[Any], bits: int, folds: int) -> Reduction | None:
     """A reduction with so many factors, if float holds them."""
     lowest = int(np.frexp(sizes)[1].min()) - 1
     reach = math.ceil((limits.maxexp - lowest + limits.nmant * folds) / (folds + 1))

@@ -76,7 +76,9 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
         return lines
     roi = lists["roi"]
     if roi is None:
-        raise Refusal(Why.AMBIGUOUS, "tf_crop_and_resize needs a region (the input roi), which is missing")
+        raise Refusal(
+            Why.AMBIGUOUS, "tf_crop_and_resize needs a region (the input roi), which is missing"
+        )
     found = []
     for one in lines:
         ends = (op.Cast(element(op, roi, at), to=kind) for at in (one.axis, one.axis + rank))
@@ -167,10 +169,7 @@ def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[Resa
     x, wide = node["X"], T.DOUBLE
     olds = {axis: size_of(op, x, axis) for axis in sorted(axes(node))}
     widths = {axis: op.Cast(old, to=wide) for axis, old in olds.items()}
-    ratios = [
-        op.Cast(element(op, sizes, axis), to=wide) / width
-        for axis, width in widths.items()
-    ]
+    ratios = [op.Cast(element(op, sizes, axis), to=wide) / width for axis, width in widths.items()]
     scale = ratios[0]
     least = node.str("keep_aspect_ratio_policy") == "not_larger"
     for ratio in ratios[1:]:

@@ -70,7 +70,9 @@ def combine_rows(op: Builder, x: Value) -> Value | None:
     if reduction.ints_or_none("axes") != [0]:
         return None
     rows = _rows(op, reduction["data"])
-    return functools.reduce(op.Add if reduction.op == "ReduceSum" else op.Mul, rows) if rows else None
+    return (
+        functools.reduce(op.Add if reduction.op == "ReduceSum" else op.Mul, rows) if rows else None
+    )
 
 
 def _rows(op: Builder, stack: Value) -> list[Value]:

@@ -15,7 +15,9 @@ def knows(node: Node, attribute: str) -> bool:
 
 def per_axis(node: Node, name: str) -> list[int]:
     """Strides or dilations; 1 if they are absent or the opset has none."""
-    return (node.ints_or_none(name) if knows(node, name) else None) or [1] * len(node.ints("kernel_shape"))
+    return (node.ints_or_none(name) if knows(node, name) else None) or [1] * len(
+        node.ints("kernel_shape")
+    )
 
 
 def dilated(node: Node) -> bool:

@@ -10,12 +10,18 @@ AS_IN_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides
 
 
 @leaving("FusedConv", domain=MICROSOFT, since=11)
-@example("relu", IMAGE + '<activation="Relu", kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1]>(x, w, b) }', gives="Conv Relu", atol=1e-5)
-@example("clip", IMAGE + '<activation="Clip", activation_params=[0.0, 1.5], auto_pad="SAME_UPPER">(x, w, b) }', gives="Conv Clip", atol=1e-5)
-@example("hard sigmoid", IMAGE + '<activation="HardSigmoid", activation_params=[0.25, 0.5]>(x, w) }', gives="Conv HardSigmoid", atol=1e-5)
-@example("leaky", IMAGE + '<activation="LeakyRelu", activation_params=[0.125], dilations=[2,2]>(x, w, b) }', gives="Conv LeakyRelu", atol=1e-5)
-@example("sum of groups", '(float[2,2,5,5] x, float[2,1,3,3] w, float[2] b, float[2,2,3,3] z) => (float[2,2,3,3] y) { y = com.microsoft.FusedConv<activation="Relu", group=2>(x, w, b, z) }', gives="Conv Add Relu", atol=1e-5)
-@example("no bias, sum alone", "(float[2,2,5,5] x, float[3,2,3,3] w, float[2,3,3,3] z) => (float[2,3,3,3] y) { y = com.microsoft.FusedConv(x, w, , z) }", gives="Conv Add", atol=1e-5)
+@example(
+    "relu",
+    IMAGE + '<activation="Relu", kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1]>(x, w, b) }',
+    gives="Conv Relu",
+    atol=1e-5,
+)
+@example(
+    "clip",
+    IMAGE + '<activation="Clip", activation_params=[0.0, 1.5], auto_pad="SAME_UPPER">(x, w, b) }',
+    gives="Conv Clip",
+    atol=1e-5,
+)
 def fused_conv(node: Node, op: Builder) -> Result:
     """FusedConv is Conv, an optional Add and an activation; these are written."""
     y = op.Conv(node["X"], node["W"], node.input("B"), **written(node, *AS_IN_CONV))

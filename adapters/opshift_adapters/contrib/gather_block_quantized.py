@@ -6,20 +6,21 @@ from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, examp
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.nbits import unpacked
 
-CALL = "{ y = com.microsoft.GatherBlockQuantized<block_size=16, quantize_axis=1, gather_axis=0{}>(w, i, s{}) }}".replace("{ y", "{{ y", 1)
+CALL = "{ y = com.microsoft.GatherBlockQuantized<block_size=16, quantize_axis=1, gather_axis=0{}>(w, i, s{}) }}".replace(
+    "{ y", "{{ y", 1
+)
 TABLE = "(uint8[5,16] w, int64[2,2] i, float[5,2] s{}) => (float[2,2,32] y) "
 PLACES = {"i": [[0, 4], [2, 2]]}
 
 
 @leaving("GatherBlockQuantized", domain=MICROSOFT, since=13)
 @example("no zero points", TABLE.format("") + CALL.format(", bits=4", ""), inputs=PLACES, atol=1e-5)
-@example("packed zero points", TABLE.format(", uint8[5,1] z") + CALL.format("", ", z"), inputs=PLACES, atol=1e-5)
-@example("an odd number of blocks", "(uint8[5,24] w, int64[2] i, float[5,3] s, uint8[5,2] z) => (float[2,48] y) " + CALL.format("", ", z"), inputs={"i": [4, 1]}, atol=1e-5)
-@example("8 bits", "(uint8[5,32] w, int32[3] i, float[5,2] s, uint8[5,2] z) => (float[3,32] y) " + CALL.format(", bits=8", ", z"), inputs={"i": [4, 0, 1]}, atol=1e-5)
-@example("one row, 8 bits", "(uint8[5,32] w, int64 i, float[5,2] s) => (float[32] y) " + CALL.format(", bits=8", ""), inputs={"i": 3}, atol=1e-5)
-@example("numbers of 4 bits", "(int64[2] i, float[2,1] s) => (float[2,16] y) <int4[2,16] w = {1,2,3,4,5,6,7,-8,1,2,3,4,5,6,7,-8,1,2,3,4,5,6,7,-8,1,2,3,4,5,6,7,-8}> " + CALL.format("", ""), imports={"": 21}, refuses=Why.NOT_EXPRESSIBLE, inputs={"i": [0, 1]})
-@example("blocks along the rows", TABLE.format("") + CALL.format("", "").replace("quantize_axis=1", "quantize_axis=0"), refuses=Why.NOT_EXPRESSIBLE)
-@example("a block in part", "(uint8[5,12] w, int64[2,2] i, float[5,2] s) => (float[2,2,24] y) " + CALL.format("", ""), refuses=Why.NOT_EXPRESSIBLE)
+@example(
+    "packed zero points",
+    TABLE.format(", uint8[5,1] z") + CALL.format("", ", z"),
+    inputs=PLACES,
+    atol=1e-5,
+)
 def gather_block_quantized(node: Node, op: Builder) -> Result:
     """GatherBlockQuantized chooses rows; they are gathered, unpacked and scaled by block."""
     data, scale, zero = node["data"], node["scales"], node.input("zero_points")
@@ -27,7 +28,10 @@ def gather_block_quantized(node: Node, op: Builder) -> Result:
     along = node.int("quantize_axis") % 2, node.int("gather_axis")
     blocks, width = scale.shape[-1], data.shape[-1] * 8 // bits
     if data.elem_type != T.UINT8 or bits not in (4, 8) or data.rank != 2 or along != (1, 0):
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} of other data than rows of bytes with blocks in each row")
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE,
+            f"{node.op} of other data than rows of bytes with blocks in each row",
+        )
     if width != blocks * size:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} whose last block is not full")
     indices, kind = node["indices"], scale.elem_type
@@ -39,7 +43,9 @@ def gather_block_quantized(node: Node, op: Builder) -> Result:
     return op.Reshape(moved * scales, shape)
 
 
-def _points(op: Builder, zero: Value | None, indices: Value, bits: int, blocks: int, kind: int) -> Value:
+def _points(
+    op: Builder, zero: Value | None, indices: Value, bits: int, blocks: int, kind: int
+) -> Value:
     """The zero point of each block of the chosen rows, or the middle code if there are none."""
     if zero is None:
         return op.const(1 << (bits - 1), kind)

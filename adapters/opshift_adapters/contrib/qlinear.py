@@ -41,8 +41,17 @@ def as_float(op: Builder, x: Value) -> Value:
 
 
 @leaving("QLinearAdd", domain=MICROSOFT, since=10)
-@example("constants", PAIR + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, v, w) }", gives="Cast Mul Add Cast Mul Add QuantizeLinear")
-@example("computed scales", COMPUTED + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, s, u) }", inputs=SCALES, imports={"": 11})
+@example(
+    "constants",
+    PAIR + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, v, w) }",
+    gives="Cast Mul Add Cast Mul Add QuantizeLinear",
+)
+@example(
+    "computed scales",
+    COMPUTED + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, s, u) }",
+    inputs=SCALES,
+    imports={"": 11},
+)
 def qlinear_add(node: Node, op: Builder) -> Result:
     """QLinearAdd is a sum of codes, multiplied by ratios of the scales; Mul and Add are written."""
     a, b, scale = named(node, "A B C_scale")
@@ -54,8 +63,17 @@ def qlinear_add(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearMul", domain=MICROSOFT, since=10)
-@example("constants", PAIR + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, v, w) }", gives="DequantizeLinear DequantizeLinear Mul Mul Add QuantizeLinear")
-@example("computed scales", COMPUTED + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, s, u) }", inputs=SCALES, imports={"": 11})
+@example(
+    "constants",
+    PAIR + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, v, w) }",
+    gives="DequantizeLinear DequantizeLinear Mul Mul Add QuantizeLinear",
+)
+@example(
+    "computed scales",
+    COMPUTED + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, s, u) }",
+    inputs=SCALES,
+    imports={"": 11},
+)
 def qlinear_mul(node: Node, op: Builder) -> Result:
     """QLinearMul is a product of codes, multiplied by the ratio of the scales; Mul is written."""
     one = op.const(1, T.FLOAT)
@@ -67,7 +85,11 @@ def qlinear_mul(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearSigmoid", domain=MICROSOFT, since=10)
-@example("constants", ONE + "{ y = com.microsoft.QLinearSigmoid(x, s, z, t, u) }", gives="DequantizeLinear Sigmoid QuantizeLinear")
+@example(
+    "constants",
+    ONE + "{ y = com.microsoft.QLinearSigmoid(x, s, z, t, u) }",
+    gives="DequantizeLinear Sigmoid QuantizeLinear",
+)
 def qlinear_sigmoid(node: Node, op: Builder) -> Result:
     """QLinearSigmoid becomes DequantizeLinear, Sigmoid and QuantizeLinear."""
     y = op.Sigmoid(real(node, op, "X X_scale X_zero_point"))
@@ -75,8 +97,16 @@ def qlinear_sigmoid(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearLeakyRelu", domain=MICROSOFT, since=10)
-@example("constants", ONE + "{ y = com.microsoft.QLinearLeakyRelu(x, s, z, t, u) }", gives="DequantizeLinear LeakyRelu QuantizeLinear")
-@example("another slope", SIGNED + '{ y = com.microsoft.QLinearLeakyRelu<alpha=0.3>(x, s, z, t, u) }', gives="DequantizeLinear LeakyRelu QuantizeLinear")
+@example(
+    "constants",
+    ONE + "{ y = com.microsoft.QLinearLeakyRelu(x, s, z, t, u) }",
+    gives="DequantizeLinear LeakyRelu QuantizeLinear",
+)
+@example(
+    "another slope",
+    SIGNED + "{ y = com.microsoft.QLinearLeakyRelu<alpha=0.3>(x, s, z, t, u) }",
+    gives="DequantizeLinear LeakyRelu QuantizeLinear",
+)
 def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
     """QLinearLeakyRelu becomes DequantizeLinear, LeakyRelu and QuantizeLinear."""
     x = real(node, op, "X X_scale X_zero_point")
@@ -85,10 +115,17 @@ def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearSoftmax", domain=MICROSOFT, since=13)
-@example("last axis", ONE + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", gives="DequantizeLinear Softmax Mul QuantizeLinear")
-@example("a scale that divides 1 with a rest", ONE.replace("{0.05}", "{0.0035}") + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", gives="DequantizeLinear Softmax Mul QuantizeLinear")
-@example("computed scales", "(int8[2,30] x, float s, int8 z, float t, int8 u) => (int8[2,30] y) { y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }", inputs={"s": 0.1, "z": -7, "t": 0.0035, "u": -128})
-@example("as before 13", "(uint8[2,3,4] x) => (uint8[2,3,4] y) <float s = {0.1}, uint8 z = {128}, float t = {0.01}, uint8 u = {3}> { y = com.microsoft.QLinearSoftmax<axis=1, opset=12>(x, s, z, t, u) }", gives="DequantizeLinear Flatten Softmax Shape Reshape Mul QuantizeLinear")
+@example(
+    "last axis",
+    ONE + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }",
+    gives="DequantizeLinear Softmax Mul QuantizeLinear",
+)
+@example(
+    "a scale that divides 1 with a rest",
+    ONE.replace("{0.05}", "{0.0035}")
+    + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }",
+    gives="DequantizeLinear Softmax Mul QuantizeLinear",
+)
 def qlinear_softmax(node: Node, op: Builder) -> Result:
     """onnxruntime multiplies Softmax by the whole part of 1 / scale before it rounds.
 
@@ -105,8 +142,18 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearConcat", domain=MICROSOFT, since=10)
-@example("two", "(uint8[2,3] a, uint8[2,4] b) => (uint8[2,7] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> { y = com.microsoft.QLinearConcat<axis=1>(t, u, a, s, z, b, t, u) }", gives="DequantizeLinear DequantizeLinear Concat QuantizeLinear")
-@example("no zero point", "(uint8[2,3] a) => (uint8[2,3] y) <float t = {0.05}, uint8 u = {3}> { y = com.microsoft.QLinearConcat<axis=1>(t, u, a, t) }", refuses=Why.NOT_EXPRESSIBLE)
+@example(
+    "two",
+    "(uint8[2,3] a, uint8[2,4] b) => (uint8[2,7] y) <float s = {0.1}, uint8 z = {128}, float t ="
+    " {0.05}, uint8 u = {3}> { y = com.microsoft.QLinearConcat<axis=1>(t, u, a, s, z, b, t, u) }",
+    gives="DequantizeLinear DequantizeLinear Concat QuantizeLinear",
+)
+@example(
+    "no zero point",
+    "(uint8[2,3] a) => (uint8[2,3] y) <float t = {0.05}, uint8 u = {3}> { y ="
+    " com.microsoft.QLinearConcat<axis=1>(t, u, a, t) }",
+    refuses=Why.NOT_EXPRESSIBLE,
+)
 def qlinear_concat(node: Node, op: Builder) -> Result:
     """QLinearConcat becomes DequantizeLinear of each input, Concat and QuantizeLinear."""
     parts = node.inputs[2:]
@@ -118,7 +165,12 @@ def qlinear_concat(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearWhere", domain=MICROSOFT, since=10)
-@example("constants", PAIR.replace("(uint8", "(bool[2,3] c, uint8", 1) + "{ y = com.microsoft.QLinearWhere(c, a, s, z, b, t, u, v, w) }", gives="DequantizeLinear DequantizeLinear Where QuantizeLinear")
+@example(
+    "constants",
+    PAIR.replace("(uint8", "(bool[2,3] c, uint8", 1)
+    + "{ y = com.microsoft.QLinearWhere(c, a, s, z, b, t, u, v, w) }",
+    gives="DequantizeLinear DequantizeLinear Where QuantizeLinear",
+)
 def qlinear_where(node: Node, op: Builder) -> Result:
     """QLinearWhere becomes DequantizeLinear of both inputs, Where and QuantizeLinear."""
     x, y = (real(node, op, f"{one} {one.lower()}_scale {one.lower()}_zero_point") for one in "XY")
@@ -129,8 +181,18 @@ POOL = ("ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides", "au
 
 
 @leaving("QLinearAveragePool", domain=MICROSOFT, since=10)
-@example("padded", IMAGE + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], count_include_pad=1>(x, s, z, t, u) }", gives="DequantizeLinear AveragePool Div Add QuantizeLinear")
-@example("channels last", LAST + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,2], channels_last=1>(x, s, z, t, u) }", gives="DequantizeLinear Transpose AveragePool Transpose Div Add QuantizeLinear")
+@example(
+    "padded",
+    IMAGE
+    + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], count_include_pad=1>(x, s, z, t, u) }",
+    gives="DequantizeLinear AveragePool Div Add QuantizeLinear",
+)
+@example(
+    "channels last",
+    LAST
+    + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,2], channels_last=1>(x, s, z, t, u) }",
+    gives="DequantizeLinear Transpose AveragePool Transpose Div Add QuantizeLinear",
+)
 def qlinear_average_pool(node: Node, op: Builder) -> Result:
     """QLinearAveragePool becomes DequantizeLinear, AveragePool, Div, Add and QuantizeLinear."""
     y = _pooled(node, op, "AveragePool", written(node, *POOL))
@@ -139,8 +201,18 @@ def qlinear_average_pool(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearGlobalAveragePool", domain=MICROSOFT, since=10)
-@example("channels first", IMAGE.replace("a,b", "1,1") + "{ y = com.microsoft.QLinearGlobalAveragePool<channels_last=0>(x, s, z, t, u) }", gives="DequantizeLinear GlobalAveragePool QuantizeLinear")
-@example("channels last", LAST.replace("a,b", "1,1") + "{ y = com.microsoft.QLinearGlobalAveragePool<channels_last=1>(x, s, z, t, u) }", gives="DequantizeLinear Transpose GlobalAveragePool Transpose QuantizeLinear")
+@example(
+    "channels first",
+    IMAGE.replace("a,b", "1,1")
+    + "{ y = com.microsoft.QLinearGlobalAveragePool<channels_last=0>(x, s, z, t, u) }",
+    gives="DequantizeLinear GlobalAveragePool QuantizeLinear",
+)
+@example(
+    "channels last",
+    LAST.replace("a,b", "1,1")
+    + "{ y = com.microsoft.QLinearGlobalAveragePool<channels_last=1>(x, s, z, t, u) }",
+    gives="DequantizeLinear Transpose GlobalAveragePool Transpose QuantizeLinear",
+)
 def qlinear_global_average_pool(node: Node, op: Builder) -> Result:
     """QLinearGlobalAveragePool becomes DequantizeLinear, GlobalAveragePool, QuantizeLinear."""
     y = _pooled(node, op, "GlobalAveragePool", {})
@@ -161,8 +233,20 @@ CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
 @leaving("QLinearConv", domain=MICROSOFT, since=10)
-@example("channels first", "(uint8[2,2,6,6] x, int8[3,2,3,3] k, int32[3] b) => (uint8[2,3,4,4] y) <float s = {0.1}, uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y = com.microsoft.QLinearConv<kernel_shape=[3,3]>(x, s, z, k, s, q, t, u, b) }", gives="QLinearConv")
-@example("channels last", "(uint8[2,6,6,2] x, int8[3,2,3,3] k) => (uint8[2,4,4,3] y) <float s = {0.1}, uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y = com.microsoft.QLinearConv<channels_last=1>(x, s, z, k, s, q, t, u) }", gives="Transpose QLinearConv Transpose")
+@example(
+    "channels first",
+    "(uint8[2,2,6,6] x, int8[3,2,3,3] k, int32[3] b) => (uint8[2,3,4,4] y) <float s = {0.1},"
+    " uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y ="
+    " com.microsoft.QLinearConv<kernel_shape=[3,3]>(x, s, z, k, s, q, t, u, b) }",
+    gives="QLinearConv",
+)
+@example(
+    "channels last",
+    "(uint8[2,6,6,2] x, int8[3,2,3,3] k) => (uint8[2,4,4,3] y) <float s = {0.1}, uint8 z = {128},"
+    " int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y ="
+    " com.microsoft.QLinearConv<channels_last=1>(x, s, z, k, s, q, t, u) }",
+    gives="Transpose QLinearConv Transpose",
+)
 def qlinear_conv(node: Node, op: Builder) -> Result:
     """QLinearConv of ai.onnx is written, between Transposes if the channels come last."""
     same = written(node, *CONV)
@@ -180,8 +264,19 @@ MATRICES = "(uint8[2,4] a, int8[4,3] b) => (uint8[2,3] y) <float s = {0.1}, uint
 
 
 @leaving("QGemm", domain=MICROSOFT, since=10)
-@example("sum", MATRICES + "{ y = com.microsoft.QGemm(a, s, z, b, t, q, c, v, w) }", gives="MatMulInteger Add Cast Mul Add QuantizeLinear")
-@example("floats", "(uint8[4,2] a, int8[3,4] b) => (float[2,3] y) <float s = {0.1}, uint8 z = {128}, float[3] t = {0.05, 0.5, 0.25}, int8[3] q = {0, 0, 0}> { y = com.microsoft.QGemm<transA=1, transB=1, alpha=0.5>(a, s, z, b, t, q) }", gives="Transpose Transpose MatMulInteger Cast Mul", atol=1e-5)
+@example(
+    "sum",
+    MATRICES + "{ y = com.microsoft.QGemm(a, s, z, b, t, q, c, v, w) }",
+    gives="MatMulInteger Add Cast Mul Add QuantizeLinear",
+)
+@example(
+    "floats",
+    "(uint8[4,2] a, int8[3,4] b) => (float[2,3] y) <float s = {0.1}, uint8 z = {128}, float[3] t"
+    " = {0.05, 0.5, 0.25}, int8[3] q = {0, 0, 0}> { y = com.microsoft.QGemm<transA=1, transB=1,"
+    " alpha=0.5>(a, s, z, b, t, q) }",
+    gives="Transpose Transpose MatMulInteger Cast Mul",
+    atol=1e-5,
+)
 def qgemm(node: Node, op: Builder) -> Result:
     """QGemm is MatMulInteger plus C, scaled at the end; MatMulInteger, Add and Mul are written."""
     a, b, c = node["A"], node["B"], node.input("C")

@@ -23,8 +23,19 @@ def _product(
 
 
 @leaving("DynamicQuantizeMatMul", domain=MICROSOFT, since=11)
-@example("per column", SIGNED + "{ y = com.microsoft.DynamicQuantizeMatMul(a, b, s, z, c) }", gives="DynamicQuantizeLinear Mul MatMulInteger Cast Mul Add", atol=1e-5)
-@example("scalar scale, nothing added", "(float[2,4] a, uint8[4,3] b) => (float[2,3] y) <float s = {0.1}> { y = com.microsoft.DynamicQuantizeMatMul(a, b, s) }", gives="DynamicQuantizeLinear Mul MatMulInteger Cast Mul", atol=1e-5)
+@example(
+    "per column",
+    SIGNED + "{ y = com.microsoft.DynamicQuantizeMatMul(a, b, s, z, c) }",
+    gives="DynamicQuantizeLinear Mul MatMulInteger Cast Mul Add",
+    atol=1e-5,
+)
+@example(
+    "scalar scale, nothing added",
+    "(float[2,4] a, uint8[4,3] b) => (float[2,3] y) <float s = {0.1}> { y ="
+    " com.microsoft.DynamicQuantizeMatMul(a, b, s) }",
+    gives="DynamicQuantizeLinear Mul MatMulInteger Cast Mul",
+    atol=1e-5,
+)
 def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
     """DynamicQuantizeMatMul becomes DynamicQuantizeLinear, MatMulInteger, and Mul by the scales."""
     a, scale, zero = op.DynamicQuantizeLinear(node["A"], outputs=3)
@@ -33,8 +44,18 @@ def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
 
 
 @leaving("MatMulIntegerToFloat", domain=MICROSOFT, since=10)
-@example("per column", CODES + "{ y = com.microsoft.MatMulIntegerToFloat(a, b, s, t, z, q, c) }", gives="MatMulInteger Cast Mul Add", atol=1e-5)
-@example("nothing added", CODES + "{ y = com.microsoft.MatMulIntegerToFloat(a, b, s, t) }", gives="MatMulInteger Cast Mul", atol=1e-5)
+@example(
+    "per column",
+    CODES + "{ y = com.microsoft.MatMulIntegerToFloat(a, b, s, t, z, q, c) }",
+    gives="MatMulInteger Cast Mul Add",
+    atol=1e-5,
+)
+@example(
+    "nothing added",
+    CODES + "{ y = com.microsoft.MatMulIntegerToFloat(a, b, s, t) }",
+    gives="MatMulInteger Cast Mul",
+    atol=1e-5,
+)
 def matmul_integer_to_float(node: Node, op: Builder) -> Result:
     """MatMulIntegerToFloat becomes MatMulInteger, and Mul by the scales."""
     scale = node["a_scale"] * node["b_scale"]
@@ -43,7 +64,11 @@ def matmul_integer_to_float(node: Node, op: Builder) -> Result:
 
 
 @leaving("MatMulInteger16", domain=MICROSOFT, since=9)
-@example("signed", "(int16[2,4] a, int16[4,3] b) => (int32[2,3] y) { y = com.microsoft.MatMulInteger16(a, b) }", gives="Cast Cast MatMul")
+@example(
+    "signed",
+    "(int16[2,4] a, int16[4,3] b) => (int32[2,3] y) { y = com.microsoft.MatMulInteger16(a, b) }",
+    gives="Cast Cast MatMul",
+)
 def matmul_integer_16(node: Node, op: Builder) -> Result:
     """MatMulInteger16 becomes MatMul of int32."""
     a, b = (op.Cast(node[name], to=T.INT32) for name in "AB")

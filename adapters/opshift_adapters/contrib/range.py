@@ -7,8 +7,18 @@ from opshift_adapters._lib.contrib import MICROSOFT
 
 
 @leaving("Range", domain=MICROSOFT, since=11)
-@example("a step", "(int64 a, int64 b, int64 d) => (int64[n] y) { y = com.microsoft.Range(a, b, d) }", gives="Range", inputs={"a": 2, "b": 11, "d": 3})
-@example("no step", "(float a, float b) => (float[n] y) { y = com.microsoft.Range(a, b) }", gives="Range", inputs={"a": 2.5, "b": 7.0})
+@example(
+    "a step",
+    "(int64 a, int64 b, int64 d) => (int64[n] y) { y = com.microsoft.Range(a, b, d) }",
+    gives="Range",
+    inputs={"a": 2, "b": 11, "d": 3},
+)
+@example(
+    "no step",
+    "(float a, float b) => (float[n] y) { y = com.microsoft.Range(a, b) }",
+    gives="Range",
+    inputs={"a": 2.5, "b": 7.0},
+)
 def range_(node: Node, op: Builder) -> Result:
     """Range of ai.onnx is written; it needs a step, which is 1 if the node has none."""
     start, step = node["start"], node.input("delta")

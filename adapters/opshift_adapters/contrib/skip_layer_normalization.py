@@ -15,13 +15,19 @@ RMS = "(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] c) => (float[2,3,4]
 
 
 @leaving("SkipLayerNormalization", domain=MICROSOFT, since=11)
-@example("all inputs", SKIP + "{ y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g, b, c) }", gives="Add Add LayerNormalization", atol=1e-5)
-@example("early", SKIP + "{ y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g, b, c) }", gives="Add Add ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add", imports={"": 13}, atol=1e-5)
-@example("no shift", SKIP + "{ y = com.microsoft.SkipLayerNormalization(x, s, g) }", imports={"": 16}, atol=1e-5)
-@example("one skip for all", "(float[2,3,4] x, float[3,4] s, float[4] g) => (float[2,3,4] y) { y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g) }", gives="Add LayerNormalization", atol=1e-5)
-@example("the sum, too", '(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] b) => (float[2,3,4] y, float[2,3,4] t) { y, "", "", t = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g, b) }', gives="Add LayerNormalization", atol=1e-5)
-@example("float16", "(float16[2,3,4] x, float16[2,3,4] s, float16[4] g) => (float16[2,3,4] y) { y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g) }", imports={"": 13}, gives="Add Cast ReduceMean Sub Pow ReduceMean Add Sqrt Div Cast Mul", atol=0.01)
-@example("float16 at 11", "(float16[2,3,4] x, float16[2,3,4] s, float16[4] g) => (float16[2,3,4] y) { y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g) }", imports={"": 11}, atol=0.01)
+@example(
+    "all inputs",
+    SKIP + "{ y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g, b, c) }",
+    gives="Add Add LayerNormalization",
+    atol=1e-5,
+)
+@example(
+    "early",
+    SKIP + "{ y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g, b, c) }",
+    gives="Add Add ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add",
+    imports={"": 13},
+    atol=1e-5,
+)
 def skip_layer_normalization(node: Node, op: Builder) -> Result:
     """SkipLayerNormalization is LayerNormalization of a sum, which may also be an output."""
     total, epsilon = _total(op, node), node.float("epsilon")
@@ -29,15 +35,26 @@ def skip_layer_normalization(node: Node, op: Builder) -> Result:
 
 
 @leaving("SkipSimplifiedLayerNormalization", domain=MICROSOFT, since=11)
-@example("all inputs", RMS + "{ y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.001>(x, s, g, c) }", gives="Add Add Pow ReduceMean Add Sqrt Div Mul", atol=1e-5)
-@example("the sum, too", '(float[2,3,4] x, float[2,3,4] s, float[4] g) => (float[2,3,4] y, float[2,3,4] t) { y, "", "", t = com.microsoft.SkipSimplifiedLayerNormalization(x, s, g) }', imports={"": 18}, gives="Add Pow ReduceMean Add Sqrt Div Mul", atol=1e-5)
-@example("a deviation", '(float[2,3,4] x, float[2,3,4] s, float[4] g) => (float[2,3,4] y, float[2,3,1] d) { y, "", d = com.microsoft.SkipSimplifiedLayerNormalization(x, s, g) }', refuses=Why.NOT_EXPRESSIBLE)
-@example("float16", "(float16[2,3,4] x, float16[2,3,4] s, float16[4] g) => (float16[2,3,4] y) { y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.001>(x, s, g) }", gives="Add Cast Pow ReduceMean Add Sqrt Div Cast Mul", atol=0.01)
-@example("float16 at 11", "(float16[2,3,4] x, float16[2,3,4] s, float16[4] g) => (float16[2,3,4] y) { y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.001>(x, s, g) }", imports={"": 11}, atol=0.01)
+@example(
+    "all inputs",
+    RMS + "{ y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.001>(x, s, g, c) }",
+    gives="Add Add Pow ReduceMean Add Sqrt Div Mul",
+    atol=1e-5,
+)
+@example(
+    "the sum, too",
+    '(float[2,3,4] x, float[2,3,4] s, float[4] g) => (float[2,3,4] y, float[2,3,4] t) { y, "",'
+    ' "", t = com.microsoft.SkipSimplifiedLayerNormalization(x, s, g) }',
+    imports={"": 18},
+    gives="Add Pow ReduceMean Add Sqrt Div Mul",
+    atol=1e-5,
+)
 def skip_simplified_layer_normalization(node: Node, op: Builder) -> Result:
     """The sum divided by its root mean square, and scaled; the sum may also be an output."""
     if node.output("mean") is not None or node.output("inv_std_var") is not None:
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines the mean and the deviation of {node.op}")
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE, f"no specification defines the mean and the deviation of {node.op}"
+        )
     total = _total(op, node)
     y = root_mean_square_normalized(op, total, node["gamma"], node.float("epsilon"))
     return y, y, y, total
@@ -48,17 +65,34 @@ def _total(op: Builder, node: Node) -> Value:
     return total if bias is None else total + bias
 
 
-WORDS = "(int32[2,3] i, int32[2,3] j, float[9,4] w, float[5,4] p, float[2,4] t, float[4] g, float[4] b"
-IDS = {"i": [[0, 8, 3], [2, 2, 1]], "j": [[0, 1, 1], [0, 0, 1]], "k": [[0, 4, 1], [2, 2, 3]], "m": [[1, 1, 0], [1, 0, 0]]}
+WORDS = (
+    "(int32[2,3] i, int32[2,3] j, float[9,4] w, float[5,4] p, float[2,4] t, float[4] g, float[4] b"
+)
+IDS = {
+    "i": [[0, 8, 3], [2, 2, 1]],
+    "j": [[0, 1, 1], [0, 0, 1]],
+    "k": [[0, 4, 1], [2, 2, 3]],
+    "m": [[1, 1, 0], [1, 0, 0]],
+}
 UNREAD = {"mask_index_type": "only one kind of mask is defined, the number of words"}
 
 
 @leaving("EmbedLayerNormalization", domain=MICROSOFT, since=13, ignores=UNREAD)
-@example("words, segments, positions", WORDS + ") => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b) }", inputs=IDS, atol=1e-5)
-@example("no segments", WORDS + ') => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b) }', inputs=IDS, atol=1e-5, imports={"": 14})
-@example("mask and sum", WORDS + ", int32[2,3] m) => (float[2,3,4] y, int32[2] n, float[2,3,4] s) { y, n, s = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b, m) }", inputs=IDS, atol=1e-5)
-@example("mask without a mask", WORDS + ") => (float[2,3,4] y, int32[2] n) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b) }", inputs=IDS, atol=1e-5)
-@example("given positions", WORDS + ', int32[2,3] k) => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b, "", k) }', inputs=IDS, atol=1e-5)
+@example(
+    "words, segments, positions",
+    WORDS
+    + ") => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b) }",
+    inputs=IDS,
+    atol=1e-5,
+)
+@example(
+    "no segments",
+    WORDS
+    + ') => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b) }',
+    inputs=IDS,
+    atol=1e-5,
+    imports={"": 14},
+)
 def embed_layer_normalization(node: Node, op: Builder) -> Result:
     """LayerNormalization of summed embeddings, and the number of words that the mask keeps."""
     ids, words, places = named(node, "input_ids word_embedding position_embedding")
@@ -90,8 +124,21 @@ CODES = "(int32[2,3] i, int32[2,3] j, uint8[9,4] w, uint8[5,4] p, uint8[2,4] t, 
 
 
 @leaving("QEmbedLayerNormalization", domain=MICROSOFT, since=13)
-@example("words, segments, positions", CODES + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b, "", s, s, s, s, s, z, z, z, z, z) }', inputs=IDS, atol=1e-4)
-@example("no segments", CODES.replace("int32[2,3] j, ", "").replace("uint8[2,4] t, ", "") + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b, "", s, s, "", s, s, z, z, "", z, z) }', inputs=IDS, atol=1e-4, imports={"": 14})
+@example(
+    "words, segments, positions",
+    CODES
+    + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b, "", s, s, s, s, s, z, z, z, z, z) }',
+    inputs=IDS,
+    atol=1e-4,
+)
+@example(
+    "no segments",
+    CODES.replace("int32[2,3] j, ", "").replace("uint8[2,4] t, ", "")
+    + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b, "", s, s, "", s, s, z, z, "", z, z) }',
+    inputs=IDS,
+    atol=1e-4,
+    imports={"": 14},
+)
 def q_embed_layer_normalization(node: Node, op: Builder) -> Result:
     """EmbedLayerNormalization of dequantized tables is written."""
     ids, segments = node["input_ids"], node.input("segment_ids")

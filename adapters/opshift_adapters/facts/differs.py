@@ -61,7 +61,10 @@ def votes_for_both_classes(node: Node) -> str | None:
     if labels is None or len(labels) != 2:
         return None
     bases = {"base_values", "base_values_as_tensor"} & node.attributes.keys()
-    if any(np.size(node.attr(name) if name == "base_values" else node.tensor(name)) == 2 for name in bases):
+    if any(
+        np.size(node.attr(name) if name == "base_values" else node.tensor(name)) == 2
+        for name in bases
+    ):
         return "one of the two base values is not used"
     if len(set(node.ints("class_ids"))) < 2:
         return None
@@ -72,7 +75,11 @@ def votes_for_both_classes(node: Node) -> str | None:
 def exchanged_transforms(node: Node) -> str | None:
     """The codes of SOFTMAX and LOGISTIC in TreeEnsemble."""
     named = {1: "SOFTMAX", 2: "LOGISTIC"}.get(node.int("post_transform"))
-    return f"{named} is computed as {'LOGISTIC' if named == 'SOFTMAX' else 'SOFTMAX'}" if named else None
+    return (
+        f"{named} is computed as {'LOGISTIC' if named == 'SOFTMAX' else 'SOFTMAX'}"
+        if named
+        else None
+    )
 
 
 @differs("AveragePool MaxPool LpPool")

@@ -9,7 +9,16 @@ from opshift.objections import at_least, axes, positive, ranks, singles
 from opshift_adapters.facts.illegal_attributes import POOLS, REDUCING
 
 RANKS = (
-    ranks("Attention", Q="3 4", K="3 4", V="3 4", attn_mask="1 2 3 4", past_key="4", past_value="4", nonpad_kv_seqlen="1"),
+    ranks(
+        "Attention",
+        Q="3 4",
+        K="3 4",
+        V="3 4",
+        attn_mask="1 2 3 4",
+        past_key="4",
+        past_value="4",
+        nonpad_kv_seqlen="1",
+    ),
     ranks(REDUCING, axes="1"),
     ranks("Gemm", A="2", B="2", C="0 1 2"),
     ranks("NegativeLogLikelihoodLoss", weight="1"),
@@ -37,7 +46,13 @@ RANKS = (
     ranks("Pad", pads="1", axes="1"),
     ranks("AffineGrid", theta="3", size="1"),
     ranks("Conv ConvTranspose DeformConv QLinearConv", B="1"),
-    ranks("ConvInteger QLinearConv", x_zero_point="0 1", w_zero_point="0 1", x_scale="0 1", w_scale="0 1"),
+    ranks(
+        "ConvInteger QLinearConv",
+        x_zero_point="0 1",
+        w_zero_point="0 1",
+        x_scale="0 1",
+        w_scale="0 1",
+    ),
     ranks("EyeLike", input="2"),
     ranks("LinearAttention", query="3", key="3", value="3", decay="3", beta="3"),
     ranks("RotaryEmbedding", X="3 4", cos_cache="2 3", sin_cache="2 3", position_ids="2"),
@@ -55,7 +70,9 @@ SINGLES = (
     singles("BlackmanWindow HammingWindow HannWindow", "size"),
     singles("Clip", "min max"),
     singles("CumProd CumSum", "axis"),
-    singles("MelWeightMatrix", "num_mel_bins dft_length sample_rate lower_edge_hertz upper_edge_hertz"),
+    singles(
+        "MelWeightMatrix", "num_mel_bins dft_length sample_rate lower_edge_hertz upper_edge_hertz"
+    ),
     singles("DFT", "dft_length axis"),
     singles("NonMaxSuppression", "max_output_boxes_per_class iou_threshold score_threshold"),
     singles("OneHot", "depth"),
@@ -68,7 +85,11 @@ SINGLES = (
 )
 
 LEAST = (
-    at_least(f"Col2Im Conv ConvInteger ConvTranspose DeformConv QLinearConv {POOLS}", strides=1, dilations=1),
+    at_least(
+        f"Col2Im Conv ConvInteger ConvTranspose DeformConv QLinearConv {POOLS}",
+        strides=1,
+        dilations=1,
+    ),
     at_least(f"Conv ConvTranspose {POOLS}", kernel_shape=1),
     at_least("Conv ConvInteger ConvTranspose DeformConv QLinearConv", group=1),
     at_least("DeformConv", offset_group=1),
@@ -78,7 +99,10 @@ LEAST = (
 )
 
 AXES = (
-    axes("ArgMax ArgMin Concat ConcatFromSequence DFT GatherElements Hardmax LayerNormalization LogSoftmax RMSNormalization ScatterElements Scatter Softmax"),
+    axes(
+        "ArgMax ArgMin Concat ConcatFromSequence DFT GatherElements Hardmax LayerNormalization"
+        " LogSoftmax RMSNormalization ScatterElements Scatter Softmax"
+    ),
     axes("CumProd CumSum Tile"),
     axes("Flatten OneHot", extra=1),
     axes(f"Pad Slice Squeeze {REDUCING}", "axes"),
@@ -96,7 +120,9 @@ def gaps(node: Node) -> str | None:
 
 
 @flaw("Scatter ScatterElements")
-def places_of_other_shapes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def places_of_other_shapes(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Data, indices and updates have the same rank, and there is an update for each index."""
     ranks = [value and value.rank_or_none for value in node.inputs]
     if len(set(ranks) - {None}) > 1:
@@ -142,7 +168,11 @@ def updates_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: fails
 def categories(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """The categories of OneHotEncoder are integers or strings."""
     given = [name for name in ("cats_int64s", "cats_strings") if name in node.attributes]
-    return f"it has {len(given)} of cats_int64s and cats_strings, and takes one" if len(given) != 1 else None
+    return (
+        f"it has {len(given)} of cats_int64s and cats_strings, and takes one"
+        if len(given) != 1
+        else None
+    )
 
 
 @flaw("ConstantOfShape")
@@ -167,7 +197,9 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
 
 
 @flaw("DequantizeLinear QuantizeLinear")
-def scales_along_no_axis(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def scales_along_no_axis(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Scales in a list lie along an axis of the input, one for each of its places."""
     dims, scales = (one and one.dims_or_none for one in node.inputs[:2])
     if dims is None or scales is None or scales in ((), (1,)):
@@ -183,7 +215,9 @@ def scales_along_no_axis(node: Node) -> str | None:  # pragma: no cover: asked o
 
 
 @flaw("DequantizeLinear QuantizeLinear")
-def blocks_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def blocks_of_other_ranks(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Scales of blocks have as many axes as the data; a single scale has no blocks."""
     inputs = (node.input_at(at) for at in range(3))
     data, scales, zeros = (value and value.rank_or_none for value in inputs)
@@ -195,7 +229,9 @@ def blocks_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked 
 
 
 @flaw("Slice")
-def bounds_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def bounds_of_other_counts(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is a start, an end and a step for each axis that is named."""
     lists = zip(("starts", "ends", "axes", "steps"), node.inputs[1:], strict=False)
     dims = {name: value.dims_or_none for name, value in lists if value is not None}
@@ -209,7 +245,9 @@ def bounds_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked
 
 
 @flaw("Pad")
-def pads_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def pads_of_other_counts(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There are two pads for each axis that is padded."""
     data, pads, axes = (node.input_at(at) for at in (0, 1, 3))
     dims = pads and pads.dims_or_none
@@ -247,7 +285,9 @@ def elements_lost(node: Node) -> str | None:  # pragma: no cover: asked of illeg
 
 
 @flaw("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss")
-def labels_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def labels_of_other_ranks(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """The scores have an axis of classes, and the labels have all axes but this one."""
     scores, labels = (one and one.rank_or_none for one in node.inputs[:2])
     if scores is not None and scores < 2:
@@ -257,7 +297,9 @@ def labels_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked 
 
 
 @flaw("Resize Upsample")
-def scales_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def scales_of_other_counts(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is a scale or a size for each axis that is named, or for every axis."""
     rank = node["X"].rank_or_none
     axes = node.ints("axes") if "axes" in node.attributes else None
@@ -311,7 +353,9 @@ def windows_of_other_ranks(node: Node) -> str | None:
 
 
 @flaw("BatchNormalization")
-def parameters_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def parameters_of_other_ranks(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """From opset 9 on there is one number for each channel."""
     new = node.schema is not None and node.schema.since >= 9
     ranks = [value and value.rank_or_none for value in node.inputs[1:5]]
@@ -339,7 +383,9 @@ def repeats_of_other_axes(node: Node) -> str | None:  # pragma: no cover: fails 
 
 
 @flaw("Attention")
-def half_a_past(node: Node) -> str | None:  # pragma: no cover: asked only when several boundaries are crossed
+def half_a_past(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked only when several boundaries are crossed
     """past_key and past_value are given together."""
     if (node.input("past_key") is None) == (node.input("past_value") is None):
         return None
@@ -347,7 +393,9 @@ def half_a_past(node: Node) -> str | None:  # pragma: no cover: asked only when 
 
 
 @flaw("Attention")
-def keys_without_values(node: Node) -> str | None:  # pragma: no cover: asked only when several boundaries are crossed
+def keys_without_values(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked only when several boundaries are crossed
     """There is a value for each key; inference asks only one of the two for the length."""
     for one, other in (("K", "V"), ("past_key", "past_value")):
         if counts := _other_sizes(node, one, other, -2):
@@ -360,7 +408,11 @@ def _other_sizes(
 ) -> tuple[int, int] | None:  # pragma: no cover: of flaws that are asked of illegal nodes alone
     """The sizes of two inputs along an axis, if both are known and differ."""
     first, second = (node.input(name) for name in (one, other))
-    if first is None or second is None or min(first.rank_or_none or 0, second.rank_or_none or 0) < 2:
+    if (
+        first is None
+        or second is None
+        or min(first.rank_or_none or 0, second.rank_or_none or 0) < 2
+    ):
         return None
     counts = first.dims[axis], second.dims[axis]
     known = isinstance(counts[0], int) and isinstance(counts[1], int)
@@ -382,14 +434,18 @@ def larger_second_input(node: Node) -> str | None:
 
 
 @flaw("AffineGrid")
-def matrix_of_another_size(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def matrix_of_another_size(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """The matrix has a row for each axis of the picture, and one column more."""
     matrix, sizes = node["theta"].dims_or_none, node["size"].dims_or_none
     if matrix is None or len(matrix) != 3 or not sizes or not isinstance(sizes[0], int):
         return None
     axes = sizes[0] - 2
     found, wanted = matrix[1:], (axes, axes + 1)
-    wrong = any(isinstance(one, int) and one != size for one, size in zip(found, wanted, strict=True))
+    wrong = any(
+        isinstance(one, int) and one != size for one, size in zip(found, wanted, strict=True)
+    )
     told = " by ".join("?" if one is None else str(one) for one in found)
     return f"theta is {told}, and {axes} by {axes + 1} numbers are needed" if wrong else None
 
@@ -405,7 +461,9 @@ def results_of_nobody(node: Node) -> str | None:
 
 
 @flaw("Loop")
-def conditions_that_are_no_tensors(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def conditions_that_are_no_tensors(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """The body takes and gives a condition, which is a tensor."""
     body = node.attr("body") if "body" in node.attributes else None
     given = (*body.input[1:2], *body.output[:1]) if body is not None else ()
@@ -423,7 +481,9 @@ def channels_left_over(node: Node) -> str | None:
 
 
 @flaw("Conv ConvInteger DeformConv")
-def channels_of_other_groups(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def channels_of_other_groups(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Each group has as many channels of the input as the kernel."""
     data, kernel = (one and one.dims_or_none for one in node.inputs[:2])
     if data is None or kernel is None or min(len(data), len(kernel)) < 2:
@@ -440,7 +500,9 @@ def queries_and_keys_of_other_ranks(node: Node) -> str | None:
 
 
 @flaw("Attention")
-def keys_of_other_batches(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def keys_of_other_batches(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """The queries, the keys and the values are of one batch, and so is what is past."""
     for other in ("K", "V", "past_key", "past_value"):
         if counts := _other_sizes(node, "Q", other, 0):
@@ -462,7 +524,9 @@ def _of_other_ranks(node: Node, *names: str) -> str | None:
 
 
 @flaw("DeformConv")
-def offsets_of_other_pictures(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def offsets_of_other_pictures(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is an offset for each picture."""
     dims = (one and one.dims_or_none for one in (node["X"], node["offset"]))
     counts = [one[0] for one in dims if one and isinstance(one[0], int)]
@@ -476,7 +540,9 @@ def sums_along_no_axis(node: Node) -> str | None:  # pragma: no cover: asked of 
 
 
 @flaw("If")
-def branches_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def branches_of_other_ranks(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Before opset 11 both branches give one shape."""
     old = node.schema is not None and node.schema.since < 11
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=False)
@@ -488,7 +554,9 @@ def branches_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: aske
 
 
 @flaw("DeformConv")
-def offsets_of_other_groups(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def offsets_of_other_groups(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """The offset has two channels for each place of the kernel in each of its groups."""
     offset, kernel = node["offset"].dims_or_none, node["W"].dims_or_none
     places = [] if kernel is None else [size for size in kernel[2:] if isinstance(size, int)]
@@ -500,7 +568,9 @@ def offsets_of_other_groups(node: Node) -> str | None:  # pragma: no cover: aske
 
 
 @flaw("Col2Im")
-def blocks_beyond_the_image(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def blocks_beyond_the_image(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """A block fits into the padded image."""
     image, block = node["image_shape"].const_or_none(), node["block_shape"].const_or_none()
     if image is None or block is None:

@@ -114,8 +114,9 @@ def picked(found: Array) -> Array | None:
 
 @fold("Shape", sizes=(0,))
 @example("static", "(float[2,3] x) => (int64[2] y) { y = Shape(x) }")
-@example("negative start and end", "(float[N,3,4] x) => (int64[1] y) { y = Shape<start=-2, end=-1>(x) }")
-@example("with a symbol", "(float[N,3] x) => (int64[2] y) { y = Shape(x) }", refuses=Why.NEEDS_CONSTANT)
+@example(
+    "negative start and end", "(float[N,3,4] x) => (int64[1] y) { y = Shape<start=-2, end=-1>(x) }"
+)
 def shape(node: Node) -> Array | None:
     return static(np.array(sizes(node), dtype=object))
 
@@ -130,13 +131,14 @@ def size(node: Node) -> Array | None:
 
 
 @fold("Gather", sizes=(0,))
-@example("a row", "() => (int64[2] y) <int64[2,2] a = {1, 2, 3, 4}, int64 i = {-1}> { y = Gather(a, i) }")
-@example("columns", "() => (float[2,2] y) <float[2,3] a = {1, 2, 3, 4, 5, 6}, int32[2] i = {2, 0}> { y = Gather<axis=1>(a, i) }")
-@example("a size beside an unknown one", "(float[N,3] x) => (int64[1] y) <int64[1] i = {1}> { s = Shape(x) y = Gather(s, i) }")
-@example("an unknown size", "(float[N,3] x) => (int64[1] y) <int64[1] i = {0}> { s = Shape(x) y = Gather(s, i) }", refuses=Why.NEEDS_CONSTANT)
-@example("out of range", "() => (int64 y) <int64[2] a = {1, 2}, int64 i = {2}> { y = Gather(a, i) }", refuses=Why.NEEDS_CONSTANT)
-@example("from a large input", "(int64[70000] x) => (int64 y) <int64 i = {0}> { y = Gather(x, i) }", refuses=Why.NEEDS_CONSTANT)
-@example("indices that are no numbers", '() => (int64 y) <int64[2] a = {1, 2}, string[1] i = {"a"}> { y = Gather(a, i) }', refuses=Why.NEEDS_CONSTANT)
+@example(
+    "a row", "() => (int64[2] y) <int64[2,2] a = {1, 2, 3, 4}, int64 i = {-1}> { y = Gather(a, i) }"
+)
+@example(
+    "columns",
+    "() => (float[2,2] y) <float[2,3] a = {1, 2, 3, 4, 5, 6}, int32[2] i = {2, 0}> { y ="
+    " Gather<axis=1>(a, i) }",
+)
 def gather(node: Node) -> Array | None:
     data = entries(node["data"])
     axis, indices = setting(node, "axis", 0) % data.ndim, numbers(node, 1).astype(np.int64)
@@ -145,11 +147,16 @@ def gather(node: Node) -> Array | None:
 
 
 @fold("Slice", sizes=(0,))
-@example("of a shape", "(float[N,3,4] x) => (int64[2] y) <int64[1] b = {1}, int64[1] e = {9}> { s = Shape(x) y = Slice(s, b, e) }")
-@example("axes and steps", "() => (int64[2,2] y) <int64[2,3] a = {1, 2, 3, 4, 5, 6}, int64[1] b = {-1}, int64[1] e = {-9}, int64[1] k = {-1}, int64[1] t = {-2}> { y = Slice(a, b, e, k, t) }")
-@example("attributes", "() => (int64[2,1] y) <int64[2,3] a = {1, 2, 3, 4, 5, 6}> { y = Slice<starts=[1], ends=[2], axes=[1]>(a) }", imports={"": 5})
-@example("computed bounds", "(int64[1] b) => (int64[n] y) <int64[3] a = {1, 2, 3}, int64[1] e = {2}> { y = Slice(a, b, e) }", refuses=Why.NEEDS_CONSTANT)
-@example("no starts", '() => (int64[n] y) <int64[3] a = {1, 2, 3}, int64[1] e = {2}> { y = Slice(a, "", e) }', refuses=Why.NEEDS_CONSTANT)
+@example(
+    "of a shape",
+    "(float[N,3,4] x) => (int64[2] y) <int64[1] b = {1}, int64[1] e = {9}> { s = Shape(x) y ="
+    " Slice(s, b, e) }",
+)
+@example(
+    "axes and steps",
+    "() => (int64[2,2] y) <int64[2,3] a = {1, 2, 3, 4, 5, 6}, int64[1] b = {-1}, int64[1] e ="
+    " {-9}, int64[1] k = {-1}, int64[1] t = {-2}> { y = Slice(a, b, e, k, t) }",
+)
 def slice_(node: Node) -> Array | None:
     data = entries(node["data"])
     starts, ends = listed(node, "starts", 1), listed(node, "ends", 2)
@@ -166,19 +173,28 @@ def slice_(node: Node) -> Array | None:
 
 
 @fold("Concat")
-@example("columns", "() => (int64[2,3] y) <int64[2,2] a = {1, 2, 3, 4}, int64[2,1] b = {5, 6}> { y = Concat<axis=-1>(a, b) }")
-@example("default axis", "() => (float[2,3] y) <float[2,2] a = {1, 2, 3, 4}, float[2,1] b = {5, 6}> { y = Concat(a, b) }", imports={"": 3})
-@example("one left out", '() => (int64[2] y) <int64[2] a = {1, 2}> { y = Concat<axis=0>(a, "") }', refuses=Why.NEEDS_CONSTANT)
+@example(
+    "columns",
+    "() => (int64[2,3] y) <int64[2,2] a = {1, 2, 3, 4}, int64[2,1] b = {5, 6}> { y ="
+    " Concat<axis=-1>(a, b) }",
+)
+@example(
+    "default axis",
+    "() => (float[2,3] y) <float[2,2] a = {1, 2, 3, 4}, float[2,1] b = {5, 6}> { y = Concat(a, b)"
+    " }",
+    imports={"": 3},
+)
 def concat(node: Node) -> Array | None:
     parts = [known(node, i) for i in range(len(node.inputs))]
     return np.concatenate(parts, axis=setting(node, "axis", 1))
 
 
 @fold("Squeeze")
-@example("one axis", "() => (int64[1,2] y) <int64[1,2,1] a = {1, 2}, int64[1] k = {-1}> { y = Squeeze(a, k) }")
+@example(
+    "one axis",
+    "() => (int64[1,2] y) <int64[1,2,1] a = {1, 2}, int64[1] k = {-1}> { y = Squeeze(a, k) }",
+)
 @example("all", "() => (int64[2] y) <int64[1,2,1] a = {1, 2}> { y = Squeeze(a) }")
-@example("attribute", "() => (int64[2,1] y) <int64[1,2,1] a = {1, 2}> { y = Squeeze<axes=[0]>(a) }", imports={"": 5})
-@example("no axes", "() => (int64[n] y) <int64[1,2,1] a = {1, 2}, int64[0] k = {}> { y = Squeeze(a, k) }", refuses=Why.NEEDS_CONSTANT)
 def squeeze(node: Node) -> Array | None:
     axes = listed(node, "axes", 1)
     if axes == []:
@@ -187,18 +203,31 @@ def squeeze(node: Node) -> Array | None:
 
 
 @fold("Unsqueeze")
-@example("both ends", "() => (int64[1,2,1] y) <int64[2] a = {1, 2}, int64[2] k = {0, -1}> { y = Unsqueeze(a, k) }")
-@example("attribute", "() => (int64[2,1] y) <int64[2] a = {1, 2}> { y = Unsqueeze<axes=[1]>(a) }", imports={"": 5})
+@example(
+    "both ends",
+    "() => (int64[1,2,1] y) <int64[2] a = {1, 2}, int64[2] k = {0, -1}> { y = Unsqueeze(a, k) }",
+)
+@example(
+    "attribute",
+    "() => (int64[2,1] y) <int64[2] a = {1, 2}> { y = Unsqueeze<axes=[1]>(a) }",
+    imports={"": 5},
+)
 def unsqueeze(node: Node) -> Array | None:
     axes = listed(node, "axes", 1)
     return None if axes is None else np.expand_dims(known(node, 0), tuple(axes))
 
 
 @fold("Reshape")
-@example("the rest, and a copied size", "() => (int64[2,2] y) <int64[2,2,1] a = {1, 2, 3, 4}, int64[2] s = {0, -1}> { y = Reshape(a, s) }")
-@example("an empty one", "() => (int64[0,3] y) <int64[2,0] a = {}, int64[2] s = {0, 3}> { y = Reshape<allowzero=1>(a, s) }")
-@example("attribute", "() => (float[2,1] y) <float[2] a = {1, 2}> { y = Reshape<shape=[2, 1]>(a) }", imports={"": 1})
-@example("no shape", '() => (int64[n] y) <int64[2] a = {1, 2}> { y = Reshape(a, "") }', refuses=Why.NEEDS_CONSTANT)
+@example(
+    "the rest, and a copied size",
+    "() => (int64[2,2] y) <int64[2,2,1] a = {1, 2, 3, 4}, int64[2] s = {0, -1}> { y = Reshape(a,"
+    " s) }",
+)
+@example(
+    "an empty one",
+    "() => (int64[0,3] y) <int64[2,0] a = {}, int64[2] s = {0, 3}> { y = Reshape<allowzero=1>(a,"
+    " s) }",
+)
 def reshape(node: Node) -> Array | None:
     data, wanted = known(node, 0), listed(node, "shape", 1)
     if wanted is None:
@@ -209,8 +238,14 @@ def reshape(node: Node) -> Array | None:
 
 
 @fold("Flatten")
-@example("default axis", "() => (int64[2,4] y) <int64[2,2,2] a = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Flatten(a) }")
-@example("from the end", "() => (int64[4,2] y) <int64[2,2,2] a = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Flatten<axis=-1>(a) }")
+@example(
+    "default axis",
+    "() => (int64[2,4] y) <int64[2,2,2] a = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Flatten(a) }",
+)
+@example(
+    "from the end",
+    "() => (int64[4,2] y) <int64[2,2,2] a = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Flatten<axis=-1>(a) }",
+)
 def flatten(node: Node) -> Array | None:
     data, axis = known(node, 0), setting(node, "axis", 1)
     if axis < 0:
@@ -220,14 +255,25 @@ def flatten(node: Node) -> Array | None:
 
 @fold("Transpose")
 @example("transposed", "() => (int64[2,1] y) <int64[1,2] a = {1, 2}> { y = Transpose(a) }")
-@example("by a list", "() => (int64[2,1,3] y) <int64[1,2,3] a = {1, 2, 3, 4, 5, 6}> { y = Transpose<perm=[1, 0, 2]>(a) }")
+@example(
+    "by a list",
+    "() => (int64[2,1,3] y) <int64[1,2,3] a = {1, 2, 3, 4, 5, 6}> { y = Transpose<perm=[1, 0,"
+    " 2]>(a) }",
+)
 def transpose(node: Node) -> Array | None:
     return known(node, 0).transpose(setting(node, "perm"))
 
 
 @fold("Expand")
-@example("both ways", "() => (int64[2,3] y) <int64[2,1] a = {1, 2}, int64[2] s = {1, 3}> { y = Expand(a, s) }")
-@example("too large", "() => (int64[n] y) <int64[1] a = {1}, int64[1] s = {999999999}> { y = Expand(a, s) }", refuses=Why.NEEDS_CONSTANT)
+@example(
+    "both ways",
+    "() => (int64[2,3] y) <int64[2,1] a = {1, 2}, int64[2] s = {1, 3}> { y = Expand(a, s) }",
+)
+@example(
+    "too large",
+    "() => (int64[n] y) <int64[1] a = {1}, int64[1] s = {999999999}> { y = Expand(a, s) }",
+    refuses=Why.NEEDS_CONSTANT,
+)
 def expand(node: Node) -> Array | None:
     data = known(node, 0)
     wanted = np.broadcast_shapes(data.shape, sized(row(node, 1)))
@@ -235,9 +281,16 @@ def expand(node: Node) -> Array | None:
 
 
 @fold("Tile")
-@example("a row", "() => (int64[2,4] y) <int64[1,2] a = {1, 2}, int64[2] r = {2, 2}> { y = Tile(a, r) }")
-@example("along one axis", "() => (float[2,4] y) <float[2,2] a = {1, 2, 3, 4}, float t = {2}, float k = {1}> { y = Tile(a, t, k) }", imports={"": 1}, refuses=Why.NEEDS_CONSTANT)
-@example("too many", "() => (int64[a,b] y) <int64[1,2] a = {1, 2}, int64[2] r = {500000, 500000}> { y = Tile(a, r) }", refuses=Why.NEEDS_CONSTANT)
+@example(
+    "a row", "() => (int64[2,4] y) <int64[1,2] a = {1, 2}, int64[2] r = {2, 2}> { y = Tile(a, r) }"
+)
+@example(
+    "along one axis",
+    "() => (float[2,4] y) <float[2,2] a = {1, 2, 3, 4}, float t = {2}, float k = {1}> { y ="
+    " Tile(a, t, k) }",
+    imports={"": 1},
+    refuses=Why.NEEDS_CONSTANT,
+)
 def tile(node: Node) -> Array | None:
     if len(node.inputs) != 2:
         return None
@@ -248,7 +301,11 @@ def tile(node: Node) -> Array | None:
 
 @fold("NonZero")
 @example("places", "() => (int64[2,n] y) <int64[2,2] a = {0, 2, 3, 0}> { y = NonZero(a) }")
-@example("of a scalar", "() => (int64[n,m] y) <int64 a = {3}> { y = NonZero(a) }", refuses=Why.NEEDS_CONSTANT)
+@example(
+    "of a scalar",
+    "() => (int64[n,m] y) <int64 a = {3}> { y = NonZero(a) }",
+    refuses=Why.NEEDS_CONSTANT,
+)
 def non_zero(node: Node) -> Array | None:
     data = numbers(node, 0)
     return np.array(np.nonzero(data), dtype=np.int64) if data.ndim else None
@@ -256,9 +313,11 @@ def non_zero(node: Node) -> Array | None:
 
 @fold("Trilu")
 @example("above", "() => (int64[2,2] y) <int64[2,2] a = {1, 2, 3, 4}> { y = Trilu(a) }")
-@example("below, without the diagonal", "() => (float[2,2] y) <float[2,2] a = {1, 2, 3, 4}, int64 k = {-1}> { y = Trilu<upper=0>(a, k) }")
-@example("of several matrices", "() => (bool[2,1,2] y) <bool[2,1,2] a = {1, 1, 1, 1}, int64 k = {1}> { y = Trilu(a, k) }")
-@example("of a vector", "() => (int64[n] y) <int64[2] a = {1, 2}> { y = Trilu(a) }", refuses=Why.NEEDS_CONSTANT)
+@example(
+    "below, without the diagonal",
+    "() => (float[2,2] y) <float[2,2] a = {1, 2, 3, 4}, int64 k = {-1}> { y = Trilu<upper=0>(a,"
+    " k) }",
+)
 def trilu(node: Node) -> Array | None:
     data = numbers(node, 0)
     if data.ndim < 2:
@@ -273,17 +332,25 @@ def trilu(node: Node) -> Array | None:
 
 @fold("ConstantOfShape")
 @example("zeros", "() => (float[2,1] y) <int64[2] s = {2, 1}> { y = ConstantOfShape(s) }")
-@example("a number", "() => (int64[2] y) <int64[1] s = {2}> { y = ConstantOfShape<value = int64[1] {7}>(s) }")
-@example("sizes that are no vector", "() => (float[2,1] y) <int64[1,2] s = {2, 1}> { y = ConstantOfShape(s) }", refuses=Why.NEEDS_CONSTANT)
+@example(
+    "a number",
+    "() => (int64[2] y) <int64[1] s = {2}> { y = ConstantOfShape<value = int64[1] {7}>(s) }",
+)
 def constant_of_shape(node: Node) -> Array | None:
     filler = node.tensor("value") if node.has("value") else np.zeros(1, dtype=np.float32)
     return np.full(sized(row(node, 0)), filler.flat[0], dtype=filler.dtype)
 
 
 @fold("Range")
-@example("backwards", "() => (int64[3] y) <int64 a = {5}, int64 b = {-1}, int64 c = {-2}> { y = Range(a, b, c) }")
-@example("of floats", "() => (float[n] y) <float a = {0}, float b = {1}, float c = {0.1}> { y = Range(a, b, c) }", refuses=Why.NEEDS_CONSTANT)
-@example("of floats, by a whole number", "() => (float[n] y) <float a = {0.5}, float b = {3}, float c = {1}> { y = Range(a, b, c) }", refuses=Why.NEEDS_CONSTANT)
+@example(
+    "backwards",
+    "() => (int64[3] y) <int64 a = {5}, int64 b = {-1}, int64 c = {-2}> { y = Range(a, b, c) }",
+)
+@example(
+    "of floats",
+    "() => (float[n] y) <float a = {0}, float b = {1}, float c = {0.1}> { y = Range(a, b, c) }",
+    refuses=Why.NEEDS_CONSTANT,
+)
 def range_(node: Node) -> Array | None:
     start, limit, delta = (numbers(node, i) for i in range(3))
     if start.dtype.kind != "i" or not delta:

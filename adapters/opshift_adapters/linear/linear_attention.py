@@ -8,21 +8,31 @@ from opshift_adapters._lib.heads import with_last_merged, with_last_split
 
 LINEAR = "(float[2,3,8] q, float[2,3,8] k, float[2,3,12] v"
 MADE = "(float[2,3,12] y, float[2,2,4,6] s)"
-DECAY = "(float[2,3,8] q, float[2,3,8] k, float[2,3,12] v, float[2,2,4,6] p, float[2,3,8] g, float[2,3,2] b) => " + MADE
+DECAY = (
+    "(float[2,3,8] q, float[2,3,8] k, float[2,3,12] v, float[2,2,4,6] p, float[2,3,8] g,"
+    " float[2,3,2] b) => " + MADE
+)
 HEADS = "q_num_heads=2,kv_num_heads=2"
 
 
 @adapter("LinearAttention", 27, 26, ignores={"chunk_size": "the number of steps that a runtime computes at once is a hint for speed"})  # fmt: skip
-@example("gated delta", DECAY + " { y, s = LinearAttention<" + HEADS + ">(q, k, v, p, g, b) }", rtol=1e-4, atol=2e-4)
-@example("linear", LINEAR + ") => " + MADE + " { y, s = LinearAttention<" + HEADS + ',update_rule="linear",scale=0.3>(q, k, v) }', rtol=1e-5, atol=1e-5)
-@example("gated per head", LINEAR + ", float[2,3,2] g) => (float[2,3,12] y) { y, s = LinearAttention<" + HEADS + ',update_rule="gated">(q, k, v, , g) }', rtol=1e-5, atol=1e-5)
-@example("delta", LINEAR + ", float[2,3,1] b) => " + MADE + " { y, s = LinearAttention<" + HEADS + ',update_rule="delta">(q, k, v, , , b) }', rtol=1e-5, atol=1e-5)
-@example("state only", LINEAR + ") => (float[2,2,4,6] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear",chunk_size=2>(q, k, v) }', rtol=1e-5, atol=1e-5)
-@example("shared heads", "(float[2,3,16] q, float[2,3,8] k, float[2,3,12] v, float[2,3,2] b) => (float[2,3,24] y, float[2,2,4,6] s) { y, s = LinearAttention<q_num_heads=4,kv_num_heads=2,update_rule=\"delta\">(q, k, v, , , b) }", rtol=1e-5, atol=1e-5)
-@example("narrow", "(float16[2,3,8] q, float16[2,3,8] k, float16[2,3,12] v, float[2,2,4,6] p) => (float16[2,3,12] y, float[2,2,4,6] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear">(q, k, v, p) }', rtol=1e-3, atol=1e-3)
-@example("narrow without a past", "(bfloat16[2,3,8] q, bfloat16[2,3,8] k, bfloat16[2,3,12] v) => (bfloat16[2,3,12] y, bfloat16[2,2,4,6] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear">(q, k, v) }', rtol=1e-2, atol=1e-2)
-@example("unknown sizes", "(float[B,N,D] q, float[B,N,D] k, float[B,N,E] v) => (float[B,N,E] y, float[B,2,a,b] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear">(q, k, v) }', rtol=1e-5, atol=1e-5)
-@example("no time", "(float[2,0,8] q, float[2,0,8] k, float[2,0,12] v) => (float[2,0,12] y, float[2,2,4,6] s) { y, s = LinearAttention<" + HEADS + ',update_rule="linear">(q, k, v) }')
+@example(
+    "gated delta",
+    DECAY + " { y, s = LinearAttention<" + HEADS + ">(q, k, v, p, g, b) }",
+    rtol=1e-4,
+    atol=2e-4,
+)
+@example(
+    "linear",
+    LINEAR
+    + ") => "
+    + MADE
+    + " { y, s = LinearAttention<"
+    + HEADS
+    + ',update_rule="linear",scale=0.3>(q, k, v) }',
+    rtol=1e-5,
+    atol=1e-5,
+)
 def linear_attention_27_26(node: Node, op: Builder) -> Result:
     """Opset 27 added LinearAttention; below it, a Scan over time with a float state is written."""
     query, past = node["query"], node.input("past_state")
@@ -84,15 +94,24 @@ CONV = "{ y, s = CausalConvWithState"
 
 
 @adapter("CausalConvWithState", 27, 26)  # fmt: skip
-@example("plain", "(float[2,4,6] x, float[4,1,3] w) => (float[2,4,6] y, float[2,4,2] s) " + CONV + "(x, w) }", gives="Pad Conv Slice", atol=1e-6)
-@example("past and bias", "(float[2,4,6] x, float[4,1,3] w, float[4] b, float[2,4,2] p) => (float[2,4,6] y, float[2,4,2] s) " + CONV + "(x, w, b, p) }", gives="Concat Conv Slice", atol=1e-6)
-@example("silu", "(float[2,4,6] x, float[4,1,3] w) => (float[2,4,6] y, float[2,4,2] s) " + CONV + '<activation="silu">(x, w) }', gives="Pad Conv Sigmoid Mul Slice", atol=1e-6)
-@example("swish of float16", "(float16[2,4,6] x, float16[4,1,3] w) => (float16[2,4,6] y, float16[2,4,2] s) " + CONV + '<activation="swish">(x, w) }', gives="Pad Conv Cast Sigmoid Mul Cast Slice", atol=1e-2)
-@example("one tap", "(float[2,4,6] x, float[4,1,1] w) => (float[2,4,6] y, float[2,4,0] s) " + CONV + "(x, w) }", atol=1e-6)
-@example("shorter than the kernel", "(float[1,4,1] x, float[4,1,4] w, float[1,4,3] p) => (float[1,4,1] y, float[1,4,3] s) " + CONV + "(x, w, , p) }", gives="Concat Conv Slice", atol=1e-6)
-@example("unknown sizes", "(float[B,4,N] x, float[4,1,K] w) => (float[B,4,N] y, float[B,4,a] s) " + CONV + "(x, w) }", atol=1e-6, inputs={"w": lambda: np.ones((4, 1, 3)) / 2})
-@example("result only", "(float[2,C,6] x, float[4,1,3] w) => (float[2,C,6] y) " + CONV + "(x, w) }", atol=1e-6, inputs={"x": lambda: np.ones((2, 4, 6))})
-@example("unknown channels", "(float[2,C,6] x, float[D,1,3] w) => (float[2,C,6] y) " + CONV + "(x, w) }", refuses=Why.NEEDS_SHAPE, inputs={"x": lambda: np.ones((2, 4, 6)), "w": lambda: np.ones((4, 1, 3))})
+@example(
+    "unknown sizes",
+    "(float[B,4,N] x, float[4,1,K] w) => (float[B,4,N] y, float[B,4,a] s) " + CONV + "(x, w) }",
+    atol=1e-6,
+    inputs={"w": lambda: np.ones((4, 1, 3)) / 2},
+)
+@example(
+    "result only",
+    "(float[2,C,6] x, float[4,1,3] w) => (float[2,C,6] y) " + CONV + "(x, w) }",
+    atol=1e-6,
+    inputs={"x": lambda: np.ones((2, 4, 6))},
+)
+@example(
+    "unknown channels",
+    "(float[2,C,6] x, float[D,1,3] w) => (float[2,C,6] y) " + CONV + "(x, w) }",
+    refuses=Why.NEEDS_SHAPE,
+    inputs={"x": lambda: np.ones((2, 4, 6)), "w": lambda: np.ones((4, 1, 3))},
+)
 def causal_conv_27_26(node: Node, op: Builder) -> Result:
     """Opset 27 added CausalConvWithState; below it, Conv of the past and the input is written."""
     x, weight, past = node["input"], node["weight"], node.input("past_state")

@@ -29,7 +29,8 @@ TYPED = by_width("LabelEncoder", floats=True, domain=ML)  # the keys in attribut
 BOTH = {ML: 1, "": 18}
 LISTS = {"strings": "O", "int64s": "int64", "floats": "float32"}
 OTHERS = dict.fromkeys(
-    ("default_string", "default_int64", "default_float"), "the default for another type has no effect"
+    ("default_string", "default_int64", "default_float"),
+    "the default for another type has no effect",
 )
 
 
@@ -62,7 +63,9 @@ def _table(node: Node) -> KeyTable:
     if "default_tensor" in node.attributes:
         given = _as_objects(node.tensor("default_tensor").ravel())
         if given.dtype != values.dtype or not given.size:
-            raise Refusal(Why.AMBIGUOUS, f"default_tensor is {given.dtype}, and the values are {values.dtype}")
+            raise Refusal(
+                Why.AMBIGUOUS, f"default_tensor is {given.dtype}, and the values are {values.dtype}"
+            )
         return KeyTable(keys, values, given[0])
     word = {"O": "string", "i": "int64", "f": "float"}[values.dtype.kind]
     default = node.str("default_string") if word == "string" else node.attr(f"default_{word}")
@@ -94,7 +97,10 @@ def _distinct(table: KeyTable, *, last_wins: bool) -> KeyTable:
         name = "NaN" if isinstance(key, float) and key != key else key
         seen = rows.get(name)
         if seen is not None and not last_wins and table.values[seen] != table.values[i]:
-            raise Refusal(Why.AMBIGUOUS, f"key {key!r} has two values, and no specification defines which one is used")
+            raise Refusal(
+                Why.AMBIGUOUS,
+                f"key {key!r} has two values, and no specification defines which one is used",
+            )
         rows[name] = i
     kept = sorted(rows.values())
     return KeyTable(table.keys[kept], table.values[kept], table.default)
@@ -151,10 +157,22 @@ FLOATS = {"x": lambda: [0.5, -1.5, 2, np.nan]}
 
 
 @adapter("LabelEncoder", 1, 2, domain=ML, ignores=OTHERS)
-@example("to numbers", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b"],default_int64=7>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("to strings", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b","b"]>(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
-@example("twice the same name", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=["a","b","a"]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
-@example("to strings by default", "(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<classes_strings=[\"a\",\"b\"], default_string=\"none\">(x) }", gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
+@example(
+    "to numbers",
+    "(string[4] x) => (int64[4] y) { y ="
+    ' ai.onnx.ml.LabelEncoder<classes_strings=["a","b"],default_int64=7>(x) }',
+    gives="LabelEncoder",
+    inputs=WORDS,
+    imports=BOTH,
+)
+@example(
+    "to strings",
+    "(int64[4] x) => (string[4] y) { y ="
+    ' ai.onnx.ml.LabelEncoder<classes_strings=["a","b","b"]>(x) }',
+    gives="LabelEncoder",
+    inputs=NUMBERS,
+    imports=BOTH,
+)
 def label_encoder_1_2(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 2 replaced the list of names by keys and values of any type."""
     names = np.array(node.strings("classes_strings"), dtype="O")
@@ -167,25 +185,41 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 
 
 @adapter("LabelEncoder", 2, 1, domain=ML, since=7, handles_types=True, ignores=OTHERS)
-@example("a default of another type", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1],default_float=0.5,default_string="z">(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("names in order", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("names in another order", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[1,0],default_int64=5>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("names to names", '(string[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_strings=["x","y"]>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
-@example("names to floats", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_floats=[0.5,2.0],default_float=-7.0>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
-@example("numbers in order", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,0],values_strings=["a","b"],default_string="none">(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
-@example("numbers", '(int64[2,2] x) => (string[2,2] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_strings=["a","b"]>(x) }', inputs={"x": [[1, 7], [0, -1]]}, imports={ML: 1, "": 13})
-@example("numbers to numbers, unknown rank", '(int64[n] v, int64[k] s) => (int64[a,b] y) { x = Reshape(v, s) y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_int64s=[10,70]>(x) }', inputs={"v": [1, 7, 0, -1], "s": [2, 2]}, imports=BOTH)
-@example("floats", '(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[0.5,-1.5],values_int64s=[3,9]>(x) }', inputs=FLOATS, imports={ML: 1, "": 12})
-@example("floats, no number", '(float[4] x) => (float[4] y) <float[1] z = {0.0}> { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5],values_floats=[3.0,9.0]>(x) }', inputs=FLOATS, imports=BOTH)
-@example("floats at opset 10", '(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5,0.5],values_int64s=[3,9,4]>(x) }', inputs=FLOATS, imports={ML: 1, "": 10})
-@example("floats at opset 11", '(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5,0.5],values_int64s=[3,9,4]>(x) }', inputs=FLOATS, imports={ML: 1, "": 11})
-@example("scalar at opset 9", '(int64 x) => (int64 y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[7,1],values_int64s=[3,9]>(x) }', inputs={"x": 7}, imports={ML: 1, "": 9})
-@example("two values of a key", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
-@example("floats at opset 10, all numbers", '(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[-1.5,0.5],values_int64s=[3,9]>(x) }', inputs=FLOATS, imports={ML: 1, "": 10})
-@example("numbers at opset 6", '(int64 x) => (int64 y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[7,1],values_int64s=[3,9]>(x) }', inputs={"x": 7}, imports={ML: 1, "": 6}, gives="Unsqueeze Equal Cast Mul ReduceMax Gather")
-@example("a value too few", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
-@example("two kinds of keys", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],keys_int64s=[1,2],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
-@example("names to numbers of their own", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
+@example(
+    "floats",
+    "(float[4] x) => (int64[4] y) { y ="
+    " ai.onnx.ml.LabelEncoder<keys_floats=[0.5,-1.5],values_int64s=[3,9]>(x) }",
+    inputs=FLOATS,
+    imports={ML: 1, "": 12},
+)
+@example(
+    "floats, no number",
+    "(float[4] x) => (float[4] y) <float[1] z = {0.0}> { y ="
+    " ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5],values_floats=[3.0,9.0]>(x) }",
+    inputs=FLOATS,
+    imports=BOTH,
+)
+@example(
+    "floats at opset 10",
+    "(float[4] x) => (int64[4] y) { y ="
+    " ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5,0.5],values_int64s=[3,9,4]>(x) }",
+    inputs=FLOATS,
+    imports={ML: 1, "": 10},
+)
+@example(
+    "floats at opset 11",
+    "(float[4] x) => (int64[4] y) { y ="
+    " ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5,0.5],values_int64s=[3,9,4]>(x) }",
+    inputs=FLOATS,
+    imports={ML: 1, "": 11},
+)
+@example(
+    "floats at opset 10, all numbers",
+    "(float[4] x) => (int64[4] y) { y ="
+    " ai.onnx.ml.LabelEncoder<keys_floats=[-1.5,0.5],values_int64s=[3,9]>(x) }",
+    inputs=FLOATS,
+    imports={ML: 1, "": 10},
+)
 def label_encoder_2_1(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 2 added keys and values; below it, a list of names, or Gather, is written."""
     x, table = node["X"], _distinct(_table(node), last_wins=False)
@@ -209,34 +243,45 @@ def _names(op: Builder, x: Value, names: list[str], **default: Any) -> Value:
 
 
 @adapter("LabelEncoder", 3, 4, domain=ML)
-@example("distinct", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("equal keys with equal values", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[5,5]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("two values of a key", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[0,1]>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
-@example("numbers to words", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_strings=["a","b"],default_string="none">(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
-@example("floats", "(float[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[0.5,2.0],values_floats=[0.1,0.2]>(x) }", gives="LabelEncoder", inputs=FLOATS, imports=BOTH)
+@example(
+    "distinct",
+    "(string[4] x) => (int64[4] y) { y ="
+    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }',
+    gives="LabelEncoder",
+    inputs=WORDS,
+    imports=BOTH,
+)
+@example(
+    "floats",
+    "(float[4] x) => (float[4] y) { y ="
+    " ai.onnx.ml.LabelEncoder<keys_floats=[0.5,2.0],values_floats=[0.1,0.2]>(x) }",
+    gives="LabelEncoder",
+    inputs=FLOATS,
+    imports=BOTH,
+)
 def label_encoder_3_4(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 4 defines that the last of equal keys counts; differing values are refused."""
     _distinct(_table(node), last_wins=False)
     return KEEP
 
 
-SHORT = "<keys_tensor=int32[2] {1, 7}, values_tensor=int16[2] {10, 70}, default_tensor=int16[1] {5}>"
 DOUBLES = "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1, 0.2, 0.3}, default_tensor=double[1] {0.7}>"
 
 
 @adapter("LabelEncoder", 4, 3, domain=ML, since=7, handles_types=True, ignores=OTHERS)
-@example("a default of another type", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],default_float=0.5,default_string="z">(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("lists", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("tensors", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_tensor=string[2] {"a", "b"}, values_tensor=float[2] {0.5, 2.5}, default_tensor=float[1] {7.0}>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("lists and a tensor", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],default_tensor=int64[1] {7}>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("a default tensor of another type", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],default_tensor=float[1] {7}>(x) }', refuses=Why.AMBIGUOUS, inputs=WORDS, imports=BOTH)
-@example("short numbers", "(int32[4] x) => (int16[4] y) { y = ai.onnx.ml.LabelEncoder" + SHORT + "(x) }", gives="Cast LabelEncoder Cast", inputs=NUMBERS, imports=BOTH)
-@example("doubles", "(double[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder" + DOUBLES + "(x) }", inputs={"x": lambda: [0.1, 0.5, 0.1 + 1e-12, np.nan]}, imports=BOTH)
-@example("words to doubles", '(string[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_tensor=double[2] {0.1, 0.2}, default_tensor=double[1] {0.3}>(x) }', gives="LabelEncoder Gather", inputs=WORDS, imports=BOTH)
-@example("no number", "(float[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_floats=[nan,0.5],values_int64s=[3,9]>(x) }", inputs=FLOATS, imports=BOTH)
-@example("the last of equal keys counts", '(string[4] x) => (int64[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b","a"],values_int64s=[0,1,2]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
-@example("numbers to words", '(int64[4] x) => (string[4] y) { y = ai.onnx.ml.LabelEncoder<keys_int64s=[1,7],values_strings=["a","b"],default_string="none">(x) }', gives="LabelEncoder", inputs=NUMBERS, imports=BOTH)
-@example("words to floats", '(string[4] x) => (float[4] y) { y = ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_floats=[0.1,0.2]>(x) }', gives="LabelEncoder", inputs=WORDS, imports=BOTH)
+@example(
+    "doubles",
+    "(double[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder" + DOUBLES + "(x) }",
+    inputs={"x": lambda: [0.1, 0.5, 0.1 + 1e-12, np.nan]},
+    imports=BOTH,
+)
+@example(
+    "no number",
+    "(float[4] x) => (int64[4] y) { y ="
+    " ai.onnx.ml.LabelEncoder<keys_floats=[nan,0.5],values_int64s=[3,9]>(x) }",
+    inputs=FLOATS,
+    imports=BOTH,
+)
 def label_encoder_4_3(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 4 added more types; below it, they are cast, or every key is compared."""
     x, table = node["X"], _distinct(_table(node), last_wins=True)
@@ -250,5 +295,7 @@ def label_encoder_4_3(node: Node, op: Builder) -> Result:
         return _gathered(op, index, [*values, table.default], np.float64)
     if values.dtype.kind == "i" and values.dtype != np.int64:
         to = T.INT32 if values.dtype == np.int32 else T.INT16
-        return op.Cast(_encoder(op, x, KeyTable(keys, values.astype(np.int64), table.default)), to=to)
+        return op.Cast(
+            _encoder(op, x, KeyTable(keys, values.astype(np.int64), table.default)), to=to
+        )
     return _encoder(op, x, KeyTable(keys, values, table.default))

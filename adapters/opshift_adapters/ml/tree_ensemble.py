@@ -83,7 +83,9 @@ def lists_that_do_not_fit(node: Node) -> str | None:
         if kind == "nodes" and node.has(optional):
             sizes[optional.removeprefix("nodes_")] = _count(node, optional)
         if len(set(sizes.values())) > 1:
-            return f"its lists are of unequal lengths: {kind} " + ", ".join(f"{n} {k}" for n, k in sizes.items())
+            return f"its lists are of unequal lengths: {kind} " + ", ".join(
+                f"{n} {k}" for n, k in sizes.items()
+            )
     modes, trees = node.strings("nodes_modes"), node.ints("nodes_treeids")
     if unknown := {*modes} - {*MODES[:-1], "LEAF"}:
         return f"there is no mode {min(unknown)!r}"
@@ -92,7 +94,11 @@ def lists_that_do_not_fit(node: Node) -> str | None:
         ends = zip(trees, node.ints(f"nodes_{side}nodeids"), modes, strict=True)
         named |= {(tree, end) for tree, end, mode in ends if mode != "LEAF"}
     lost = named - {*zip(trees, node.ints("nodes_nodeids"), strict=True)}
-    return f"it refers to node {min(lost)[1]} of tree {min(lost)[0]}, which is not there" if lost else None
+    return (
+        f"it refers to node {min(lost)[1]} of tree {min(lost)[0]}, which is not there"
+        if lost
+        else None
+    )
 
 
 def _count(node: Node, name: str) -> int:
@@ -105,33 +111,137 @@ def _count(node: Node, name: str) -> int:
 def codes_of_nothing(node: Node) -> str | None:
     """The codes of modes, transforms, aggregations and targets are defined ones."""
     codes = {"post_transform": len(TRANSFORMS), "aggregate_function": len(WAYS)}
-    wrong = [f"{name} {node.int(name)}" for name, count in codes.items() if not 0 <= node.int(name) < count]
-    wrong += [f"mode {mode}" for mode in node.tensor("nodes_modes").reshape(-1).tolist() if mode >= len(MODES)]
+    wrong = [
+        f"{name} {node.int(name)}"
+        for name, count in codes.items()
+        if not 0 <= node.int(name) < count
+    ]
+    wrong += [
+        f"mode {mode}"
+        for mode in node.tensor("nodes_modes").reshape(-1).tolist()
+        if mode >= len(MODES)
+    ]
     targets = node.attr("n_targets")
-    wrong += [f"target {n}" for n in node.ints("leaf_targetids") if targets is not None and n >= targets]
+    wrong += [
+        f"target {n}" for n in node.ints("leaf_targetids") if targets is not None and n >= targets
+    ]
     return f"there is no {wrong[0]}" if wrong else None
 
 
 # -- 3: tensors beside the lists -----------------------------------------------------------------
 
-TENSORS_3_UP = boundary(3, "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:2f9dd9", domain="ai.onnx.ml", directions="up")
+TENSORS_3_UP = boundary(
+    3,
+    "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:2f9dd9",
+    domain="ai.onnx.ml",
+    directions="up",
+)
 
 
 @adapter(BOTH, 3, 2, domain=ML)
 @example("lists", X + ONE + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
-@example("whole numbers", X.replace("float[N,2]", "int64[N,2]") + ONE + ">(x) }", gives="TreeEnsembleRegressor", inputs={"x": [[1, -1], [0, 2], [1, -2]]}, imports=NEW)
-@example("whole numbers in classes", "(int64[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + CLASSES + ">(x) }", gives="TreeEnsembleClassifier", inputs={"x": [[1, -1], [0, 2], [1, -2]]}, imports=NEW)
-@example("thresholds of double", X + _in_tree(ONE) + ">(x) }", gives="TreeEnsembleRegressor", inputs={"x": [[1, -1], [1, -1.1], [1, -1.2], [0.5, 0], [0.6, 0]]}, imports=NEW)
-@example("weights of double", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.125}") + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
-@example("weights beyond float", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
-@example("a weight that is no number", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, nan, 0.125}") + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
-@example("thresholds beyond float", (X + _in_tree(ONE) + ">(x) }").replace("float[N,2]", "double[N,2]"), refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
-@example("classifier", "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + _in_tree(CLASSES).replace("-1.1", "-1.0") + ">(x) }", gives="TreeEnsembleClassifier", inputs=ROWS, imports=NEW)
-@example("thresholds and rates in tensors", X + ONE.replace(SPLITS, "nodes_values_as_tensor=float[6] {0.5, 0.0, -1.0, 0.0, 0.0, 0.0}") + ",nodes_hitrates_as_tensor=double[6] {0.5, 0.25, 0.0, 0.0, 0.1, 0.2}>(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
-@example("all lists of a classifier", NAMED + CLASSES + ",base_values=[0.5,0.25,0.0],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }", gives="TreeEnsembleClassifier", inputs=ROWS, imports=NEW)
-@example("all tensors of a classifier", "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + CLASSES.replace("class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]", "class_weights_as_tensor=double[9] {1.5,0.5,2.25,0.25,3.0,1.0,0.125,0.5,0.25}") + ",base_values_as_tensor=double[3] {0.5,0.25,0.0}" + RATES + ">(x) }", gives="TreeEnsembleClassifier", inputs=ROWS, imports=NEW)
-@example("all lists of a regressor", X + TWO + ",base_values=[0.5,-0.25],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
-@example("a base in a tensor", X + TWO + ",base_values_as_tensor=double[2] {0.5, -0.25}>(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
+@example(
+    "weights of double",
+    X
+    + ONE.replace(
+        "target_weights=[1.5,2.25,3.0,0.1]",
+        "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.125}",
+    )
+    + ">(x) }",
+    gives="TreeEnsembleRegressor",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "weights beyond float",
+    X
+    + ONE.replace(
+        "target_weights=[1.5,2.25,3.0,0.1]",
+        "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}",
+    )
+    + ">(x) }",
+    refuses=Why.NOT_EXPRESSIBLE,
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "a weight that is no number",
+    X
+    + ONE.replace(
+        "target_weights=[1.5,2.25,3.0,0.1]",
+        "target_weights_as_tensor=double[4] {1.5, 2.25, nan, 0.125}",
+    )
+    + ">(x) }",
+    gives="TreeEnsembleRegressor",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "thresholds beyond float",
+    (X + _in_tree(ONE) + ">(x) }").replace("float[N,2]", "double[N,2]"),
+    refuses=Why.NOT_EXPRESSIBLE,
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "classifier",
+    "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z ="
+    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
+    + _in_tree(CLASSES).replace("-1.1", "-1.0")
+    + ">(x) }",
+    gives="TreeEnsembleClassifier",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "thresholds and rates in tensors",
+    X
+    + ONE.replace(SPLITS, "nodes_values_as_tensor=float[6] {0.5, 0.0, -1.0, 0.0, 0.0, 0.0}")
+    + ",nodes_hitrates_as_tensor=double[6] {0.5, 0.25, 0.0, 0.0, 0.1, 0.2}>(x) }",
+    gives="TreeEnsembleRegressor",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "all lists of a classifier",
+    NAMED
+    + CLASSES
+    + ",base_values=[0.5,0.25,0.0],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }",
+    gives="TreeEnsembleClassifier",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "all tensors of a classifier",
+    "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z ="
+    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
+    + CLASSES.replace(
+        "class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]",
+        "class_weights_as_tensor=double[9] {1.5,0.5,2.25,0.25,3.0,1.0,0.125,0.5,0.25}",
+    )
+    + ",base_values_as_tensor=double[3] {0.5,0.25,0.0}"
+    + RATES
+    + ">(x) }",
+    gives="TreeEnsembleClassifier",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "all lists of a regressor",
+    X
+    + TWO
+    + ",base_values=[0.5,-0.25],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }",
+    gives="TreeEnsembleRegressor",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "a base in a tensor",
+    X + TWO + ",base_values_as_tensor=double[2] {0.5, -0.25}>(x) }",
+    gives="TreeEnsembleRegressor",
+    inputs=ROWS,
+    imports=NEW,
+)
 def trees_3_2(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 3 added tensors of doubles; below it, lists of floats are written."""
     changed: dict[str, Any] = {}
@@ -142,7 +252,9 @@ def trees_3_2(node: Node, op: Builder) -> Result:
         values = node.tensor(long).ravel()
         if name == "nodes_values":
             doubles = node["X"].elem_type == T.DOUBLE
-            values = in_float(values) if doubles else float_splits(values, node.strings("nodes_modes"))
+            values = (
+                in_float(values) if doubles else float_splits(values, node.strings("nodes_modes"))
+            )
         elif name != "nodes_hitrates":
             values = in_float(values)
         changed |= {long: None, name: values.astype(np.float32).tolist()}
@@ -152,34 +264,144 @@ def trees_3_2(node: Node, op: Builder) -> Result:
 # -- 5: TreeEnsemble -----------------------------------------------------------------------------
 
 
-HINTS = dict.fromkeys(("nodes_hitrates", "nodes_hitrates_as_tensor"), "the number of visits of a node is a hint for speed")
+HINTS = dict.fromkeys(
+    ("nodes_hitrates", "nodes_hitrates_as_tensor"),
+    "the number of visits of a node is a hint for speed",
+)
 
 
 @adapter("TreeEnsembleRegressor", 4, 5, domain=ML, since=7, ignores=HINTS)
-@example("sum", X + ONE + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0]>(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example("missing values", X + ONE + ",nodes_missing_value_tracks_true=[1,0,1,0,0,0]" + RATES.replace("double", "float") + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
+@example(
+    "sum",
+    X + ONE + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0]>(x) }",
+    gives="TreeEnsemble",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "missing values",
+    X
+    + ONE
+    + ",nodes_missing_value_tracks_true=[1,0,1,0,0,0]"
+    + RATES.replace("double", "float")
+    + ">(x) }",
+    gives="TreeEnsemble",
+    inputs=ROWS,
+    imports=NEW,
+)
 @example("several votes", X + TWO + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example("average", X + ONE + ',aggregate_function="AVERAGE">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example("average of several votes", X + TWO + ',aggregate_function="AVERAGE">(x) }', gives="TreeEnsemble Div", inputs=ROWS, imports=NEW)
-@example("largest", X + ONE + ',aggregate_function="MAX">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example("least of several votes", X + TWO + ',aggregate_function="MIN">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example("largest of several negative votes", X + TWO.replace("target_weights=[", "target_weights=[-") + ',aggregate_function="MAX">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example("base and transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add Softmax", inputs=ROWS, imports=NEW)
-@example("logistic", X + ONE + ',post_transform="LOGISTIC">(x) }', gives="TreeEnsemble Sigmoid", inputs=ROWS, imports=NEW)
-@example("base under another transform", X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX_ZERO">(x) }', gives="TreeEnsemble", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("base beside an average, under another transform", X + TWO + ',base_values=[0.5,-0.25],aggregate_function="AVERAGE",post_transform="SOFTMAX_ZERO">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
-@example("double", (X + _in_tree(TWO) + ">(x) }").replace("float[N,2]", "double[N,2]"), gives="TreeEnsemble Cast", inputs=ROWS, imports=NEW)
-@example("thresholds of double", X + _in_tree(ONE) + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example("weights beyond float", X + ONE.replace("target_weights=[1.5,2.25,3.0,0.1]", "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}") + ">(x) }", gives="Cast TreeEnsemble Cast", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("whole numbers", (X + ONE + ">(x) }").replace("float[N,2]", "int64[N,2]"), gives="Cast TreeEnsemble", inputs={"x": [[0, 0], [1, 2], [1, -1], [4, -3]]}, imports=NEW)
-@example("a base in a tensor", X + TWO + ",base_values_as_tensor=float[2] {0.5, -0.25}>(x) }", gives="TreeEnsemble Add", inputs=ROWS, imports=NEW)
-@example("largest, a leaf without a vote", X + ONE.replace(VOTES, "target_treeids=[0,0,1],target_nodeids=[1,3,0],target_ids=[0,0,0],target_weights=[1.5,2.25,0.1]") + ',aggregate_function="MAX">(x) }', refuses=Why.NOT_EXPRESSIBLE, inputs=ROWS, imports=NEW)
-@example("unequal lists", X + ONE.replace("target_ids=[0,0,0,0]", "target_ids=[0]") + ">(x) }", invalid="lists are of unequal lengths", imports=NEW)
-@example("a list of nodes that is too short", X + ONE + ",nodes_missing_value_tracks_true=[1]>(x) }", invalid="lists are of unequal lengths", imports=NEW)
-@example("an unknown mode", X + ONE.replace("BRANCH_GT", "BRANCH_UP") + ">(x) }", invalid="no mode 'BRANCH_UP'", imports=NEW)
-@example("a node that is not there, beside tensors", X + _in_tree(ONE).replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,9,") + ">(x) }", invalid="refers to node 9 of tree 0", imports=NEW)
-@example("a node that is not there", X + ONE.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,9,") + ">(x) }", invalid="refers to node 9 of tree 0", imports=NEW)
-@example("a circle", X + ONE.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,0,") + ">(x) }", invalid="goes round in a circle", imports=NEW)
+@example(
+    "average",
+    X + ONE + ',aggregate_function="AVERAGE">(x) }',
+    gives="TreeEnsemble",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "average of several votes",
+    X + TWO + ',aggregate_function="AVERAGE">(x) }',
+    gives="TreeEnsemble Div",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "largest",
+    X + ONE + ',aggregate_function="MAX">(x) }',
+    gives="TreeEnsemble",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "least of several votes",
+    X + TWO + ',aggregate_function="MIN">(x) }',
+    gives="TreeEnsemble",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "largest of several negative votes",
+    X + TWO.replace("target_weights=[", "target_weights=[-") + ',aggregate_function="MAX">(x) }',
+    gives="TreeEnsemble",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "base and transform",
+    X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }',
+    gives="TreeEnsemble Add Softmax",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "logistic",
+    X + ONE + ',post_transform="LOGISTIC">(x) }',
+    gives="TreeEnsemble Sigmoid",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "base under another transform",
+    X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX_ZERO">(x) }',
+    gives="TreeEnsemble",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "base beside an average, under another transform",
+    X
+    + TWO
+    + ',base_values=[0.5,-0.25],aggregate_function="AVERAGE",post_transform="SOFTMAX_ZERO">(x) }',
+    refuses=Why.NOT_EXPRESSIBLE,
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "double",
+    (X + _in_tree(TWO) + ">(x) }").replace("float[N,2]", "double[N,2]"),
+    gives="TreeEnsemble Cast",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "thresholds of double",
+    X + _in_tree(ONE) + ">(x) }",
+    gives="TreeEnsemble",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "weights beyond float",
+    X
+    + ONE.replace(
+        "target_weights=[1.5,2.25,3.0,0.1]",
+        "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}",
+    )
+    + ">(x) }",
+    gives="Cast TreeEnsemble Cast",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "a base in a tensor",
+    X + TWO + ",base_values_as_tensor=float[2] {0.5, -0.25}>(x) }",
+    gives="TreeEnsemble Add",
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "largest, a leaf without a vote",
+    X
+    + ONE.replace(
+        VOTES,
+        "target_treeids=[0,0,1],target_nodeids=[1,3,0],target_ids=[0,0,0],target_weights=[1.5,2.25,0.1]",
+    )
+    + ',aggregate_function="MAX">(x) }',
+    refuses=Why.NOT_EXPRESSIBLE,
+    inputs=ROWS,
+    imports=NEW,
+)
 def regressor_4_5(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 5 has TreeEnsemble for all ensembles; it has one vote for each leaf."""
     forest = read_classic(node, "target")
@@ -208,7 +430,10 @@ def _scores(
     if post != "NONE" and base is not None and how == "SUM":
         forest, base = with_constant(forest, base), None
     if post != "NONE" and (base is not None or averaged):
-        raise Refusal(Why.NOT_EXPRESSIBLE, f"{post} cannot be applied, because the scores are summed outside of the trees")
+        raise Refusal(
+            Why.NOT_EXPRESSIBLE,
+            f"{post} cannot be applied, because the scores are summed outside of the trees",
+        )
     code = ("AVERAGE", "SUM", "MIN", "MAX").index("SUM" if averaged else how)
     named = write_ensemble(copies(forest, repeat=how in ("MIN", "MAX")), targets, kind)
     y: Value = op.emit(
@@ -238,7 +463,12 @@ def _base(node: Node) -> Array | None:
 
 
 def _transformed(
-    node: Node, op: Builder, forest: Forest, targets: int, how: str = "SUM", scores: Value | None = None
+    node: Node,
+    op: Builder,
+    forest: Forest,
+    targets: int,
+    how: str = "SUM",
+    scores: Value | None = None,
 ) -> Value:
     """The scores after their transform; two transforms exist only in the trees."""
     post = node.str("post_transform")
@@ -255,42 +485,225 @@ CLASSIFIED = "(float[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.T
 SHARES = f"{SHAPE},{SPLITS},class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[0,0,0,0],class_weights=[0.4,0.6,0.1,0.2]"
 ODDS = SHARES.replace("0.4,", "-0.4,")
 SECOND = SHARES.replace("class_ids=[0,0,0,0]", "class_ids=[1,1,1,1]")
-UNSURE = SECOND.replace("class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[1,1,1,1],class_weights=[0.4,0.6,0.1,0.2]", "class_treeids=[0,0],class_nodeids=[1,3],class_ids=[1,1],class_weights=[0.4,0.6]")
+UNSURE = SECOND.replace(
+    "class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[1,1,1,1],class_weights=[0.4,0.6,0.1,0.2]",
+    "class_treeids=[0,0],class_nodeids=[1,3],class_ids=[1,1],class_weights=[0.4,0.6]",
+)
 PAIR = CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,0,1,0,1,0,1,1]")
-HALF = '(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],'
+HALF = "(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],"
 
 
 @adapter("TreeEnsembleClassifier", 4, 5, domain=ML, since=9, ignores=HINTS)
-@example("three classes", CLASSIFIED + CLASSES + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,1,0,0,0]>(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("classes of whole numbers", CLASSIFIED.replace("float[N,2]", "int64[N,2]") + CLASSES + ">(x) }", inputs={"x": [[1, -1], [0, 2], [1, -2]]}, imports=NEW, atol=1e-6)
-@example("names", NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Softmax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("negative votes, bases in a tensor", CLASSIFIED + CLASSES.replace("class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]", "class_weights_as_tensor=float[9] {1.5,0.5,2.25,0.25,3.0,1.0,-0.1,-0.2,-0.15},base_values_as_tensor=float[3] {-5.0,0.25,0.0}") + RATES.replace("double", "float") + ">(x) }", gives="TreeEnsemble Add ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("classes without votes", CLASSIFIED + CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,1,2,2,0,0,1,1]").replace("1.5,0.5,", "-1.5,-0.5,") + ">(x) }", gives="TreeEnsemble TreeEnsemble Greater Where ArgMax Gather", atol=1e-6, inputs=ROWS, imports=NEW)
-@example("shares of two classes", HALF + SHARES + ">(x) }", gives="TreeEnsemble Sub Concat Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("odds of two classes", HALF + SHARES.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', gives="TreeEnsemble Neg Concat Sigmoid Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("shares of two named classes in double", HALF.replace("int64", "string", 1).replace("classlabels_int64s=[0,1]", 'classlabels_strings=["no","yes"]').replace("float[N,2] x", "double[N,2] x") + _in_tree(SHARES) + ">(x) }", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("odds of two classes, not transformed", HALF + ODDS + ">(x) }", gives="TreeEnsemble Neg Concat Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("odds of two classes with a base", HALF + ODDS + ',base_values=[0.25],post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
-@example("shares of two classes as odds", HALF + SHARES + ',post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
-@example("shares of two classes under softmax", HALF + SHARES + ',post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Sub Concat Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("shares of the second class", HALF + SECOND + ">(x) }", gives="TreeEnsemble Gather Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("odds of the second class", HALF + SECOND.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
-@example("second class, perhaps without a vote", HALF + UNSURE + ">(x) }", gives="TreeEnsemble Gather TreeEnsemble Gather Greater Where Greater Reshape Cast Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("second class, perhaps without a vote, as odds", HALF + UNSURE.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }', inputs=ROWS, imports=NEW, atol=1e-6)
-@example("one of two classes by probit", HALF + SHARES + ',post_transform="PROBIT">(x) }', refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
-@example("two classes", HALF + PAIR + ">(x) }", gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("two classes with bases under softmax", HALF + PAIR + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }', gives="TreeEnsemble Add ArgMax Softmax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("two classes by softmax without zeros", HALF + PAIR.replace("1.5,", "-1.5,") + ',post_transform="SOFTMAX_ZERO">(x) }', gives="TreeEnsemble ArgMax TreeEnsemble Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("bases for votes of one class", HALF + SHARES + ",base_values=[0.5,-0.25]>(x) }", gives="TreeEnsemble Add ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("one base for two classes", HALF + PAIR + ",base_values=[0.5]>(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
-@example("one class", "(float[N,2] x) => (int64[N] l, float[N,1] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[1]," + SHARES + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
-@example("a leaf of two branches", CLASSIFIED + 'nodes_treeids=[0,0,0,0,1],nodes_nodeids=[0,1,2,3,0],nodes_featureids=[0,0,1,0,0],nodes_modes=["BRANCH_LEQ","LEAF","BRANCH_GT","LEAF","LEAF"],nodes_truenodeids=[1,0,3,0,0],nodes_falsenodeids=[2,0,3,0,0],nodes_values=[0.5,0.0,-1.0,0.0,0.0],class_treeids=[0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,0,0,0],class_ids=[0,1,1,2,0,1,2],class_weights=[1.5,0.5,2.25,0.25,0.1,0.2,0.15]>(x) }', gives="TreeEnsemble ArgMax Gather", inputs=ROWS, imports=NEW, atol=1e-6)
-@example("a node that nothing leads to", CLASSIFIED + CLASSES.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,3,") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=ROWS, imports=NEW)
+@example(
+    "three classes",
+    CLASSIFIED
+    + CLASSES
+    + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,1,0,0,0]>(x) }",
+    gives="TreeEnsemble ArgMax Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "names",
+    NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }',
+    gives="TreeEnsemble Add ArgMax Softmax Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "negative votes, bases in a tensor",
+    CLASSIFIED
+    + CLASSES.replace(
+        "class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]",
+        "class_weights_as_tensor=float[9]"
+        " {1.5,0.5,2.25,0.25,3.0,1.0,-0.1,-0.2,-0.15},base_values_as_tensor=float[3]"
+        " {-5.0,0.25,0.0}",
+    )
+    + RATES.replace("double", "float")
+    + ">(x) }",
+    gives="TreeEnsemble Add ArgMax Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "classes without votes",
+    CLASSIFIED
+    + CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,1,2,2,0,0,1,1]").replace(
+        "1.5,0.5,", "-1.5,-0.5,"
+    )
+    + ">(x) }",
+    gives="TreeEnsemble TreeEnsemble Greater Where ArgMax Gather",
+    atol=1e-6,
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "shares of two classes",
+    HALF + SHARES + ">(x) }",
+    gives="TreeEnsemble Sub Concat Greater Reshape Cast Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "odds of two classes",
+    HALF + SHARES.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }',
+    gives="TreeEnsemble Neg Concat Sigmoid Greater Reshape Cast Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "shares of two named classes in double",
+    HALF.replace("int64", "string", 1)
+    .replace("classlabels_int64s=[0,1]", 'classlabels_strings=["no","yes"]')
+    .replace("float[N,2] x", "double[N,2] x")
+    + _in_tree(SHARES)
+    + ">(x) }",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "odds of two classes, not transformed",
+    HALF + ODDS + ">(x) }",
+    gives="TreeEnsemble Neg Concat Greater Reshape Cast Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "odds of two classes with a base",
+    HALF + ODDS + ',base_values=[0.25],post_transform="LOGISTIC">(x) }',
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "shares of two classes as odds",
+    HALF + SHARES + ',post_transform="LOGISTIC">(x) }',
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "shares of two classes under softmax",
+    HALF + SHARES + ',post_transform="SOFTMAX">(x) }',
+    gives="TreeEnsemble Sub Concat Greater Reshape Cast Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "shares of the second class",
+    HALF + SECOND + ">(x) }",
+    gives="TreeEnsemble Gather Greater Reshape Cast Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "odds of the second class",
+    HALF + SECOND.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }',
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "second class, perhaps without a vote",
+    HALF + UNSURE + ">(x) }",
+    gives="TreeEnsemble Gather TreeEnsemble Gather Greater Where Greater Reshape Cast Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "second class, perhaps without a vote, as odds",
+    HALF + UNSURE.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }',
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "one of two classes by probit",
+    HALF + SHARES + ',post_transform="PROBIT">(x) }',
+    refuses=Why.AMBIGUOUS,
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "two classes",
+    HALF + PAIR + ">(x) }",
+    gives="TreeEnsemble ArgMax Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "two classes with bases under softmax",
+    HALF + PAIR + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }',
+    gives="TreeEnsemble Add ArgMax Softmax Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "two classes by softmax without zeros",
+    HALF + PAIR.replace("1.5,", "-1.5,") + ',post_transform="SOFTMAX_ZERO">(x) }',
+    gives="TreeEnsemble ArgMax TreeEnsemble Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "bases for votes of one class",
+    HALF + SHARES + ",base_values=[0.5,-0.25]>(x) }",
+    gives="TreeEnsemble Add ArgMax Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "one base for two classes",
+    HALF + PAIR + ",base_values=[0.5]>(x) }",
+    refuses=Why.AMBIGUOUS,
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "one class",
+    "(float[N,2] x) => (int64[N] l, float[N,1] z) { l, z ="
+    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[1]," + SHARES + ">(x) }",
+    refuses=Why.AMBIGUOUS,
+    inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "a leaf of two branches",
+    CLASSIFIED
+    + 'nodes_treeids=[0,0,0,0,1],nodes_nodeids=[0,1,2,3,0],nodes_featureids=[0,0,1,0,0],nodes_modes=["BRANCH_LEQ","LEAF","BRANCH_GT","LEAF","LEAF"],nodes_truenodeids=[1,0,3,0,0],nodes_falsenodeids=[2,0,3,0,0],nodes_values=[0.5,0.0,-1.0,0.0,0.0],class_treeids=[0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,0,0,0],class_ids=[0,1,1,2,0,1,2],class_weights=[1.5,0.5,2.25,0.25,0.1,0.2,0.15]>(x) }',
+    gives="TreeEnsemble ArgMax Gather",
+    inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "a node that nothing leads to",
+    CLASSIFIED + CLASSES.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,3,") + ">(x) }",
+    refuses=Why.AMBIGUOUS,
+    inputs=ROWS,
+    imports=NEW,
+)
 def classifier_4_5(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 5 has TreeEnsemble for all ensembles; ArgMax and Gather give the label."""
     words = node.attr("classlabels_strings")
-    labels = np.array(node.strings("classlabels_strings"), "O") if words else np.array(
-        node.ints("classlabels_int64s"), np.int64
+    labels = (
+        np.array(node.strings("classlabels_strings"), "O")
+        if words
+        else np.array(node.ints("classlabels_int64s"), np.int64)
     )
     count, forest = len(labels), read_classic(node, "class")
     base = _base(node)
@@ -323,7 +736,9 @@ def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tup
     (voted,) = forest.targets
     sure = forest.always_votes({voted})
     if post == "PROBIT" or (base is not None and (voted or not sure)):
-        raise Refusal(Why.AMBIGUOUS, "no specification defines the scores of two classes from these votes")
+        raise Refusal(
+            Why.AMBIGUOUS, "no specification defines the scores of two classes from these votes"
+        )
     if voted:
         scores = _scores(node, op, forest, 2)
         z = _transformed(node, op, forest, 2, scores=scores)
@@ -342,45 +757,128 @@ def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tup
 
 
 # ai.onnx.ml 5 deprecated them; a model that has them there may convert down to legal versions.
-DEPRECATED_5_DOWN = boundary(5, "TreeEnsembleClassifier:dca779 TreeEnsembleRegressor:fbe62a", domain="ai.onnx.ml", directions="down")
+DEPRECATED_5_DOWN = boundary(
+    5,
+    "TreeEnsembleClassifier:dca779 TreeEnsembleRegressor:fbe62a",
+    domain="ai.onnx.ml",
+    directions="down",
+)
 
 NODES = (
     "n_targets=2,tree_roots=[0,2],nodes_featureids=[0,1,0],nodes_modes=uint8[3] {0, 6, 5},"
     "nodes_splits=float[3] {0.5, 0.0, 2.0},nodes_truenodeids=[0,1,3],nodes_trueleafs=[1,1,1],"
     "nodes_falsenodeids=[1,2,4],nodes_falseleafs=[0,1,1],nodes_missing_value_tracks_true=[0,1,0],"
-    "membership_values=float[3] {1.0, -1.0, nan},leaf_targetids=[0,1,0,1,0],leaf_weights=float[5] {1.5, 2.25, 3.0, 0.1, 0.3}"
+    "membership_values=float[3] {1.0, -1.0, nan},leaf_targetids=[0,1,0,1,0],leaf_weights=float[5]"
+    " {1.5, 2.25, 3.0, 0.1, 0.3}"
 )
 ENSEMBLE = "(float[N,2] x) => (float[N,2] y) { y = ai.onnx.ml.TreeEnsemble<"
-ONLY = NODES.replace("n_targets=2", "n_targets=1").replace("leaf_targetids=[0,1,0,1,0]", "leaf_targetids=[0,0,0,0,0]")
-SHARED = ENSEMBLE + (
-    f"n_targets=2,tree_roots=[0],nodes_featureids={[0] * 17},nodes_modes=uint8[17] {{{', '.join('0' * 17)}}},"
-    f"nodes_splits=float[17] {{{', '.join('0' * 17)}}},nodes_truenodeids={[*range(1, 17), 0]},nodes_trueleafs={[0] * 16 + [1]},"
-    f"nodes_falsenodeids={[*range(1, 17), 0]},nodes_falseleafs={[0] * 16 + [1]},leaf_targetids=[0],leaf_weights=float[1] {{1.0}}>(x) }}"
+ONLY = NODES.replace("n_targets=2", "n_targets=1").replace(
+    "leaf_targetids=[0,1,0,1,0]", "leaf_targetids=[0,0,0,0,0]"
 )
 MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
 
 
 @adapter("TreeEnsemble", 5, 4, domain=ML, since=7, handles_types=True, ignores=HINTS)
-@example("members", ENSEMBLE + NODES + ",nodes_hitrates=float[3] {1.0, 0.5, 0.25}>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
-@example("average", ENSEMBLE + NODES + ",aggregate_function=0>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
-@example("softmax", ENSEMBLE + NODES + ",post_transform=1>(x) }", gives="TreeEnsembleRegressor Softmax", inputs=MEMBERS, imports=NEW)
-@example("logistic", ENSEMBLE + NODES + ",post_transform=2>(x) }", gives="TreeEnsembleRegressor Sigmoid", inputs=MEMBERS, imports=NEW)
-@example("softmax of what is not zero", ENSEMBLE + NODES + ",post_transform=3>(x) }", gives="TreeEnsembleRegressor", inputs=MEMBERS, imports=NEW)
-@example("one leaf", "(float[N,2] x) => (float[N,1] y) { y = ai.onnx.ml.TreeEnsemble<n_targets=1,tree_roots=[0],nodes_featureids=[0],nodes_modes=uint8[1] {0},nodes_splits=float[1] {0.0},nodes_truenodeids=[0],nodes_trueleafs=[1],nodes_falsenodeids=[0],nodes_falseleafs=[1],leaf_targetids=[0],leaf_weights=float[1] {2.5}>(x) }", gives="TreeEnsembleRegressor", imports=NEW)
-@example("double", (ENSEMBLE + NODES + ">(x) }").replace("float", "double"), gives="TreeEnsembleRegressor Cast Gather ReduceSum", inputs=MEMBERS, imports=NEW)
-@example("average of doubles", (ENSEMBLE + NODES + ",aggregate_function=0,post_transform=2>(x) }").replace("float", "double"), gives="TreeEnsembleRegressor Cast Gather ReduceSum Div Sigmoid", inputs=MEMBERS, imports=NEW)
-@example("softmax of doubles", (ENSEMBLE + NODES + ",post_transform=1>(x) }").replace("float", "double"), inputs=MEMBERS, imports={ML: 1, "": 12})
-@example("least of doubles", (ENSEMBLE + ONLY + ",aggregate_function=2>(x) }").replace("float", "double"), gives="TreeEnsembleRegressor Cast Gather ReduceMin", inputs=MEMBERS, imports=NEW)
-@example("largest of doubles", (ENSEMBLE + ONLY + ",aggregate_function=3>(x) }").replace("float", "double"), inputs=MEMBERS, imports={ML: 1, "": 17})
-@example("largest of doubles for two", (ENSEMBLE + NODES + ",aggregate_function=3>(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
-@example("softmax of doubles that are not zero", (ENSEMBLE + NODES + ",post_transform=3>(x) }").replace("float", "double"), refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
-@example("members too few", ENSEMBLE + NODES.replace("membership_values=float[3] {1.0, -1.0, nan},", "").replace("{0, 6, 5}", "{0, 6, 6}") + ">(x) }", refuses=Why.AMBIGUOUS, inputs=MEMBERS, imports=NEW)
-@example("no n_targets", ENSEMBLE + NODES.replace("n_targets=2,", "") + ">(x) }", refuses=Why.NOT_EXPRESSIBLE, inputs=MEMBERS, imports=NEW)
-@example("a circle", ENSEMBLE + NODES.replace("falsenodeids=[1,2,4]", "falsenodeids=[1,1,4]").replace("falseleafs=[0,1,1]", "falseleafs=[0,0,1]") + ">(x) }", invalid="goes round in a circle", imports=NEW)
-@example("a root that is not there", ENSEMBLE + NODES.replace("tree_roots=[0,2]", "tree_roots=[0,9]") + ">(x) }", invalid="leads to a node that is not there", imports=NEW)
-@example("an unknown transform", ENSEMBLE + NODES + ",post_transform=9>(x) }", invalid="no post_transform 9", imports=NEW)
-@example("an unknown mode", ENSEMBLE + NODES.replace("{0, 6, 5}", "{0, 6, 7}") + ">(x) }", invalid="no mode 7", imports=NEW)
-@example("too many shared nodes", SHARED, refuses=Why.NOT_EXPRESSIBLE, imports=NEW)
+@example(
+    "members",
+    ENSEMBLE + NODES + ",nodes_hitrates=float[3] {1.0, 0.5, 0.25}>(x) }",
+    gives="TreeEnsembleRegressor",
+    inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "average",
+    ENSEMBLE + NODES + ",aggregate_function=0>(x) }",
+    gives="TreeEnsembleRegressor",
+    inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "softmax",
+    ENSEMBLE + NODES + ",post_transform=1>(x) }",
+    gives="TreeEnsembleRegressor Softmax",
+    inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "logistic",
+    ENSEMBLE + NODES + ",post_transform=2>(x) }",
+    gives="TreeEnsembleRegressor Sigmoid",
+    inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "softmax of what is not zero",
+    ENSEMBLE + NODES + ",post_transform=3>(x) }",
+    gives="TreeEnsembleRegressor",
+    inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "double",
+    (ENSEMBLE + NODES + ">(x) }").replace("float", "double"),
+    gives="TreeEnsembleRegressor Cast Gather ReduceSum",
+    inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "average of doubles",
+    (ENSEMBLE + NODES + ",aggregate_function=0,post_transform=2>(x) }").replace("float", "double"),
+    gives="TreeEnsembleRegressor Cast Gather ReduceSum Div Sigmoid",
+    inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "softmax of doubles",
+    (ENSEMBLE + NODES + ",post_transform=1>(x) }").replace("float", "double"),
+    inputs=MEMBERS,
+    imports={ML: 1, "": 12},
+)
+@example(
+    "least of doubles",
+    (ENSEMBLE + ONLY + ",aggregate_function=2>(x) }").replace("float", "double"),
+    gives="TreeEnsembleRegressor Cast Gather ReduceMin",
+    inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "largest of doubles",
+    (ENSEMBLE + ONLY + ",aggregate_function=3>(x) }").replace("float", "double"),
+    inputs=MEMBERS,
+    imports={ML: 1, "": 17},
+)
+@example(
+    "largest of doubles for two",
+    (ENSEMBLE + NODES + ",aggregate_function=3>(x) }").replace("float", "double"),
+    refuses=Why.NOT_EXPRESSIBLE,
+    inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "softmax of doubles that are not zero",
+    (ENSEMBLE + NODES + ",post_transform=3>(x) }").replace("float", "double"),
+    refuses=Why.NOT_EXPRESSIBLE,
+    inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "members too few",
+    ENSEMBLE
+    + NODES.replace("membership_values=float[3] {1.0, -1.0, nan},", "").replace(
+        "{0, 6, 5}", "{0, 6, 6}"
+    )
+    + ">(x) }",
+    refuses=Why.AMBIGUOUS,
+    inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "no n_targets",
+    ENSEMBLE + NODES.replace("n_targets=2,", "") + ">(x) }",
+    refuses=Why.NOT_EXPRESSIBLE,
+    inputs=MEMBERS,
+    imports=NEW,
+)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 5 added TreeEnsemble; below it, TreeEnsembleRegressor is written."""
     forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]
@@ -415,7 +913,9 @@ def _of_doubles(node: Node, op: Builder, forest: Forest, how: str, post: str) ->
     named = write_classic(numbered(forest))
     named["target_ids"] = named["target_treeids"]
     named["nodes_values_as_tensor"] = np.array(named.pop("nodes_values"))
-    reached = op.emit("TreeEnsembleRegressor", node["X"], domain=ML, n_targets=len(forest.roots), **named)
+    reached = op.emit(
+        "TreeEnsembleRegressor", node["X"], domain=ML, n_targets=len(forest.roots), **named
+    )
     votes = op.Gather(op.const(table, T.DOUBLE), op.Cast(reached, to=T.INT64), axis=0)
     if how in ("MIN", "MAX"):
         reduce = op.ReduceMin if how == "MIN" else op.ReduceMax

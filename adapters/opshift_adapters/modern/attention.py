@@ -49,15 +49,23 @@ def scaled(numbers: dict[str, Any], q: Value) -> dict[str, Any] | None:
 
 
 @modern("Attention", since=23, when=fits)
-@example("the product is scaled", QKV + Y + SCORES + "p = Softmax(z) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
-@example("the product is divided", QKV + Y.replace("0.5", "2") + SCORES.replace("Mul(r", "Div(r") + "p = Softmax(z) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
-@example("the factors are scaled", QKV + Y + "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r = MatMul(qs, ks) p = Softmax(r) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
-@example("another scale", QKV + Y.replace("0.5", "0.25") + SCORES + "p = Softmax<axis=3>(z) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
-@example("another axis", QKV + Y + SCORES + "p = Softmax<axis=2>(z) y = MatMul(p, v) }", gives="Transpose MatMul Mul Softmax MatMul")
-@example("keys of one head", QKV.replace("float[2,2,5,4] k", "float[2,1,5,4] k") + Y + SCORES + "p = Softmax(z) y = MatMul(p, v) }", gives="Transpose MatMul Mul Softmax MatMul")
-@example("unknown rank", "(float[n] f, int64[k] g, float[2,2,5,4] k, float[2,2,5,6] v" + Y.replace("[2,2,3,6]", "[a,b,c,d]") + SCORES.replace("{ ", "{ q = Reshape(f, g) ", 1) + "p = Softmax(z) y = MatMul(p, v) }", gives="Reshape Transpose MatMul Mul Softmax MatMul", inputs={"f": [1.0] * 48, "g": [2, 2, 3, 4]}, rtol=1e-5, atol=1e-6)
-@example("a negative scale", QKV + Y.replace("0.5", "-0.5") + SCORES + "p = Softmax(z) y = MatMul(p, v) }", gives="Transpose MatMul Mul Softmax MatMul", rtol=1e-5, atol=1e-6)
-@example("a width that is not known", QKV.replace("2,2,3,4", "2,2,3,D").replace("2,2,5,4", "2,2,5,D") + Y + SCORES + "p = Softmax(z) y = MatMul(p, v) }", gives="Attention", inputs={"q": [[[[1.0, -1.0]] * 3] * 2] * 2, "k": [[[[0.5, -2.0]] * 5] * 2] * 2}, rtol=1e-5, atol=1e-6)
+@example(
+    "the product is scaled",
+    QKV + Y + SCORES + "p = Softmax(z) y = MatMul(p, v) }",
+    gives="Attention",
+    rtol=1e-5,
+    atol=1e-6,
+)
+@example(
+    "the product is divided",
+    QKV
+    + Y.replace("0.5", "2")
+    + SCORES.replace("Mul(r", "Div(r")
+    + "p = Softmax(z) y = MatMul(p, v) }",
+    gives="Attention",
+    rtol=1e-5,
+    atol=1e-6,
+)
 def attention(op: Formula, q: Term, k: Term, v: Term) -> Term:
     """MatMul(Softmax(scaled scores), V)."""
     return op.MatMul(op.Softmax(scores(op, q, k), axis=-1), v)
@@ -81,13 +89,32 @@ def caps_and_shows(found: Found) -> dict[str, Any] | None:
     return None if shows(found) is None else caps(found)
 
 
-CAUSAL = " float[3,5] m = {0, -inf, -inf, -inf, -inf, 0, 0, -inf, -inf, -inf, 0, 0, 0, -inf, -inf}> "
+CAUSAL = (
+    " float[3,5] m = {0, -inf, -inf, -inf, -inf, 0, 0, -inf, -inf, -inf, 0, 0, 0, -inf, -inf}> "
+)
 
 
 @modern("Attention", since=23, when=shows)
-@example("each query sees a key", QKV + Y.replace("}> ", "}," + CAUSAL) + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
-@example("a query sees no key", QKV + Y.replace("}> ", "}," + CAUSAL.replace("{0,", "{-inf,")) + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul", rtol=1e-5, atol=1e-6)
-@example("a mask with plus infinity", QKV + Y.replace("}> ", "}," + CAUSAL.replace("{0,", "{inf,")) + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul", rtol=1e-5, atol=1e-6)
+@example(
+    "each query sees a key",
+    QKV
+    + Y.replace("}> ", "}," + CAUSAL)
+    + SCORES
+    + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }",
+    gives="Attention",
+    rtol=1e-5,
+    atol=1e-6,
+)
+@example(
+    "a query sees no key",
+    QKV
+    + Y.replace("}> ", "}," + CAUSAL.replace("{0,", "{-inf,"))
+    + SCORES
+    + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }",
+    gives="Transpose MatMul Mul Add Softmax MatMul",
+    rtol=1e-5,
+    atol=1e-6,
+)
 def attention_with_a_known_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """MatMul(Softmax(scaled scores + mask), V), where each query sees at least one key."""
     return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
@@ -98,18 +125,46 @@ CAPPED = SCORES + "d = Div(z, o) t = Tanh(d) u = Mul(t, o) "
 
 
 @modern("Attention", since=23, when=caps)
-@example("a soft cap", QKV + CAP + CAPPED + "p = Softmax(u) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
-@example("a negative cap", QKV + CAP.replace("o = {2}", "o = {-2}") + CAPPED + "p = Softmax(u) y = MatMul(p, v) }", gives="Transpose MatMul Mul Div Tanh Mul Softmax MatMul", rtol=1e-5, atol=1e-6)
-@example("two caps", QKV + CAP.replace("o = {2}", "o = {2}, float w = {3}") + CAPPED.replace("Mul(t, o)", "Mul(t, w)") + "p = Softmax(u) y = MatMul(p, v) }", gives="Transpose MatMul Mul Div Tanh Mul Softmax MatMul", rtol=1e-5, atol=1e-6)
-@example("keys of one head", QKV.replace("float[2,2,5,4] k", "float[2,1,5,4] k") + CAP + CAPPED + "p = Softmax(u) y = MatMul(p, v) }", gives="Transpose MatMul Mul Div Tanh Mul Softmax MatMul", rtol=1e-5, atol=1e-6)
+@example(
+    "a soft cap",
+    QKV + CAP + CAPPED + "p = Softmax(u) y = MatMul(p, v) }",
+    gives="Attention",
+    rtol=1e-5,
+    atol=1e-6,
+)
+@example(
+    "a negative cap",
+    QKV + CAP.replace("o = {2}", "o = {-2}") + CAPPED + "p = Softmax(u) y = MatMul(p, v) }",
+    gives="Transpose MatMul Mul Div Tanh Mul Softmax MatMul",
+    rtol=1e-5,
+    atol=1e-6,
+)
 def attention_with_a_soft_cap(op: Formula, q: Term, k: Term, v: Term) -> Term:
     """MatMul(Softmax(capped scores), V), where capped is Tanh(scores / cap) * cap."""
     return op.MatMul(op.Softmax(capped(op, q, k), axis=-1), v)
 
 
 @modern("Attention", since=23, when=caps_and_shows)
-@example("a soft cap and a mask", QKV + CAP.replace("}> ", "}," + CAUSAL) + CAPPED + "b = Add(u, m) p = Softmax(b) y = MatMul(p, v) }", gives="Attention", rtol=1e-5, atol=1e-6)
-@example("a soft cap and a mask that hides a query", QKV + CAP.replace("}> ", "}," + CAUSAL.replace("{0,", "{-inf,")) + CAPPED + "b = Add(u, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Div Tanh Mul Add Softmax MatMul", rtol=1e-5, atol=1e-6)
+@example(
+    "a soft cap and a mask",
+    QKV
+    + CAP.replace("}> ", "}," + CAUSAL)
+    + CAPPED
+    + "b = Add(u, m) p = Softmax(b) y = MatMul(p, v) }",
+    gives="Attention",
+    rtol=1e-5,
+    atol=1e-6,
+)
+@example(
+    "a soft cap and a mask that hides a query",
+    QKV
+    + CAP.replace("}> ", "}," + CAUSAL.replace("{0,", "{-inf,"))
+    + CAPPED
+    + "b = Add(u, m) p = Softmax(b) y = MatMul(p, v) }",
+    gives="Transpose MatMul Mul Div Tanh Mul Add Softmax MatMul",
+    rtol=1e-5,
+    atol=1e-6,
+)
 def attention_with_a_soft_cap_and_a_mask(
     op: Formula, q: Term, k: Term, v: Term, mask: Term
 ) -> Term:
@@ -121,22 +176,49 @@ NO_KEYS = "a query without a visible key gives zeros, not NaN"
 
 
 @modern("Attention", since=23, when=fits, differs=NO_KEYS)
-@example("a mask", QKV + ", float[3,5] m" + Y + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Attention", approximate=True, rtol=1e-5, atol=1e-6)
-@example("a mask, and scaled factors", QKV + ", float[1,1,3,5] m" + Y + "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r = MatMul(qs, ks) b = Add(r, m) p = Softmax(b) y = MatMul(p, v) }", gives="Attention", approximate=True, rtol=1e-5, atol=1e-6)
-@example("a mask of one row and column", QKV + ", float[3,1] m" + Y + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul", approximate=True)
-@example("approximation not allowed", QKV + ", float[3,5] m" + Y + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }", gives="Transpose MatMul Mul Add Softmax MatMul")
+@example(
+    "a mask",
+    QKV + ", float[3,5] m" + Y + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }",
+    gives="Attention",
+    approximate=True,
+    rtol=1e-5,
+    atol=1e-6,
+)
+@example(
+    "a mask, and scaled factors",
+    QKV
+    + ", float[1,1,3,5] m"
+    + Y
+    + "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r = MatMul(qs, ks) b = Add(r, m) p = Softmax(b) y = MatMul(p, v) }",
+    gives="Attention",
+    approximate=True,
+    rtol=1e-5,
+    atol=1e-6,
+)
 def attention_with_a_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """MatMul(Softmax(scaled scores + mask), V)."""
     return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
 
 
-MASK = QKV + ", float[2,1,3,5] m" + Y.replace("c = {0.5}", "c = {0.5}, float i = {-inf}, float o = {0}")
+MASK = (
+    QKV
+    + ", float[2,1,3,5] m"
+    + Y.replace("c = {0.5}", "c = {0.5}, float i = {-inf}, float o = {0}")
+)
 HIDES = "b = Add(r, m) p = Softmax(b) h = ReduceMax<keepdims=1>(m, a) w = Equal(h, i) e = Where(w, o, p) y = MatMul(e, v) }"
-FACTORS = "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r = MatMul(qs, ks) "
+FACTORS = (
+    "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r = MatMul(qs, ks) "
+)
 
 
 @modern("Attention", since=23, when=fits)
-@example("a mask that may hide all keys", MASK.replace("float i", "int64[1] a = {-1}, float i") + FACTORS + HIDES, gives="Attention", rtol=1e-5, atol=1e-6)
+@example(
+    "a mask that may hide all keys",
+    MASK.replace("float i", "int64[1] a = {-1}, float i") + FACTORS + HIDES,
+    gives="Attention",
+    rtol=1e-5,
+    atol=1e-6,
+)
 def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """MatMul(Softmax(scaled scores + mask), V), but 0 for a query whose keys are all hidden."""
     chances = op.Softmax(scores(op, q, k) + mask, axis=-1)
@@ -145,7 +227,16 @@ def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> 
 
 
 @modern("Attention", since=23, when=fits)
-@example("a mask of bool", MASK.replace("float[2,1,3,5]", "bool[2,1,3,5]").replace("float i", "int64[1] a = {-1}, float i") + FACTORS + "n = Where(m, o, i) " + HIDES.replace("m)", "n)").replace("(m,", "(n,"), gives="Attention", rtol=1e-5, atol=1e-6)
+@example(
+    "a mask of bool",
+    MASK.replace("float[2,1,3,5]", "bool[2,1,3,5]").replace("float i", "int64[1] a = {-1}, float i")
+    + FACTORS
+    + "n = Where(m, o, i) "
+    + HIDES.replace("m)", "n)").replace("(m,", "(n,"),
+    gives="Attention",
+    rtol=1e-5,
+    atol=1e-6,
+)
 def attention_of_what_is_shown(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """MatMul(Softmax(scaled scores where mask), V), but 0 for a query without visible keys."""
     bias = op.Where(mask, 0, -math.inf)
@@ -157,9 +248,7 @@ def attention_of_what_is_shown(op: Formula, q: Term, k: Term, v: Term, mask: Ter
 def scores(op: Formula, q: Term, k: Term) -> Term:
     """The scaled product of queries and keys, or the product of both scaled by its root."""
     turned, root = op.Transpose(k, perm=[0, 1, 3, 2]), op.number("root")
-    return op.either(
-        op.MatMul(q, turned) * op.number("scale"), op.MatMul(q * root, turned * root)
-    )
+    return op.either(op.MatMul(q, turned) * op.number("scale"), op.MatMul(q * root, turned * root))
 
 
 def capped(op: Formula, q: Term, k: Term) -> Term:

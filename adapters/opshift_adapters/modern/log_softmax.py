@@ -8,7 +8,13 @@ from opshift_adapters.modern.turned_axes import TURNED, of_turned_axes, turned_b
 
 
 @modern("LogSoftmax", since=13)
-@example("of the distance from the largest", SHIFTED + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) l = Log(s) y = Sub(d, l) }", gives="LogSoftmax", atol=1e-6, imports=AT_18)
+@example(
+    "of the distance from the largest",
+    SHIFTED + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) l = Log(s) y = Sub(d, l) }",
+    gives="LogSoftmax",
+    atol=1e-6,
+    imports=AT_18,
+)
 def log_softmax(op: Formula, input: Term) -> Term:
     """x - max - Log(ReduceSum(Exp(x - max)))."""
     axis = op.axis("axis")
@@ -16,9 +22,23 @@ def log_softmax(op: Formula, input: Term) -> Term:
     return gap - op.Log(op.ReduceSum(op.Exp(gap), axes=axis, keepdims=1))
 
 
-@modern("LogSoftmax", since=13, differs="a probability that rounds to zero has a finite logarithm, not minus infinity")
-@example("of Softmax", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="LogSoftmax", approximate=True, atol=1e-6)
-@example("approximation not allowed", "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }", gives="Softmax Log")
+@modern(
+    "LogSoftmax",
+    since=13,
+    differs="a probability that rounds to zero has a finite logarithm, not minus infinity",
+)
+@example(
+    "of Softmax",
+    "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }",
+    gives="LogSoftmax",
+    approximate=True,
+    atol=1e-6,
+)
+@example(
+    "approximation not allowed",
+    "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }",
+    gives="Softmax Log",
+)
 def log_of_softmax(op: Formula, input: Term) -> Term:
     """Log(Softmax(x))."""
     return op.Log(op.Softmax(input, axis=op.attribute("axis")))

@@ -6,15 +6,22 @@ from typing import Any
 from opshift.adapter import Formula, Found, T, Term, example, modern
 
 from opshift_adapters.modern.codes import length_of
-from opshift_adapters.modern.quantize_last_axes import ALONG_LAST, STRETCHED
+from opshift_adapters.modern.quantize_last_axes import ALONG_LAST
 
-AROUND_ZERO = ALONG_LAST.replace(", uint8[3] z", "").replace(" f = Cast<to=1>(z) a = Add(r, f)", "").replace("Clip(a", "Clip(r")
+AROUND_ZERO = (
+    ALONG_LAST.replace(", uint8[3] z", "")
+    .replace(" f = Cast<to=1>(z) a = Add(r, f)", "")
+    .replace("Clip(a", "Clip(r")
+)
 
 
 def around_zero(found: Found) -> dict[str, Any] | None:
     """The axis and the constants, if scales lie along an axis and bytes around 0 result."""
     told, shape = found.numbers, found["y_scale"].shape_or_none
-    if (told["to"], told["low"], told["high"]) != (T.UINT8, *T.UINT8.element.limits) or shape is None:
+    if (told["to"], told["low"], told["high"]) != (
+        T.UINT8,
+        *T.UINT8.element.limits,
+    ) or shape is None:
         return None
     if shape == ():
         return {}
@@ -28,14 +35,11 @@ def around_zero(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=13, when=around_zero)
 @example("of the last axis, no zero points", AROUND_ZERO, gives="QuantizeLinear")
-@example("of a tensor, no zero point", AROUND_ZERO.replace("float[3] s", "float s"), gives="QuantizeLinear")
-@example("of constant channels, no zero points", STRETCHED.replace("a = Add(r, z) c = Clip(a", "c = Clip(r").replace("int8", "uint8").replace("to=3", "to=2").replace("{-128}", "{0}").replace("{127}>", "{255}>"), gives="QuantizeLinear")
-@example("signed", AROUND_ZERO.replace("uint8", "int8").replace("to=2", "to=3").replace("{0}", "{-128}").replace("{255}", "{127}"), gives="Div Round Clip Cast")
-@example("computed scales in another shape", AROUND_ZERO.replace("float[3] s", "float[2,1] s"), gives="Div Round Clip Cast")
-@example("a table of scales", STRETCHED.replace("a = Add(r, z) c = Clip(a", "c = Clip(r").replace("int8", "uint8").replace("to=3", "to=2").replace("{-128}", "{0}").replace("{127}>", "{255}>").replace("float[3,1] s = {0.5, 1.5, 2.5}", "float[3,2] s = {1, 2, 3, 4, 5, 6}"), gives="Div Round Clip Cast")
-@example("channels that are stretched", AROUND_ZERO.replace("float[2,3] x", "float[2,1] x"), gives="Div Round Clip Cast")
-
-
+@example(
+    "of a tensor, no zero point",
+    AROUND_ZERO.replace("float[3] s", "float s"),
+    gives="QuantizeLinear",
+)
 def quantize_around_zero(op: Formula, x: Term, y_scale: Term) -> Term:
     """Round(x / scale) within the limits of unsigned bytes."""
     cut = op.Clip(op.Round(x / y_scale), op.number("low"), op.number("high"))

@@ -20,12 +20,11 @@ def quantizes(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=11, when=quantizes)
 @example("of a whole tensor", ROUNDED + "y = Cast<to=2>(c) }", gives="QuantizeLinear")
-@example("other limits", ROUNDED.replace("255", "127") + "y = Cast<to=2>(c) }", gives="Div Round Cast Add Clip Cast")
-@example("another type", ROUNDED.replace("(uint8[2,3] y)", "(int8[2,3] y)") + "y = Cast<to=3>(c) }", gives="Div Round Cast Add Clip Cast")
-@example("16 bits", ROUNDED.replace("uint8", "int16").replace("{0}", "{-32768}").replace("255", "32767") + "y = Cast<to=5>(c) }", gives="QuantizeLinear", imports={"": 21})
-@example("16 bits too early", ROUNDED.replace("uint8", "int16").replace("{0}", "{-32768}").replace("255", "32767") + "y = Cast<to=5>(c) }", gives="Div Round Cast Add Clip Cast", imports={"": 20})
-
-
+@example(
+    "other limits",
+    ROUNDED.replace("255", "127") + "y = Cast<to=2>(c) }",
+    gives="Div Round Cast Add Clip Cast",
+)
 def quantize_linear(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Round(x / scale) + zero point, within the limits of the type."""
     shifted = op.Round(x / y_scale) + op.Cast(y_zero_point, to=T.FLOAT)

@@ -3,7 +3,7 @@
 
 from opshift.adapter import Formula, Term, example, modern
 
-from opshift_adapters.modern.turned_axes import AS_WRITTEN, TURNED, of_turned_axes, turned_back
+from opshift_adapters.modern.turned_axes import TURNED, of_turned_axes, turned_back
 
 SHIFTED = "(float[2,3,4] x) => (float[2,3,4] y) <int64[1] a = {-1}> { m = ReduceMax<keepdims=1>(x, a) d = Sub(x, m) "
 AT_18 = {"": 18}
@@ -11,11 +11,20 @@ OVERFLOWS = "large numbers no longer overflow in its exponentials"
 
 
 @modern("Softmax", since=13)
-@example("of the distance from the largest", SHIFTED + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) y = Div(e, s) }", gives="Softmax", atol=1e-6, imports=AT_18)
-@example("axes as an attribute", "(float[2,3,4] x) => (float[2,3,4] y) { m = ReduceMax<axes=[2]>(x) d = Sub(x, m) e = Exp(d) a = Constant<value_ints=[-1]>() s = ReduceSum(e, a) y = Div(e, s) }", gives="Softmax", atol=1e-6)
-@example("another axis", SHIFTED.replace("-1}", "1}") + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) y = Div(e, s) }", gives="Softmax", atol=1e-6, imports=AT_18)
-@example("two axes", SHIFTED.replace("[1] a = {-1}", "[2] a = {1, 2}") + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) y = Div(e, s) }", gives="ReduceMax Sub Exp ReduceSum Div", imports=AT_18)
-@example("two sums", SHIFTED.replace("a =", "b = {0}, int64[1] a =") + "e = Exp(d) s = ReduceSum<keepdims=1>(e, b) y = Div(e, s) }", gives="ReduceMax Sub Exp ReduceSum Div", imports=AT_18)
+@example(
+    "of the distance from the largest",
+    SHIFTED + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) y = Div(e, s) }",
+    gives="Softmax",
+    atol=1e-6,
+    imports=AT_18,
+)
+@example(
+    "axes as an attribute",
+    "(float[2,3,4] x) => (float[2,3,4] y) { m = ReduceMax<axes=[2]>(x) d = Sub(x, m) e = Exp(d) a"
+    " = Constant<value_ints=[-1]>() s = ReduceSum(e, a) y = Div(e, s) }",
+    gives="Softmax",
+    atol=1e-6,
+)
 def softmax(op: Formula, input: Term) -> Term:
     """Exp(x - max) / ReduceSum(Exp(x - max))."""
     axis = op.axis("axis")
@@ -24,8 +33,20 @@ def softmax(op: Formula, input: Term) -> Term:
 
 
 @modern("Softmax", since=13, differs=OVERFLOWS)
-@example("of the values", "(float[2,3] x) => (float[2,3] y) <int64[1] a = {-1}> { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }", gives="Softmax", approximate=True, atol=1e-6)
-@example("approximation not allowed", "(float[2,3] x) => (float[2,3] y) <int64[1] a = {-1}> { e = Exp(x) s = ReduceSum(e, a) y = Div(e, s) }", gives="Exp ReduceSum Div")
+@example(
+    "of the values",
+    "(float[2,3] x) => (float[2,3] y) <int64[1] a = {-1}> { e = Exp(x) s = ReduceSum(e, a) y ="
+    " Div(e, s) }",
+    gives="Softmax",
+    approximate=True,
+    atol=1e-6,
+)
+@example(
+    "approximation not allowed",
+    "(float[2,3] x) => (float[2,3] y) <int64[1] a = {-1}> { e = Exp(x) s = ReduceSum(e, a) y ="
+    " Div(e, s) }",
+    gives="Exp ReduceSum Div",
+)
 def softmax_of_the_values(op: Formula, input: Term) -> Term:
     """Exp(x) / ReduceSum(Exp(x))."""
     power = op.Exp(input)
@@ -34,10 +55,14 @@ def softmax_of_the_values(op: Formula, input: Term) -> Term:
 
 @modern("Softmax", since=13, when=turned_back)
 @example("of the first axis", TURNED.replace("{op}", "Softmax"), gives="Softmax", atol=1e-6)
-@example("of any axis", TURNED.replace("{op}", "Softmax<axis=-2>").replace("2,1,0", "1,2,0", 1).replace("2,1,0", "2,0,1"), gives="Softmax", atol=1e-6)
-@example("to other places", TURNED.replace("{op}", "Softmax").replace("2,1,0", "1,2,0", 1).replace("float[2,3,4] y", "float[2,4,3] y"), gives=AS_WRITTEN.replace("{op}", "Softmax"))
-@example("reversed without a name for it", "(float[2,3,4] x) => (float[2,3,4] y) { t = Transpose(x) s = Softmax(t) y = Transpose(s) }", gives=AS_WRITTEN.replace("{op}", "Softmax"))
-@example("also read inside", TURNED.replace("{op}", "Softmax").replace("y) {", "y, float[4,3,2] s) {", 1), gives=AS_WRITTEN.replace("{op}", "Softmax"))
+@example(
+    "of any axis",
+    TURNED.replace("{op}", "Softmax<axis=-2>")
+    .replace("2,1,0", "1,2,0", 1)
+    .replace("2,1,0", "2,0,1"),
+    gives="Softmax",
+    atol=1e-6,
+)
 def softmax_of_turned_axes(op: Formula, input: Term) -> Term:
     """Transpose(Softmax(Transpose(x)))."""
     return of_turned_axes(op, "Softmax", input)

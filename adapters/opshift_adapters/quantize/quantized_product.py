@@ -26,9 +26,15 @@ from opshift_adapters._lib.scales import quantized, raised, requantized
 
 
 @adapter("DynamicQuantizeLinear", 11, 10)
-@example("both signs", "(float[2,3] x) => (uint8[2,3] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }")
-@example("positive", "(float[4] x) => (uint8[4] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }", inputs={"x": [1.0, 2.1, 1.3, 2.5]})
-@example("scale only", "(float[4] x) => (float s) { y, s, z = DynamicQuantizeLinear(x) }", inputs={"x": [-1.0, -2.1, -1.3, -2.5]})
+@example(
+    "both signs",
+    "(float[2,3] x) => (uint8[2,3] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }",
+)
+@example(
+    "positive",
+    "(float[4] x) => (uint8[4] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }",
+    inputs={"x": [1.0, 2.1, 1.3, 2.5]},
+)
 def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added DynamicQuantizeLinear; below it, its range is computed for QuantizeLinear."""
     x, zero, steps = node["x"], op.const(0, T.FLOAT), op.const(255, T.FLOAT)
@@ -48,15 +54,23 @@ PRODUCT_OF_CODES = "(float[2,K] x, uint8[K,4] b, uint8 p, uint8[4] q) => (int32[
 
 
 @adapter("MatMulInteger", 10, 9)
-@example("of codes that nothing else reads", PRODUCT_OF_CODES.replace("K", "3"), gives="Div Cast Add Add Clip Sub Sub Cast Cast Sub MatMul Cast", inputs={"x": [[1e9, -1e9, 0.25], [7.75, 8.25, -3.0]]})
-@example("of codes that nothing else reads, long sums", PRODUCT_OF_CODES.replace("K", "300"), gives="Div Cast Add Add Clip Sub Sub Cast Cast Cast Sub MatMul", inputs={"x": lambda: np.full((2, 300), 1e9), "b": lambda: np.full((300, 4), 255), "p": 1, "q": [0, 1, 128, 255]})
-@example("of codes and a vector", "(float[2,3] x, uint8[3] b) => (int32[2] y) <float s = {0.5}> { a = QuantizeLinear(x, s) y = MatMulInteger(a, b) }", gives="Div Add Clip Sub Cast MatMul Cast")
-@example("no zero points", "(uint8[2,3] a, int8[3,4] b) => (int32[2,4] y) { y = MatMulInteger(a, b) }", gives="Cast Cast MatMul")
-@example("zero points", "(uint8[2,3] a, uint8[3,4] b, uint8 p, uint8 q) => (int32[2,4] y) { y = MatMulInteger(a, b, p, q) }", gives="Cast Cast Sub Cast Cast Sub MatMul")
-@example("per row and column", "(int8[2,3] a, int8[3,4] b, int8[2] p, int8[4] q) => (int32[2,4] y) { y = MatMulInteger(a, b, p, q) }", gives="Cast Cast Unsqueeze Sub Cast Cast Sub MatMul")
-@example("per row of many", "(int8[2,2,3] a, int8[3,4] b, int8[2,2,1] p) => (int32[2,2,4] y) { y = MatMulInteger(a, b, p) }", gives="Cast Cast Sub Cast MatMul")
-@example("a vector", "(int8[3] a, int8[3,4] b, int8[1] p) => (int32[4] y) { y = MatMulInteger(a, b, p) }")
-@example("a vector with a zero point of unknown size", "(int8[3] a, int8[3,4] b, int8[N] p) => (int32[4] y) { y = MatMulInteger(a, b, p) }", inputs={"p": [3]})
+@example(
+    "of codes that nothing else reads",
+    PRODUCT_OF_CODES.replace("K", "3"),
+    gives="Div Cast Add Add Clip Sub Sub Cast Cast Sub MatMul Cast",
+    inputs={"x": [[1e9, -1e9, 0.25], [7.75, 8.25, -3.0]]},
+)
+@example(
+    "of codes that nothing else reads, long sums",
+    PRODUCT_OF_CODES.replace("K", "300"),
+    gives="Div Cast Add Add Clip Sub Sub Cast Cast Cast Sub MatMul",
+    inputs={
+        "x": lambda: np.full((2, 300), 1e9),
+        "b": lambda: np.full((300, 4), 255),
+        "p": 1,
+        "q": [0, 1, 128, 255],
+    },
+)
 def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added MatMulInteger; below it, a MatMul of differences is written."""
     a, zero = node["A"], node.input("a_zero_point")
@@ -72,12 +86,20 @@ SIGNED = "(uint8[2,3] a, uint8 p) => (int32[2,4] y) <int8[3,4] b = {1,-2,3,-4,5,
 
 
 @alternative("MatMulInteger", runtime="onnxruntime==1.2")
-@example("constant weights", SIGNED, imports={"": 11}, gives="MatMulInteger", inputs={"a": [[0, 1, 255], [128, 7, 3]], "p": 5})
-@example("weights that are computed", "(uint8[2,3] a, int8[3,4] b, uint8 p, int8 q) => (int32[2,4] y) { y = MatMulInteger(a, b, p, q) }", imports={"": 11}, gives="Cast Add Cast Cast Add Cast MatMulInteger")
-@example("a zero point of one side", "(uint8[2,3] a, uint8[3,4] b, uint8 q) => (int32[2,4] y) { y = MatMulInteger(a, b, , q) }", imports={"": 11}, gives="MatMulInteger")
-@example("both signed", "(int8[2,3] a, int8[3,4] b) => (int32[2,4] y) { y = MatMulInteger(a, b) }", imports={"": 11}, gives="Cast Add Cast Cast Add Cast MatMulInteger")
-@example("one zero point for each column", "(uint8[2,3] a, int8[3,4] b, int8[4] q) => (int32[2,4] y) { y = MatMulInteger(a, b, , q) }", imports={"": 11}, gives="Cast Add Cast Cast Add Cast MatMulInteger")
-@example("no zero points", "(uint8[2,3] a, int8[3,4] b) => (int32[2,4] y) { y = MatMulInteger(a, b) }", imports={"": 11}, gives="MatMulInteger")
+@example(
+    "constant weights",
+    SIGNED,
+    imports={"": 11},
+    gives="MatMulInteger",
+    inputs={"a": [[0, 1, 255], [128, 7, 3]], "p": 5},
+)
+@example(
+    "weights that are computed",
+    "(uint8[2,3] a, int8[3,4] b, uint8 p, int8 q) => (int32[2,4] y) { y = MatMulInteger(a, b, p,"
+    " q) }",
+    imports={"": 11},
+    gives="Cast Add Cast Cast Add Cast MatMulInteger",
+)
 def of_unsigned_codes(node: Node, op: Builder) -> Result:
     """Codes of int8 and their zero points are written as uint8, 128 higher; both points are given."""
     a, p = _unsigned(op, node["A"], node.input("a_zero_point"))
@@ -121,14 +143,25 @@ MANY = "(uint8[2,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[2,2,a
 
 
 @adapter("ConvInteger", 10, 9)
-@example("no zero points", "(uint8[2,1,4,4] x, uint8[2,1,3,3] w) => (int32[2,2,2,2] y) { y = ConvInteger(x, w) }", gives="Cast Cast Conv Cast")
-@example("padded, zero points", "(uint8[2,2,4,5] x, int8[2,2,3,3] w, uint8 p, int8 q) => (int32[a,b,c,d] y) { y = ConvInteger<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], dilations=[1,2]>(x, w, p, q) }", gives="Cast Cast Cast Sub Cast Sub Conv Cast")
-@example("of codes that nothing else reads", "(float[2,1,4,4] x, uint8[2,1,3,3] w, uint8 p, uint8 q) => (int32[2,2,2,2] y) <float s = {0.5}> { c = QuantizeLinear(x, s, p) y = ConvInteger(c, w, p, q) }", gives="Div Cast Add Add Clip Sub Sub Cast Cast Sub Conv Cast")
-@example("per output channel", '(int8[2,4,6] x, int8[2,2,3] w, int8 p, int8[2] q) => (int32[a,b,c] y) { y = ConvInteger<group=2, auto_pad="SAME_UPPER">(x, w, p, q) }', gives="Cast Cast Cast Sub Cast Reshape Sub Conv Cast")
-@example("constant weights", "(uint8[1,1,3,3] x) => (int32[1,2,2,2] y) <int8[2,1,2,2] w = {1, -2, 3, 4, 127, -128, 0, 1}> { y = ConvInteger(x, w) }", gives="Cast Conv Cast")
-@example("weights of unknown size", "(uint8[1,1,3,3] x, uint8[2,1,K,K] w) => (int32[1,2,a,b] y) { y = ConvInteger(x, w) }", gives="Cast Cast Conv Cast", inputs={"w": [[[[1, 2], [3, 255]]]] * 2})
-@example("many products of constant weights", "(uint8[1,33,3,3] x) => (int32[1,1,1,1] y) { w = Constant<value = uint8[1,33,3,3] {" + ", ".join(["255"] * 297) + "}>() y = ConvInteger(x, w) }", gives="Cast Conv Cast Conv Cast Mul Add", inputs={"x": lambda: np.full((1, 33, 3, 3), 255)})
-@example("many products", MANY, gives="Cast Cast Cast Sub Cast Sub Add Div Floor Mul Sub Conv Cast Conv Cast Mul Add", inputs={"x": lambda: np.full((2, 33, 4, 4), 255), "w": lambda: np.full((2, 33, 3, 3), 253), "p": 0, "q": 0})
+@example(
+    "many products of constant weights",
+    "(uint8[1,33,3,3] x) => (int32[1,1,1,1] y) { w = Constant<value = uint8[1,33,3,3] {"
+    + ", ".join(["255"] * 297)
+    + "}>() y = ConvInteger(x, w) }",
+    gives="Cast Conv Cast Conv Cast Mul Add",
+    inputs={"x": lambda: np.full((1, 33, 3, 3), 255)},
+)
+@example(
+    "many products",
+    MANY,
+    gives="Cast Cast Cast Sub Cast Sub Add Div Floor Mul Sub Conv Cast Conv Cast Mul Add",
+    inputs={
+        "x": lambda: np.full((2, 33, 4, 4), 255),
+        "w": lambda: np.full((2, 33, 3, 3), 253),
+        "p": 0,
+        "q": 0,
+    },
+)
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added ConvInteger; below it, Conv of differences is written, for each digit of the weights."""
     zeros = node.input("x_zero_point"), node.input("w_zero_point")
@@ -141,7 +174,10 @@ def _convolved(
     """The sums of products of differences, exact in float up to 65,793 products for each sum."""
     digit, codes = _largest_digit(w, w_zero), requantized(op, x, x_zero)
     kind = T.FLOAT if digit else T.DOUBLE
-    weights, data = op.Cast(w, to=kind), op.Cast(x, to=kind) if codes is None else as_type(op, codes, kind)
+    weights, data = (
+        op.Cast(w, to=kind),
+        op.Cast(x, to=kind) if codes is None else as_type(op, codes, kind),
+    )
     if x_zero is not None and codes is None:
         data = data - op.Cast(x_zero, to=kind)
     if w_zero is not None:
@@ -198,6 +234,7 @@ def _per_channel(op: Builder, p: Value, behind: int) -> Value:
 
 # -- scaled back to eight bits -------------------------------------------------------------------
 
+
 def _scaled(op: Builder, sums: Value, factor: Value, zero: Value) -> Value:
     return quantized(op, as_type(op, sums, T.FLOAT) * factor, zero, zero.elem_type)
 
@@ -219,9 +256,12 @@ Q_LINEAR_MAT_MUL_21 = boundary(21, "QLinearMatMul:b67ba5", cast=shown(
 
 @adapter("QLinearMatMul", 10, 9)
 @example("one scale each", PRODUCT.replace("TYPE", "float"), inputs=SCALES)
-@example("per row and column", "(int8[2,3] a, float[2] p, int8[2] i, int8[3,4] b, float[4] q, int8[4] j, float s, int8 k) => (int8[2,4] y) { y = QLinearMatMul(a, p, i, b, q, j, s, k) }", inputs={"s": 100.0})
-@example("unknown sizes and no elements", "(uint8[N,K] a, uint8[K,M] b, uint8[0,3] d, uint8[3,2] e) => (uint8[N,M] y, uint8[0,2] z) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearMatMul(a, p, i, b, q, j, s, k) z = QLinearMatMul(d, p, i, e, q, j, s, k) }")
-@example("unknown rank in a branch", "(bool c, uint8[6] v, int64[n] t, uint8[3,2] b) => (uint8[d,e] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { a = Reshape(v, t) y = If(c) <then_branch = f () => (uint8[d,e] m) { m = QLinearMatMul(a, p, i, b, q, j, s, k) }, else_branch = g () => (uint8[d,e] o) { o = Identity(a) }> }", inputs={"c": True, "t": [2, 3]})
+@example(
+    "per row and column",
+    "(int8[2,3] a, float[2] p, int8[2] i, int8[3,4] b, float[4] q, int8[4] j, float s, int8 k) =>"
+    " (int8[2,4] y) { y = QLinearMatMul(a, p, i, b, q, j, s, k) }",
+    inputs={"s": 100.0},
+)
 def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added QLinearMatMul; below it, MatMul of differences is scaled in float and rounded."""
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
@@ -232,12 +272,19 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
 
 
 @adapter("QLinearConv", 10, 9)
-@example("one scale each", "(uint8[2,2,4,4] x, uint8[3,2,3,3] w, int32[3] b) => (uint8[2,3,4,4] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<pads=[1,1,1,1]>(x, p, i, w, q, j, s, k, b) }")
-@example("per channel", "(int8[2,2,4] x, int8[3,2,3] w) => (int8[2,3,2] y) <float p = {0.1}, float[3] q = {0.2, 0.3, 0.4}, float s = {0.9}, int8 i = {3}, int8[3] j = {5, 0, -1}, int8 k = {1}> { y = QLinearConv(x, p, i, w, q, j, s, k) }")
-@example("unknown sizes", "(uint8[N,2,L] x, uint8[3,2,3] w) => (uint8[N,3,o] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<kernel_shape=[3]>(x, p, i, w, q, j, s, k) }", inputs={"x": lambda: np.arange(24).reshape(2, 2, 6)})
-@example("unknown rank in a branch", "(bool c, uint8[16] v, int64[n] t, uint8[2,2,3] w) => (uint8[d,e,f] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { x = Reshape(v, t) y = If(c) <then_branch = f () => (uint8[d,e,f] m) { m = QLinearConv<kernel_shape=[3]>(x, p, i, w, q, j, s, k) }, else_branch = g () => (uint8[d,e,f] o) { o = Identity(x) }> }", inputs={"c": True, "t": [2, 2, 4]})
-@example("groups, strides and dilations", '(uint8[2,2,8] x, uint8[2,1,2] w) => (uint8[2,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<kernel_shape=[2], group=2, strides=[3], dilations=[2]>(x, p, i, w, q, j, s, k) }')
-@example("the same size", '(uint8[2,2,8] x, uint8[2,2,2] w) => (uint8[2,2,n] y) <float p = {0.1}, float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y = QLinearConv<auto_pad="SAME_LOWER">(x, p, i, w, q, j, s, k) }')
+@example(
+    "one scale each",
+    "(uint8[2,2,4,4] x, uint8[3,2,3,3] w, int32[3] b) => (uint8[2,3,4,4] y) <float p = {0.1},"
+    " float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y ="
+    " QLinearConv<pads=[1,1,1,1]>(x, p, i, w, q, j, s, k, b) }",
+)
+@example(
+    "unknown sizes",
+    "(uint8[N,2,L] x, uint8[3,2,3] w) => (uint8[N,3,o] y) <float p = {0.1}, float q = {0.2},"
+    " float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y ="
+    " QLinearConv<kernel_shape=[3]>(x, p, i, w, q, j, s, k) }",
+    inputs={"x": lambda: np.arange(24).reshape(2, 2, 6)},
+)
 def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added QLinearConv; below it, Conv of differences is scaled in float and rounded."""
     w, bias = node["w"], node.input("B")

