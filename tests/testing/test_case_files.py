@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import ast
 import importlib
 import sys
 from pathlib import Path
@@ -44,13 +43,6 @@ def test_each_case_belongs_to_a_function(path: Path) -> None:
     names = ["opshift_adapters", *path.relative_to(PACKAGE).parts]
     module = importlib.import_module(".".join(names).removesuffix(".cases.toml"))
     assert set(toml.loads(path.read_text())) <= set(vars(module))
-
-
-@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
-def test_at_most_six_examples_stand_above_a_function(path: Path) -> None:
-    for node in ast.parse(path.read_text()).body:
-        if isinstance(node, ast.FunctionDef):
-            assert sum("example(" in ast.unparse(one) for one in node.decorator_list) <= 6
 
 
 def test_a_case_has_the_words_of_an_example(adapter: Adapter, tmp_path: Path) -> None:
