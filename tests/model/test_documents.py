@@ -200,7 +200,7 @@ HOSTILE = {
     "a link to a file elsewhere": (far, "leads out of the folder"),
     "a large file": (large, "have more than 16 MiB"),
     "files that are large together": (two_that_are_large, ""),
-    "bytes": (lambda path: path.write_bytes(b"\xff" * 99), "is no OperatorSetProto"),
+    "bytes": (lambda path: path.write_bytes(b"\xff" * 99), "is not an OperatorSetProto"),
     "nothing": (lambda path: path.touch(), "its magic is ''"),
     "a link to nothing": (lambda path: path.symlink_to("nothing"), "No such file"),
 }  # fmt: skip

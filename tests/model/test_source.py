@@ -241,7 +241,7 @@ def test_a_fifo_is_written_to_and_read_from(words, tmp_path):
     writer.join()
     assert (tmp_path / "o.onnx").read_bytes() == plain.read_bytes()
     assert stat.S_ISFIFO(fifo.stat().st_mode)
-    with pytest.raises(BadDestination, match="no regular file"):
+    with pytest.raises(BadDestination, match="not a regular file"):
         convert_file(fifo, fifo, **words, in_place=True)
 
 
@@ -496,7 +496,7 @@ def test_a_file_that_shrinks_while_it_is_looked_at_ends_no_process(tmp_path):
         ({"location": "w.bin", "offset": "1e3"}, "must be numbers"),
         ({"location": "hard.bin"}, "hard links"),
         ({"location": "out.bin"}, "not inside"),
-        ({"location": "sub"}, "no regular file"),
+        ({"location": "sub"}, "not a regular file"),
         ({"location": "w.bin"}, None),
         ({"location": "in.bin"}, None),
     ],

@@ -100,9 +100,9 @@ def test_a_name_has_a_ceiling(text, opset, ir):
         ("tensorrt", "tensorrt is given without a release; give one of 5.1"),
         ("", "no target is called ''"),
         ("onnxruntime==one", "onnxruntime one is not known"),
-        ("onnxruntime==", "'onnxruntime==' has no release behind '=='; give one"),
-        ("ort >= ", "'ort >=' has no release behind '>='; give one"),
-        ("sentis:", "'sentis:' has no release behind ':'; give one"),
+        ("onnxruntime==", "'onnxruntime==' has no release after '=='; give one"),
+        ("ort >= ", "'ort >=' has no release after '>='; give one"),
+        ("sentis:", "'sentis:' has no release after ':'; give one"),
         ("13", "'13' is an opset and not a runtime; give it as the opset: `target=N`"),
         ("opset 13", "'opset 13' is an opset and not a runtime"),
         ("onnxruntime<=1.14", "names the newest release; give the oldest one that has to run"),
@@ -342,7 +342,7 @@ def test_at_least_raises_and_knows_the_ceiling():
     assert (after.opset_import[0].version, after.ir_version) == (13, 7)
     with pytest.raises(BadTarget, match="up to 15, and 16 is asked for"):
         convert_version(model(PLAIN, 11), "onnxruntime==1.10", at_least=16)
-    with pytest.raises(BadTarget, match="reads IR versions up to 8, and 9 is asked for"):
+    with pytest.raises(BadTarget, match="reads IR versions up to 8, and 9 is wanted"):
         convert_version(model(PLAIN, 11), "onnxruntime==1.10", ir_version=9)
     assert convert_version(model(PLAIN, 11), at_least=13).opset_import[0].version == 13
     assert convert_version(model(PLAIN, 15), at_least=13).opset_import[0].version == 15

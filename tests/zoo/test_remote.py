@@ -198,7 +198,7 @@ def test_external_data_travels_with_its_model(server, prefix, tmp_path):
     assert server.get(f"{prefix}/dst/deep/weights/m.data")
     assert run()["fates"] == {"skipped": 2}
     server.client.put_object(Bucket=BUCKET, Key=f"{prefix}/src/deep/weights/m.data", Body=bytes(8000))  # fmt: skip
-    assert "remove it, or choose one-file or inline" in run()["reasons"][0]["detail"]
+    assert "remove it, or give `--external-data one-file`" in run()["reasons"][0]["detail"]
     assert run("--external-data", "one-file")["fates"] == {"ok": 2}
     assert run("--external-data", "one-file")["fates"] == {"skipped": 2}
     assert "deep/twin.onnx.data" in server.keys(f"{prefix}/dst")

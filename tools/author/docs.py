@@ -26,6 +26,7 @@ from opshift.author import registry
 from opshift.author.example import Example
 from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, Adapter
 from opshift.opsets import schemas
+from opshift.testing.case_files import examples_of
 
 from tools.lib.program import described
 
@@ -96,7 +97,7 @@ def _details(adapter: Adapter, op: str) -> list[str]:
         lines += [f"May write: {', '.join(sorted(adapter.emits))}.", ""]
     if adapter.approximate:
         lines += ["Some forms are not exactly equal and need `allow_approximate`.", ""]
-    shown = [e for e in adapter.examples if len(adapter.ops) == 1 or _names(e, op)]
+    shown = [e for e in examples_of(adapter) if len(adapter.ops) == 1 or _names(e, op)]
     if shown:
         lines += ["| example | graph | outcome |", "|---|---|---|"]
         for example in shown:

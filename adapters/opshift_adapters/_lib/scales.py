@@ -97,8 +97,9 @@ def _numbers(op: Builder, codes: Value, kind: int) -> Value:
     known = codes.const_or_none()
     if known is None or known.size <= FEW_CODES or codes.elem_type_or_none == kind:
         return as_type(op, codes, kind)
-    (computed,) = op.Cast(codes, to=kind, outputs=1)  # with `outputs`, nothing is folded
-    return computed
+    # With `outputs`, nothing is folded.
+    (computed,) = op.Cast(codes, to=kind, outputs=1)  # pragma: no cover: examples are small
+    return computed  # pragma: no cover: as above
 
 
 def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:

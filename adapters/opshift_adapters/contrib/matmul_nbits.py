@@ -12,6 +12,11 @@ FOUR = (
     + CALL.format(4, "{}")
     + "(a, b, s{}) }}"
 )
+EIGHT = (
+    "(float[2,32] a, uint8[3,2,16] b, float[6] s, uint8[{}] z) => (float[2,3] y) {{ y = "
+    + CALL.format(8, "")
+    + "(a, b, s, z) }}"
+)
 
 
 @leaving("MatMulNBits", domain=MICROSOFT, since=13, approximate=True)

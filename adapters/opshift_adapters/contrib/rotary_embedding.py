@@ -7,6 +7,7 @@ from opshift_adapters._lib.contrib import MICROSOFT, attribute, refuse
 from opshift_adapters._lib.heads import turn, with_last_split
 
 FOUR = "(float[2,3,4,8] x, int64[2,4] p, float[9,4] c, float[9,4] s) => (float[2,3,4,8] y) "
+THREE = "(float[2,4,24] x, int64[{}] p, float[9,{}] c, float[9,{}] s) => (float[2,4,24] y) "
 UNREAD = {
     "num_heads": "the size of a head is the size of the cache",
     "scale": "no kernel of onnxruntime reads it",

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Add, Sub, Mul, Div, Pow and Mod."""
 
+import math
+
 from opshift.adapter import (
     KEEP,
     Array,
@@ -211,6 +213,9 @@ ARITHMETIC_14 = boundary(
 
 # -- unsigned integers of 32 and 64 bits for runtimes without kernels ------------------------------
 
+SHIFTS = " => (uint64[4] y) <uint64[4] d = {1, 2, 4611686018427387904, 9223372036854775808}> { y = Div(x, d) }"
+ENDS = {"x": [2**64 - 1, 2**64 - 1, 2**64 - 1, 2**63]}
+
 
 @alternative("Sub Div", runtime="onnxruntime==1.10")
 @example(
@@ -299,6 +304,7 @@ def with_a_node_behind(node: Node, op: Builder) -> Result:
 
 
 GELU_OF = " => (float[{shape}] y) <float[4] b = {1, -2, 3, 0.5}, float r = {1.4142135}, float o = {1}, float h = {0.5}> { m = Abs(x) s = Add({sum}) d = Div(s, r) e = Erf(d) f = Add(e, o) g = Mul(s, h) y = Mul(g, f) }"
+NORMAL_OF = "(float[1,2,4] x, float[1,2,4] z, float[4] g) => (float[1,2,4] y) <float e = {0.1}, float[4] b = {1, -2, 3, 0.5}> { a = Neg(x) c = Add(a, b) s = Add(z, c) m = ReduceMean<axes = [-1]>(s) d = Sub(s, m) q = Mul(d, d) v = ReduceMean<axes = [-1]>(q) w = Add(v, e) r = Sqrt(w) n = Div(d, r) k = Mul(n, g) y = Add(k, b) }"
 
 
 @alternative("Add", runtime="onnxruntime==1.2")
@@ -413,6 +419,46 @@ POW_15 = boundary(
 SIGNS = {"a": [7, -7, 7, -7, 6, -6, 0], "b": [3, 3, -3, -3, 3, -3, -5]}
 
 
+EXTREME_REMAINDERS = {
+    "a": [
+        3e38,
+        -3e38,
+        1e-45,
+        3e38,
+        16777217,
+        -0.0,
+        0.0,
+        -6,
+        5,
+        math.inf,
+        math.nan,
+        1,
+        1,
+        7,
+        -7,
+        1e30,
+    ],
+    "b": [
+        1e-45,
+        7e-44,
+        3e38,
+        2.9e38,
+        3,
+        5,
+        -5,
+        3,
+        math.inf,
+        2,
+        1,
+        math.nan,
+        0,
+        -math.inf,
+        0.1,
+        0.3,
+    ],
+}
+
+
 @adapter(
     "Mod", 10, 9, approximate=True, ignores={"fmod": "the older opset allows only 1 for floats"}
 )
@@ -497,6 +543,8 @@ def mod_28_27(node: Node, op: Builder) -> Result:
 
 
 # -- broadcasting --------------------------------------------------------------------------------
+
+UNRANKED = "(float[24] v, int64[n] s, float[3] b) => (float[a,b,c] y) { a = Reshape(v, s) "
 
 
 @adapter("Add Sub Mul Div Pow", 6, 7)

@@ -56,6 +56,7 @@ def bit_shift_11_10(node: Node, op: Builder) -> Result:
 
 BITS = by_width("BitCast", floats=True)
 SHIFT_28 = boundary(28, "BitShift:f10e36", directions="up")
+SIGNED_SHIFT = {"x": [-128, 127, -7, 7, -7, 7, -1], "n": [1, 3, 2, -1, 8, 9, 7]}
 
 
 @adapter("BitShift", 28, 27, handles_types=True)

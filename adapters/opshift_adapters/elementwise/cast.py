@@ -32,6 +32,9 @@ CHOSEN = by_width("Cast CastLike", floats=True)  # the type is the result
 READ_BY_VALUE = by_value("Cast", 0, floats=True)
 
 
+STACK = '(int64[2] a, int64[2] b) => (int64[2] y) { p = Unsqueeze<axes=[0]>(a) q = Unsqueeze<axes=[0]>(b) r = Concat<axis=0>(p, q) s = ReduceSum<axes=[0], keepdims=0>(r) y = Cast<to="INT64">(s) }'
+
+
 @adapter("Cast", 5, 6)
 @example("upper case", '(float[2,3] x) => (int32[2,3] y) { y = Cast<to="INT32">(x) }', gives="Cast")
 @example("integers", '(int64[2,3] x) => (int32[2,3] y) { y = Cast<to="INT32">(x) }', gives="Cast")
@@ -74,6 +77,9 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
 
 
 FRACTIONS = {"x": [0.0, -0.0, 0.3, -0.7, 2.0, float("nan")]}
+
+
+WRAPPED = {"x": [1, -1, 300, 2147483647]}
 
 
 @alternative("Cast", runtime="openvino==2022.1")

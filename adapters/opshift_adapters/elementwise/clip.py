@@ -25,6 +25,7 @@ from opshift_adapters.elementwise.comparison import choose
 from opshift_adapters.elementwise.variadic import extreme_of_doubles
 
 INFINITE = {"x": [[float("-inf"), -0.5, 2.5], [float("inf"), float("nan"), 1e30]]}
+EDGES_8 = {"x": [-128, -1, 0, 5, 127]}
 
 
 def _limits(elem_type: int) -> tuple[Array, Array]:

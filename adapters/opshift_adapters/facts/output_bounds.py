@@ -31,6 +31,7 @@ def needed(value: Value | None) -> Value:
 
 @output_bounds("Shape")
 @example("some dimensions", "(float[N,3,M] x) => (int64[2] y) { y = Shape<start=1>(x) }")
+@example("from the end", "(float[N,3,M] x) => (int64[1] y) { y = Shape<start=-2, end=-1>(x) }")
 @example(
     "unknown rank",
     "(float[n] v, int64[k] g) => (int64[r] y) { x = Reshape(v, g) y = Shape(x) }",
@@ -56,6 +57,7 @@ def size(node: Node) -> Told:
 
 @output_bounds("ArgMax", "ArgMin")
 @example("known", "(float[N,3] x) => (int64[N] y) { y = {op}<axis=-1, keepdims=0>(x) }")
+@example("unknown", "(float[N,3] x) => (int64[a,b] y) { y = {op}(x) }")
 @example(
     "unknown rank",
     "(float[n] v, int64[k] g) => (int64[a,b] y) { x = Reshape(v, g) y = {op}(x) }",

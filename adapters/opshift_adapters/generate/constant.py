@@ -145,6 +145,8 @@ def constant_of_shape_20_19(node: Node, op: Builder) -> Result:
 
 CONSTANT_OF_SHAPE_20 = boundary(20, "ConstantOfShape:a6421e", cast=constant_of_shape_20_19)
 
+EYE = "(float[N,M] x) => "
+
 
 EYE_LIKE = fragile("EyeLike")
 
@@ -185,8 +187,10 @@ EYE_22 = boundary(
 )
 
 
+RANGE = "(float a, float b, float d) => (float[N] y) { y = Range(a, b, d) }"
 HALF = "(float16 a, float16 b, float16 d) => (float16[N] y) { y = Range"
 INT_RANGE = "(int64 a, int64 b, int64 d) => (int64[N] y) { y = Range(a, b, d) }"
+SMALL_RANGE = "(int16 a, int16 b, int16 d) => (int16[N] y) { y = Range(a, b, d) }"
 
 
 @adapter("Range", 11, 10)

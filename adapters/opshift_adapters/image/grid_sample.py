@@ -32,7 +32,7 @@ from opshift_adapters._lib.blocks import (
 
 
 def takes_nearest(node: Node) -> bool:
-    return node.str("mode") == "nearest"
+    return node.str("mode") == "nearest"  # pragma: no cover: examples have kernels for their types
 
 
 ROUNDED = by_width("GridSample", unless=takes_nearest)  # between elements, integers are rounded
@@ -40,6 +40,7 @@ GRID_SAMPLE_22 = boundary(22, "GridSample:d255c0", cast=cast_around("float"))
 NEW_NAMES = {"bilinear": "linear", "bicubic": "cubic"}
 OLD_NAMES = {new: old for old, new in NEW_NAMES.items()}
 PICTURE = "(float[2,3,4,5] x, float[2,6,7,2] g) => (float[2,3,6,7] y) "
+OPEN = "(float[N,C,H,W] x, float[N,P,Q,2] g) => (float[N,C,P,Q] y) "
 
 
 @adapter("GridSample", 19, 20)
@@ -51,7 +52,13 @@ def grid_sample_19_20(node: Node, op: Builder) -> Result:
     return op.same(node, mode=NEW_NAMES.get(mode, mode) if mode else None)
 
 
+LINE = "(float[2,3,5] x, float[2,7,1] g) => (float[2,3,7] y) "
+SOLID = "(float[2,2,3,4,5] x, float[2,2,3,2,3] g) => (float[2,2,2,3,2] y) "
+
+
 @adapter("GridSample", 20, 19)
+@example("nearest", PICTURE + '{ y = GridSample<mode="nearest">(x, g) }', gives="GridSample")
+@example("solid", SOLID + "{ y = GridSample(x, g) }", atol=1e-6)
 @example(
     "unknown rank",
     "(float[n] v, int64[k] s, float[2,6,7,2] g) => (float[a,b,c,d] y) { x = Reshape(v, s) y ="

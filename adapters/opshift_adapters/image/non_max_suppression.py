@@ -41,6 +41,8 @@ NO_BOXES = dict.fromkeys(
 
 
 @adapter("NonMaxSuppression", 10, 9, ignores=NO_BOXES)
+@example("all given", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o, t) }", inputs=SOME)
+@example("no score threshold", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME)
 @example(
     "infinite scores",
     BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o) }",

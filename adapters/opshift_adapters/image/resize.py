@@ -32,7 +32,7 @@ from opshift_adapters._lib.sampling import Filter, by_scales
 
 
 def takes_nearest(node: Node) -> bool:
-    return node.str("mode") == "nearest"
+    return node.str("mode") == "nearest"  # pragma: no cover: examples have kernels for their types
 
 
 ROUNDED = by_width("Resize", unless=takes_nearest)  # between elements, integers are rounded
@@ -40,6 +40,7 @@ IMAGE = "(float[3,2,3,4] x) => (float[a,b,c,d] y) "
 OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
 TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
 ASYMMETRIC = '{ y = Resize<coordinate_transformation_mode="asymmetric",'
+HALF = '{ y = Resize<coordinate_transformation_mode="tf_half_pixel_for_nn",'
 COUNT = {"x": lambda: np.arange(24).reshape(1, 2, 3, 4)}
 RAMP = {"x": lambda: np.arange(72).reshape(2, 1, 6, 6) / 8 - 2}
 COPIED = "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] zero = {0}, int64[1] two = {2}> "
@@ -53,6 +54,11 @@ ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 
 @adapter("Resize", 10, 9)
 @example("grows", IMAGE + TWICE + "{ y = Resize(x, s) }", gives="Upsample")
+@example(
+    "shrinks",
+    IMAGE + "<float[4] s = {1.0, 1.0, 0.6, 0.5}> { y = Resize(x, s) }",
+    gives="Gather Gather",
+)
 @example(
     "computed, one stays",
     '(float[2,2] x, float[2] s) => (float[a,b] y) { y = Resize<mode="linear">(x, s) }',
@@ -83,8 +89,17 @@ def typed_scales(node: Node, op: Builder) -> Result:
     return KEEP if known is None else op.same(node, inputs={"scales": op.const(known)})
 
 
+SCALED = "(float[3,2,3,4] x, float[4] s) => (float[a,b,c,d] y) "
+
+
 @adapter("Resize", 10, 11)
 @example("nearest", IMAGE + TWICE + "{ y = Resize(x, s) }", gives="Resize")
+@example(
+    "shrinks",
+    "(float[4] x) => (float[2] y) <float[1] s = {0.6}> { y = Resize(x, s) }",
+    gives="Resize",
+    inputs={"x": [1, 2, 3, 4]},
+)
 @example(
     "linear", OPEN + TWICE + '{ y = Resize<mode="linear">(x, s) }', gives="Resize", inputs=COUNT
 )
@@ -113,6 +128,21 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 
 
 @adapter("Resize", 11, 10, handles_types=True, ignores=OF_OTHER_MODES)
+@example(
+    "attributes of other modes",
+    "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y"
+    " ="
+    ' Resize<coordinate_transformation_mode="asymmetric",nearest_mode="floor",cubic_coeff_a=-0.25,extrapolation_value=0.5>(x,'
+    " r, s) }",
+    gives="Resize",
+)
+@example(
+    "grows",
+    "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> "
+    + ASYMMETRIC
+    + 'nearest_mode="floor">(x, r, s) }',
+    gives="Resize",
+)
 @example(
     "whole factors",
     "(float[N,C,H,W] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> { y"
@@ -311,9 +341,25 @@ def resize_13_12(node: Node, op: Builder) -> Result:
 
 
 RESIZE_18_UP = boundary(18, "Resize:5422e9", directions="up")
+AXES = "{ y = Resize<axes=[3,-2],"
 
 
 @adapter("Resize", 18, 17)
+@example(
+    "defaults written",
+    "(float[N,C,H,W] x, float[4] s) => (float[a,b,c,d] y) { y ="
+    ' Resize<antialias=0,keep_aspect_ratio_policy="stretch">(x, , s) }',
+    gives="Resize",
+    inputs={"s": [1, 1, 2, 2]},
+)
+@example(
+    "axes",
+    "(float[3,2,3,4] x) => (float[a,b,c,d] y) <float[2] s = {1.5, 2.0}> "
+    + AXES
+    + 'mode="linear">(x, , s) }',
+    gives="Resize",
+    atol=1e-6,
+)
 @example(
     "smooth, to sizes of unknown ones",
     "(float[2,3,H,4] x) => (float[2,3,6,8] y) <int64[2] z = {6,8}> { y ="
@@ -373,6 +419,12 @@ SYMMETRIC = '{ y = Resize<coordinate_transformation_mode="half_pixel_symmetric",
 
 @adapter("Resize", 19, 18)
 @example(
+    "other mode",
+    OPEN
+    + '<float[4] s = {1.0, 1.0, 2.0, 1.5}, float[8] r = {0.0, 0.0, 0.25, 0.0, 1.0, 1.0, 1.0, 0.5}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }',
+    gives="Resize",
+)
+@example(
     "sizes",
     "(float[N,C,H,W] x, int64[4] z) => (float[a,b,c,d] y) " + SYMMETRIC + ">(x, , , z) }",
     gives="Resize",
@@ -388,6 +440,7 @@ SYMMETRIC = '{ y = Resize<coordinate_transformation_mode="half_pixel_symmetric",
     inputs=COUNT,
     atol=1e-6,
 )
+@example("computed", SCALED + SYMMETRIC + ">(x, , s) }", inputs={"s": [1, 1, 0.4, 1.6]}, atol=2e-6)
 def resize_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added half_pixel_symmetric; below it, half_pixel or sampling is written."""
     if node.str("coordinate_transformation_mode") != "half_pixel_symmetric":

@@ -11,6 +11,7 @@ from opshift_adapters._lib.blocks import arange, as_type, column, element, part,
 ROI_ALIGN_22 = boundary(22, "RoiAlign:b0256a", cast=cast_around("float"))
 REGIONS = "(float[2,2,8,8] x, float[2,4] r, int64[2] b) => (float[2,2,2,2] y) "
 PLACES = {"r": [[0, 0, 5, 6], [1, 2, 4, 3.5]], "b": [1, 0]}
+KNOWN = "(float[2,2,8,8] x) => (float[2,2,2,2] y) <int64[2] b = {1, 0}, float[2,4] r = {0,0,5,6, 1,2,8,7}> "
 SIZED = "output_height=2,output_width=2"
 OPEN = "(float[N,C,H,W] x, float[R,4] r, int64[R] b) => (float[R,C,p,q] y) { y = RoiAlign<output_height=2,output_width=3"
 ANYWHERE = {
@@ -37,6 +38,14 @@ def roi_align_15_16(node: Node, op: Builder) -> Result:
 
 
 @adapter("RoiAlign", 16, 15)
+@example(
+    "not shifted",
+    REGIONS
+    + f'{{ y = RoiAlign<{SIZED},coordinate_transformation_mode="output_half_pixel">(x, r, b) }}',
+    gives="RoiAlign",
+    inputs=PLACES,
+)
+@example("shifted, constant", KNOWN + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", gives="RoiAlign")
 @example("shifted, computed", OPEN + ">(x, r, b) }", inputs=ANYWHERE, atol=1e-5)
 @example(
     "shifted, computed, largest",
@@ -67,6 +76,7 @@ def roi_align_16_15(node: Node, op: Builder) -> Result:
 
 
 @adapter("RoiAlign", 10, 9)
+@example("average", REGIONS + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", inputs=PLACES, atol=1e-6)
 @example("as many samples as pixels", OPEN + ">(x, r, b) }", inputs=ANYWHERE, atol=1e-5)
 @example(
     "some samples",

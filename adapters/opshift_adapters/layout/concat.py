@@ -42,6 +42,9 @@ AXIS_11 = boundary(
 )  # fmt: skip
 
 
+WIDEST = {"a": [2**63 - 1, -(2**63), 2**53 + 1, -1], "b": [-(2**53) - 1, 0, 2**32]}
+
+
 @adapter("Concat", 4, 3, handles_types=True)
 @example(
     "floats",
@@ -75,10 +78,17 @@ def concat_3_4(node: Node, op: Builder) -> Result:
 
 # -- Split ---------------------------------------------------------------------------------------
 
+UNEVEN = "(float[2,5] x) => (float[2,2] a, float[2,2] b, float[2,1] c) "
 HALVES = "(float[2,N] x) => (float[2,a] p, float[2,b] q) { p, q = Split<axis=-1,num_outputs=2>(x) }"
 
 
 @adapter("Split", 17, 18)
+@example(
+    "lengths",
+    "(float[2,6] x) => (float[2,2] a, float[2,4] b) <int64[2] s = {2,4}> { a, b ="
+    " Split<axis=1>(x, s) }",
+    gives="Split",
+)
 @example("one part", "(float[2,6] x) => (float[2,6] a) { a = Split(x) }", gives="Split")
 @example(
     "unknown size",
@@ -110,6 +120,13 @@ def split_17_18(node: Node, op: Builder) -> Result:
 
 
 @adapter("Split", 18, 17, ignores={"num_outputs": "it is the number of outputs"})
+@example(
+    "lengths",
+    "(float[2,6] x, int64[2] s) => (float[2,c] a, float[2,d] b) { a, b = Split<axis=1>(x, s) }",
+    gives="Split",
+    inputs={"s": [2, 4]},
+)
+@example("uneven", UNEVEN + "{ a, b, c = Split<axis=-1,num_outputs=3>(x) }", gives="Split")
 @example("unknown size, even", HALVES, inputs={"x": lambda: np.arange(8.0).reshape(2, 4)})
 @example("unknown size, uneven", HALVES, inputs={"x": lambda: np.arange(10.0).reshape(2, 5)})
 def split_18_17(node: Node, op: Builder) -> Result:

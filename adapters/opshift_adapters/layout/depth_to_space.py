@@ -73,6 +73,9 @@ DEPTH_11_UP = boundary(11, "DepthToSpace:753dba", directions="up")
 @adapter("DepthToSpace", 11, 10)
 @example("default", DEPTH + "{ y = DepthToSpace<blocksize=2>(x) }", gives="DepthToSpace")
 @example(
+    "depth first", DEPTH + '{ y = DepthToSpace<blocksize=2,mode="DCR">(x) }', gives="DepthToSpace"
+)
+@example(
     "unknown sizes",
     '(string[N,C,2,3] x) => (string[N,c,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }',
     inputs={"x": lambda: np.arange(48).astype(str).reshape(1, 8, 2, 3)},
@@ -87,11 +90,20 @@ def depth_to_space_11_10(node: Node, op: Builder) -> Result:
 
 # -- Col2Im --------------------------------------------------------------------------------------
 
+TWO = "<int64[2] image = {5,5}, int64[2] block = {1,5}> "
 OVERLAP = "<int64[2] image = {4,5}, int64[2] block = {2,3}> "
 COMPUTED = "(float[N,C,L] x, int64[2] image, int64[2] block) => (float[N,c,h,w] y) "
 
 
 @adapter("Col2Im", 18, 17)
+@example(
+    "side by side",
+    "(float[2,5,5] x) => (float[2,1,5,5] y) " + TWO + "{ y = Col2Im(x, image, block) }",
+)
+@example(
+    "overlapping",
+    "(float[2,18,9] x) => (float[2,3,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }",
+)
 @example(
     "side by side of an unknown number",
     "(float[N,8,4] x) => (float[N,2,4,4] y) <int64[2] image = {4,4}, int64[2] block = {2,2}> { y"

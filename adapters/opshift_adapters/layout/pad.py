@@ -271,6 +271,7 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
 CROPPED = "(float[N,5] x) => (float[a,b] y) { y = Pad<pads = [1, -1, 0, 2]>(x) }"
 
 AXES = '(float[N,5] x) => (float[a,b] y) <int64[4] p = {1, 0, 0, 2}, int64[2] a = {-1, 0}> { y = Pad(x, p, "", a) }'
+RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
 
 
 @form("Pad")
@@ -421,11 +422,13 @@ TYPES_13 = boundary(
     ),
 )
 
+INTS = "(int64[2,3] x) => (int64[a,b] y) <int64[4] p = {1,-1,2,0}> "
 ANY = "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = Pad(x, p, v) }"
 
 
 @adapter("Pad", 11, 10, handles_types=True, ignores=UNUSED_FILLER)
 @example("computed pads", ANY, inputs={"p": [1, 0, -1, 2]})
+@example("computed pads, unknown sizes", ANY.replace("[2,3]", "[N,M]"), inputs={"p": [1, 0, -1, 2]})
 @example(
     "computed pads of which some are zero",
     "(float[N,M] x) => (float[a,b] y) { s = Shape(x) t = Constant<value = int64[2] {4, 2}>() z ="

@@ -382,9 +382,13 @@ FLATTEN_9 = boundary(
 
 
 NAN, INF = float("nan"), float("inf")
+OPEN = "(float[6] v, int64[n] t"
 
 
 @adapter("Expand", 8, 7)
+@example(
+    "constant", "(float[3,1] x) => (float[2,3,4] y) <int64[3] s = {2,3,4}> { y = Expand(x, s) }"
+)
 @example(
     "unknown length",
     "(float[N,4] x, int64[n] s) => (float[a,b] y) { y = Expand(x, s) }",
@@ -481,11 +485,21 @@ def reshape_4_5(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"shape": shape}, shape=None, consumed_inputs=None)
 
 
+COMPUTED = "{ y = Reshape(x, s) }"
+WIDEST = [[2**63 - 1, -(2**63), -1], [2**53 + 1, -(2**53) - 1, 0]]
+
+
 @adapter("Reshape", 5, 4, handles_types=True)
 @example(
     "constant",
     "(float[2,3,4] x) => (float[a,b] y) <int64[2] s = {0,-1}> { y = Reshape(x, s) }",
     gives="Reshape",
+)
+@example(
+    "known result",
+    "(float[N,12] x, int64[3] s) => (float[N,3,4] y) " + COMPUTED,
+    gives="Reshape",
+    inputs={"s": [2, 3, 4]},
 )
 @example(
     "computed, of which two stay",

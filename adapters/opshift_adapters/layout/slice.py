@@ -31,6 +31,7 @@ from opshift_adapters._lib.blocks import (
 
 TYPES_13 = boundary(13, "Slice:2a2b15")
 SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
+BOUNDS = "<int64[2] s = {0,1}, int64[2] e = {3,-1}, int64[2] axes = {-1,0}> "
 DYNAMIC = "(float[5,6] x, int64[2] s, int64[2] e, int64[2] axes) => (float[a,b] y) { y = Slice(x, s, e, axes) }"
 RANKLESS = "(float[24] v, int64[n] t) => (float[a,b,c] y) <int64[1] s = {1}, int64[1] e = {9}, int64[1] axes = {-1}> { x = Reshape(v, t) y = Slice(x, s, e, axes) }"
 
@@ -53,7 +54,10 @@ def slice_11_10(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"axes": op.Where(negative, axes + rank, axes)})
 
 
+STEPS = "(float[5,6] x) => (float[a,b] y) <int64[2] s = {-1,1}, int64[2] e = {-5,5}, int64[2] axes = {1,0}, int64[2] t = {-2,3}> { y = Slice(x, s, e, axes, t) }"
 COMPUTED = "(float[N,5] x, int64[1] s, int64[1] e, int64[1] t) => (float[a,5] y) <int64[1] axes = {0}> { y = Slice(x, s, e, axes, t) }"
+
+FROM_END = "(float[24] v, int64[n] t) => (float[a,b,c] y) <{0}> {{ x = Reshape(v, t) h = Shape(x) r = Shape({1}) a = Add(k, r) axes = Where(c, a, k) "
 
 
 def five() -> Array:
@@ -63,6 +67,13 @@ def five() -> Array:
 
 
 @adapter("Slice", 10, 9)
+@example(
+    "constant",
+    "(float[5,6] x) => (float[4,2] y) <int64[2] s = {1,-2}, int64[2] e = {9,99}, int64[2] axes ="
+    " {0,1}> { y = Slice(x, s, e, axes) }",
+    gives="Slice",
+)
+@example("steps", STEPS, gives="Gather Gather")
 @example("computed forward", COMPUTED, inputs={"x": five, "s": [1], "e": [-1], "t": [2]})
 @example("computed backward", COMPUTED, inputs={"x": five, "s": [9], "e": [-9], "t": [-2]})
 @example(

@@ -107,6 +107,9 @@ def squeeze_12_13(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"axes": op.const(axes or [])}, axes=None)
 
 
+RANKLESS = "(float[24] v, int64[n] s, int64[k] axes) => (float[a,b,c] y) { x = Reshape(v, s) "
+
+
 @adapter("Squeeze Unsqueeze", 13, 12)
 @example(
     "constant axes",

@@ -5,6 +5,8 @@ from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapt
 
 from opshift_adapters._lib.blocks import arange
 
+LOWER = "{ y = Trilu<upper=0>(x, k) }"
+
 
 @adapter("Trilu", 14, 13)
 @example("upper", "(float[3,4] x) => (float[3,4] y) { y = Trilu(x) }")

@@ -40,10 +40,13 @@ MASK = by_width("Attention")  # numbers in the mask are added, and bools hide
 QKV = "(float[2,2,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v"
 PACKED = "(float[2,3,8] q, float[2,5,8] k, float[2,5,12] v"
 Y, Y3 = ") => (float[2,2,3,6] y) ", ") => (float[2,3,12] y) "
+PAST = ", float[2,2,2,4] pk, float[2,2,2,6] pv"
+PRESENT = ") => (float[2,2,3,6] y, float[2,2,7,4] k2, float[2,2,7,6] v2) "
 HEADS = "q_num_heads=2,kv_num_heads=2"
 HEADS_OF_FOUR_AXES = dict.fromkeys(
     ("q_num_heads", "kv_num_heads"), "with four axes, the second axis is the number of heads"
 )
+RANKLESS = "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (float[a,b,c,d] y) { q = Reshape(v1, t) "
 
 
 @adapter("Attention", 24, 25, ignores=HEADS_OF_FOUR_AXES)
@@ -89,6 +92,7 @@ def lengths_as_mask(node: Node, op: Builder) -> dict[str, Value | None]:
 @example(
     "no window", QKV + Y + "{ y = Attention<left_window_size=-1>(q, k, v) }", gives="Attention"
 )
+@example("left", QKV + Y + "{ y = Attention<left_window_size=1>(q, k, v) }", gives="Attention")
 @example(
     "unknown sizes",
     "(float[B,2,S,4] q, float[B,2,N,4] k, float[B,2,N,4] v, bool[S,M] m) => (float[B,2,S,4] y) {"
@@ -119,6 +123,8 @@ def attention_25_24(node: Node, op: Builder) -> Result:
 
 
 @adapter("Attention", 23, 24)
+@example("no mask", QKV + Y + "{ y = Attention(q, k, v) }", gives="Attention")
+@example("mask", QKV + ", bool[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Attention")
 @example(
     "unknown sizes",
     PACKED.replace("5", "N")
@@ -163,6 +169,8 @@ def _has_columns(mask: Value) -> bool:
 
 
 @adapter("Attention", 24, 23)
+@example("no mask", QKV + Y + "{ y = Attention(q, k, v, , , , ) }", gives="Attention")
+@example("mask", QKV + ", bool[3,5] m" + Y + "{ y = Attention(q, k, v, m) }", gives="Attention")
 @example(
     "unknown sizes",
     PACKED.replace("5", "N")
@@ -204,6 +212,12 @@ def attention_24_23(node: Node, op: Builder) -> Result:
 
 @adapter("Attention", 23, 22, ignores=HEADS_OF_FOUR_AXES)
 @example(
+    "keys of another rank",
+    "(float[1,2,2,8] q, float[2,2,8] k, float[1,2,2,8] v, bool[2,2] m) => (float[1,2,2,8] y) { y"
+    " = Attention(q, k, v, m) }",
+    invalid="its inputs have the ranks 3, 4",
+)
+@example(
     "whole numbers as a mask",
     QKV + ", int32[3,5] m" + Y + "{ y = Attention(q, k, v, m) }",
     rtol=1e-5,
@@ -217,6 +231,7 @@ def attention_24_23(node: Node, op: Builder) -> Result:
     atol=1e-5,
     inputs={"m": lambda: np.arange(15).reshape(3, 5) % 7},
 )
+@example("causal", QKV + Y + "{ y = Attention<is_causal=1>(q, k, v) }", rtol=1e-5, atol=1e-6)
 @example(
     "unknown heads",
     "(float[2,H,3,4] q, float[2,G,5,4] k, float[2,G,5,6] v) => (float[2,H,3,6] y) { y ="

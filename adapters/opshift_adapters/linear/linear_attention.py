@@ -95,6 +95,19 @@ CONV = "{ y, s = CausalConvWithState"
 
 @adapter("CausalConvWithState", 27, 26)  # fmt: skip
 @example(
+    "plain",
+    "(float[2,4,6] x, float[4,1,3] w) => (float[2,4,6] y, float[2,4,2] s) " + CONV + "(x, w) }",
+    gives="Pad Conv Slice",
+    atol=1e-6,
+)
+@example(
+    "past and bias",
+    "(float[2,4,6] x, float[4,1,3] w, float[4] b, float[2,4,2] p) => (float[2,4,6] y,"
+    " float[2,4,2] s) " + CONV + "(x, w, b, p) }",
+    gives="Concat Conv Slice",
+    atol=1e-6,
+)
+@example(
     "unknown sizes",
     "(float[B,4,N] x, float[4,1,K] w) => (float[B,4,N] y, float[B,4,a] s) " + CONV + "(x, w) }",
     atol=1e-6,

@@ -186,6 +186,23 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 
 @adapter("LabelEncoder", 2, 1, domain=ML, since=7, handles_types=True, ignores=OTHERS)
 @example(
+    "a default of another type",
+    "(string[4] x) => (int64[4] y) { y ="
+    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1],default_float=0.5,default_string="z">(x)'
+    " }",
+    gives="LabelEncoder",
+    inputs=WORDS,
+    imports=BOTH,
+)
+@example(
+    "names in order",
+    "(string[4] x) => (int64[4] y) { y ="
+    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1]>(x) }',
+    gives="LabelEncoder",
+    inputs=WORDS,
+    imports=BOTH,
+)
+@example(
     "floats",
     "(float[4] x) => (int64[4] y) { y ="
     " ai.onnx.ml.LabelEncoder<keys_floats=[0.5,-1.5],values_int64s=[3,9]>(x) }",
@@ -252,6 +269,14 @@ def _names(op: Builder, x: Value, names: list[str], **default: Any) -> Value:
     imports=BOTH,
 )
 @example(
+    "equal keys with equal values",
+    "(string[4] x) => (int64[4] y) { y ="
+    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[5,5]>(x) }',
+    gives="LabelEncoder",
+    inputs=WORDS,
+    imports=BOTH,
+)
+@example(
     "floats",
     "(float[4] x) => (float[4] y) { y ="
     " ai.onnx.ml.LabelEncoder<keys_floats=[0.5,2.0],values_floats=[0.1,0.2]>(x) }",
@@ -265,10 +290,30 @@ def label_encoder_3_4(node: Node, op: Builder) -> Result:
     return KEEP
 
 
+SHORT = (
+    "<keys_tensor=int32[2] {1, 7}, values_tensor=int16[2] {10, 70}, default_tensor=int16[1] {5}>"
+)
 DOUBLES = "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1, 0.2, 0.3}, default_tensor=double[1] {0.7}>"
 
 
 @adapter("LabelEncoder", 4, 3, domain=ML, since=7, handles_types=True, ignores=OTHERS)
+@example(
+    "a default of another type",
+    "(string[4] x) => (int64[4] y) { y ="
+    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],default_float=0.5,default_string="z">(x)'
+    " }",
+    gives="LabelEncoder",
+    inputs=WORDS,
+    imports=BOTH,
+)
+@example(
+    "lists",
+    "(string[4] x) => (int64[4] y) { y ="
+    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }',
+    gives="LabelEncoder",
+    inputs=WORDS,
+    imports=BOTH,
+)
 @example(
     "doubles",
     "(double[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder" + DOUBLES + "(x) }",

@@ -141,6 +141,21 @@ TENSORS_3_UP = boundary(
 @adapter(BOTH, 3, 2, domain=ML)
 @example("lists", X + ONE + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
 @example(
+    "whole numbers",
+    X.replace("float[N,2]", "int64[N,2]") + ONE + ">(x) }",
+    gives="TreeEnsembleRegressor",
+    inputs={"x": [[1, -1], [0, 2], [1, -2]]},
+    imports=NEW,
+)
+@example(
+    "whole numbers in classes",
+    "(int64[N,2] x) => (int64[N] l, float[N,3] z) { l, z ="
+    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + CLASSES + ">(x) }",
+    gives="TreeEnsembleClassifier",
+    inputs={"x": [[1, -1], [0, 2], [1, -2]]},
+    imports=NEW,
+)
+@example(
     "weights of double",
     X
     + ONE.replace(
@@ -384,6 +399,13 @@ HINTS = dict.fromkeys(
     atol=1e-6,
 )
 @example(
+    "whole numbers",
+    (X + ONE + ">(x) }").replace("float[N,2]", "int64[N,2]"),
+    gives="Cast TreeEnsemble",
+    inputs={"x": [[0, 0], [1, 2], [1, -1], [4, -3]]},
+    imports=NEW,
+)
+@example(
     "a base in a tensor",
     X + TWO + ",base_values_as_tensor=float[2] {0.5, -0.25}>(x) }",
     gives="TreeEnsemble Add",
@@ -400,6 +422,12 @@ HINTS = dict.fromkeys(
     + ',aggregate_function="MAX">(x) }',
     refuses=Why.NOT_EXPRESSIBLE,
     inputs=ROWS,
+    imports=NEW,
+)
+@example(
+    "unequal lists",
+    X + ONE.replace("target_ids=[0,0,0,0]", "target_ids=[0]") + ">(x) }",
+    invalid="lists are of unequal lengths",
     imports=NEW,
 )
 def regressor_4_5(node: Node, op: Builder) -> Result:
@@ -501,6 +529,13 @@ HALF = "(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEns
     + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,1,0,0,0]>(x) }",
     gives="TreeEnsemble ArgMax Gather",
     inputs=ROWS,
+    imports=NEW,
+    atol=1e-6,
+)
+@example(
+    "classes of whole numbers",
+    CLASSIFIED.replace("float[N,2]", "int64[N,2]") + CLASSES + ">(x) }",
+    inputs={"x": [[1, -1], [0, 2], [1, -2]]},
     imports=NEW,
     atol=1e-6,
 )
@@ -775,6 +810,11 @@ ENSEMBLE = "(float[N,2] x) => (float[N,2] y) { y = ai.onnx.ml.TreeEnsemble<"
 ONLY = NODES.replace("n_targets=2", "n_targets=1").replace(
     "leaf_targetids=[0,1,0,1,0]", "leaf_targetids=[0,0,0,0,0]"
 )
+SHARED = ENSEMBLE + (
+    f"n_targets=2,tree_roots=[0],nodes_featureids={[0] * 17},nodes_modes=uint8[17] {{{', '.join('0' * 17)}}},"
+    f"nodes_splits=float[17] {{{', '.join('0' * 17)}}},nodes_truenodeids={[*range(1, 17), 0]},nodes_trueleafs={[0] * 16 + [1]},"
+    f"nodes_falsenodeids={[*range(1, 17), 0]},nodes_falseleafs={[0] * 16 + [1]},leaf_targetids=[0],leaf_weights=float[1] {{1.0}}>(x) }}"
+)
 MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
 
 
@@ -812,6 +852,16 @@ MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [
     ENSEMBLE + NODES + ",post_transform=3>(x) }",
     gives="TreeEnsembleRegressor",
     inputs=MEMBERS,
+    imports=NEW,
+)
+@example(
+    "one leaf",
+    "(float[N,2] x) => (float[N,1] y) { y ="
+    " ai.onnx.ml.TreeEnsemble<n_targets=1,tree_roots=[0],nodes_featureids=[0],nodes_modes=uint8[1]"
+    " {0},nodes_splits=float[1]"
+    " {0.0},nodes_truenodeids=[0],nodes_trueleafs=[1],nodes_falsenodeids=[0],nodes_falseleafs=[1],leaf_targetids=[0],leaf_weights=float[1]"
+    " {2.5}>(x) }",
+    gives="TreeEnsembleRegressor",
     imports=NEW,
 )
 @example(
@@ -879,6 +929,7 @@ MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [
     inputs=MEMBERS,
     imports=NEW,
 )
+@example("too many shared nodes", SHARED, refuses=Why.NOT_EXPRESSIBLE, imports=NEW)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 5 added TreeEnsemble; below it, TreeEnsembleRegressor is written."""
     forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]

@@ -3,6 +3,8 @@
 
 from opshift.adapter import Formula, Term, example, modern
 
+CUT = "(float[2,3] x) => (float[2,3] y) <float three = {3}, float zero = {0}, float six = {6}> "
+
 
 @modern("HardSwish", since=14)
 @example(

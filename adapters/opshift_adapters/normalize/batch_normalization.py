@@ -26,7 +26,9 @@ HEAD = f"(float[2,3,4] x, {PARAMETERS}) => (float[2,3,4] y"
 CALL = "BatchNormalization(x, s, b, m, v) }"
 ALL = "y, rm, rv, sm, sv = "
 TRAIN = "y, rm, rv = BatchNormalization<training_mode=1>(x, s, b, m, v) }"
+UNRANKED = f"(float[24] w, int64[n] d, {PARAMETERS}) => (float[a,c,e] y"
 POSITIVE = {"v": [0.5, 1.0, 2.0]}
+RANK_3 = {**POSITIVE, "d": [2, 3, 4]}
 ONE = {"v": [0.5]}
 
 
@@ -230,8 +232,7 @@ CONSUMED_6 = boundary(
 @adapter("BatchNormalization", 6, 5)
 @example(
     "image",
-    f"(float[2,3,4,5] x, {PARAMETERS}) => (float[2,3,4,5] y) {{ y ="
-    f" BatchNormalization<is_test=1>(x, s, b, m, v) }}",
+    f"(float[2,3,4,5] x, {PARAMETERS}) => (float[2,3,4,5] y) {{ y = BatchNormalization<is_test=1>(x, s, b, m, v) }}",
     gives="BatchNormalization",
     inputs=POSITIVE,
 )

@@ -87,6 +87,9 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
     return op.ReduceMean(x, op.const(list(range(axis, 0 if axis < 0 else x.rank))))
 
 
+LAYER_UNRANKED = UNRANKED + "y = LayerNormalization"
+
+
 @adapter("LayerNormalization", 17, 16)
 @example(
     "last axis",
@@ -239,6 +242,12 @@ def scaled(op: Builder, rows: Value, scale: Value, bias: Value) -> Value:
         "b": [6, 5, 4, 3, 2, 1],
     },
 )
+@example(
+    "float16 in float",
+    "(float16[2,4,3] x, float16[4] s, float16[4] b) => (float16[2,4,3] y) { y ="
+    " GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }",
+    atol=0.002,
+)
 def group_normalization_21_20(node: Node, op: Builder) -> Result:
     """GroupNormalization is deprecated in opsets 18 to 20; its formula is written."""
     x, scale, stash = node["X"], node["scale"], node.int("stash_type")
@@ -260,6 +269,19 @@ def group_normalization_21_20(node: Node, op: Builder) -> Result:
     " (float[d,e,f] q) { q = Identity(x) }> }",
     atol=1e-5,
     inputs={"c": True, "r": [2, 4, 3], "v": lambda: np.arange(24)},
+)
+@example(
+    "bfloat16",
+    "(bfloat16[2,4,3] x, bfloat16[2] s, bfloat16[2] b) => (bfloat16[2,4,3] y) { y ="
+    " GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }",
+    atol=0.1,
+)
+@example(
+    "groups",
+    "(float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y ="
+    " GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }",
+    gives="Reshape Expand Reshape Reshape Expand Reshape GroupNormalization",
+    atol=1e-6,
 )
 @example(
     "unknown channels",
@@ -295,11 +317,23 @@ def group_normalization_20_21(node: Node, op: Builder) -> Result:
     inputs={"c": True, "r": [2, 4, 3], "v": lambda: np.arange(24)},
 )
 @example(
+    "bfloat16",
+    "(bfloat16[2,4,3] x, bfloat16[2] s, bfloat16[2] b) => (bfloat16[2,4,3] y) { y ="
+    " GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }",
+    atol=0.1,
+)
+@example(
     "unknown sizes",
     "(float[N,4,H] x, float[2] s, float[2] b) => (float[N,4,H] y) { y ="
     " GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }",
     inputs={"x": lambda: np.arange(24).reshape(2, 4, 3)},
     atol=1e-5,
+)
+@example(
+    "groups",
+    "(float[2,4,3] x, float[2] s, float[2] b) => (float[2,4,3] y) { y ="
+    " GroupNormalization<num_groups=2, epsilon=0.5>(x, s, b) }",
+    atol=1e-6,
 )
 def group_normalization_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added GroupNormalization, with a scale per group; its formula is written."""

@@ -220,9 +220,16 @@ def known_axes(node: Node) -> list[int] | None:
 
 
 COMPUTED = "(float[2,3,4] x, int64[k] a) => (float[p,q,r] y) "
+FLAT = "(float[2,3,4] x, int64[2] a) => (float[p] y) "
 
 
 @adapter("ReduceSum", 13, 12, ignores=NOTHING_REDUCED)
+@example(
+    "constant axes",
+    "(float[2,3,4] x) => (float[2,1,1] y) <int64[2] a = {-1, 1}> { y = ReduceSum(x, a) }",
+    gives="ReduceSum",
+)
+@example("computed axes", COMPUTED + "{ y = ReduceSum(x, a) }", inputs={"a": [0, -1]})
 @example(
     "no computed axes", COMPUTED + "{ y = ReduceSum(x, a) }", inputs={"a": lambda: np.zeros(0)}
 )
@@ -253,6 +260,8 @@ def reduce_17_18(node: Node, op: Builder) -> Result:
 
 
 @adapter(MOST.split(), 18, 17, ignores=NOTHING_REDUCED)
+@example("no axes", "(float[2,3] x) => (float y) { y = {op}<keepdims=0>(x) }", gives="{op}")
+@example("computed axes", COMPUTED + "{ y = {op}(x, a) }", inputs={"a": [0, -1]})
 @example("no computed axes", COMPUTED + "{ y = {op}(x, a) }", inputs={"a": lambda: np.zeros(0)})
 @example(
     "no computed axes, none reduced",
@@ -316,6 +325,12 @@ REDUCE_20 = boundary(
 
 
 @adapter("ReduceLogSum", 27, 28, handles_types=True)
+@example(
+    "whole numbers",
+    "(uint32[2,3] x) => (uint32[2] y) { a = Constant<value_ints=[1]>() y ="
+    " ReduceLogSum<keepdims=0>(x, a) }",
+    gives="Constant ReduceSum Cast Log Cast",
+)
 @example(
     "computed axes",
     "(uint64[2,3] x, int64[n] a) => (uint64[p,q] y) { y = ReduceLogSum<noop_with_empty_axes=1>(x,"

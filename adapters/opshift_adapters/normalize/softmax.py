@@ -87,6 +87,7 @@ SOFTMAX_11 = boundary(
 
 
 @adapter(COERCING, 12, 13)
+@example("last axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=2>(x) }", gives="{op}")
 @example("unknown rank", RANKLESS + "y = {op}<axis=1>(x) }", inputs=SHAPE)
 @example("unknown rank, empty", RANKLESS + "y = {op}<axis=1>(x) }", inputs=EMPTY)
 @example(
@@ -100,6 +101,7 @@ SOFTMAX_11 = boundary(
     "(float[N,3,M] x) => (float[N,3,M] y) { y = {op}(x) }",
     inputs={"x": lambda: np.zeros((0, 3, 4))},
 )
+@example("empty", "(float[2,3,0] x) => (float[2,3,0] y) { y = {op}<axis=0>(x) }")
 def softmax_12_13(node: Node, op: Builder) -> Result:
     """Opset 13 normalizes `axis` alone; before, all axes from `axis` on, so Flatten is written."""
     x, axis = node["input"], node.int("axis")
@@ -128,6 +130,8 @@ def only_ones_after(dims: tuple[int | str | None, ...], axis: int) -> bool:
 
 
 @adapter(COERCING, 13, 12)
+@example("default", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }", gives="{op}")
+@example("last axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axis=2>(x) }", gives="{op}")
 @example(
     "ties",
     "(float[3,4] x) => (float[3,4] y) { y = {op}<axis=0>(x) }",

@@ -257,6 +257,7 @@ BLOCKED = "(TYPE[3,5] x, float16[3,3] s, TYPE[3,3] z) => (float16[3,5] y) { y = 
 
 
 @adapter("DequantizeLinear", 21, 20, handles_types=True)
+@example("blocks", BLOCKED.replace("TYPE", "int8"))
 @example(
     "blocks of float8",
     BLOCKED.replace("TYPE", "float8e5m2"),
@@ -276,6 +277,7 @@ BLOCKED = "(TYPE[3,5] x, float16[3,3] s, TYPE[3,3] z) => (float16[3,5] y) { y = 
         "s": lambda: np.arange(1.0, 10.0).reshape(3, 3),
     },
 )
+@example("weights of 4 bits", WEIGHTS.replace("TYPE", "int4"), gives="DequantizeLinear Add")
 def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
     """Opset 21 added blocks, 16-bit and 4-bit integers; below it, Sub and Mul are written."""
     x, scale, axis, block = node["x"], node["x_scale"], node.int("axis"), node.int("block_size")
@@ -423,6 +425,11 @@ GIVEN = {"v": lambda: np.arange(6), "g": [2, 3]}
 
 
 @adapter("DequantizeLinear", 13, 12, ignores=ONE_SCALE)
+@example(
+    "one scale",
+    "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear<axis=0>(x, s) }",
+    gives="DequantizeLinear",
+)
 @example("unknown rank, from the end", RANKLESS + "<axis=-1>(x, s, z) }", inputs=GIVEN)
 @example("unknown rank", RANKLESS + "<axis=1>(x, s, z) }", refuses=Why.NEEDS_RANK)
 def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
@@ -437,6 +444,11 @@ def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
     "one scale",
     "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear<axis=0>(x, s, z) }",
     gives="QuantizeLinear",
+)
+@example(
+    "unsigned, per axis",
+    "(float[2,3] x, float[2] s, uint8[2] z) => (uint8[2,3] y) { y = QuantizeLinear<axis=0>(x, s,"
+    " z) }",
 )
 @example(
     "beyond the limits",
@@ -457,6 +469,17 @@ ALL_CODES = {"x": lambda: np.arange(256).reshape(16, 16)}
 
 
 @adapter("DequantizeLinear", 10, 9)
+@example(
+    "uint8",
+    "(uint8[2,3] x, float s, uint8 z) => (float[2,3] y) { y = DequantizeLinear(x, s, z) }",
+    gives="Cast Cast Sub Mul",
+)
+@example(
+    "constant zero point",
+    "(int8[2,3] x, float s) => (float[2,3] y) <int8 z = {-128}> { y = DequantizeLinear(x, s, z) }",
+    gives="Cast Sub Mul",
+    inputs={"x": [[-128, 127, 0], [1, -1, 5]]},
+)
 @example(
     "a pair behind an equal pair",
     PAIRS.replace("MOVE", "t = Transpose(d) m = Reshape(t, r)"),
@@ -487,6 +510,11 @@ def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
 
 
 @adapter("QuantizeLinear", 10, 9)
+@example(
+    "int8",
+    "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear(x, s, z) }",
+    gives="Div Cast Add Add Clip Sub Cast",
+)
 @example("no zero point", "(int32[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }")
 @example(
     "halves and beyond the limits",

@@ -7,6 +7,7 @@ from typing import Any
 
 from opshift.adapter import (
     Builder,
+    InvalidModel,
     Node,
     Result,
     T,
@@ -70,6 +71,12 @@ PRODUCT_OF_CODES = "(float[2,K] x, uint8[K,4] b, uint8 p, uint8[4] q) => (int32[
         "p": 1,
         "q": [0, 1, 128, 255],
     },
+)
+@example(
+    "of codes and a vector",
+    "(float[2,3] x, uint8[3] b) => (int32[2] y) <float s = {0.5}> { a = QuantizeLinear(x, s) y ="
+    " MatMulInteger(a, b) }",
+    gives="Div Add Clip Sub Cast MatMul Cast",
 )
 def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added MatMulInteger; below it, a MatMul of differences is written."""
@@ -143,6 +150,17 @@ MANY = "(uint8[2,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[2,2,a
 
 
 @adapter("ConvInteger", 10, 9)
+@example(
+    "no zero points",
+    "(uint8[2,1,4,4] x, uint8[2,1,3,3] w) => (int32[2,2,2,2] y) { y = ConvInteger(x, w) }",
+    gives="Cast Cast Conv Cast",
+)
+@example(
+    "padded, zero points",
+    "(uint8[2,2,4,5] x, int8[2,2,3,3] w, uint8 p, int8 q) => (int32[a,b,c,d] y) { y ="
+    " ConvInteger<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], dilations=[1,2]>(x, w, p, q) }",
+    gives="Cast Cast Cast Sub Cast Sub Conv Cast",
+)
 @example(
     "many products of constant weights",
     "(uint8[1,33,3,3] x) => (int32[1,1,1,1] y) { w = Constant<value = uint8[1,33,3,3] {"
@@ -279,6 +297,12 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
     " QLinearConv<pads=[1,1,1,1]>(x, p, i, w, q, j, s, k, b) }",
 )
 @example(
+    "per channel",
+    "(int8[2,2,4] x, int8[3,2,3] w) => (int8[2,3,2] y) <float p = {0.1}, float[3] q = {0.2, 0.3,"
+    " 0.4}, float s = {0.9}, int8 i = {3}, int8[3] j = {5, 0, -1}, int8 k = {1}> { y ="
+    " QLinearConv(x, p, i, w, q, j, s, k) }",
+)
+@example(
     "unknown sizes",
     "(uint8[N,2,L] x, uint8[3,2,3] w) => (uint8[N,3,o] y) <float p = {0.1}, float q = {0.2},"
     " float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y ="
@@ -292,5 +316,13 @@ def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
     if bias is not None:
         sums = sums + _per_channel(op, op.Cast(bias, to=sums.elem_type), w.rank - 2)
     scales = _per_channel(op, node["w_scale"], w.rank - 2)
-    factor = scales * node["x_scale"] / node["y_scale"]
+    factor = scales * _one_scale(node, "x_scale") / _one_scale(node, "y_scale")
     return _scaled(op, sums, factor, node["y_zero_point"])
+
+
+def _one_scale(node: Node, name: str) -> Value:
+    """A scale of all elements."""
+    scale = node[name]
+    if scale.rank_or_none == 1 and scale.dims[0] == 0:
+        raise InvalidModel(f"{node.op} {node.name!r} has no number in {name}")
+    return scale

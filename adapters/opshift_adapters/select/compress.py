@@ -61,6 +61,7 @@ NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"
 
 @adapter("NonZero", 9, 8, ignores={"X": "the result is written as a constant"})
 @example("float", NON_ZERO, inputs={"x": lambda: [[0, -2, 0], [0.5, -0.0, np.nan]]})
+@example("nothing found", NON_ZERO, inputs={"x": [[0, 0, 0], [0, 0, 0]]})
 @example(
     "three dimensions",
     "(int64[A,B,C] x) => (int64[3,N] y) { y = NonZero(x) }",
@@ -71,6 +72,7 @@ NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"
     "(float[M,N] x) => (int64[2,K] y) { y = NonZero(x) }",
     inputs={"x": lambda: np.zeros((3, 0))},
 )
+@example("empty", "(bool[0,3] x) => (int64[2,N] y) { y = NonZero(x) }")
 def non_zero_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added NonZero; below it the positions are collected by a Loop."""
     (result,) = node.outputs
@@ -99,6 +101,8 @@ def _at_least_one(op: Builder, size: Value) -> Value:
 
 
 NON_ZERO_13 = boundary(13, "NonZero:52cff1")
+
+CONDITION = "(float[2,3] x, bool[2] c) => "
 
 
 @adapter("Compress", 9, 8)
@@ -288,6 +292,12 @@ TIMES = "(float[4,3] x, int64[3] n) => (float[4,3] y) { y = ReverseSequence"
 
 @adapter("ReverseSequence", 10, 9)
 @example("time first", TIMES + "(x, n) }", inputs={"n": [4, 1, 2]})
+@example(
+    "batch first",
+    "(float[3,4,2] x, int64[3] n) => (float[3,4,2] y) { y = ReverseSequence<batch_axis=0,"
+    " time_axis=1>(x, n) }",
+    inputs={"n": [4, 0, 2]},
+)
 @example(
     "unknown dimensions",
     "(string[A,B,C,D] x, int64[B] n) => (string[A,B,C,D] y) { y = ReverseSequence(x, n) }",

@@ -163,6 +163,13 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
     )
 
 
+@example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
+@example(
+    "batch_dims of 0",
+    ND + "{ y = GatherND<batch_dims=0>(x, i) }",
+    inputs={"i": [[0, 2], [-1, -3]]},
+    gives="GatherND",
+)
 @example(
     "two",
     "(float[2,3,4,2] x, int64[2,3,5,2] i) => (float[2,3,5] y) { y = GatherND<batch_dims=2>(x, i) }",

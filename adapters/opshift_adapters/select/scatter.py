@@ -30,6 +30,18 @@ COMPUTED = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = S
 
 @adapter("Scatter", 9, 8)
 @example(
+    "constant places",
+    "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i,"
+    " u) }",
+    gives="Reshape Reshape Concat Gather",
+)
+@example(
+    "strings along the last axis",
+    "(string[2,3] x, string[2,1] u) => (string[2,3] y) <int32[2,1] i = {1, 0}> { y ="
+    " Scatter<axis=-1>(x, i, u) }",
+    gives="Reshape Reshape Concat Gather",
+)
+@example(
     "computed places",
     COMPUTED + "(x, i, u) }",
     inputs={"i": [[0, 2, 1], [1, 0, 2]], "u": lambda: [[np.nan, np.inf, -0.0], [4, 5, 6]]},
@@ -138,8 +150,12 @@ def scatter_10_11(node: Node, op: Builder) -> Result:
 
 SCATTER_11 = boundary(11, "Scatter:a20999", directions="down")
 
+TENSOR = "(float[2,4,3] c, float[2,2,3] u{}) => (float[2,4,3] y) {{ y = TensorScatter"
+
 
 @adapter("TensorScatter", 24, 23)
+@example("from the start", TENSOR.format("") + "(c, u) }", gives="Shape Expand ScatterElements")
+@example("from an index", TENSOR.format(", int64[2] w") + "(c, u, w) }", inputs={"w": [2, 0]})
 @example(
     "unknown dimensions",
     "(float16[B,H,L,D] c, float16[B,H,S,D] u, int64[B] w) => (float16[B,H,L,D] y) { y ="

@@ -23,10 +23,13 @@ from opshift_adapters.select.gather import gather_elements
 
 FIRST = -(2**63)
 BEST = "(float[3,4] x) => (float[3,2] v, int64[3,2] i) "
+COMPUTED = "(float[3,4] x, int64[1] k) => (float[3,n] v, int64[3,n] i) "
 RANKLESS = "(float[24] w, int64[n] s) => "
 SHAPE = {"s": [2, 3, 4]}
 TWO = "<int64[1] k = {2}> "
 OPEN = "(float[R,N] x, int64[1] k) => (float[R,n] v, int64[R,n] i) "
+AT_MOST = "(float[R,N] x) => (float[R,n] v, int64[R,n] i) <int64[1] one = {{1}}, int64[1] m = {{{}}}> {{ h = Shape(x) n = Gather(h, one) l = Less(n, m) k = Where(l, n, m) v, i = TopK(x, k) }}"
+LOW = float("-inf")
 TIES = {"x": [[1, 2, 2, 1], [3, 3, 3, 3], [0, -1, 4, 4]]}
 
 
@@ -123,6 +126,8 @@ def topk_9_10(node: Node, op: Builder) -> Result:
 
 
 @adapter("TopK", 10, 9)
+@example("constant", BEST + TWO + "{ v, i = TopK(x, k) }", gives="TopK", inputs=TIES)
+@example("computed", COMPUTED + "{ v, i = TopK(x, k) }", inputs={**TIES, "k": [3]})
 @example(
     "computed, unknown size, no rows",
     OPEN + "{ v, i = TopK(x, k) }",

@@ -285,6 +285,9 @@ def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
     return graphs if changed else {}
 
 
+TWO_RANKS = "(float[2,3] x, int64[r] s, int64 n) => (float[a,b] y, float[k] z) <bool go = {1}> { v = Reshape(x, s) y, z = Loop(n, go, v) <body = b (int64 i, bool k, float[] p) => (bool o, float[] q, float w) <int64[2] t = {3,2}> { o = Identity(k) q = Reshape(p, t) w = ReduceSum<keepdims=0>(p) } > }"
+
+
 @alternative("Loop", runtime="onnxruntime==0.4")
 @example(
     "a number that is read",

@@ -20,6 +20,8 @@ from opshift_adapters._lib.blocks import END, cast_over, counted_axis, part
 
 Step = Callable[[Builder, Value, Value], Value]
 ROW = " => ({0} y) <int64 a = {{{1}}}> {{ y = {{op}}{2}(x, a) }}"
+COMPUTED = "(float[2,3,4] x, {0} a) => (float[2,3,4] y) {{ y = {{op}}{1}(x, a) }}"
+RANKLESS = "(float[24] v, int64[n] s) => (float[p,q,r] y) <int64 a = {%d}> { x = Reshape(v, s) y = {op}(x, a) }"
 
 
 def row(x: str, axis: int, settings: str = "") -> str:
@@ -127,11 +129,13 @@ LONGEST_PICKED = 64  # elements along the axis: so many times more are gathered
 
 
 @adapter("CumSum", 11, 10)
+@example("first axis", row("float[2,3,4]", 0), gives="Pad Gather ReduceSum", atol=1e-6)
 @example(
     "what is not finite",
     row("float[2,5]", 1, "<exclusive=1, reverse=1>"),
     inputs={"x": lambda: [[1, np.inf, 2, 3, -np.inf], [-0.0, -0.0, np.nan, 1, 2]]},
 )
+@example("one element", row("float[N,1]", 1))
 @example("empty", row("int64[N,3]", 1), inputs={"x": lambda: np.zeros((0, 3))})
 @example("empty, in floats", row("float[N,3]", 1), inputs={"x": lambda: np.zeros((0, 3))})
 @example("nothing to sum", row("float[2,N]", 1), inputs={"x": lambda: np.zeros((2, 0))})
@@ -197,6 +201,7 @@ CUM_SUM_14 = boundary(
 
 @adapter("CumProd", 26, 25)
 @example("first axis", row("float[2,3,4]", 0), gives="Scan")
+@example("middle axis", row("float16[2,3,4]", 1, "<exclusive=1>"), gives="Scan")
 @example(
     "nothing to multiply, unknown sizes",
     row("float[M,N]", 0),

@@ -153,6 +153,11 @@ def scan_8(
     return f"({given}float[{batch},2] a, float[{batch},4,2] x) => (float[{batch},2] t, float[{batch},4,2] y) {{ t, y = Scan({lengths}, a, x) <num_scan_inputs=1, {attributes} body = b (float[2] s, float[2] i) => (float[2] u, float[2] o) {{ u = Add(s, i) o = Mul(u, i) }} > }}"
 
 
+MAP_8 = '(float[{0},4,2] x) => (float[{0},4,2] y) {{ y = Scan("", x) <num_scan_inputs=1, directions=[1], body = b (float[2] i) => (float[2] o) {{ o = Neg(i) }} > }}'
+SUM_8 = "(int64[3] n, float[3,2] a, float[3,4,2] x) => (float[3,2] t) { t, y = Scan(n, a, x) <num_scan_inputs=1, body = b (float[2] s, float[2] i) => (float[2] u, float[2] o) { u = Add(s, i) o = Mul(u, i) } > }"
+LENGTHS = {"n": [4, 0, 2]}
+
+
 @adapter("Scan", 8, 9)
 @example("batch of one", scan_8("1"), gives="Squeeze Squeeze Scan Unsqueeze Unsqueeze")
 @example("batch", scan_8("3"), gives="Scan")

@@ -130,6 +130,8 @@ def split_one_by_one(sequence: Value) -> Node | None:
 
 
 OF_TWO = "(float[2] a, float[3] b, int64 i) => (float[n] y) <int64 one = {1}, int64 last = {-1}> { s = SequenceConstruct(a, b) "
+SPLIT = "(float[4,3] x, float[N,3] d, int64 i) => (float[a,b] y) <int64 one = {1}, int64 last = {-1}, int64 three = {3}, int64[2] parts = {3,1}> { "
+ROW = SPLIT.replace("[a,b]", "[a]")
 
 
 @adapter("SequenceAt", 11, 10)
@@ -140,6 +142,7 @@ OF_TWO = "(float[2] a, float[3] b, int64 i) => (float[n] y) <int64 one = {1}, in
     " SequenceAt(s, i) }",
     inputs={"i": lambda: np.array(-2), "a": lambda: np.ones((2, 3)), "b": lambda: np.zeros((2, 3))},
 )
+@example("a row of many", ROW + "s = SplitToSequence<keepdims=0>(d) y = SequenceAt(s, last) }")
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the tensor at the position is used, or gathered."""
     sequence, position = node["input_sequence"], node["position"]
@@ -293,6 +296,12 @@ PAIRED = "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, se
     "known elements",
     MAPPED + DOUBLED,
     gives="SequenceConstruct SequenceAt Add SequenceAt Add SequenceConstruct SequenceAt SequenceLength",
+)
+@example(
+    "a graph in the body",
+    MAPPED
+    + "t = Constant<value = bool {1}>() n = Constant<value = int64 {2}>() m = SequenceMap(s) <body = g (float[k] e) => (float[k] f) { f = Loop(n, t, e) <body = h (int64 i, bool q, float[k] u) => (bool r, float[k] v) { r = Identity(q) v = Add(u, u) }> }> y = SequenceAt(m, one) l = SequenceLength(m) }",
+    gives="SequenceConstruct Constant Constant SequenceAt Loop SequenceAt Loop SequenceConstruct SequenceAt SequenceLength",
 )
 @example(
     "inputs",

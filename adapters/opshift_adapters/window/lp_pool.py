@@ -20,6 +20,7 @@ from opshift_adapters._lib.windows import (
 
 LINE = "(float[3,2,7] x) => (float[3,2,o] y) { y = LpPool"
 PLANE = "(float[3,2,7,6] x) => (float[3,2,o,p] y) { y = LpPool"
+OPEN = "(float[N,2,L] x) => (float[N,2,o] y) { y = LpPool"
 
 CEIL_22 = boundary(22, "LpPool:a3e292", directions="up")
 BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float"))

@@ -26,6 +26,9 @@ from opshift_adapters._lib.blocks import (
     size_of,
 )
 
+RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c,d] y) { x = Reshape(v, s) "
+COMPUTED = "{ y = DFT(x, , axis) }"
+
 
 @adapter("DFT", 19, 20)
 @example(
@@ -84,6 +87,8 @@ def dft_20_19(node: Node, op: Builder) -> Result:
 
 
 @adapter("DFT", 17, 16)
+@example("many", "(double[2,40,1] x) => (double[2,40,2] y) { y = DFT(x) }", atol=1e-12)
+@example("complex", "(float[2,5,2] x) => (float[2,5,2] y) { y = DFT(x) }", atol=1e-5)
 @example(
     "onesided inverse of an unknown size",
     "(float[2,N,2] x) => (float[2,a,1] y) { y = DFT<onesided=1,inverse=1>(x) }",
@@ -253,6 +258,12 @@ def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Val
 
 @adapter("STFT", 17, 16)
 @example(
+    "window",
+    "(float[2,20,1] x, float[8] w) => (float[2,a,b,2] y) <int64 step = {3}> { y = STFT(x, step,"
+    " w) }",
+    atol=1e-5,
+)
+@example(
     "length",
     "(double[1,N,1] x, int32 step, int32 n) => (double[1,a,b,2] y) { y = STFT<onesided=0>(x,"
     " step, , n) }",
@@ -264,6 +275,12 @@ def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Val
     "(float[2,20,1] x, float[N] w, int64 n) => (float[2,a,b,2] y) <int64 step = {4}> { y ="
     " STFT(x, step, w, n) }",
     inputs={"w": lambda: np.ones(8) / 2, "n": 8},
+    atol=1e-5,
+)
+@example(
+    "complex",
+    "(float[2,20,2] x, float[8] w) => (float[2,a,b,2] y) <int64 step = {5}> { y ="
+    " STFT<onesided=0>(x, step, w) }",
     atol=1e-5,
 )
 @example(
