@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from multiprocessing import util
 from typing import Any
 
-from opshift import child_python
+from opshift import child_python, terms
 from opshift.child_limits import private_bytes
 from opshift.records import dataclass
 from opshift.zoo.outcome import Fate, Outcome, shortened
@@ -53,7 +53,8 @@ class Worker:
         self.sentence: Fate | None = None
         self.pipe, theirs = context.Pipe()
         listens, self.life = context.Pipe(duplex=False)  # `life` closes with us, however we end
-        arguments = (fn, limits, theirs, listens, name, child_python.search_path())
+        path, caller = child_python.search_path(), terms.caller()
+        arguments = (fn, limits, theirs, listens, name, path, caller)
         self.process = context.Process(target=worker_side.serve, args=arguments, daemon=True)
         with theirs, listens, _main_left_alone(), child_python.safe_multiprocessing():
             _keep_socket_short()

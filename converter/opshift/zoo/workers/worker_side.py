@@ -12,6 +12,7 @@ from collections.abc import Callable
 from multiprocessing.connection import Connection
 from typing import Protocol
 
+from opshift import terms
 from opshift.child_limits import alarm, cap_memory, die_with
 from opshift.zoo.outcome import Fate, Outcome, shortened
 from opshift.zoo.workers.limits import ModelLimits
@@ -28,11 +29,12 @@ class Sized(Protocol):
 
 def serve(
     fn: Callable[..., Outcome], limits: ModelLimits, pipe: Connection, life: Connection, log: str,
-    path: list[str],
+    path: list[str], caller: terms.Caller,
 ) -> None:  # fmt: skip
     """Works until the pipe closes; signals to stop are for the driver."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
+    os.environ[terms.VARIABLE] = caller.value  # the server of the workers keeps its first one
     sys.path[:] = path  # multiprocessing gives us the working folder if the driver has it
     _write_to(log)
     die_with(life)
