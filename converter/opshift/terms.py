@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-VARIABLE = "OPSHIFT_CALLER"  # tells a child process who called its parent
+VARIABLE = "OPSHIFT_CALLER"  # the caller, for child processes
 
 
 class Caller(enum.Enum):

@@ -18,9 +18,7 @@ from opshift.author import emitted, index, registry
 from opshift.author.adapter_answers import Result
 from opshift.author.builder import Builder
 from opshift.author.node import Node
-from opshift.author.verdicts import (
-    Adapter,
-)
+from opshift.author.verdicts import Adapter
 from opshift.convert.replay import call_records
 from opshift.opsets import schemas
 from opshift.text import qualified

@@ -14,6 +14,7 @@ from opshift.convert.change import NodeChange
 from opshift.convert.end_checks import done
 from opshift.convert.legal import neighbours, runtime
 from opshift.convert.state import State
+from opshift.convert.step import Stepper
 from opshift.convert.verdict_edges import edge_at
 from opshift.model.scope import Place, Root
 from opshift.model.sweep import sweep
@@ -99,6 +100,14 @@ def _choose(state: State, row: Ceiling) -> None:
         _write_others(state, row, beside)
 
 
+def _rewrites(state: State, stepper: Stepper, root: Root, places: Iterable[Place]) -> bool:
+    """Applies a stepper at some nodes; whether it rewrites one of them."""
+    step = stepper.run_at(root, places)
+    if step.rewritten:
+        done(state, step)
+    return bool(step.rewritten)
+
+
 def _write_wider(state: State, row: Ceiling) -> bool:
     """Computes nodes in wider types, for which a runtime has a kernel; whether there are any."""
     written = False
@@ -106,10 +115,7 @@ def _write_wider(state: State, row: Ceiling) -> bool:
         root = places[0][0].root
         stepper = wider.stepper(state, key, types, root.imports.get(key[0]) or 1)
         stepper.runs = functools.partial(_runs, row)
-        step = stepper.run_at(root, places)
-        if step.rewritten:
-            done(state, step)
-            written = True
+        written |= _rewrites(state, stepper, root, places)
     return written
 
 
@@ -156,10 +162,7 @@ def _write_others(state: State, row: Ceiling | None, lacked: Lacked) -> bool:
         stepper.boundary, stepper.goal = ALTERNATIVE, version
         if row is not None:
             stepper.runs = functools.partial(_runs, row)
-        step = stepper.run_at(root, places)
-        if step.rewritten:
-            done(state, step)
-            written = True
+        written |= _rewrites(state, stepper, root, places)
     return written
 
 

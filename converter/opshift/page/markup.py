@@ -29,7 +29,7 @@ CLASSES = {
 def words(text: object) -> str:
     """Text as HTML that wraps at spaces and in long names after separators, never in a word.
 
-    What stands between backticks is code.
+    Text between backticks is code.
     """
     plain, *others = _CODE.split(str(text))
     found = _words(plain)

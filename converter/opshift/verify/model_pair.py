@@ -24,9 +24,7 @@ from opshift.verify.pair import Pair
 from opshift.verify.pair_results import compared, reference_of
 from opshift.verify.subject import Model, opened
 from opshift.verify.tolerance import StatedTolerance
-from opshift.verify.verification import (
-    Verification,
-)
+from opshift.verify.verification import Verification
 
 
 def verify(

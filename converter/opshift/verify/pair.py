@@ -23,9 +23,7 @@ from opshift.verify.other_runtime import OtherRuntime, RuntimeJob
 from opshift.verify.precision import Precision
 from opshift.verify.subject import Subject
 from opshift.verify.tolerance import BY_TYPE, EXACT, StatedTolerance
-from opshift.verify.verification import (
-    Side,
-)
+from opshift.verify.verification import Side
 
 
 @dataclass(frozen=True, slots=True)

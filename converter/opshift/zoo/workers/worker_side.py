@@ -34,7 +34,7 @@ def serve(
     """Works until the pipe closes; signals to stop are for the driver."""
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, signal.SIG_IGN)
-    os.environ[terms.VARIABLE] = caller.value  # the server of the workers keeps its first one
+    os.environ[terms.VARIABLE] = caller.value  # the forking server keeps its own
     sys.path[:] = path  # multiprocessing gives us the working folder if the driver has it
     _write_to(log)
     die_with(life)
