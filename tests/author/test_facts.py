@@ -88,6 +88,29 @@ def test_what_a_loop_carries_is_known_by_induction(op, found):
     assert dims(facts, "z") == (4, 4)
 
 
+def test_what_is_carried_through_a_long_chain_of_loops_is_known():
+    loops = "".join(
+        f"""x{i + 1} = Loop(n, c, x{i}) <body = b{i} (int64 i{i}, bool k{i}, float[N,4] h{i})
+            => (bool l{i}, float[N,4] p{i}) {{ l{i} = Identity(k{i}) p{i} = Neg(h{i}) }}> """
+        for i in range(9)
+    )
+    m = model(f"(float[N,4] x0, int64 n, bool c) => (float[N,4] x9) {{ {loops} }}", opset=13)
+    m.graph.output[0].type.tensor_type.ClearField("shape")
+    facts = facts_of(m)
+    assert dims(facts, "x9") == ("N", 4)
+    assert not facts.is_assumed(facts.document.roots[0].scopes[0], "x9")
+
+
+def test_a_wrong_declaration_of_what_a_loop_carries_is_not_believed():
+    text = LOOP.format(op="Concat<axis=0>(h, v)").replace(
+        "float h, float v", "float[N,4] h, float[4,4] v"
+    )
+    found = dims(facts_of(model(text, opset=13)), "h", 1)
+    assert found is not None
+    assert found[0] != "N"
+    assert found[1] == 4
+
+
 def test_what_a_loop_carries_may_have_the_name_of_a_value_around_it():
     m = model(LOOP.format(op="Neg(x)").replace("float h", "float x"), opset=13)
     body = m.graph.node[0].attribute[0].g

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 from opshift.author.scope_types import GraphTypes, by_graph
@@ -30,13 +30,18 @@ class Carried(NamedTuple):
     output: str  # of the node; empty where nobody wants it
 
 
-def confirm(model: ModelProto, infer: Infer, rules: Rules, *, nested: bool = True) -> Found:
+def confirm(
+    model: ModelProto, infer: Infer, rules: Rules, original: ModelProto, *, nested: bool = True
+) -> Found:
     """The result of inference, with the types of carried values that induction proves.
 
-    The hypothesis is that a value keeps the type that it begins with. Where a body gives another
-    type back, the hypothesis loses the dimensions that differ.
+    The first hypothesis is what the model declares, which one inference confirms for loops in a
+    chain of any length. If it is wrong, the hypothesis is that a value keeps the type that it
+    begins with. If a body gives another type back, the hypothesis loses the dimensions that differ.
     """
     carried = list(_carried(model, rules)) if nested else []
+    if carried and (known := _confirmed(model, infer, carried, _carried(original, rules))):
+        return known
     symbols = symbols_of(model)
     held: dict[int, TypeProto] = {}
     given_up: set[int] = set()
@@ -65,6 +70,32 @@ def confirm(model: ModelProto, infer: Infer, rules: Rules, *, nested: bool = Tru
     for one in carried:
         _write(one, None)
     return infer(model)
+
+
+def _confirmed(
+    model: ModelProto, infer: Infer, carried: Sequence[Carried], declared: Iterable[Carried]
+) -> Found | None:
+    """The result of inference under the declared types; None unless it gives exactly them."""
+    symbols = symbols_of(model)
+    kinds = (one.inside.type for one in declared)
+    held = [without_marks(one, symbols) for one in kinds if rank_of(one) is not None]
+    if len(held) < len(carried):
+        return None
+    for one, kind in zip(carried, held, strict=True):
+        _write(one, kind)
+    told, found = infer(model)
+    if found is not None:
+        scopes = by_graph(found, initializers=True)
+        types = (_types(one, scopes) for one in carried)
+        if all(
+            given is not None
+            and without_marks(given, symbols) == kind == _weaker(given, result, kind, symbols)
+            for (given, result), kind in zip(types, held, strict=True)
+        ):
+            return told, found
+    for one in carried:
+        _write(one, None)
+    return None
 
 
 def _carried(model: ModelProto, rules: Rules) -> Iterator[Carried]:

@@ -52,6 +52,7 @@ def infer_all(model: bytes | ModelProto, adapters: DeclaredRules) -> Known:
         declared.without(data, nested=nested),
         lambda one: _infer(one, adapters, nested=nested),
         adapters.rules(Carries),
+        ModelProto.FromString(data) if nested else ModelProto(),
         nested=nested,
     )
     lacks = declared.lacking(alone, model, nested=nested) if alone is not None else ()
