@@ -46,7 +46,7 @@ def test_blocks_become_codes_of_eight_bits(
     before = quantized(kind, axis, zero=zero)
     after = convert(before, target).model
     stored = {one.name: one.data_type for one in after.graph.initializer}
-    assert stored["w"] == T[kind.upper()].element.wide
+    assert stored["w"] == T[kind.upper()].element.replacement
     values = {"x": np.random.default_rng(7).normal(size=(2, ROWS)).astype(np.float32)}
     (wanted,), (found,) = (ReferenceEvaluator(one).run(None, values) for one in (before, after))
     np.testing.assert_array_equal(found, wanted)

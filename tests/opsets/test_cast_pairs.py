@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from opshift.model.arrays import dtype_of
 from opshift.opsets import cast_pairs
-from opshift.opsets.elements import T
+from opshift.opsets.elements import NAMED, T
 
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 FRACTIONS = {"float": 24, "double": 53, "float16": 11, "bfloat16": 8}
@@ -44,7 +44,7 @@ def test_a_pair_narrows_exactly_where_one_cast_gives_other_numbers(source):
         fraction = source in FRACTIONS
         if fraction and target != "bool":
             continue  # no runtime merges these
-        lowest, highest = cast_pairs.limits(middle) if fraction else (-(2**63), 2**64)
+        lowest, highest = NAMED[middle].limits if fraction else (-(2**63), 2**64)
         probes = [n for n in PROBES if lowest <= n <= highest and _fits(n, first)]
         values = np.array(probes).astype(first)
         with np.errstate(all="ignore"):
@@ -91,7 +91,7 @@ def _holds(number, kind, share=1.0):
     """Whether a type has a number, or rounds it if it is a type of fractions."""
     if kind in FRACTIONS:
         return True
-    low, high = cast_pairs.limits(kind)
+    low, high = NAMED[kind].limits
     return number == int(number) and low * share <= number <= high * share
 
 

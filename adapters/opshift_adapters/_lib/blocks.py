@@ -280,6 +280,6 @@ def neighbours(op: Builder, x: Value) -> tuple[Value, Value] | None:
     if known is None or kind not in (T.FLOAT, T.DOUBLE, T.FLOAT16) or not np.isfinite(known).all():
         return None
     both = [np.nextafter(known, known.dtype.type(end)) for end in (-np.inf, np.inf)]
-    if any((np.abs(one) < np.finfo(known.dtype).smallest_normal).any() for one in both):
+    if any((np.abs(one) < T(kind).fraction.smallest_normal).any() for one in both):
         return None
     return op.const(both[0], kind), op.const(both[1], kind)

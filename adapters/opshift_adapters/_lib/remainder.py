@@ -5,9 +5,8 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from opshift.adapter import Array, Builder, T, Value, dtype_of, np
+from opshift.adapter import Array, Builder, T, Value, np
 
 DOUBLE_BITS = 53  # a product of so many bits is exact in a double
 MOST_FOLDS = 3
@@ -58,16 +57,16 @@ def _are_finite_divisors(b: Value) -> bool:
 
 def _reduction(b: Value, kind: int) -> Reduction:
     """The shortest reduction for the largest quotient that this divisor allows."""
-    limits, known = np.finfo(dtype_of(kind)), b.const_or_none()
+    known = b.const_or_none()
     if known is None or not _are_finite_divisors(b):
-        bits = DOUBLE_BITS - limits.nmant - 1
-        reach = limits.maxexp - math.frexp(float(limits.smallest_subnormal))[1] + 1
-        return Reduction(math.ceil(reach / bits), bits)
+        limits = T(kind).fraction
+        bits = DOUBLE_BITS - limits.bits
+        return Reduction(math.ceil((limits.above_all - limits.least) / bits), bits)
     sizes = np.abs(known.astype(np.float64))
     width = max(_width(float(size)) for size in sizes.ravel())
     if width == 1:
         return Reduction(1, DOUBLE_BITS)  # the quotient by a power of two is exact
-    folded = (_folded(sizes, limits, DOUBLE_BITS - width, folds) for folds in range(MOST_FOLDS + 1))
+    folded = (_folded(sizes, kind, DOUBLE_BITS - width, folds) for folds in range(MOST_FOLDS + 1))
     return min((one for one in folded if one is not None), key=lambda one: one.nodes)
 
 
@@ -77,14 +76,16 @@ def _width(number: float) -> int:
     return (numerator // (numerator & -numerator)).bit_length()
 
 
-def _folded(sizes: Array, limits: np.finfo[Any], bits: int, folds: int) -> Reduction | None:
+def _folded(sizes: Array, kind: int, bits: int, folds: int) -> Reduction | None:
     """A reduction with so many factors, if float holds them."""
+    limits = T(kind).fraction
     lowest = int(np.frexp(sizes)[1].min()) - 1
-    reach = math.ceil((limits.maxexp - lowest + limits.nmant * folds) / (folds + 1))
+    kept = limits.bits - 1
+    reach = math.ceil((limits.above_all - lowest + kept * folds) / (folds + 1))
     first = np.frexp(sizes)[1] - 1 + reach
-    starts = [first + turn * (reach - limits.nmant) for turn in range(folds)]
-    factors = [np.vectorize(_factor)(sizes, start - limits.nmant) for start in starts]
-    if any((factor < np.finfo(np.float32).smallest_normal).any() for factor in factors):
+    starts = [first + turn * (reach - kept) for turn in range(folds)]
+    factors = [np.vectorize(_factor)(sizes, start - kept) for start in starts]
+    if any((factor < T.FLOAT.fraction.smallest_normal).any() for factor in factors):
         return None
     return Reduction(
         math.ceil(reach / bits),

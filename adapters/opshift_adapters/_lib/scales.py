@@ -7,7 +7,7 @@ from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import as_type, size_of
 
-FLOAT8 = (T.FLOAT8E4M3FN, T.FLOAT8E4M3FNUZ, T.FLOAT8E5M2, T.FLOAT8E5M2FNUZ)
+FLOAT8 = tuple(kind for kind in T if kind.is_float8)
 
 
 def widened(op: Builder, value: Value | None) -> Value | None:
@@ -22,7 +22,7 @@ def widened(op: Builder, value: Value | None) -> Value | None:
             f"{kind} does not exist there, and {value.name!r} is no constant that another type"
             " could hold",
         )
-    return op.const(known.astype(np.float32), T(value.elem_type).element.wide)
+    return op.const(known.astype(np.float32), T(value.elem_type).element.replacement)
 
 
 def along(op: Builder, p: Value, x: Value, axis: int, block: int = 0) -> Value:
@@ -114,7 +114,7 @@ def rounded(op: Builder, node: Node, place: Place, kind: int) -> Value:
     codes = T(kind).element
     low, high = codes.limits
     cut = op.Clip(steps, op.const(low, T.FLOAT), op.const(high, T.FLOAT))
-    return op.Cast(cut, to=codes.wide or kind)
+    return op.Cast(cut, to=codes.replacement or kind)
 
 
 WHOLE = 3 * 2**22  # floats of this size have no fraction, so adding it rounds to the nearest even
@@ -197,7 +197,11 @@ def _steps(node: Node, side: str, kind: int | None) -> tuple[float, int | None, 
     if scale is None or point is None or scale.size != 1 or point.size != 1:
         return None
     size = float(scale.item())
-    return (size, kind, int(point.item())) if np.finfo(np.float32).tiny <= size < np.inf else None
+    return (
+        (size, kind, int(point.item()))
+        if T.FLOAT.fraction.smallest_normal <= size < np.inf
+        else None
+    )
 
 
 def requantized(op: Builder, x: Value, zero: Value | None) -> Value | None:

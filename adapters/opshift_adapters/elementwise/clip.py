@@ -28,10 +28,9 @@ INFINITE = {"x": [[float("-inf"), -0.5, 2.5], [float("inf"), float("nan"), 1e30]
 EDGES_8 = {"x": [-128, -1, 0, 5, 127]}
 
 
-def _limits(elem_type: int) -> tuple[Array, Array]:
+def _limits(elem_type: int) -> list[Array]:
     """The smallest and the largest finite number of a type, the default bounds of Clip."""
-    kind = dtype_of(elem_type)
-    return np.array(np.finfo(kind).min), np.array(np.finfo(kind).max)
+    return [np.array(end, dtype_of(elem_type)) for end in T(elem_type).element.finite]
 
 
 def _elem_type(node: Node) -> int:

@@ -11,7 +11,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    dtype_of,
     example,
     np,
     shown,
@@ -156,7 +155,7 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
     if not positive and not negative:
         zero = op.const(0, like=x)
         return (x > zero) & (x < zero)
-    largest = np.finfo(dtype_of(x.elem_type)).max
+    largest = T(x.elem_type).fraction.largest
     if not positive:
         return x < op.const(-largest, like=x)
     return (op.Abs(x) if negative else x) > op.const(largest, like=x)
@@ -196,7 +195,7 @@ def _round_halves(op: Builder, x: Value) -> Value:
     Above an odd number, the largest number below one half stands for one half.
     """
     half = op.const(0.5, like=x)
-    step = op.const(np.finfo(half.const().dtype).epsneg, like=x)
+    step = op.const(T(x.elem_type).fraction.below_one, like=x)
     above = op.Ceil(x)
     halves = above * half
     odd = halves - op.Floor(halves)  # one half or zero

@@ -22,9 +22,9 @@ def cast(node: Node) -> Array | None:
     if dtype is None:
         return None
     if data.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
-        limits = np.iinfo(dtype)
+        lowest, highest = map(float, T(number).element.limits)
         wide = data.astype(np.float64)
-        if not np.all((wide > float(limits.min) - 1) & (wide < float(limits.max) + 1)):
+        if not np.all((wide > lowest - 1) & (wide < highest + 1)):
             return None  # out of range, and runtimes differ
     return data.astype(dtype)
 

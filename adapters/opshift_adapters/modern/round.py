@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from opshift.adapter import Formula, Found, T, Term, dtype_of, example, modern, np
+from opshift.adapter import Formula, Found, T, Term, example, modern
 
 UP = "(float[2,3] x) => (float[2,3] y) <float h = {0.5}, float e = {5.9604645e-08}> { a = Ceil(x) b = Mul(a, h) f = Floor(b) o = Sub(b, f) d = Sub(a, x) p = Mul(o, e) l = Sub(h, p) g = Greater(d, l) c = Cast<to=1>(g) y = Sub(a, c) }"
 AS_WRITTEN = "Ceil Mul Floor Sub Sub Mul Sub Greater Cast Sub"
@@ -13,7 +13,7 @@ HALVES = {"x": [[0.5, 1.5, -0.5], [2.5, 0.49999997, -1.5000001]]}
 def smallest_step(found: Found) -> dict[str, Any] | None:
     """An empty dict if the step is the one below 1 in the type of the data, else None."""
     kind, step = found["X"].elem_type_or_none, found.numbers["step"]
-    return {} if kind is not None and step == np.finfo(dtype_of(kind)).epsneg else None
+    return {} if kind is not None and step == T(kind).fraction.below_one else None
 
 
 @modern("Round", since=11, when=smallest_step)

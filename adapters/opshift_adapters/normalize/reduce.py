@@ -13,7 +13,6 @@ from opshift.adapter import (
     alternative,
     boundary,
     by_width,
-    dtype_of,
     example,
     form,
     np,
@@ -496,7 +495,7 @@ def around_the_largest(node: Node, op: Builder) -> Result:
     if x.elem_type_or_none not in (*WIDE_FLOATS, T.FLOAT16) or not 11 <= op.version < 18:
         return KEEP
     axes = node.ints_or_none("axes")
-    end = float(np.finfo(dtype_of(x.elem_type)).max)
+    end = T(x.elem_type).fraction.largest
     found = op.ReduceMax(x, op.const(axes)) if axes else op.ReduceMax(x)
     largest = op.Clip(found, op.const(-end, like=x), op.const(end, like=x))
     total = op.Log(_sum(op, op.Exp(x - largest), axes, 1)) + largest

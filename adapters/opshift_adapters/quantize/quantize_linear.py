@@ -134,7 +134,7 @@ def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
     if source is None or x.elem_type not in (T.INT2, T.UINT2):
         return None
     codes = T(x.elem_type).element
-    wide = codes.wide
+    wide = codes.replacement
     zero = widened(op, source.input("y_zero_point"))
     kept = {name: source.attr(name) for name in ("axis", "block_size", "precision")}
     made = op.QuantizeLinear(

@@ -22,7 +22,7 @@ from opshift.convert.step import Stepper
 from opshift.model.scope import Key, Place, Root
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
-from opshift.opsets.elements import ELEMENTS, T
+from opshift.opsets.elements import NAMED, T
 from opshift.opsets.schemas import Schema
 from opshift.text import qualified
 
@@ -33,7 +33,6 @@ FLOATS = (T.FLOAT, T.DOUBLE)
 NARROW_FLOATS = (T.FLOAT16, T.BFLOAT16)
 # Runtimes have more kernels for the first ones.
 PREFERRED = (T.INT32, T.INT64, T.UINT32, T.UINT64, *FLOATS)
-ROWS = {row.name: row for row in ELEMENTS.values()}
 
 # The wider element types of the type variables of one operator.
 Wider: TypeAlias = "tuple[tuple[str, T], ...]"
@@ -147,13 +146,13 @@ def _only_moves(
 
 def _wider(kind: str, accepted: frozenset[str], *, floats: bool) -> Iterator[T]:
     """The wider types that an operator accepts instead of an element type."""
-    row = ROWS.get(kind)
+    row = NAMED.get(kind)
     if row is None or row.number in FLOATS:
         return
     for one in PREFERRED:
         name = one.name.lower()
         fits = floats or one not in FLOATS or row.number in NARROW_FLOATS
-        if fits and name in row.wider.split() and f"tensor({name})" in accepted:
+        if fits and one.element.holds(row) and f"tensor({name})" in accepted:
             yield one
 
 

@@ -181,8 +181,8 @@ def of_integers(value: object) -> TensorProto | None:
 def as_tensor(array: Array, elem_type: int) -> TensorProto:
     """A nameless tensor of an element type; an 8-bit float that is too large is the largest."""
     row = ELEMENTS.get(elem_type)
-    if row is not None and row.largest is not None:
-        array = np.clip(array.astype(np.float64), -row.largest, row.largest)
+    if row is not None and row.is_float8:
+        array = np.clip(array.astype(np.float64), *row.finite)
     return from_array(array.astype(dtype_of(elem_type)))
 
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from opshift.model.model_version import Level, ModelVersion
 from opshift.opsets import schemas
-from opshift.opsets.elements import ELEMENTS
+from opshift.opsets.elements import NAMED
 from opshift.protos import ModelProto, TypeProto
 from opshift.records import dataclass
 
@@ -138,10 +138,8 @@ def _other_meaning(
 
 
 def _widens(old: str, new: str) -> bool:
-    for row in ELEMENTS.values():
-        if old == f"tensor({row.name})":
-            return new in {f"tensor({name})" for name in row.wider.split()}
-    return False
+    rows = {f"tensor({name})": row for name, row in NAMED.items()}
+    return old in rows and new in rows and rows[new].holds(rows[old])
 
 
 def _covers(wide: tuple[int | None, ...] | None, narrow: tuple[int | None, ...] | None) -> bool:

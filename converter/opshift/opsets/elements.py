@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of element types: range, wider types, storage, numpy type, opset and IR version."""
+"""The table of element types: range, precision, storage, numpy type, opset and IR version."""
 
 from __future__ import annotations
 
 import enum
+import math
 from typing import NamedTuple
 
 
@@ -50,8 +51,59 @@ class T(enum.IntEnum):
         """The properties of a type of numbers; raises KeyError for strings."""
         return ELEMENTS[self]
 
+    @property
+    def fraction(self) -> Fraction:
+        """The precision and the range of a type of fractions; raises TypeError for others."""
+        found = ELEMENTS[self].fraction
+        if found is None:
+            raise TypeError(f"{self.name} is not a type of fractions")
+        return found
+
+    @property
+    def is_float8(self) -> bool:
+        """Whether it is one of the types that Cast saturates and QuantizeLinear writes."""
+        return self in ELEMENTS and ELEMENTS[self].is_float8
+
 
 OLDEST = 3  # the IR version of the first release, which has most of them
+
+
+class Fraction(NamedTuple):
+    """The precision and the range of a type of fractions, or of the parts of a complex type."""
+
+    bits: int  # from the first to the last one of a number
+    least: int  # the exponent of the smallest number above zero
+    largest: float  # the largest finite number
+    zeros: int = 2  # one if there is no negative zero
+
+    @property
+    def above_all(self) -> int:
+        """The exponent of the power of two above the largest number."""
+        return math.frexp(self.largest)[1]
+
+    @property
+    def smallest_normal(self) -> float:
+        """The smallest number with all bits."""
+        return math.ldexp(1.0, self.least + self.bits - 1)
+
+    @property
+    def below_one(self) -> float:
+        """The distance from 1 to the number below it."""
+        return math.ldexp(1.0, max(-self.bits, self.least))
+
+    def above(self, number: float) -> float:
+        """The smallest number of this type above a number."""
+        step = math.ldexp(1.0, math.frexp(number)[1] - self.bits)
+        return (number // step + 1) * step
+
+    def holds(self, other: Fraction) -> bool:
+        """Whether each number of another type is a number of this one, with the sign of zero."""
+        return (
+            self.bits >= other.bits
+            and self.least <= other.least
+            and self.largest >= other.largest
+            and self.zeros >= other.zeros
+        )
 
 
 class Element(NamedTuple):
@@ -63,70 +115,103 @@ class Element(NamedTuple):
     numpy: str = ""  # its type in numpy itself, as tensors hold it
     ml_dtypes: str = ""  # its type in ml_dtypes; without either, onnx's own helper reads it
     short: str = ""  # its name in the table of kernels
-    wider: str = ""  # the types that hold each of its values
     ir: int = OLDEST  # the IR version that introduced it
     opset: int = 1  # the opset that introduced it
-    wide: T | None = None  # the next older type that holds each of its values, signed zeros too
-    largest: int | None = None  # its largest value, where a larger one becomes it
+    replacement: T | None = None  # the older type that opsets without it use; it holds each value
+    fraction: Fraction | None = None  # none for integers
 
     @property
     def name(self) -> str:
         return self.number.name.lower()
 
     @property
-    def widest(self) -> T | None:
-        """The oldest type that holds each of its values, if there is an older one."""
-        return self.wide and (self.wide.element.widest or self.wide)
+    def oldest_replacement(self) -> T | None:
+        """The replacement in opset 1."""
+        return self.replacement and (
+            self.replacement.element.oldest_replacement or self.replacement
+        )
 
     @property
     def is_integer(self) -> bool:
         """Whether it is an integer type or bool."""
-        return self.number is T.BOOL or self.name.startswith(("int", "uint"))
+        return self.fraction is None
+
+    @property
+    def is_complex(self) -> bool:
+        return self.name.startswith("complex")
+
+    @property
+    def is_float8(self) -> bool:
+        return self.bits == 8 and self.fraction is not None and self.fraction.zeros > 0
+
+    @property
+    def finite(self) -> tuple[float, float]:
+        """The smallest and the largest finite number of a type with negative numbers."""
+        if self.fraction is not None:
+            return -self.fraction.largest, self.fraction.largest
+        return self.limits
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The smallest and the largest value of an integer type or of bool."""
+        """The ends of the integers that it holds without a gap."""
+        if self.fraction is not None:
+            end = min(2**self.fraction.bits, int(self.fraction.largest))
+            return (-end, end) if self.fraction.zeros else (1, end)
         if self.number is T.BOOL:
             return 0, 1
-        if not self.is_integer:
-            raise ValueError(f"{self.name} is not an integer type")
         if self.name.startswith("uint"):
             return 0, 2**self.bits - 1
         return -(2 ** (self.bits - 1)), 2 ** (self.bits - 1) - 1
 
+    def holds(self, other: Element) -> bool:
+        """Whether each value of another type is a value of this one."""
+        if self.is_complex != other.is_complex:
+            return False
+        if other.fraction is not None:
+            return self.fraction is not None and self.fraction.holds(other.fraction)
+        return self.limits[0] <= other.limits[0] and other.limits[1] <= self.limits[1]
+
 
 _FLOAT, _INT32, _INT64, _DOUBLE, _UINT64 = 4, 5, 7, 10, 11  # fields of a TensorProto
-_OVER_8 = "int32 int64 float16 bfloat16 float double"
+_F4 = Fraction(24, -149, float(2**128 - 2**104))
+_F8 = Fraction(53, -1074, float(2**1024 - 2**971))
+_B2 = Fraction(8, -133, float(2**128 - 2**120))
 
 ELEMENTS: dict[int, Element] = {row.number: row for row in (
-    Element(T.FLOAT, 32, _FLOAT, "<f4", short="f4", wider="double"),
-    Element(T.UINT8, 8, _INT32, "u1", short="u1", wider=f"uint16 int16 uint32 uint64 {_OVER_8}"),
-    Element(T.INT8, 8, _INT32, "i1", short="i1", wider=f"int16 {_OVER_8}"),
-    Element(T.UINT16, 16, _INT32, "<u2", short="u2",
-            wider="uint32 int32 uint64 int64 float double"),
-    Element(T.INT16, 16, _INT32, "<i2", short="i2", wider="int32 int64 float double"),
-    Element(T.INT32, 32, _INT32, "<i4", short="i4", wider="int64 double"),
+    Element(T.FLOAT, 32, _FLOAT, "<f4", short="f4", fraction=_F4),
+    Element(T.UINT8, 8, _INT32, "u1", short="u1"),
+    Element(T.INT8, 8, _INT32, "i1", short="i1"),
+    Element(T.UINT16, 16, _INT32, "<u2", short="u2"),
+    Element(T.INT16, 16, _INT32, "<i2", short="i2"),
+    Element(T.INT32, 32, _INT32, "<i4", short="i4"),
     Element(T.INT64, 64, _INT64, "<i8", short="i8"),
-    Element(T.BOOL, 8, _INT32, "?", short="b",
-            wider=f"int8 uint8 int16 uint16 uint32 uint64 {_OVER_8}"),
-    Element(T.FLOAT16, 16, _INT32, "<f2", short="f2", wider="float double"),
-    Element(T.DOUBLE, 64, _DOUBLE, "<f8", short="f8"),
-    Element(T.UINT32, 32, _UINT64, "<u4", short="u4", wider="uint64 int64 double"),
+    Element(T.BOOL, 8, _INT32, "?", short="b"),
+    Element(T.FLOAT16, 16, _INT32, "<f2", short="f2", fraction=Fraction(11, -24, 65504)),
+    Element(T.DOUBLE, 64, _DOUBLE, "<f8", short="f8", fraction=_F8),
+    Element(T.UINT32, 32, _UINT64, "<u4", short="u4"),
     Element(T.UINT64, 64, _UINT64, "<u8", short="u8"),
-    Element(T.COMPLEX64, 64, _FLOAT, wider="complex128"),
-    Element(T.COMPLEX128, 128, _DOUBLE),
-    Element(T.BFLOAT16, 16, _INT32, "", "bfloat16", "b2", "float double", 4, 13, T.FLOAT),
-    Element(T.FLOAT8E4M3FN, 8, _INT32, "", "float8_e4m3fn", "", "", 9, 19, T.FLOAT, 448),
-    Element(T.FLOAT8E4M3FNUZ, 8, _INT32, "", "float8_e4m3fnuz", "", "", 9, 19, T.FLOAT, 240),
-    Element(T.FLOAT8E5M2, 8, _INT32, "", "float8_e5m2", "", "", 9, 19, T.FLOAT, 57344),
-    Element(T.FLOAT8E5M2FNUZ, 8, _INT32, "", "float8_e5m2fnuz", "", "", 9, 19, T.FLOAT, 57344),
-    Element(T.UINT4, 4, _INT32, "", "uint4", ir=10, opset=21, wide=T.UINT8),
-    Element(T.INT4, 4, _INT32, "", "int4", ir=10, opset=21, wide=T.INT8),
-    Element(T.FLOAT4E2M1, 4, _INT32, "", "float4_e2m1fn", ir=11, opset=23, wide=T.FLOAT8E4M3FN),
-    Element(T.FLOAT8E8M0, 8, _INT32, ir=12, opset=24, wide=T.FLOAT),
-    Element(T.UINT2, 2, _INT32, ir=13, opset=25, wide=T.UINT8),
-    Element(T.INT2, 2, _INT32, ir=13, opset=25, wide=T.INT8),
-    Element(T.FLOAT6E2M3, 6, _INT32, ir=14, opset=28, wide=T.FLOAT8E4M3FN),
-    Element(T.FLOAT6E3M2, 6, _INT32, ir=14, opset=28, wide=T.FLOAT8E4M3FN),
+    Element(T.COMPLEX64, 64, _FLOAT, fraction=_F4),
+    Element(T.COMPLEX128, 128, _DOUBLE, fraction=_F8),
+    Element(T.BFLOAT16, 16, _INT32, "", "bfloat16", "b2", 4, 13, T.FLOAT, _B2),
+    Element(T.FLOAT8E4M3FN, 8, _INT32, "", "float8_e4m3fn", "", 9, 19, T.FLOAT,
+            Fraction(4, -9, 448)),
+    Element(T.FLOAT8E4M3FNUZ, 8, _INT32, "", "float8_e4m3fnuz", "", 9, 19, T.FLOAT,
+            Fraction(4, -10, 240, zeros=1)),
+    Element(T.FLOAT8E5M2, 8, _INT32, "", "float8_e5m2", "", 9, 19, T.FLOAT,
+            Fraction(3, -16, 57344)),
+    Element(T.FLOAT8E5M2FNUZ, 8, _INT32, "", "float8_e5m2fnuz", "", 9, 19, T.FLOAT,
+            Fraction(3, -17, 57344, zeros=1)),
+    Element(T.UINT4, 4, _INT32, "", "uint4", "", 10, 21, T.UINT8),
+    Element(T.INT4, 4, _INT32, "", "int4", "", 10, 21, T.INT8),
+    Element(T.FLOAT4E2M1, 4, _INT32, "", "float4_e2m1fn", "", 11, 23, T.FLOAT8E4M3FN,
+            Fraction(2, -1, 6)),
+    Element(T.FLOAT8E8M0, 8, _INT32, "", "", "", 12, 24, T.FLOAT,
+            Fraction(1, -127, float(2**127), zeros=0)),
+    Element(T.UINT2, 2, _INT32, "", "", "", 13, 25, T.UINT8),
+    Element(T.INT2, 2, _INT32, "", "", "", 13, 25, T.INT8),
+    Element(T.FLOAT6E2M3, 6, _INT32, "", "", "", 14, 28, T.FLOAT8E4M3FN, Fraction(4, -3, 7.5)),
+    Element(T.FLOAT6E3M2, 6, _INT32, "", "", "", 14, 28, T.FLOAT8E4M3FN, Fraction(3, -4, 28)),
 )}  # fmt: skip
 """The rows by number; strings, which are no numbers, have none."""
+NAMED: dict[str, Element] = {row.name: row for row in ELEMENTS.values()}
+"""The rows by the name of the type in schemas."""

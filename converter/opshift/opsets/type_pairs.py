@@ -26,9 +26,11 @@ class TypePair(NamedTuple):
 
 
 _ROWS = ELEMENTS.values()
-_FLOAT8 = [row.number for row in _ROWS if row.bits == 8 and row.largest is not None]
+_FLOAT8 = [row.number for row in _ROWS if row.is_float8]
 _INTEGER4 = [
-    (row.number, row.wide) for row in _ROWS if row.bits == 4 and row.wide in (T.INT8, T.UINT8)
+    (row.number, row.replacement)
+    for row in _ROWS
+    if row.bits == 4 and row.is_integer and row.replacement is not None
 ]
 PAIRS = tuple(
     TypePair(start, to, change)

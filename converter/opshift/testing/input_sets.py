@@ -9,6 +9,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
+from opshift.opsets.elements import T
 from opshift.protos import ModelProto
 from opshift.verify import hints, oracle
 
@@ -139,7 +140,7 @@ def _largest(value: Any, draw: _Draw) -> Any:
 
 def _beyond(value: Any, draw: _Draw) -> Any:
     """Integers that the next narrower floating type rounds."""
-    bits = {4: 24, 8: 53}.get(value.dtype.itemsize)
+    bits = {4: T.FLOAT.fraction.bits, 8: T.DOUBLE.fraction.bits}.get(value.dtype.itemsize)
     if bits is None:
         return None
     edges = [2**bits + 1, 2**bits + 3, 2**bits - 1, 2**bits]

@@ -60,8 +60,10 @@ def _constants(model: ModelProto, to: int) -> dict[str, list[_Constant]]:
     found: dict[str, list[_Constant]] = {}
     for name, tensor, overridable in _tensors(model):
         row = ELEMENTS.get(tensor.data_type)
-        if row is not None and row.widest is not None and row.ir > to:
-            found.setdefault(name, []).append(_Constant(tensor, row.widest, bound=overridable))
+        if row is not None and row.oldest_replacement is not None and row.ir > to:
+            found.setdefault(name, []).append(
+                _Constant(tensor, row.oldest_replacement, bound=overridable)
+            )
     return found
 
 
@@ -157,4 +159,4 @@ def _declare(model: ModelProto, constants: dict[str, list[_Constant]]) -> None:
 
 def _is_narrow(elem_type: int) -> bool:
     row = ELEMENTS.get(elem_type)
-    return row is not None and row.wide is not None
+    return row is not None and row.replacement is not None

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from opshift.author.facts import Facts
 from opshift.model.scope import Scope
 from opshift.opsets import cast_pairs
+from opshift.opsets.elements import NAMED
 from opshift.opsets.types import element_of
 from opshift.protos import NodeProto
 
@@ -136,7 +137,7 @@ def is_narrowed(scope: Scope, node: NodeProto, facts: Facts, read_by: Readers) -
     kinds = [element_of(facts.type(scope, name)) for name in (source, middle, node.output[0])]
     if not cast_pairs.narrows(*kinds):
         return False
-    bounds, (low, high) = facts.bounds(scope, source), cast_pairs.limits(kinds[1])
+    bounds, (low, high) = facts.bounds(scope, source), NAMED[kinds[1]].limits
     return bounds is None or bounds.lowest < low or bounds.highest > high
 
 

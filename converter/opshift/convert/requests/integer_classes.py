@@ -16,6 +16,7 @@ from opshift.model import weights
 from opshift.model.document import Document
 from opshift.model.names import Owned
 from opshift.model.walk import holds_graphs
+from opshift.opsets.elements import ELEMENTS
 from opshift.opsets.type_pairs import Change
 from opshift.protos import AttributeProto, ModelProto, NodeProto
 
@@ -78,13 +79,14 @@ def _unproved(
     for owner, name in values:
         if owner is None or (owner is state.document.main and name in given):
             continue
-        to = named_type(choice.types[choice.kinds[owner, name]])
+        kind = choice.types[choice.kinds[owner, name]]
+        to, (low, high) = named_type(kind), ELEMENTS[kind].limits
         bounds = facts.bounds(twins[owner], name)
         if bounds is None:
             where = GIVEN if name in owner.inputs else "its bounds are not known"
             yield (owner, name), f"{name!r} is not proved to fit {to}: {where}"
-        elif not (bounds.lowest >= -(2**31) and bounds.highest < 2**31):
-            far = bounds.highest if bounds.highest >= 2**31 else bounds.lowest
+        elif not (low <= bounds.lowest and bounds.highest <= high):
+            far = bounds.highest if bounds.highest > high else bounds.lowest
             yield (owner, name), f"{name!r} may reach {far}, which {to} does not hold"
 
 

@@ -54,7 +54,7 @@ class _Scaled:
         read, given = self._kind(data), self._kind(output)
         codes = read if self.rule.reads_codes else given
         kept = self._attribute("block_size", 0) or not self._is_zero(*zero)
-        if codes not in self.types or ELEMENTS[codes].largest is None or kept:
+        if codes not in self.types or not ELEMENTS[codes].is_float8 or kept:
             return
         inner, factor = self._kind(scale), self._factor(data, scale)
         if factor is None or (not self.rule.reads_codes and read != inner):
@@ -83,8 +83,7 @@ class _Scaled:
 
     def _bound(self, codes: int, kind: int) -> None:
         """Bounds a quotient as its codes are bounded."""
-        limit = ELEMENTS[codes].largest or 0
-        bounds = [self._constant(one, kind) for one in (-limit, limit)]
+        bounds = [self._constant(one, kind) for one in ELEMENTS[codes].finite]
         ratio = next(one for one in self.made if one.op_type == self.rule.by)
         rule = self.state.adapters.rules(Saturates)[self.key]
         self._add(rule.limit, [ratio.output[0], *bounds])

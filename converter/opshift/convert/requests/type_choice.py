@@ -20,11 +20,12 @@ from opshift.convert.requests.type_groups import (
 from opshift.convert.requests.typed_values import TypeChoice, changes_of
 from opshift.convert.state import State
 from opshift.lazy import deferred
-from opshift.model.arrays import as_tensor, dtype_of
+from opshift.model.arrays import as_tensor
 from opshift.model.names import Owned
 from opshift.model.scope import Place, Scope
 from opshift.model.walk import graphs_of
 from opshift.opsets import schemas
+from opshift.opsets.elements import T
 from opshift.opsets.type_pairs import Change
 from opshift.opsets.types import tensors_in
 from opshift.protos import TensorProto, TypeProto
@@ -157,8 +158,8 @@ def _constants(state: State, choice: TypeChoice) -> Iterator[tuple[Owned, Tensor
 
 def _limits(number: int) -> tuple[float, float]:
     """The smallest normal and the largest number of a float type."""
-    info = np.finfo(dtype_of(number))
-    return float(info.smallest_normal), float(info.max)
+    fraction = T(number).fraction
+    return fraction.smallest_normal, fraction.largest
 
 
 def _magnitudes(state: State, tensor: TensorProto) -> tuple[float, float]:
