@@ -321,3 +321,45 @@ def test_the_verdict_names_the_largest_difference(tmp_path):
     assert "The largest difference is" in found.proof.text
     assert "in 'y'" in found.proof.text
     assert Verification.from_json(found.to_json()) == found
+
+
+def old(ir: int):
+    """A model of an IR version without imports."""
+    text = "(float[2] x) => (float[2] y) { y = Elu<alpha=0.5>(x) }"
+    m = model(text, opset=1, ir=3)
+    m.ClearField("opset_import")
+    m.ir_version = ir
+    return m
+
+
+def changed(change: str, text: str = "(float[2] x) => (float[2] y) { h = Neg(x) y = Relu(h) }"):
+    """A model of IR 7 after a change that a conversion repairs."""
+    m = model(text, opset=12, ir=7)
+    if change == "no import":
+        m.ClearField("opset_import")
+    elif change == "two imports":
+        m.opset_import.append(m.opset_import[0])
+    elif change == "wrong order":
+        m.graph.node.reverse()
+    elif change == "no type":
+        m.graph.output[0].ClearField("type")
+    return m
+
+
+@pytest.mark.parametrize(
+    "repaired",
+    [
+        pytest.param(old(1), id="IR 1"),
+        pytest.param(old(2), id="IR 2"),
+        *(
+            pytest.param(changed(one), id=one)
+            for one in ("no import", "two imports", "wrong order", "no type")
+        ),
+    ],
+)
+def test_a_model_that_a_conversion_repairs_can_be_verified(repaired, tmp_path):
+    path = tmp_path / "model.onnx"
+    path.write_bytes(repaired.SerializeToString())
+    for source in (repaired, path):
+        found = verify(source, convert_version(path, 13), isolated=False)
+        assert found.equal, found

@@ -5,7 +5,8 @@
         [--change FROM=TO ...] [--beside PYTHON] [--list]
 
 FOLDER holds a folder for each model, with model.onnx. Models without the types are left out. Each
-model is converted for each release with `--types`. PYTHON is an interpreter with onnxslim, onnxsim
+model is converted for each release with `--types`, and its result is compared with the source and
+with the source computed in double, on generated inputs. PYTHON is an interpreter with onnxslim, onnxsim
 and onnxconverter-common, whose results are loaded as well.
 """
 
@@ -19,6 +20,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import median
 
 import opshift
 
@@ -44,6 +46,7 @@ HALF = {
     "onnxconverter-common": "from onnxconverter_common import float16;"
     f" convert = float16.convert_float_to_float16; {SAVE}",
 }
+DISTANCES = re.compile(r"distance of A is (\S+), that of B is (\S+),")
 NAMED = re.compile(r"'[^']*'|\b\d+\b|name:\s*\S+|/\S+")  # what differs between models in an error
 
 
@@ -73,6 +76,7 @@ def main() -> int:
                 for why, count in found.most_common():
                     print(f"    {side}: {count} x {why}")
             runner.close()
+            print(f"    {_compared(models, for_it)}", flush=True)
     return 0
 
 
@@ -113,6 +117,25 @@ def _by(python: str, code: str, models: dict[str, Path], folder: Path) -> dict[s
         last = (done.stderr.strip().splitlines() or ["no message"])[-1]
         found[name] = made if done.returncode == 0 else f"{folder.name} fails: {last[:80]}"
     return found
+
+
+def _compared(models: dict[str, Path], made: dict[str, Path | str]) -> str:
+    """How many results compute the same, and how far both sides are from double."""
+    outcomes, apart = Counter[str](), []
+    for name, path in made.items():
+        if isinstance(path, Path):
+            found = opshift.verify(models[name], path, in_double=True)
+            outcome = "equal" if found.equal else "different" if found.different else "not judged"
+            outcomes[outcome] += 1
+            if outcome == "different":
+                print(f"    {name} differs")
+            three = DISTANCES.findall("\n".join(found.notes))
+            apart += [(float(source), float(result)) for source, result in three]
+    sides = ", ".join(
+        f"{side} {median(values):.2g} (at most {max(values):.2g})"
+        for side, values in zip(("source", "result"), zip(*apart, strict=True), strict=False)
+    )
+    return f"{dict(outcomes)}; median distance of {len(apart)} outputs from double: {sides}"
 
 
 def _errors(runner: Runner, models: dict[str, Path], made: dict[str, Path | str]) -> Counter[str]:

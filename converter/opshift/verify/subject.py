@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from opshift.author.registry import Registry
+from opshift.convert import implied_import
 from opshift.convert.legal import rules
 from opshift.errors import InvalidModel
-from opshift.model import weights
+from opshift.model import repair, weights
 from opshift.model.bytes import source
 from opshift.model.document import Document
 from opshift.protos import ModelProto
@@ -32,8 +33,20 @@ class Subject:
 def opened(model: Model, folder: Path, name: str, adapters: Registry) -> Subject:
     """The subject of a model or path that onnx's inference survives."""
     subject = _opened(model, folder, name)
+    if not subject.model.opset_import:
+        subject = _with_import(subject, folder, name, adapters)
     rules.require_inferable(Document(subject.model), adapters)
     return subject
+
+
+def _with_import(subject: Subject, folder: Path, name: str, adapters: Registry) -> Subject:
+    """The subject with the import that its IR version implies, as far as there is one."""
+    skeleton, store = weights.carve_file(source.opened(subject.path))
+    repair.before_opening(skeleton)
+    implied_import.add(skeleton, adapters)
+    path = folder / f"{name}-with-import.onnx"
+    weights.splice_to_run(skeleton, store, os.fspath(path))
+    return Subject(subject.name, path, onnx.load(path, load_external_data=False))
 
 
 def _opened(model: Model, folder: Path, name: str) -> Subject:
