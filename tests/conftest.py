@@ -4,16 +4,19 @@
 `addopts` in pyproject.toml names the plugins of pytest, so that none is loaded for being installed.
 """
 
+import importlib
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import pytest
 from hypothesis import HealthCheck, settings
-from opshift import plugins
+from opshift import child_task, plugins
 from opshift.author import registry
 from opshift.author.traits import Fold
 from opshift.author.verdicts import Adapter
+from opshift.verify.engine_runs import sentence
 
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
@@ -43,3 +46,16 @@ def with_adapters(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
         monkeypatch.setattr(registry, "default", lambda: branch)
 
     return add
+
+
+@pytest.fixture
+def models_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Runs models in this process; `tests/verify/test_limits.py` tests the child processes."""
+
+    def run(module: str, task: str, *args: Any, limits: object) -> child_task.ChildAnswer:
+        try:
+            return child_task.ChildAnswer(importlib.import_module(module).TASKS[task](*args))
+        except Exception as error:
+            return child_task.ChildAnswer([], sentence(error))
+
+    monkeypatch.setattr(child_task, "run", run)

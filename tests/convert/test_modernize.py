@@ -15,6 +15,8 @@ from opshift.convert.api import convert_with_report
 from opshift.report import Report
 from opshift.testing.model_text import parse_model
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 ONE = "(float[2,3] x) => (float[2,3] y) "
 NUMBERS = "<float r = {1.4142135}, float one = {1}, float half = {0.5}> "
 GELU = "d = Div(x, r) e = Erf(d) a = Add(e, one) m = Mul(x, a) y = Mul(m, half)"

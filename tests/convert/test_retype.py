@@ -31,6 +31,8 @@ from opshift.opsets.type_pairs import PAIRS
 from opshift.testing.model_text import parse_model
 from opshift.verify import oracle
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 LAYER = (
     "({t}[2,3] x) => ({t}[2,3] y) {{ w = Constant<value = float[3] {{0.1, -2.5, 7}}>()"
     " v = Cast<to={n}>(w) a = Mul(x, v) b = Cast<to=1>(a) c = Cast<to={n}>(b) y = Add(a, c) }}"

@@ -17,6 +17,8 @@ from opshift.cli.entry import main
 from opshift.testing.model_text import parse_model
 from opshift.verify import verify
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 TEXT = '<ir_version: 8, opset_import: ["" : 12]> g (float[n,4] x) => (float[n,4] y) { a = Add(x, w) s = Softmax<axis=0>(a) y = Neg(s) }'
 
 

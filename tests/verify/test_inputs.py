@@ -11,6 +11,8 @@ from opshift.author import registry
 from opshift.testing.model_text import parse_model
 from opshift.verify import cases, generate, hints, verify
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 
 def model(text, opset=13):
     return parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]> g {text}')

@@ -15,6 +15,8 @@ from opshift.testing.model_text import parse_model
 from opshift.verify import verify
 from opshift.verify.pair import Pair
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 HIDDEN = """(float[2,3] x) => (float[2,3] y) <float zero = {0}> {
     s = Softmax<axis=0>(x)  m = Mul(s, zero)  p = Add(x, m)
     t = Softmax<axis=0>(p)  y = Neg(t)

@@ -15,6 +15,8 @@ from opshift.cli.entry import main
 from opshift.verify import runtime_search
 from text_models import model
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 ACME = ', "acme" : 1'
 SELECT = "(float[2] x, float[2] z) => (float[2] y) { b = Less(x, z) y = Where(b, x, z) }"
 MEAN = "(float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = ReduceMean(x, a) }"

@@ -10,6 +10,8 @@ from opshift import convert_version
 from opshift.testing.model_text import parse_model
 from opshift.verify import verify
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 TEXT = """<ir_version: 8, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y)
     <float[4] w = {1,2,3,4}> { y = Add(x, w) }"""
 STEP = "step () => (float[2,3,4] new) { z = Softmax<axis = 1>(y) new = Mul(z, w) }"

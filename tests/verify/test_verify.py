@@ -27,6 +27,8 @@ from opshift.verify import (
 )
 from opshift.verify.tolerance import StatedTolerance, distance
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 SOFTMAX = "(float[n,3,4] x) => (float[n,3,4] y) { s = Softmax(x) y = Neg(s) }"
 
 
