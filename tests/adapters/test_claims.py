@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import itertools
+import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -40,6 +42,7 @@ MODELS = {
     + TREE + ",target_treeids=[0,0],target_nodeids=[1,2],target_ids=[0,0],target_weights=[1.5,2.5]>(x) }",
     "Unsqueeze": "(float[2,3] x) => (float[2,1,3] y) { y = Unsqueeze<axes=[1]>(x) }",
 }  # fmt: skip
+PROOFS = int(os.environ.get("OPSHIFT_PROOFS", "3"))  # official tests of each claim
 OWN = {op: text.replace("{op}", op) for ops, text in MODELS.items() for op in ops.split()}
 UNPROVEN = {
     "Scatter 11->10": "It is deprecated at 11, and nobody says what it computes there.",
@@ -148,8 +151,9 @@ def proves(claim: Claim, one: Subject) -> bool:
 
 
 def proofs(claim: Claim) -> list[str]:
-    """The names of all official tests that prove it; where there is none, the own model."""
-    found = [one.name for one in official_subjects(claim) if proves(claim, one)]
+    """The names of the first official tests that prove it; where there is none, the own model."""
+    proven = (one.name for one in official_subjects(claim) if proves(claim, one))
+    found = [*itertools.islice(proven, PROOFS)]
     return found or [one.name for one in own_subjects(claim) if proves(claim, one)]
 
 

@@ -26,7 +26,7 @@ if wanted:
     settings.register_profile("many", max_examples=int(wanted), **COMMON)
 settings.load_profile("many" if wanted else "few")
 
-PER_OPERATOR = int(wanted) if wanted else 4
+PER_OPERATOR = int(wanted) if wanted else 2
 """Uses that are made up of each operator, however many its family has."""
 SEED = int(os.environ.get("OPSHIFT_SEED") or f"{datetime.now(timezone.utc):%Y%m%d}")
 

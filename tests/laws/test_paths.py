@@ -10,7 +10,7 @@ import journeys
 import pytest
 from opshift import convert_version
 
-SEED, SAMPLE = 20261122, int(os.environ.get("OPSHIFT_PATHS", "30"))
+SEED, SAMPLE = 20261122, int(os.environ.get("OPSHIFT_PATHS", "12"))
 
 
 def sample() -> list[journeys.Journey]:

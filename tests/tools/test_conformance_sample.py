@@ -12,7 +12,7 @@ from tools.conformance.node_tests import NodeTest, official
 from tools.conformance.nodes import examine
 from tools.conformance.target_tables import DEFECTS, TargetResult, failures, report
 
-SAMPLES, SEED = {"flat": 16, "if": 8, "function": 8}, 5
+SAMPLES, SEED = {"flat": 8, "if": 3, "function": 3}, 5
 
 
 @cache
@@ -36,10 +36,9 @@ def test_a_sample_is_equal_or_refused(shape: str) -> None:
         assert not [r for r in results if r.unexcused], "\n".join(report(results, shape))
 
 
-@pytest.mark.parametrize("shape", ["flat", "if", "function"])
-def test_what_cancels_in_a_transform_is_rounding_in_every_shape(shape: str) -> None:
+def test_what_cancels_in_a_transform_is_rounding() -> None:
     (test,) = official(["test_dft_inverse"])
-    assert {r.outcome for r in examine(test, shape, "opshift")} <= {"equal", "refused"}
+    assert {r.outcome for r in examine(test, "flat", "opshift")} <= {"equal", "refused"}
 
 
 def test_every_kind_of_outcome_is_told() -> None:
