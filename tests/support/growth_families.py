@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 
 import numpy as np
@@ -260,8 +261,75 @@ def nodes_with_loops(n: int) -> ModelProto:
         )
         node.attribute.add(name="body", type=5).g.CopyFrom(body)
         nodes.append(node)
-    trips = numpy_helper.from_array(np.array(2, np.int64), "trips")
-    return model(nodes, [value(f"v{n}")], weights=[trips])
+    return model(nodes, [value(f"v{n}")], weights=[two_trips()])
+
+
+LEVELS = 8  # of graphs in each other; protobuf reads no more than thirty
+
+
+def nested(
+    n: int, wrap: Callable[[int, list[NodeProto], str, str], NodeProto], levels: int = LEVELS
+) -> NodeProto:
+    """A node whose graph holds a part of the nodes and the next such node, down to the last."""
+    made: NodeProto | None = None
+    for level in reversed(range(levels)):
+        names = ["x", *(f"s{level}.{j}" for j in range(max(1, n // levels)))]
+        nodes = [softmax(*pair) for pair in itertools.pairwise(names)]
+        result = names[-1]
+        if made is not None:
+            nodes += [made, NodeProto(op_type="Add", input=[result, "y"], output=[f"z{level}"])]
+            result = f"z{level}"
+        made = wrap(level, nodes, result, "y")
+    assert made is not None
+    return made
+
+
+def looped(level: int, nodes: list[NodeProto], result: str, written: str) -> NodeProto:
+    i = f".{level}"
+    body = GraphProto(name=f"body{level}", node=nodes)
+    body.input.extend([value(f"i{i}", (), 7), value(f"m{i}", (), 9), value(f"c{i}")])
+    body.node.add(op_type="Identity", input=[f"m{i}"], output=[f"more{i}"])
+    body.node.add(op_type="Add", input=[f"c{i}", result], output=[f"o{i}"])
+    body.output.extend([value(f"more{i}", (), 9), value(f"o{i}")])
+    node = NodeProto(op_type="Loop", input=["trips", "", "x"], output=[written])
+    node.attribute.add(name="body", type=5).g.CopyFrom(body)
+    return node
+
+
+def chosen(level: int, nodes: list[NodeProto], result: str, written: str) -> NodeProto:
+    other = branch([softmax("x", f"e{level}")], f"e{level}")
+    return condition(level, written, branch(nodes, result), other)
+
+
+def scanned(level: int, nodes: list[NodeProto], result: str, written: str) -> NodeProto:
+    body = GraphProto(name=f"body{level}", node=nodes)
+    body.input.extend([value(f"c.{level}"), value(f"r.{level}", (3,))])
+    body.node.add(op_type="Add", input=[f"c.{level}", result], output=[f"o.{level}"])
+    body.output.append(value(f"o.{level}"))
+    node = NodeProto(op_type="Scan", input=["x", "x"], output=[written])
+    node.attribute.add(name="body", type=5).g.CopyFrom(body)
+    node.attribute.add(name="num_scan_inputs", type=2, i=1)
+    return node
+
+
+def two_trips() -> TensorProto:
+    return numpy_helper.from_array(np.array(2, np.int64), "trips")
+
+
+@family
+def nested_conditions(n: int) -> ModelProto:
+    """The nodes lie in conditions in each other, whose outputs have one name."""
+    return model([nested(n, chosen)], [value("y")], [value("c", (), 9)])
+
+
+@family
+def nested_loops(n: int) -> ModelProto:
+    return model([nested(n, looped)], [value("y")], weights=[two_trips()])
+
+
+@family
+def nested_scans(n: int) -> ModelProto:
+    return model([nested(n, scanned)], [value("y")])
 
 
 # -- functions -----------------------------------------------------------------------------------

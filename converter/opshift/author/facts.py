@@ -744,7 +744,7 @@ class ScopeEnv(ModelEnv):
         return self.scope.root.copy_of(graph)
 
     def inside(self, graph: GraphProto) -> ScopeEnv:
-        return ScopeEnv(self.facts, self.scope.root.scope_of(graph))
+        return ScopeEnv(self.facts, self.scope.root.scope_of(graph), self.claims)
 
     def rules(self, kind: builtins.type[_Rule]) -> Mapping[tuple[str, str], _Rule]:
         return self.facts.adapters.rules(kind)  # type: ignore[type-var]

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.author import corrected, declared, induction, safe_inference
 from opshift.author.env import ModelEnv, TypesOnly
+from opshift.author.graph_results import types_of_results
 from opshift.author.node import Env, Node
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.scope_types import GraphTypes, Inferred, Path, by_graph, by_name
@@ -152,7 +153,8 @@ def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, 
         return told
     imports = _imports(schema, env, version)
     if holds_graphs(node):
-        return infer_alone(node, env, imports)
+        found = types_of_results(node, env)
+        return infer_alone(node, env, imports) if found is None else found
     types = _input_types(node, env)
     try:
         inferred = {} if schema.open else _asked(node, env, schema, types, imports)

@@ -215,10 +215,13 @@ class Stepper:
 
     def _hold_types(self, change: NodeChange) -> None:
         """Keeps the element types that a node has because no other type occurs before the step."""
-        scope, node = change.place[0], change.node
+        scope = change.place[0]
+        node = Node(change.node.proto, change.node.schema, ScopeEnv(self.facts, scope))
         for value in filter(None, (*node.inputs, *node.outputs)):
-            owner, kind = scope.owner(value.name), value.elem_type_or_none
-            if owner is not None and kind and self.facts.type(owner, value.name) is None:
+            owner = scope.owner(value.name)
+            if owner is None or self.facts.type(owner, value.name) is not None:
+                continue
+            if kind := value.elem_type_or_none:
                 found = TypeProto()
                 found.tensor_type.elem_type = kind
                 self.facts.record_type(owner, value.name, found, claimed=False)

@@ -153,6 +153,44 @@ def better(declared: TypeProto | None, inferred: TypeProto | None) -> TypeProto 
     return inferred if _knowledge(inferred) > _knowledge(declared) else declared
 
 
+def shared(one: TypeProto | None, other: TypeProto | None) -> TypeProto | None:
+    """The type of a value that is one of two values: an element type of one is that of both."""
+    if one is None or other is None:
+        kind = one or other
+        return None if kind is None else _without_ranks(kind)
+    kept = TypeProto()
+    kept.CopyFrom(one)
+    own, more = [*tensors_in(kept)], [*tensors_in(other)]
+    if len(own) != len(more):
+        return None
+    for tensor, second in zip(own, more, strict=True):
+        tensor.elem_type = tensor.elem_type or second.elem_type
+        if len(tensor.shape.dim) != len(second.shape.dim) or not second.HasField("shape"):
+            tensor.ClearField("shape")
+        for dim, other_dim in zip(tensor.shape.dim, second.shape.dim, strict=False):
+            if dim != other_dim:
+                dim.Clear()
+    return kept
+
+
+def stacked(found: TypeProto) -> TypeProto:
+    """The type of a tensor that holds values of this type along a new first axis."""
+    kept = TypeProto()
+    kept.tensor_type.elem_type = found.tensor_type.elem_type
+    if rank_of(found) is not None:
+        kept.tensor_type.shape.dim.add()
+        kept.tensor_type.shape.dim.extend(found.tensor_type.shape.dim)
+    return kept
+
+
+def _without_ranks(found: TypeProto) -> TypeProto:
+    kept = TypeProto()
+    kept.CopyFrom(found)
+    for tensor in tensors_in(kept):
+        tensor.ClearField("shape")
+    return kept
+
+
 def _knowledge(found: TypeProto) -> tuple[bool, bool, int]:
     tensor = found.tensor_type
     known = schemas.type_name(found) is not None

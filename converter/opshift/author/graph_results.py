@@ -1,0 +1,96 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The output types of a node with graphs, from the facts about the results of its graphs.
+
+The facts about a graph are found once. Inference of the node with all that it holds would be
+repeated for each node around it.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import TypeAlias
+
+from opshift.author.env import ModelEnv
+from opshift.author.node import Env
+from opshift.author.traits import Carries, Chooses
+from opshift.model.walk import graphs_of
+from opshift.opsets import schemas
+from opshift.opsets.types import dims_of, rank_of, shared, stacked
+from opshift.protos import GraphProto, NodeProto, TypeProto
+
+Types: TypeAlias = dict[str, TypeProto]
+
+
+def types_of_results(node: NodeProto, env: ModelEnv) -> Types | None:
+    """The output types of a node; None if only inference of the node can find them."""
+    graphs = dict(graphs_of(node))
+    if any(id(graph) not in env.scope.root.by_graph for graph in graphs.values()):
+        return None  # an adapter is writing the node
+    key = (schemas.normal(node.domain), node.op_type)
+    if env.rules(Chooses).get(key) is not None:
+        return _chosen(node, env, [*graphs.values()])
+    carries = env.rules(Carries).get(key)
+    if carries is None or carries.graph not in graphs:
+        return None
+    return _carried(node, env, carries, graphs[carries.graph])
+
+
+def _chosen(node: NodeProto, env: ModelEnv, branches: list[GraphProto]) -> Types:
+    """The types of a node whose outputs are the results of one of its graphs."""
+    found: Types = {}
+    inside = [env.inside(branch) for branch in branches]
+    for i, name in enumerate(node.output):
+        if any(i >= len(branch.output) for branch in branches):
+            break
+        results = [*zip(inside, (branch.output[i].name for branch in branches), strict=True)]
+        kind = functools.reduce(shared, [_used(*result) for result in results])
+        if name and kind is not None:
+            found[name] = kind
+    return found
+
+
+def _carried(node: NodeProto, env: ModelEnv, rule: Carries, body: GraphProto) -> Types | None:
+    """The types of a loop, if the facts about its body begin with all that is known of its inputs.
+
+    Otherwise inference of the whole loop may find more by induction.
+    """
+    inside, given = env.inside(body), [*node.input]
+    for i, value in enumerate(body.input):
+        if not inside.is_read(value.name):
+            continue
+        known = env.type(given[i]) if i < len(given) and given[i] else None
+        if not _begins_with(inside.type(value.name), known, carried=i >= rule.inputs):
+            return None
+    found: Types = {}
+    states = len(body.input) - rule.inputs
+    for i, (name, result) in enumerate(zip(node.output, body.output[rule.outputs :], strict=False)):
+        kind, at = _used(inside, result.name), rule.inputs + i
+        if i >= states:
+            kind = None if kind is None else stacked(kind)
+        elif at < len(given) and given[at]:
+            kind = shared(_used(env, given[at]), kind)
+        if name and kind is not None:
+            found[name] = kind
+    return found
+
+
+def _begins_with(inner: TypeProto | None, given: TypeProto | None, *, carried: bool) -> bool:
+    """Whether the type of a body's input holds all that the type of what it is given does."""
+    if carried and given is None:
+        return True
+    if inner is None or schemas.type_name(inner) is None:
+        return False
+    if not carried or given is None:
+        return rank_of(inner) is not None
+    if rank_of(given) is None:
+        return True
+    return rank_of(inner) == rank_of(given) and all(
+        own == more for own, more in zip(dims_of(inner), dims_of(given), strict=True) if more
+    )
+
+
+def _used(env: Env, name: str) -> TypeProto | None:
+    kind = env.type(name)
+    if rank_of(kind) is not None:
+        env.use_rank(name)
+    return kind
