@@ -22,6 +22,7 @@ from opshift.adapter import (
 )
 from opshift.objections import LARGEST_RANK
 
+from opshift_adapters._lib.axes import in_order
 from opshift_adapters._lib.blocks import END, arange, part, shape_of
 from opshift_adapters._lib.moved import moved
 from opshift_adapters.layout.reshape import by_float16
@@ -279,17 +280,9 @@ RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
 @example("axes from the end", AXES, imports={"": 21}, gives="Pad")
 def for_old_runtimes(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 errs below opset 11 if pads crop and pad at once; 1.14 ends at negative axes."""
-    return _cropped_last(node, op) if op.version < 18 else _axes_from_the_front(node, op)
-
-
-def _axes_from_the_front(node: Node, op: Builder) -> Result:
-    axes = node.input("axes")
-    known = axes and axes.const_or_none()
-    if axes is None or known is None or (known >= 0).all():
-        return KEEP
-    if (rank := node["data"].rank_or_none) is None:
-        return KEEP
-    return op.same(node, inputs={"axes": op.const(known % rank, like=axes)})
+    if op.version < 18:
+        return _cropped_last(node, op)
+    return in_order(node, op, node["data"].rank_or_none, ("pads",))
 
 
 def _cropped_last(node: Node, op: Builder) -> Result:

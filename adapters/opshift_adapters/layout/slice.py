@@ -16,9 +16,11 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    form,
     np,
 )
 
+from opshift_adapters._lib.axes import in_order
 from opshift_adapters._lib.blocks import (
     END,
     arange,
@@ -52,6 +54,27 @@ def slice_11_10(node: Node, op: Builder) -> Result:
         rank = op.Cast(rank, to=axes.elem_type)
     negative = axes < 0
     return op.same(node, inputs={"axes": op.Where(negative, axes + rank, axes)})
+
+
+@form("Slice")
+@example(
+    "in disorder",
+    "(float[5,6] x) => (float[a,b] y) " + BOUNDS + "{ y = Slice(x, s, e, axes) }",
+    imports={"": 13},
+    gives="Slice",
+)
+@example(
+    "computed bounds",
+    "(float[5,6] x, int64[2] s) => (float[a,b] y) <int64[2] e = {9,9}, int64[2] axes = {-1,0}> { y = Slice(x, s, e, axes) }",
+    imports={"": 13},
+    inputs={"s": [3, 2]},
+    gives="Slice",
+)
+def axes_in_order(node: Node, op: Builder) -> Result:
+    """Some runtimes read only `axes` of Slice that ascend from the front."""
+    if op.version < 10:
+        return KEEP
+    return in_order(node, op, node["data"].rank_or_none, ("starts", "ends", "steps"))
 
 
 STEPS = "(float[5,6] x) => (float[a,b] y) <int64[2] s = {-1,1}, int64[2] e = {-5,5}, int64[2] axes = {1,0}, int64[2] t = {-2,3}> { y = Slice(x, s, e, axes, t) }"

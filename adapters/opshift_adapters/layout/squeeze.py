@@ -17,6 +17,7 @@ from opshift.adapter import (
 )
 from opshift.objections import LARGEST_RANK
 
+from opshift_adapters._lib.axes import in_order
 from opshift_adapters._lib.blocks import END, part
 from opshift_adapters.layout.reshape import by_reshape
 
@@ -86,12 +87,32 @@ def one_axis_after_the_other(node: Node, op: Builder) -> Result:
     gives="Squeeze",
 )
 def known_axes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 needs `axes` of Squeeze below opset 13; static axes are written."""
-    shape = node["data"].shape_or_none if op.version < 13 else None
+    """onnxruntime 0.4 needs `axes` of Squeeze below opset 13; axes ascend from the front."""
+    if op.version >= 13 or node.has("axes"):
+        return in_order(node, op, node["data"].rank_or_none)
+    shape = node["data"].shape_or_none
     axes = [axis for axis, size in enumerate(shape or ()) if size == 1]
-    if not axes or node.attr("axes") is not None:
-        return KEEP
-    return op.same(node, axes=axes)
+    return op.same(node, axes=axes) if axes else KEEP
+
+
+@form("Unsqueeze")
+@example(
+    "from both ends",
+    "(float[2,3] x) => (float[1,2,3,1] y) <int64[2] axes = {-1, 0}> { y = Unsqueeze(x, axes) }",
+    imports={"": 13},
+    gives="Unsqueeze",
+)
+@example(
+    "attribute",
+    "(float[2,3] x) => (float[1,2,3,1] y) { y = Unsqueeze<axes = [-1, 0]>(x) }",
+    imports={"": 11},
+    gives="Unsqueeze",
+)
+def inserted_axes_in_order(node: Node, op: Builder) -> Result:
+    """Some runtimes read only `axes` of Unsqueeze that ascend from the front."""
+    axes = node.ints("axes") if "axes" in node.attributes else node["axes"].const_or_none()
+    rank = node["data"].rank_or_none
+    return in_order(node, op, None if rank is None or axes is None else rank + len(axes))
 
 
 @adapter("Squeeze Unsqueeze", 12, 13)

@@ -20,6 +20,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
+from opshift_adapters._lib.axes import in_order
 from opshift_adapters._lib.blocks import FLOATS
 
 MOST = (
@@ -375,22 +376,15 @@ REDUCE_28 = boundary(28, "ReduceLogSum:f18f43 ReduceLogSumExp:8f14cb", direction
 
 
 DISORDER = "(float[2,3,4] x) => (float[2,1,1] y) { y = {op}<axes = [-1, 1]>(x) }"
+DISORDERED_INPUT = "(float[2,3,4] x) => (float[2,1,1] y) <int64[2] a = {-1, 1}> { y = {op}(x, a) }"
 
 
 @form(f"{MOST} ReduceSum")
-@example("from the end", DISORDER.replace("-1, 1", "-1, -2"), imports={"": 12}, gives="{op}")
 @example("from both ends", DISORDER, imports={"": 12}, gives="{op}")
+@example("an input", DISORDERED_INPUT, imports={"": 18}, gives="{op}")
 def axes_in_order(node: Node, op: Builder) -> Result:
-    """OpenCV 4.5.5 reads `axes` only if they ascend; their order has no meaning."""
-    axes = node.ints("axes") if "axes" in node.attributes else []  # or an input, or left out
-    are_mixed = len({axis < 0 for axis in axes}) > 1
-    if not are_mixed and axes == sorted(axes):
-        return KEEP
-    rank = node["data"].rank_or_none
-    if rank is None and are_mixed:
-        return KEEP
-    counted = [axis + (rank or 0) if axis < 0 else axis for axis in axes]
-    return KEEP if counted == sorted(counted) else op.same(node, axes=sorted(counted))
+    """OpenCV 4.5.5 reads `axes` only if they ascend from the front; their order has no meaning."""
+    return in_order(node, op, node["data"].rank_or_none)
 
 
 MEAN = "(int64[2,3] x) => (int64[2,1] y) { y = ReduceMean<axes = [1]>(x) }"

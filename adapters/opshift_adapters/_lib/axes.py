@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Lists of axes in the form that every runtime reads: counted from the front, in order."""
+
+from opshift.adapter import KEEP, Array, Builder, Node, Result, np
+
+
+def in_order(node: Node, op: Builder, rank: int | None, along: tuple[str, ...] = ()) -> Result:
+    """The node with ascending `axes` from the front, as far as the axes and the rank are known.
+
+    `along` names the inputs that hold one or two entries for each axis. If one of them is
+    computed, the axes keep their order.
+    """
+    if "axes" in node.attributes:
+        axes = node.ints("axes")
+        ordered = sorted(_from_front(np.array(axes, np.int64), rank).tolist())
+        return KEEP if axes == ordered else op.same(node, axes=ordered)
+    positions = node.schema.input_positions if node.schema is not None else {}
+    given = node.input("axes") if "axes" in positions else None
+    known = given.const_or_none() if given is not None else None
+    if known is None or known.ndim != 1:
+        return KEEP
+    counted = _from_front(known, rank)
+    entries = {name: value for name in along if (value := node.input(name)) is not None}
+    lists = {
+        name: found
+        for name, value in entries.items()
+        if (found := value.const_or_none()) is not None
+    }
+    new = {}
+    if len(lists) == len(entries) and not (counted < 0).any():
+        order = np.argsort(counted, kind="stable")
+        counted = counted[order]
+        for name, found in lists.items():
+            moved = found.reshape(-1, len(order))[:, order].ravel()
+            if (moved != found).any():
+                new[name] = op.const(moved, like=entries[name])
+    if (counted == known).all():
+        return KEEP
+    return op.same(node, inputs={"axes": op.const(counted, like=given), **new})
+
+
+def _from_front(axes: Array, rank: int | None) -> Array:
+    return axes if rank is None else np.where(axes < 0, axes + rank, axes)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Law: results list axes in ascending order from the front, and compute the same."""
+
+import numpy as np
+import opshift
+import pytest
+from onnx import helper, numpy_helper, parser
+from opshift_adapters.normalize.reduce import MOST
+
+runtime = pytest.importorskip("onnxruntime")
+
+OPERATORS = [*MOST.split(), "ReduceSum", "Squeeze", "Unsqueeze", "Slice", "Pad"]
+TEXT = '<ir_version: 8, opset_import: ["" : {opset}]> g (float[2,1,3,1] x) => (float y) {{ y = {op}(x{others}) }}'
+
+
+def model(op, axes, opset):
+    """A model with one node; each list of entries for the axes has different entries."""
+    count, others = len(axes), {}
+    if op == "Slice":
+        others = {"s": np.arange(count) % 2, "e": np.arange(count) + 2}
+    if op == "Pad":
+        others = {"p": np.arange(2 * count), "v": np.array(1, np.float32)}
+    as_input = op in ("Slice", "Pad") or opset >= 18
+    names = [*others, "a"] if as_input else []
+    text = TEXT.format(op=op, opset=opset, others="".join(f", {name}" for name in names))
+    found = parser.parse_model(text)
+    found.graph.output[0].type.tensor_type.ClearField("shape")
+    if as_input:
+        others["a"] = np.array(axes)
+    else:
+        found.graph.node[0].attribute.append(helper.make_attribute("axes", axes))
+    found.graph.initializer.extend(numpy_helper.from_array(v, k) for k, v in others.items())
+    return found
+
+
+def output(found, x):
+    session = runtime.InferenceSession(
+        found.SerializeToString(), providers=["CPUExecutionProvider"]
+    )
+    return session.run(None, {"x": x})[0]
+
+
+def axes_of(found):
+    (node,) = found.graph.node
+    values = {tensor.name: tensor for tensor in found.graph.initializer}
+    for attribute in node.attribute:
+        if attribute.name == "axes":
+            return list(attribute.ints)
+    return numpy_helper.to_array(values[node.input[4 if len(node.input) > 4 else -1]]).tolist()
+
+
+@pytest.mark.parametrize("op", OPERATORS)
+def test_axes_ascend_from_the_front(op):
+    rng = np.random.default_rng(OPERATORS.index(op))
+    x = np.arange(6, dtype=np.float32).reshape(2, 1, 3, 1)
+    for _ in range(4):
+        if op == "Squeeze":
+            axes = rng.permutation([1, 3])
+        else:
+            axes = rng.permutation(4)[: rng.integers(1, 4)]
+        rank = 4 + len(axes) * (op == "Unsqueeze")
+        axes = [int(axis - rank * rng.integers(2)) for axis in axes]
+        old = 18 if op in ("Pad", "Slice") else 12
+        for opset, goal in ((old, old + 1), (20, 19)):
+            source = model(op, axes, opset)
+            result = opshift.convert_version(source, goal)
+            assert axes_of(result) == sorted(axis % rank for axis in axes)
+            np.testing.assert_array_equal(output(source, x), output(result, x))
