@@ -123,6 +123,12 @@ def gather_elements_11_10(node: Node, op: Builder) -> Result:
 
 def gather_elements(op: Builder, data: Value, indices: Value, rank: int, along: int) -> Value:
     """GatherElements of int64 indices that count from the front (opset 7 to 12)."""
+    place = place_of_elements(op, data, indices, rank, along)
+    return op.Gather(op.Reshape(data, op.const([-1])), place, axis=0)
+
+
+def place_of_elements(op: Builder, data: Value, indices: Value, rank: int, along: int) -> Value:
+    """The position in the flattened data that each int64 index names, counted from the front."""
     place = None
     for axis in range(rank):
         step = indices if axis == along else places_along(op, indices, axis, rank - 1 - axis)
@@ -130,7 +136,7 @@ def gather_elements(op: Builder, data: Value, indices: Value, rank: int, along: 
             step = place * size_of(op, data, axis) + step
         place = step
     assert place is not None
-    return op.Gather(op.Reshape(data, op.const([-1])), place, axis=0)
+    return place
 
 
 ND = "(float[2,3,4] x, int64[2,2] i) => (float[2,4] y) "

@@ -1,7 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """ScatterElements and ScatterND, which are Scatter below opset 11, and `reduction` (from 16 on)."""
 
+import functools
 import math
+from collections.abc import Sequence
+from dataclasses import dataclass
 
 from opshift.adapter import (
     KEEP,
@@ -20,13 +23,18 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import (
-    count_elements,
-    size_of,
+from opshift_adapters._lib.blocks import as_type, count_elements, shape_of, size_of
+from opshift_adapters._lib.by_place import (
+    MOST_PAIRS,
+    REDUCERS,
+    WIDE_FLOATS,
+    Rows,
+    combined,
+    neutral,
+    reduced_rows,
 )
-from opshift_adapters.select.gather import from_front, linear, row_width
+from opshift_adapters.select.gather import from_front, linear, place_of_elements, row_width
 
-REDUCTIONS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 UNORDERED = (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128)
 
 
@@ -93,32 +101,106 @@ def scatter_nd_18_17(node: Node, op: Builder) -> Result:
 def _reduced_elements(node: Node, op: Builder) -> Value:
     name, axis = node.str("reduction"), node.int("axis")
     data, indices, updates = node["data"], node["indices"], node["updates"]
-    known = indices.const_or_none()
-    if known is not None and _different_along(known, axis, data):
-        new = _combined(op, name, op.GatherElements(data, indices, axis=axis), updates)
+    _require_ordered(op, name, data)
+    if indices.has_zero_dim:
+        return op.Identity(data)
+    if _are_different_along(indices, axis, data):
+        new = combined(op, name, op.GatherElements(data, indices, axis=axis), updates)
         return op.ScatterElements(data, indices, new, axis=axis)
-    if _is_small(data, indices, axis):
+    rank, kind = data.rank_or_none, data.elem_type_or_none
+    if not rank or kind is None or indices.rank_or_none != rank:
+        return _line_by_line(op, name, axis, data, indices, updates)
+    lines = _Lines(op, name, axis % rank, data, indices, updates)
+    places = lines.common_places()
+    if lines.are_few(MOST_PAIRS if places is not None else MOST_OF_LINES):
         return _all_at_once(op, name, axis, data, indices, updates)
-    return _line_by_line(op, name, axis, data, indices, updates)
+    return lines.by_element() if places is None else lines.by_row(places)
 
 
-NEUTRAL = {"add": 0, "mul": 1, "max": -math.inf, "min": math.inf}
-REDUCERS = {"mul": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
-MOST_AT_ONCE = 1024  # elements of the data, up to which the Loop takes longer
-MOST_PAIRS = 2**20  # of an element and an update
 SHORT = 32  # the largest axis for which the rows of an identity matrix are written
+MOST_OF_LINES = 2**20  # pairs of an element and an update of its line, which are compared at once
 
 
-def _is_small(data: Value, indices: Value, axis: int) -> bool:
-    """Whether all updates may be compared with all places: float data of few, known elements."""
-    dims, places = data.shape_or_none, indices.shape_or_none
-    if data.elem_type_or_none not in (T.FLOAT, T.DOUBLE) or not dims or not places:
-        return False
-    axis %= len(dims)
-    lines = [size for i, size in enumerate(dims) if i != axis]
-    if lines != [size for i, size in enumerate(places) if i != axis] or 0 in (*dims, *places):
-        return False
-    return math.prod(dims) <= MOST_AT_ONCE and math.prod(dims) * places[axis] <= MOST_PAIRS
+@dataclass(frozen=True, slots=True)
+class _Lines:
+    """The operands of a ScatterElements of known rank and element type."""
+
+    op: Builder
+    name: str
+    axis: int
+    data: Value
+    indices: Value
+    updates: Value
+
+    def are_few(self, most: int) -> bool:
+        """Whether float updates may be compared with all places of their line, of known sizes."""
+        dims, sizes, axis = self.data.shape_or_none, self.indices.shape_or_none, self.axis
+        if self.data.elem_type not in WIDE_FLOATS or not dims or not sizes:
+            return False
+        if 0 in (*dims, *sizes) or _without(dims, axis) != _without(sizes, axis):
+            return False
+        return math.prod(dims) * sizes[axis] <= most
+
+    def common_places(self) -> Value | None:
+        """The places of each line as a vector, if all lines have the same places."""
+        if self.data.rank == 1:
+            return self.indices
+        dims, sizes = self.data.dims_or_none, self.updates.dims_or_none
+        if dims is None or sizes is None or None in _without(dims, self.axis):
+            return None
+        if _without(dims, self.axis) != _without(sizes, self.axis):
+            return None
+        known = self.indices.const_or_none()
+        if known is not None:
+            first = np.moveaxis(known, self.axis, 0).reshape(known.shape[self.axis], -1)
+            return self.op.const(first[:, 0]) if (first == first[:, :1]).all() else None
+        expand = self.indices.producer
+        if expand is None or expand.op != "Expand":
+            return None
+        source = expand["input"]
+        if (dims := source.dims_or_none) is None or len(dims) != self.data.rank:
+            return None
+        if dims[self.axis] == 1 or set(_without(dims, self.axis)) != {1}:
+            return None
+        return self.op.Reshape(source, self.op.const([-1]))
+
+    def by_row(self, places: Value) -> Value:
+        """Lines with equal places are reduced together."""
+        op, axis, rank = self.op, self.axis, self.data.rank
+        order = [axis, *(i for i in range(rank) if i != axis)]
+        news = op.Transpose(self.updates, perm=order) if axis else self.updates
+        counted = from_front(op, places, self.data, axis)
+        total = self._reduced(counted, news, size_of(op, self.data, axis))
+        if axis:
+            total = op.Transpose(total, perm=np.argsort(order).tolist())
+        return combined(op, self.name, self.data, total)
+
+    def by_element(self) -> Value:
+        """Each update is a row of one element, and its place is one in the flattened data."""
+        op, data, flat = self.op, self.data, self.op.const([-1])
+        indices = as_type(op, self.indices, T.INT64)
+        counted = from_front(op, indices, data, self.axis)
+        place = op.Reshape(place_of_elements(op, data, counted, data.rank, self.axis), flat)
+        count = op.Reshape(count_elements(op, shape_of(op, data)), op.const([]))
+        total = self._reduced(place, op.Reshape(self.updates, flat), count)
+        return combined(op, self.name, data, _shaped_like(op, total, data))
+
+    def _reduced(self, places: Value, news: Value, count: Value) -> Value:
+        dims = self.indices.dims_or_none
+        length = dims[self.axis] if dims is not None else None
+        most = length if isinstance(length, int) else None
+        places = as_type(self.op, places, T.INT64)
+        return reduced_rows(self.op, Rows(places, news, count, most, self.name))
+
+
+def _without(sizes: Sequence[object], axis: int) -> list[object]:
+    return [size for i, size in enumerate(sizes) if i != axis]
+
+
+def _shaped_like(op: Builder, x: Value, data: Value) -> Value:
+    if data.rank_or_none == 1:
+        return x
+    return op.Reshape(x, shape_of(op, data), allowzero=1)
 
 
 def _all_at_once(
@@ -132,11 +214,13 @@ def _all_at_once(
     else:
         new, along, chosen = axis, axis + 1, _compared(op, indices, data.shape, axis)
     news = op.Where(
-        chosen, op.Unsqueeze(updates, op.const([new])), op.const(NEUTRAL[name], like=data)
+        chosen,
+        op.Unsqueeze(updates, op.const([new])),
+        op.const(neutral(name, data.elem_type), like=data),
     )
     if name == "add":
         return data + op.ReduceSum(news, op.const([along]), keepdims=0)
-    return _combined(op, name, data, op.emit(REDUCERS[name], news, axes=[along], keepdims=0))
+    return combined(op, name, data, op.emit(REDUCERS[name], news, axes=[along], keepdims=0))
 
 
 def _compared(op: Builder, indices: Value, shape: tuple[int, ...], axis: int) -> Value:
@@ -159,7 +243,7 @@ def _line_by_line(
         one = b.Unsqueeze(i, b.const([0]))
         place = b.Gather(indices, one, axis=axis)
         old = b.GatherElements(now, place, axis=axis)
-        new = _combined(b, name, old, b.Gather(updates, one, axis=axis))
+        new = combined(b, name, old, b.Gather(updates, one, axis=axis))
         return b.Identity(keep), b.ScatterElements(now, place, new, axis=axis)
 
     body = op.graph(write, (T.INT64, ()), (T.BOOL, ()), data)
@@ -169,35 +253,68 @@ def _line_by_line(
 def _reduced_rows(node: Node, op: Builder) -> Value:
     name = node.str("reduction")
     data, indices, updates = node["data"], node["indices"], node["updates"]
-    known = indices.const_or_none()
-    if known is not None and _different_rows(known, data):
-        new = _combined(op, name, op.GatherND(data, indices), updates)
+    _require_ordered(op, name, data)
+    if updates.has_zero_dim:
+        return op.Identity(data)
+    if _are_different_rows(indices, data):
+        new = combined(op, name, op.GatherND(data, indices), updates)
         return op.ScatterND(data, indices, new)
-    return _one_by_one(op, name, data, indices, updates)
+    dims, rank = indices.dims_or_none, data.rank_or_none
+    width = dims[-1] if dims else None
+    if not isinstance(width, int) or rank is None or data.elem_type_or_none is None:
+        return _one_by_one(op, name, data, indices, updates)
+    flat = op.const([-1])
+    if width == 1:  # in the order of nodes that ScatterElements has, so that runtimes merge them
+        places = from_front(op, op.Reshape(indices, flat), data, 0)
+    else:
+        places = op.Reshape(linear(op, indices, data), flat)
+    count = _row_count(op, indices)
+    news = updates if indices.rank == 2 else _as_rows(op, updates, count, indices.rank - 1)
+    known = count.const_or_none()
+    most = int(known.item()) if known is not None else None
+    total = reduced_rows(op, Rows(places, news, _place_count(op, data, width), most, name))
+    if width > 1:
+        total = _shaped_like(op, total, data)
+    return combined(op, name, data, total)
 
 
-def _combined(op: Builder, name: str, old: Value, new: Value) -> Value:
-    if old.elem_type_or_none in UNORDERED:
+def _place_count(op: Builder, data: Value, width: int) -> Value:
+    """The number of places that the first axes have, as a scalar."""
+    shape = data.shape_or_none
+    if shape is not None:
+        return op.const(math.prod(shape[:width]))
+    sizes = [size_of(op, data, axis) for axis in range(width)]
+    return functools.reduce(op.Mul, sizes)
+
+
+def _require_ordered(op: Builder, name: str, data: Value) -> None:
+    """Refuses element types for which no operator computes the reduction."""
+    if data.elem_type_or_none in UNORDERED:
         raise Refusal(Why.NOT_EXPRESSIBLE, f"no operator computes {name!r} of this element type")
-    if old.elem_type_or_none is None and any(map(old.may_be, UNORDERED)):
-        op.ask_caller(Why.NEEDS_TYPE, f"the element type of {old.name!r} is unknown")
-    combined: Value = op.emit(REDUCTIONS[name], old, new)
-    return combined
+    if data.elem_type_or_none is None and any(map(data.may_be, UNORDERED)):
+        op.ask_caller(Why.NEEDS_TYPE, f"the element type of {data.name!r} is unknown")
 
 
-def _different_along(indices: Array, axis: int, data: Value) -> bool:
+def _are_different_along(indices: Value, axis: int, data: Value) -> bool:
     """Whether no place is written twice, for each line along the axis."""
-    places = _from_front(indices, data, axis)
+    known, dims = indices.const_or_none(), indices.dims_or_none
+    if known is None:
+        return bool(dims) and dims is not None and dims[axis] == 1
+    places = _from_front(known, data, axis)
     if places is None:
         return False
     ordered = np.sort(places, axis=axis)
     return bool(np.all(np.diff(ordered, axis=axis) != 0))
 
 
-def _different_rows(indices: Array, data: Value) -> bool:
+def _are_different_rows(indices: Value, data: Value) -> bool:
+    """Whether no place is written twice."""
+    known, dims = indices.const_or_none(), indices.shape_or_none
+    if known is None:
+        return dims is not None and math.prod(dims[:-1]) == 1
     columns = []
-    for axis in range(indices.shape[-1]):
-        column = _from_front(indices[..., axis], data, axis)
+    for axis in range(known.shape[-1]):
+        column = _from_front(known[..., axis], data, axis)
         if column is None:
             return False
         columns.append(column.ravel())
@@ -223,7 +340,7 @@ def _one_by_one(op: Builder, name: str, data: Value, indices: Value, updates: Va
     def write(b: Builder, i: Value, keep: Value, now: Value) -> tuple[Value, Value]:
         one = b.Unsqueeze(i, b.const([0]))
         row = b.Gather(rows, one, axis=0)
-        new = _combined(b, name, b.GatherND(now, row), b.Gather(news, one, axis=0))
+        new = combined(b, name, b.GatherND(now, row), b.Gather(news, one, axis=0))
         return b.Identity(keep), b.ScatterND(now, row, new)
 
     body = op.graph(write, (T.INT64, ()), (T.BOOL, ()), data)
