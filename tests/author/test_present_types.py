@@ -7,6 +7,8 @@ import pytest
 from onnx import TensorProto
 from opshift import Refused, convert_version
 from opshift.adapter import Builder, Node, Result, adapter
+from opshift.author.present_types import collect_present_types
+from opshift.model.document import Document
 from text_models import model, ops
 
 
@@ -54,3 +56,12 @@ def test_an_unknown_type_is_that_of_what_it_is_multiplied_with() -> None:
     )
     with pytest.raises(Refused, match="element type of 'f' is unknown"):
         convert_version(model(two_unknown, opset=9, more=more), 8)
+
+
+@pytest.mark.parametrize(
+    ("value", "kind"),
+    [("value_float=2.0", "float"), ("value_ints=[1]", "int64"), ('value_string="a"', "string")],
+)
+def test_a_constant_brings_the_type_of_its_value_alone(value: str, kind: str) -> None:
+    graph = f"(float16[2] x) => (float16[2] y) {{ c = Constant<{value}>() y = Neg(x) }}"
+    assert collect_present_types(Document(model(graph, opset=13))) == {"float16", kind}

@@ -251,3 +251,13 @@ def test_a_type_that_only_an_optional_input_chooses_is_in_the_table():
     (reason,) = accepts(model(10, graph), "onnxruntime==0.4").reasons
     assert reason.startswith("QuantizeLinear of float, int8 has no kernel in onnxruntime 0.4")
     assert accepts(model(10, graph.replace("int8", "uint8")), "onnxruntime==0.4").accepted
+
+
+def test_the_type_of_an_absent_input_does_not_matter():
+    graph = '(float16[1,1,2,2] x) => (float16[1,1,4,4] y) <float[4] s = {1,1,2,2}> { y = Resize<mode="linear">(x, "", s) }'
+    told = accepts(model(19, graph), "onnxruntime==1.15")
+    assert any(one.startswith("Resize of float16, float has no kernel") for one in told.reasons)
+    assert not told.unknown
+    floats = accepts(model(19, graph.replace("float16", "float")), "onnxruntime==1.15")
+    assert floats.accepted
+    assert not floats.unknown

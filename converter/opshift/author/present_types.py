@@ -7,6 +7,7 @@ import functools
 import re
 from typing import TYPE_CHECKING
 
+from opshift.author.attributes import CONSTANT_FORMS
 from opshift.opsets import described, schemas
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto
 
@@ -27,6 +28,7 @@ TYPE_ATTRIBUTES = frozenset(
 )
 # The types that an absent type attribute has meant in any version.
 IMPLIED_TYPES = frozenset({"float", "int32", "int64", "uint8", "bool"})
+_NAMES = {"float32": "float", "object": "string"}  # of numpy's types in `CONSTANT_FORMS`
 
 
 @functools.cache
@@ -124,10 +126,9 @@ def attribute_types(node: NodeProto, schema: schemas.Schema) -> set[str]:
             found.add(schemas.element_name(attribute.sparse_tensor.values.data_type) or "")
         elif attribute.HasField("tp"):
             found |= element_types(attribute.tp)
-        elif attribute.name.startswith("value_int"):
-            found.add("int64")
-        elif attribute.name.startswith("value_string"):
-            found.add("string")
-    if not present & TYPE_ATTRIBUTES:
+        elif (kind := CONSTANT_FORMS.get(attribute.name)) is not None:
+            found.add(_NAMES.get(kind, kind))
+    is_stated = (schema.domain, schema.name) == ("", "Constant") and found
+    if not present & TYPE_ATTRIBUTES and not is_stated:
         found |= IMPLIED_TYPES
     return found

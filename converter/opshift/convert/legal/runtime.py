@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
@@ -32,6 +33,7 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling, Form
 
 # The element types that nodes choose, by their root, their operator and its type variables.
+ABSENT = "absent"
 Seen: TypeAlias = "dict[tuple[int, Key, tuple[str, ...]], list[Types]]"
 
 
@@ -216,7 +218,32 @@ def _asked_of_table(
                     for scope, at in places
                 ]
             for place, types in zip(places, seen[asked], strict=True):
+                if ABSENT in types:
+                    types = _with_absent(root, key, types, missing)
                 yield place, key, types, missing
+
+
+def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
+    """The element types of a node, with the most favourable ones for inputs that are absent.
+
+    A runtime takes the first kernel that fits the present inputs.
+    """
+    from opshift.opsets import kernels  # only a conversion for a runtime needs the table
+
+    schema = schemas.schema(*key, root.imports.get(key[0]) or 1)
+    params = (*schema.inputs, *schema.outputs) if schema is not None else ()
+    accepted = {param.variable: param.types for param in params}
+    free = [
+        [name for name in kernels.SHORT if f"tensor({name})" in accepted.get(variable, ())]
+        if one == ABSENT
+        else [one]
+        for variable, one in zip(missing.variables, types, strict=True)
+    ]
+    return min(
+        itertools.product(*free),
+        key=lambda one: (one in missing.choices, one in missing.in_doubt),
+        default=tuple("" if one == ABSENT else one for one in types),
+    )
 
 
 def _contrib_without_kernel(
@@ -261,7 +288,8 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
         missing = row.no_kernels(key, since)
         if missing is None or not missing.choices:
             continue
-        if _chosen(node, root, type_of, missing.variables) in missing.choices:
+        types = _chosen(node, root, type_of, missing.variables)
+        if _with_absent(root, key, types, missing) in missing.choices:
             return False
     return True
 
@@ -272,7 +300,10 @@ def _chosen(
     type_of: Callable[[str], TypeProto | None],
     variables: Sequence[str],
 ) -> Types:
-    """The element types that a node chooses for type variables, "" where one is not known."""
+    """The element types that a node chooses for type variables.
+
+    One is "" if it is not known, and ABSENT if the node has no input or output of it.
+    """
     domain = schemas.normal(node.domain)
     schema = schemas.schema(domain, node.op_type, root.imports.get(domain) or 1)
     bound: dict[str, str] = {}
@@ -282,7 +313,7 @@ def _chosen(
             param = at(i)
             if name and param is not None and not bound.get(param.variable):
                 bound[param.variable] = element_of(type_of(name))
-    return tuple(bound.get(variable, "") for variable in variables)
+    return tuple(bound.get(variable, ABSENT) for variable in variables)
 
 
 def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
