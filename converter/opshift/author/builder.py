@@ -476,6 +476,11 @@ class Builder:
             for i, formal in enumerate(body.input)
         }
         for proto in body.node:
+            if proto.domain == function_body.GRAPH:
+                given = [Value(names[name], self.env) for name in proto.input]
+                results = self.inline(node.graph(proto.op_type), *given)
+                names.update(zip(proto.output, (one.name for one in results), strict=True))
+                continue
             copied = function_body.instance(proto, attributes, names, self.crossing.fresh)
             domain = schemas.normal(copied.domain)
             version = function_body.version_of(body, domain, self.scope.root.imports)

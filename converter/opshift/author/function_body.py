@@ -12,7 +12,10 @@ from opshift.model.functions import bind_attributes
 from opshift.model.rename import rename
 from opshift.model.scope import Imports
 from opshift.opsets import schemas
-from opshift.protos import AttributeProto, FunctionProto, NodeProto
+from opshift.protos import AttributeProto, FunctionProto, GraphProto, NodeProto
+
+
+GRAPH = "opshift.graph"  # the domain of a node of the body that stands for a graph of the call
 
 
 def body_of(node: Node, imports: Imports) -> FunctionProto:
@@ -30,7 +33,7 @@ def body_of(node: Node, imports: Imports) -> FunctionProto:
                 " unknown",
             )
         raw = [t.SerializeToString() if t else b"" for t in types]
-        bare = node.proto.SerializeToString()
+        bare = _with_placeholders(node.proto).SerializeToString()
         found = schemas.body_for_node(domain, node.op, since, version, bare, raw)
     if found is None:
         if not node.schema.has_body:
@@ -41,6 +44,25 @@ def body_of(node: Node, imports: Imports) -> FunctionProto:
             Why.NOT_EXPRESSIBLE, f"onnx has no function body of {node.op} for these inputs"
         )
     return found
+
+
+def _with_placeholders(proto: NodeProto) -> NodeProto:
+    """A copy with one node in each graph: the graphs inside would keep names that onnx replaces."""
+    copy = NodeProto()
+    copy.CopyFrom(proto)
+    for attribute in copy.attribute:
+        if not attribute.HasField("g"):
+            continue
+        graph = GraphProto(name=attribute.g.name)
+        graph.input.extend(attribute.g.input)
+        graph.output.extend(attribute.g.output)
+        for kind in ("input", "output"):
+            for i, value in enumerate(getattr(graph, kind)):
+                value.name = f"{kind}{i}"
+        given, results = ([one.name for one in part] for part in (graph.input, graph.output))
+        graph.node.add(domain=GRAPH, op_type=attribute.name, input=given, output=results)
+        attribute.g.CopyFrom(graph)
+    return copy
 
 
 def version_of(body: FunctionProto, domain: str, imports: Imports) -> int:

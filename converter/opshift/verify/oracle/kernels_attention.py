@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention, where the reference and the text differ."""
 
+from typing import Any
+
 import numpy as np
 
 from opshift.verify.oracle import engines
 from opshift.verify.oracle.kernel_registry import kernel
 from opshift.verify.oracle.kernels_misc import as_version
 from opshift.verify.oracle.strict_schema import Call
-from opshift.verify.oracle.values import Value
+from opshift.verify.oracle.values import Value, dtype_of
 
 
 @kernel("Attention")
@@ -27,3 +29,27 @@ def attention(
         scores = engines.reference(plain, q, k, v, mask, past, *rest)[3]
         return (*results[:3], scores)
     return results
+
+
+@kernel("FlexAttention", domain="ai.onnx.preview", scoped=True)
+def flex_attention(
+    frame: Any, call: Call, q: np.ndarray, k: np.ndarray, v: np.ndarray
+) -> tuple[Value, ...]:
+    """The function body that onnx makes of a graph keeps names of its inputs in graphs inside."""
+    group = q.shape[1] // k.shape[1]
+    k, v = (np.repeat(part, group, axis=1) for part in (k, v))
+    scale = call["scale"] or 1 / np.sqrt(q.shape[-1])
+    root = np.sqrt(np.float32(scale)).astype(q.dtype)  # each factor is scaled, as in the body
+    scores = np.matmul(q * root, np.swapaxes(k, -1, -2) * root)
+    precision = call["softmax_precision"]
+    if precision is None:
+        precision = 11 if q.dtype == np.float64 else 1
+    probs = _modified(frame, call["score_mod"], scores.astype(dtype_of(precision)))
+    probs = np.exp(probs - probs.max(axis=-1, keepdims=True))
+    probs = _modified(frame, call["prob_mod"], probs / probs.sum(axis=-1, keepdims=True))
+    return (np.matmul(probs.astype(v.dtype), v),)
+
+
+def _modified(frame: Any, graph: Any, value: np.ndarray) -> np.ndarray:
+    found: np.ndarray = value if graph is None else frame.subgraph(graph, [value])[0]
+    return found

@@ -49,7 +49,6 @@ BODY = {
     ("", "GroupNormalization"): "no implementation in the reference; the body is its definition",
     ("", "HardSwish"): "no implementation in the reference; the body is its definition",
     ("", "Mish"): "no implementation in the reference; the body is its definition",
-    ("ai.onnx.preview", "FlexAttention"): "its subgraphs need the engines of the model's opset",
 }
 
 NOBODY = {

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A graph that an attribute holds may hold control flow: no adapter is at fault for it."""
+
+import pytest
+from examples import Case, cases, model_of, too_new
+from onnx import AttributeProto, GraphProto, ModelProto, helper
+from opshift import AdapterBug, OpshiftError, convert_version, testing
+from opshift.author.verdicts import LEAVE
+
+HOLDERS = ("FlexAttention", "SequenceMap", "Loop", "Scan", "If")
+SAMPLES = 12  # of each operator
+
+
+def in_a_condition(graph: GraphProto) -> None:
+    """Moves the nodes of a graph into both branches of an If, which read names around it."""
+    made = {name for node in graph.node for name in node.output}
+    results = [one for one in graph.output if one.name in made]
+    if not results or any(not one.HasField("type") for one in results):
+        return
+    branches = []
+    for side in ("then", "else"):
+        branch = GraphProto(name=f"{graph.name}_{side}")
+        branch.node.extend(graph.node)
+        branch.output.extend(results)
+        branches.append(branch)
+    del graph.node[:]
+    condition = helper.make_tensor("", 9, [], [True])
+    graph.node.append(helper.make_node("Constant", [], ["chosen_here"], value=condition))
+    names = [one.name for one in results]
+    then, other = branches
+    graph.node.append(
+        helper.make_node("If", ["chosen_here"], names, then_branch=then, else_branch=other)
+    )
+
+
+def with_conditions(model: ModelProto) -> bool:
+    """Whether a node of the model holds a graph, which now holds a condition."""
+    found = False
+    for node in model.graph.node:
+        for attribute in node.attribute if node.op_type in HOLDERS else ():
+            if attribute.type == AttributeProto.GRAPH:
+                in_a_condition(attribute.g)
+                found = True
+    return found
+
+
+def samples() -> list[Case]:
+    found = []
+    for op in HOLDERS:
+        own = [one for one in cases() if op in one.adapter.ops and not too_new(one)]
+        found += own[:: max(1, len(own) // SAMPLES)]
+    return found
+
+
+@pytest.mark.parametrize("case", samples(), ids=lambda case: case.id)
+def test_control_flow_in_a_graph_is_no_fault_of_an_adapter(case: Case) -> None:
+    model = model_of(case)
+    if not with_conditions(model):
+        pytest.skip("no node of the example holds a graph")
+    leaves = (case.adapter.start, case.adapter.to) == LEAVE
+    wishes = {**case.example.wishes, **({"domains": ["ai.onnx"]} if leaves else {})}
+    try:
+        convert_version(model, testing.example_target(case.adapter, case.example), **wishes)
+    except OpshiftError as error:
+        assert not isinstance(error, AdapterBug), error
