@@ -2,10 +2,11 @@
 """A graph that an attribute holds may hold control flow: no adapter is at fault for it."""
 
 import pytest
-from examples import Case, cases, model_of, too_new
 from onnx import AttributeProto, GraphProto, ModelProto, helper
 from opshift import AdapterBug, OpshiftError, convert_version, testing
 from opshift.author.verdicts import LEAVE
+
+from examples import Case, cases, model_of, too_new
 
 HOLDERS = ("FlexAttention", "SequenceMap", "Loop", "Scan", "If")
 SAMPLES = 12  # of each operator

@@ -14,7 +14,6 @@ from opshift.model.scope import Imports
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, FunctionProto, GraphProto, NodeProto
 
-
 GRAPH = "opshift.graph"  # the domain of a node of the body that stands for a graph of the call
 
 

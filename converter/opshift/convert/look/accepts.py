@@ -21,7 +21,7 @@ from opshift.convert.look import reach
 from opshift.convert.look.reach import Fit
 from opshift.convert.look.rehearse import Carved, Rehearsals
 from opshift.convert.request import NODE_BUDGET, Request
-from opshift.errors import OpshiftError
+from opshift.errors import AdapterBug, OpshiftError
 from opshift.model import imports, weights
 from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
@@ -329,6 +329,9 @@ def _after(runs: Rehearsals, row: Ceiling, known: KnownResults) -> RuntimeAnswer
         done = runs.rehearse(options)
     except Outgrown:
         text = "whether the model can be converted: it grows too large to look further"
+        return RuntimeAnswer.of(row.shown, unknown=(text,))
+    except AdapterBug as bug:
+        text = f"whether the model can be converted: this is a bug of an adapter, not of your model: {bug}"
         return RuntimeAnswer.of(row.shown, unknown=(text,))
     except OpshiftError as error:
         return RuntimeAnswer.of(row.shown, (str(error),))
