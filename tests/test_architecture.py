@@ -48,10 +48,10 @@ def test_records_are_declared_in_one_way():
     assert users == ["records.py"]
 
 
-def test_only_commands_the_harness_and_one_module_of_the_zoo_import_verification():
+def test_only_commands_the_harness_probes_and_one_module_of_the_zoo_import_verification():
     asking = [p for p in ENGINE if any(n.startswith("opshift.verify") for n in imported(p))]
     asking = [p for p in asking if p.parent.name != "opshift"]  # it offers the package lazily
-    assert {p.parent.name for p in asking} <= {"cli", "commands", "testing", "zoo"}
+    assert {p.parent.name for p in asking} <= {"cli", "commands", "probe", "testing", "zoo"}
     assert [p.stem for p in asking if p.parent.name == "zoo"] == ["verified"]
 
 

@@ -55,6 +55,7 @@ RUNS = [
     ("targets {}/softmax.onnx onnxruntime==1.10", "survey"),
     ("accepts {}/softmax.onnx --for onnxruntime==1.2", "accepts"),
     ("accepts {}/softmax.onnx --opset 9", "accepts"),
+    (f"probe {sys.executable} --op Neg --sample 2", "probe"),
     ("audit {}/softmax.onnx", "audit"),
     ("audit {}/softmax.onnx --to 13", "audit"),
     ("check {}/softmax.onnx", "check"),
@@ -106,7 +107,7 @@ def told(words: str, folder: Path, form: str = "json") -> Any:
 @pytest.mark.parametrize(("words", "kind"), RUNS, ids=[words for words, _ in RUNS])
 def test_an_outcome_has_its_form(words, kind, folder, monkeypatch):
     monkeypatch.setattr("click.shell_completion.BashComplete._check_version", lambda *_: None)
-    if "verify" in words or "--runtime" in words:
+    if any(one in words for one in ("verify", "--runtime", "probe")):
         pytest.importorskip("onnxruntime")
     found = told(words, folder)
     assert found["kind"] == kind, found

@@ -187,6 +187,33 @@ def results_option(function: _Command) -> _Command:
     return found
 
 
+def own_targets(function: _Command) -> _Command:
+    """The option that names a table of targets, for commands that take a runtime."""
+    found: _Command = click.option(
+        "--targets", metavar="FILE", expose_value=False, callback=_give_targets,
+        type=click.Path(exists=True, dir_okay=False),
+        help="Also know the runtimes of this file, such as a row of `opshift probe`, in place of"
+        " your own table of targets.",
+    )(function)  # fmt: skip
+    return found
+
+
+def _give_targets(ctx: click.Context, param: click.Parameter, path: str | None) -> None:
+    """Names the file in the environment, for child processes too, until the command ends."""
+    if path is not None:
+        from opshift.opsets.targets import CONFIG
+
+        before = os.environ.get(CONFIG)
+        os.environ[CONFIG] = os.path.abspath(path)
+
+        def restore() -> None:
+            os.environ.pop(CONFIG)
+            if before is not None:
+                os.environ[CONFIG] = before
+
+        ctx.call_on_close(restore)
+
+
 def documents(function: _Command) -> _Command:
     """The option that names documents of operator sets, for commands that open a model."""
     named = click.option(

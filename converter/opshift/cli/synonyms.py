@@ -8,7 +8,6 @@ from collections.abc import Collection
 # The first option that a command has is named.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "--target": ("--to", "--for"),
-    "--targets": ("--to", "--for"),
     "--target-opset": ("--to",),
     "--target-version": ("--to",),
     "--opset-version": ("--to",),

@@ -166,6 +166,23 @@ class Output:
         finally:
             click.echo("\x1b[2K", nl=False, err=True)
 
+    @contextmanager
+    def counting(self, things: str) -> Iterator[Callable[[int, int], None]]:
+        """Shows on stderr how many things are done: a line that changes, or one for each tenth."""
+        tenths = set[int]()
+
+        def show(done: int, total: int) -> None:
+            tenth = done * 10 // max(total, 1)
+            if not self.progress or (not self.live and tenth in tenths):
+                return
+            tenths.add(tenth)
+            end = "\r" if self.live else "\n"
+            click.echo(f"{done} of {total} {things}{end}", nl=False, err=True)
+
+        yield show
+        if self.live:
+            click.echo("\x1b[2K", nl=False, err=True)
+
 
 def error_as_dict(name: str, message: str, cure: str, exit_code: int) -> dict[str, Any]:
     """An error in the JSON form that `opshift schema` describes."""

@@ -174,8 +174,7 @@ class Conversion(State):
         """The operators that the runtime reads at other versions than those in the result."""
         row = self.runtime
         lacking = {(one.domain, one.op) for one in refusals if one.why is Why.TARGET_LACKS}
-        names = row.without if row is not None else ()
-        return {key for key in lacking if any(one.names(key) for one in names)}
+        return {key for key in lacking if row is not None and row.names(key)}
 
     def _elsewhere(self, refusals: Iterable[RefusedNode]) -> Collection[int]:
         """The nearest opsets below and above with other versions of these operators."""

@@ -90,6 +90,9 @@ def _choose(state: State, row: Ceiling) -> None:
     for place, key, *_ in runtime.without_kernel(*asked):
         lacked.setdefault((place[0].root, key[0]), []).append(place)
     _add_forms(lacked, runtime.in_form(*asked))
+    for (key, _), places in runtime.failed_forms(*asked).items():
+        for place in places:
+            lacked.setdefault((place[0].root, key[0]), []).append(place)
     for root, key, _ in runtime.unread(state.document, row):
         lacked.setdefault((root, key[0]), []).extend(root.index[key])
     written = _write_others(state, row, lacked)

@@ -48,7 +48,6 @@ def _may_lack(state: State, key: Key) -> bool:
     return row is not None and (
         row.may_lack(key)
         or any(one.names(key) for one in row.forms)
-        or any(one.names(key) for one in row.without)
         or (not key[0] and key[1] in row.other_forms)
     )
 

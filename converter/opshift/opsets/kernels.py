@@ -13,6 +13,7 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import field
 
 from opshift import plugins
 from opshift.opsets import measured
@@ -48,6 +49,7 @@ class Missing:
     variables: tuple[str, ...]
     choices: frozenset[Types]
     in_doubt: frozenset[Types] = frozenset()
+    outcomes: Mapping[Types, str] = field(default_factory=dict)  # of those that a probe has run
 
 
 @dataclass(frozen=True, slots=True)

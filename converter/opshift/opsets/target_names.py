@@ -128,7 +128,7 @@ def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]])
         oldest, number = min(within)
         shown = ".".join(map(str, oldest))
         return number, f"{name} {asked} is several releases; {shown}, the oldest known one, is used"
-    earlier = [(end, n) for n, (text, _) in enumerate(rows) for end in _ends(text, _parts(asked))]
+    earlier = [(end, n) for n, (text, _) in enumerate(rows) for end in _ends(text, numbers(asked))]
     if not earlier:
         raise BadTarget(
             f"{name} {asked} is not known; the known releases are {listed}; {_advice()}"
@@ -153,37 +153,37 @@ def _fits_one(one: str, asked: str) -> tuple[int, int] | None:
     if one.lower() == asked.lower():
         return 1, 0
     low, dots, high = one.partition("..")
-    parts = _parts(asked)
+    parts = numbers(asked)
     if dots and parts:
-        above = _parts(low) <= parts
-        top = _parts(high)
+        above = numbers(low) <= parts
+        top = numbers(high)
         return (0, len(top)) if above and (not top or parts[: len(top)] <= top) else None
     if one == "":
         return 0, 0
-    single = _parts(one)
+    single = numbers(one)
     return (0, len(single)) if single and parts[: len(single)] == single else None
 
 
 def between(first: str, release: str, last: str) -> bool:
     """Whether a release lies in a range; an end may name a minor version for all of its patches."""
-    parts, low, high = _parts(release), _parts(first), _parts(last)
+    parts, low, high = numbers(release), numbers(first), numbers(last)
     return bool(parts) and low <= parts and parts[: len(high)] <= high
 
 
 def _releases_of(listed: str, series: str) -> list[tuple[int, ...]]:
     """The releases of a list that begin with the number of a series, such as 2022 or 4."""
-    wanted = _parts(series)
-    starts = (_parts(one.strip().partition("..")[0]) for one in listed.split(","))
+    wanted = numbers(series)
+    starts = (numbers(one.strip().partition("..")[0]) for one in listed.split(","))
     return [one for one in starts if wanted and one[: len(wanted)] == wanted]
 
 
 def _ends(listed: str, before: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The last releases of a list of versions and ranges that come before a version."""
-    ends = [_parts(one.strip().rpartition("..")[2]) for one in listed.split(",")]
+    ends = [numbers(one.strip().rpartition("..")[2]) for one in listed.split(",")]
     return [end for end in ends if end and end < before]
 
 
-def _parts(version: str) -> tuple[int, ...]:
+def numbers(version: str) -> tuple[int, ...]:
     """The numbers of a version; empty if it has other parts."""
     pieces = version.split(".")
     return tuple(map(int, pieces)) if all(piece.isdecimal() for piece in pieces) else ()

@@ -18,6 +18,7 @@ from opshift.lazy import deferred
 from opshift.opsets import fields as field_tables
 from opshift.opsets import kernels as kernel_tables
 from opshift.opsets import learned, target_names
+from opshift.opsets import probed as probe_tables
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
@@ -178,6 +179,7 @@ class Ceiling:
     remark: str = ""  # what was assumed to find this row
     asked: str = ""  # the release that a user named
     provider: str = ""  # what runs the nodes; empty for the CPU
+    probed: probe_tables.ReleaseTable | None = None  # what it did with small models
     facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
 
     @property
@@ -200,7 +202,7 @@ class Ceiling:
         """The element types that it has no kernel for, of one version of an operator."""
         table = kernel_tables.shipped().get(self.kernels)
         if table is None:
-            return None
+            return self.probed.missing(key, since) if self.probed else None
         if not self.versions:
             return table.missing_in(key, since, _knowing(self.kernels, key[0], since))
         return table.missing(key, since, self.release)
@@ -210,11 +212,32 @@ class Ceiling:
         missing = self.no_kernels(key, 1)
         return missing is not None and not missing.variables and bool(missing.choices)
 
+    def unread(self, key: Key, version: int) -> str:
+        """Why it does not read an operator at a version of its domain; "" if it may read it."""
+        if any(one.meets(key, version) for one in self.without):
+            return f"{self.shown} does not read {key[1]} {version}"
+        outcome = self.probed.unread(key, version) if self.probed else ""
+        if not outcome:
+            return ""
+        return f"{key[1]} {version} {probe_tables.WORDS[outcome].format(self.shown)}"
+
+    def names(self, key: Key) -> bool:
+        """Whether it is known not to run some version, type or form of an operator."""
+        named = any(one.names(key) for one in self.without)
+        return named or (self.probed is not None and self.probed.fails(key))
+
+    def lacks_operator(self, key: Key) -> bool:
+        """Whether it is known to read no version of an operator."""
+        lacked = (one for one in self.without if one.since == 1 and one.before == 1 << 30)
+        named = any(one.names(key) for one in lacked)
+        return named or (self.probed is not None and self.probed.lost(key))
+
     @property
     def is_measured(self) -> bool:
         """Whether it is known of every operator of ONNX if the runtime has a kernel for it."""
         table = kernel_tables.shipped().get(self.kernels)
-        return self.name == "onnx" or (table is not None and table.covers(self.release))
+        listed = self.probed is not None or (table is not None and table.covers(self.release))
+        return self.name == "onnx" or listed
 
     def is_measured_of(self, key: Key) -> bool:
         """Whether a table names an operator of a vendor."""
@@ -232,7 +255,7 @@ class Ceiling:
         """Whether it has no kernel of an operator for some element type or field."""
         table = kernel_tables.shipped().get(self.kernels)
         found = table is not None and table.mentions(key, self.release)
-        return found or bool(self.unknown_fields(key))
+        return found or bool(self.unknown_fields(key)) or self.names(key)
 
     @property
     def built_on(self) -> str | None:
@@ -264,6 +287,25 @@ class Runtime:
     default: str = ""  # the release that is meant where none is named
     answer: str = ""  # what to say where nothing is known
     providers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # and their spellings
+    tables: tuple[str, ...] = ()  # the texts of its tables of outcomes
+
+    def with_rows_of(self, other: Runtime) -> Runtime:
+        """The runtime with the releases and tables of a probe; equal releases are replaced."""
+        probed = [row.versions for row in other.releases]
+        kept = (row for row in self.releases if row.versions not in probed)
+        releases = sorted(
+            (*kept, *other.releases), key=lambda row: target_names.numbers(row.release)
+        )
+        default = self.default or other.default or (probed[-1] if not self.releases else "")
+        return replace(
+            self, releases=tuple(releases), answer="", default=default,
+            tables=(*self.tables, *other.tables),
+        )  # fmt: skip
+
+    def having_probes(self, row: Ceiling) -> Ceiling:
+        """The row with the outcomes of its release."""
+        table = probe_table(self.name, self.tables)
+        return replace(row, probed=table.at(row.release)) if table is not None else row
 
 
 def find(text: str) -> Ceiling:
@@ -288,6 +330,7 @@ def find(text: str) -> Ceiling:
     row = _resolved(runtime.releases[version], known)
     remarks = [one for one in (found.remark, remark, row.remark) if one]
     row = replace(row, remark="; ".join(remarks), asked="" if remark else asked)
+    row = runtime.having_probes(row)
     row = _with_fact(row, learned.fact_about(row.shown, own_file().with_name(learned.FILE)))
     return row if provider in ("", "cpu") else _elsewhere(row, runtime, provider)
 
@@ -325,7 +368,7 @@ def _elsewhere(row: Ceiling, runtime: Runtime, provider: str) -> Ceiling:
     if provider not in runtime.providers:
         listed = ", ".join(("cpu", *runtime.providers))
         raise BadTarget(f"{runtime.name} has no provider {provider!r}; give one of {listed}")
-    return replace(row, provider=provider, kernels="")
+    return replace(row, provider=provider, kernels="", probed=None)
 
 
 @functools.cache
@@ -358,7 +401,11 @@ def rows(word: str) -> list[Ceiling]:
 def table() -> list[Ceiling]:
     """Every release of every target; a user's file replaces names of the same spelling."""
     known = _runtimes()
-    return [_resolved(row, known) for name in sorted(known) for row in known[name].releases]
+    return [
+        one.having_probes(_resolved(row, known))
+        for _, one in sorted(known.items())
+        for row in one.releases
+    ]
 
 
 def names() -> dict[str, tuple[str, ...]]:
@@ -374,6 +421,13 @@ def called(word: str) -> str | None:
     return spellings.get(target_names.squeezed(word))
 
 
+def ships(name: str, release: str) -> bool:
+    """Whether a shipped row is about a release."""
+    runtime = _read(SHIPPED, _shipped()).get(name)
+    listed = [row.versions for row in runtime.releases] if runtime is not None else []
+    return any(target_names.fits(one, release) is not None for one in listed)
+
+
 def owned() -> frozenset[str]:
     """Domains that some runtime brings, apart from those of ONNX."""
     rows = (row for one in _runtimes().values() for row in one.releases)
@@ -383,8 +437,29 @@ def owned() -> frozenset[str]:
 def _runtimes() -> dict[str, Runtime]:
     found = {"onnx": _releases_of_onnx()}
     for origin, text in _texts():
-        found.update(_read(origin, text))
+        for name, one in _read(origin, text).items():
+            known = found.get(name)
+            found[name] = known.with_rows_of(one) if known and one.tables else one
     return found
+
+
+def probe_table(name: str, texts: tuple[str, ...] = ()) -> probe_tables.ProbeTable | None:
+    """What a runtime did with small models, by the shipped tables and some texts."""
+    shipped = _shipped_probes().get(name)
+    return _merged((shipped, *texts) if shipped else texts)
+
+
+@functools.lru_cache(maxsize=64)
+def _merged(texts: tuple[str, ...]) -> probe_tables.ProbeTable | None:
+    return probe_tables.merged(map(probe_tables.read, texts))
+
+
+@functools.cache
+def _shipped_probes() -> dict[str, str]:
+    """The texts of the shipped tables, by the runtime."""
+    text = plugins.data("opshift.opsets", "probed.txt").decode()
+    tables = text.split("\nruntime ")[1:]
+    return {table.partition("\n")[0]: f"runtime {table}" for table in tables}
 
 
 def _texts() -> Iterator[tuple[str, str]]:
@@ -425,7 +500,7 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
         raise BadTarget(f"{origin} is not a list of targets: {error}") from error
 
 
-_OF_NAME = {"aliases", "default", "answer", "providers", "releases"}
+_OF_NAME = {"aliases", "default", "answer", "providers", "releases", "probed"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
     "types", "outputs", "forms", "kernels", "closed", "also", "functions", "other_forms", "facts",
@@ -434,11 +509,12 @@ _OF_ROW = {
 
 def _runtime(name: str, raw: Mapping[str, Any]) -> Runtime:
     common = {key: value for key, value in raw.items() if key not in _OF_NAME}
-    rows = raw["releases"] if "answer" not in raw else []
+    rows = raw.get("releases", []) if {"answer", "probed"} & raw.keys() else raw["releases"]
     return Runtime(
         name.lower(), tuple(_row(name, {**common, **row}) for row in rows),
         tuple(raw.get("aliases", ())), raw.get("default", ""), raw.get("answer", ""),
         {name: tuple(also) for name, also in raw.get("providers", {}).items()},
+        (raw["probed"],) if "probed" in raw else (),
     )  # fmt: skip
 
 

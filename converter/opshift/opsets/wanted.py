@@ -12,6 +12,7 @@ from opshift.errors import BadTarget
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
+    from opshift.opsets.probed import ReleaseTable
     from opshift.opsets.targets import Ceiling
 
 IrVersion: TypeAlias = int | Literal["auto", "keep"]
@@ -51,15 +52,12 @@ class Wanted:
         from opshift.opsets import changelog
 
         found: dict[str, int] = {}
-        for lacking in self.ceiling.without if self.ceiling else ():
-            if lacking.since > 1 or lacking.before < 1 << 30:
-                continue  # a version of the operator can be read
-            for domain, op in operators:
-                if lacking.names((domain, op)) and domain in goal:
-                    history = changelog.default().history(domain, op)
-                    born = min((entry.operator.since_version for entry in history), default=1)
-                    if 1 < born <= goal[domain]:
-                        found[domain] = min(born - 1, found.get(domain, goal[domain]))
+        for domain, op in operators if self.ceiling else ():
+            if self.ceiling and domain in goal and self.ceiling.lacks_operator((domain, op)):
+                history = changelog.default().history(domain, op)
+                born = min((entry.operator.since_version for entry in history), default=1)
+                if 1 < born <= goal[domain]:
+                    found[domain] = min(born - 1, found.get(domain, goal[domain]))
         return found
 
     def raises(self, present: Mapping[str, int], goal: Mapping[str, int]) -> bool:
@@ -128,7 +126,36 @@ def _readable(row: Ceiling, version: int, operators: Collection[Key]) -> dict[st
     caps = [one.since - 1 for one in met if one.since > 1]
     lifts = [one.before for one in met if one.before < 1 << 30 and one.since == 1]
     version = max([min([version, *caps]), *lifts])
+    if row.probed is not None:
+        nearest = _nearest_run(row, row.probed, version, operators)
+        if nearest != version:
+            return {"": nearest}
     return {"": version} if row.prefer is not None or met else {}
+
+
+def _nearest_run(
+    row: Ceiling, table: ReleaseTable, version: int, operators: Collection[Key]
+) -> int:
+    """The version of ai.onnx at which the fewest operators failed in a probe, or were not probed.
+
+    Of equal ones, the nearest.
+    """
+    from opshift.opsets import changelog
+
+    known = changelog.default()
+    ops = [key for key in operators if not key[0] and not table.lost(key)]
+    low, top = row.floors.get("", 1), row.imports.get("") or known.newest("") or version
+
+    def cost(at: int) -> tuple[int, int, int, int]:
+        found = [known.meaning(*key, at) for key in ops]
+        runs = [
+            table.runs_at(key, one.operator.since_version)
+            for key, one in zip(ops, found, strict=True)
+            if one is not None
+        ]
+        return runs.count(False), runs.count(None), abs(at - version), at
+
+    return min(range(low, top + 1), key=cost, default=version)
 
 
 def read_target(

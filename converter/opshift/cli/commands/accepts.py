@@ -39,6 +39,7 @@ EXIT_CODES = {"yes": DONE, "no": REFUSED, "may": NOT_KNOWN, "not known": NOT_KNO
               help="The consumer reads IR versions up to this one.")  # fmt: skip
 @click.option("--model-version", metavar="VERSION",
               help="The consumer was written for this version of the model.")  # fmt: skip
+@options.own_targets
 @common
 def command(
     output: Output,

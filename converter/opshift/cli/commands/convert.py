@@ -81,6 +81,7 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
 )
 @reports
 @documents
+@options.own_targets
 @common
 @wishes
 def command(

@@ -38,6 +38,7 @@ from opshift.text import Line, Role
     " conversions for the same release begin with its opset and forms.",
 )
 @documents
+@options.own_targets
 @common
 def command(output: Output, words: tuple[str, ...], every: bool, report: str | None) -> int:
     """List the runtimes that --for knows.

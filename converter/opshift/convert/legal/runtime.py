@@ -17,6 +17,7 @@ from opshift.author.present_types import collect_present_types
 from opshift.codes.refusals import Why
 from opshift.convert.legal import neighbours
 from opshift.errors import RefusedNode
+from opshift.lazy import deferred
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import graphs_in, name_of, nodes_in
@@ -29,8 +30,13 @@ from opshift.records import dataclass
 from opshift.text import counted, qualified
 
 if TYPE_CHECKING:
+    from opshift.opsets import probed
     from opshift.opsets.kernels import Missing, Types
+    from opshift.opsets.probed import ReleaseTable
     from opshift.opsets.targets import Ceiling, Form
+
+else:
+    probed = deferred("opshift.opsets.probed")  # only a conversion for a runtime needs it
 
 # The element types that nodes choose, by their root, their operator and its type variables.
 ABSENT = "absent"
@@ -75,9 +81,12 @@ def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
         (form, [scope.node(at) for scope, at in places])
         for form, places in in_form(document, row, facts)
     ]
+    failed = failed_forms(document, row, facts).items()
     return [
-        _lack("", form.op, nodes, f"{row.shown}: {form.says}") for form, nodes in found if nodes
-    ] + _not_handed_out(document, row)
+        *(_lack("", form.op, nodes, f"{row.shown}: {form.says}") for form, nodes in found if nodes),
+        *(_lack(*key, [scope.node(at) for scope, at in where], s) for (key, s), where in failed),
+        *_not_handed_out(document, row),
+    ]
 
 
 def _not_handed_out(document: Document, row: Ceiling) -> list[RuntimeLack]:
@@ -124,8 +133,9 @@ def kernels(
     for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
         if types not in missing.choices:
             continue
-        name = qualified(*key)
-        says = f"{name} of {', '.join(types)} has no kernel in {row.name} {row.release}"
+        kinds = ", ".join(one for one in types if one)
+        fate = probed.WORDS.get(missing.outcomes.get(types, ""), "has no kernel in {}")
+        says = f"{qualified(*key)} of {kinds} {fate.format(f'{row.name} {row.release}')}"
         offer = _other_types(types, missing)
         found.setdefault(says, (key, [], offer))[1].append(scope.node(at))
     for (scope, at), key, element in _contrib_without_kernel(document, row, facts):
@@ -184,6 +194,8 @@ def in_doubt(document: Document, row: Ceiling, facts: Facts, seen: Seen | None =
     found: dict[str, list[NodeProto]] = {}
     present = facts.present_types
     for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
+        if row.probed is not None and not row.kernels:
+            break  # unknown() names what no probe has run
         if types in missing.choices:
             continue
         possible = (*missing.choices, *missing.in_doubt) if "" in types else ()
@@ -266,7 +278,7 @@ def _element_of(facts: Facts, scope: Scope, name: str) -> str:
 def reads(nodes: Iterable[NodeProto], root: Root, row: Ceiling) -> bool:
     """Whether no operator of these nodes is known to be one that a runtime does not read."""
     keys = {(schemas.normal(node.domain), node.op_type) for node in nodes}
-    return not any(one.meets(key, _since(root, key)) for key in keys for one in row.without)
+    return not any(row.unread(key, _since(root, key)) for key in keys)
 
 
 def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
@@ -284,6 +296,9 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
         since = _since(root, key)
         forms = (form for form in row.forms if form.names(key) and not form.depends_on_neighbours)
         if any(has_form(node, root, form, type_of) for form in forms):
+            return False
+        rank = rank_of(type_of(node.input[0])) if node.input and node.input[0] else None
+        if _failing(node, key, since, row, rank) is not None:
             return False
         missing = row.no_kernels(key, since)
         if missing is None or not missing.choices:
@@ -319,7 +334,9 @@ def _chosen(
 def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
     """The gaps in the facts about a runtime and the operators of a model."""
     found = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
-    if not row.is_measured and any(root.index for root in document.roots):
+    if row.probed is not None and not row.kernels:
+        found += _unprobed(document, row.probed, row, facts)
+    elif not row.is_measured and any(root.index for root in document.roots):
         known = "only versions are known of it"
         if row.provider:
             known = "only the CPU was measured"
@@ -327,6 +344,62 @@ def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
             known = "only some were measured"
         found.append(f"which operators {row.shown} runs: {known}")
     return found
+
+
+def _unprobed(document: Document, table: ReleaseTable, row: Ceiling, facts: Facts) -> Iterator[str]:
+    """Operators, element types and forms of which no probe has run a model."""
+    found: dict[str, list[NodeProto]] = {}
+    for root in document.roots:
+        for key, places in sorted(root.index.items()):
+            since = _since(root, key)
+            schema = schemas.schema(*key, since)
+            if row.unread(key, since) or schema is None:
+                continue
+            for scope, at in places:
+                node = scope.node(at)
+                types = _chosen(
+                    node, root, functools.partial(facts.type, scope), probed.variables(schema)
+                )
+                given = probed.features(node, schema, _rank(node, scope, facts))
+                lack = table.untried(key, since, types, given)
+                if lack:
+                    says = f"whether {row.shown} runs {qualified(*key)} {since}"
+                    of = "" if lack == probed.AT_ALL else f" {lack}"
+                    found.setdefault(f"{says}{of}", []).append(node)
+    for says, nodes in found.items():
+        yield str(_lack("", "", nodes, says))
+
+
+def failed_forms(
+    document: Document, row: Ceiling, facts: Facts
+) -> dict[tuple[Key, str], list[Place]]:
+    """The nodes with a feature with which no model ran in a probe."""
+    found: dict[tuple[Key, str], list[Place]] = {}
+    for root in document.roots if row.probed is not None else ():
+        for key, places in sorted(root.index.items()):
+            since = _since(root, key)
+            for scope, at in places:
+                node = scope.node(at)
+                failed = _failing(node, key, since, row, _rank(node, scope, facts))
+                if failed is not None:
+                    fate = probed.WORDS[failed[1]].format(row.shown)
+                    says = f"{qualified(*key)} {since} with {probed.named(failed[0])} {fate}"
+                    found.setdefault((key, says), []).append((scope, at))
+    return found
+
+
+def _rank(node: NodeProto, scope: Scope, facts: Facts) -> int | None:
+    return rank_of(facts.type(scope, node.input[0])) if node.input and node.input[0] else None
+
+
+def _failing(
+    node: NodeProto, key: Key, since: int, row: Ceiling, rank: int | None
+) -> tuple[str, str] | None:
+    """The feature of a node with which no model ran in a probe, and the outcome."""
+    schema = schemas.schema(*key, since)
+    if row.probed is None or schema is None:
+        return None
+    return row.probed.failing(key, since, probed.features(node, schema, rank))
 
 
 def _unknown_operators(document: Document, row: Ceiling) -> Iterator[str]:
@@ -425,9 +498,8 @@ def unread(document: Document, row: Ceiling) -> Iterator[tuple[Root, Key, str]]:
     """The operators that a runtime does not read at their versions, or not at all, and why."""
     for root in document.roots:
         for key in sorted(root.index):
-            version = _since(root, key)
-            if any(one.meets(key, version) for one in row.without):
-                yield root, key, f"{row.shown} does not read {key[1]} {version}"
+            if says := row.unread(key, _since(root, key)):
+                yield root, key, says
             elif row.is_strange(key):
                 yield root, key, f"{row.shown} has no operator {key[0]}.{key[1]}"
 

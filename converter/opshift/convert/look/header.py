@@ -94,8 +94,7 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
 
 def _looks_closer(row: Ceiling, operators: Collection[Key]) -> bool:
     """Whether the engine must look at operators that the runtime may lack or run differently."""
-    named = any(one.names(key) for one in row.without for key in operators)
-    named |= any(one.names(key) for one in row.forms for key in operators)
+    named = any(one.names(key) for one in row.forms for key in operators)
     named |= any(row.may_lack(key) for key in operators)
     foreign = any(domain and domain not in row.imports for domain, _ in operators)
     return bool(row.remark or row.types or named or foreign)

@@ -38,7 +38,7 @@ class Targets(Shown):
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
-        found = [dataclasses.asdict(row) for row in self.rows]
+        found = [_as_dict(row) for row in self.rows]
         return {"schema_version": SCHEMA_VERSION, "kind": "targets", "targets": found}
 
     def to_json(self) -> str:
@@ -108,6 +108,12 @@ def _marked(name: str) -> list[Ceiling]:
     ]
 
 
+def _as_dict(row: Ceiling) -> dict[str, Any]:
+    """A row, with how it was probed in place of the outcomes."""
+    how = dataclasses.asdict(row.probed.how) if row.probed is not None else None
+    return {**dataclasses.asdict(dataclasses.replace(row, probed=None)), "probed": how}
+
+
 def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
     """The operators, types, outputs and forms that a release lacks, and where this is from."""
     own = Fact(row.source, row.date)
@@ -116,7 +122,11 @@ def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
     fields["other_forms"] = [f"the usual form of {op}" for op in row.other_forms]
     fields["functions"] = [] if row.functions else ["functions of the model"]
     found = [(one, row.facts.get(name, own)) for name, lacked in fields.items() for one in lacked]
-    return found + [(form.says, Fact(form.source, form.date)) for form in row.forms]
+    found += [(form.says, Fact(form.source, form.date)) for form in row.forms]
+    if row.probed is not None:
+        fact = Fact(row.probed.how.source, row.probed.how.date)
+        found += [(says, fact) for says in row.probed.failures]
+    return found
 
 
 def _cells(row: Ceiling) -> tuple[str, ...]:

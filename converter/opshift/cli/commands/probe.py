@@ -1,0 +1,60 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`opshift probe`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from opshift.cli import options
+from opshift.cli.options import common
+from opshift.cli.terminal import DONE, Output
+
+
+@options.command(
+    "opshift probe device/bin/python -o row.toml",
+    "opshift probe device/bin/python --name rknn==2.5.0 -o row.toml",
+    "opshift probe device/bin/python --op Resize --op Pad",
+)
+@click.argument("python", metavar="PYTHON", type=click.Path())
+@click.option("--name", default="", metavar="NAME[==VERSION]",
+              help="The runtime, if PYTHON has several, or the name of the row, and its release"
+              " if the package does not state it.")  # fmt: skip
+@click.option("-o", "--output", "path", type=click.Path(dir_okay=False, path_type=Path),
+              help="Write the row to this file, next to the rows of earlier probes.")  # fmt: skip
+@click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this operator.")
+@click.option("--sample", type=click.IntRange(min=1), metavar="N",
+              help="At most N models: those of common types first.")  # fmt: skip
+@click.option("--seconds", type=click.FloatRange(min=0, min_open=True), default=30,
+              show_default=True, help="The limit of time for each model.")  # fmt: skip
+@click.option("--megabytes", type=click.IntRange(min=1), default=8192, show_default=True,
+              help="The limit of memory for a process.")  # fmt: skip
+@common
+def command(
+    output: Output,
+    python: str,
+    name: str,
+    path: Path | None,
+    ops: tuple[str, ...],
+    sample: int | None,
+    seconds: float,
+    megabytes: int,
+) -> int:
+    """Measure a runtime: which operators, versions and element types it runs.
+
+    Small models of every operator are run in the runtime of the Python interpreter PYTHON, and
+    their results are compared. The row that -o writes can be used at once: give its file with
+    --targets to convert, accepts or targets. Ctrl-C ends the probe and keeps its results.
+    """
+    from opshift.child_task import Limits
+    from opshift.probe import row
+    from opshift.probe.probing import probe
+
+    limits = Limits(seconds, megabytes)
+    with output.counting("models") as progress:
+        found = probe(python, name, ops=ops, sample=sample, limits=limits, progress=progress)
+    if path is not None:
+        row.write(path, found)
+    output.result(found.lines, found.as_dict)
+    return DONE

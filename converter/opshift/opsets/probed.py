@@ -1,0 +1,360 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What releases of a runtime did with small models: a table that `opshift probe` writes.
+
+The first lines of a table name a runtime and its probed releases, each with a date and a source.
+Each further line names an operator, one of its versions, its type variables, and groups of three:
+an outcome, the releases that had it, and the choices of element types or the features of a node.
+A feature begins with `@`: an attribute, an attribute with its value, an input or an output.
+Features that a group `runs` lists were seen in a model that runs. Those of another group fail.
+Element types that `partly` run have models that fail, and no feature explains this.
+An element type `-` stands for a variable that the node does not use.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+from opshift.errors import BadTarget
+from opshift.opsets import measured, target_names
+from opshift.opsets.kernels import LONG, SHORT, Missing
+from opshift.records import dataclass
+from opshift.text import qualified
+
+if TYPE_CHECKING:
+    from opshift.opsets.schemas import Schema
+    from opshift.protos import NodeProto
+
+Key = tuple[str, str]  # (domain, operator)
+Types = tuple[str, ...]
+RUNS, PARTLY, WRONG, REFUSED, DIES = "runs", "partly", "wrong", "refused", "dies"
+FAILED = (WRONG, REFUSED, DIES)
+WORDS = {
+    WRONG: "gives other numbers in {}",
+    REFUSED: "is not run by {}",
+    DIES: "ends the process of {}",
+}
+UNUSED = "-"
+AT_ALL = "at all"
+LONGEST = 24  # letters of an attribute's value that can be a feature
+
+
+@dataclass(frozen=True, slots=True)
+class ProbedRelease:
+    """A release, and how it was probed."""
+
+    name: str
+    date: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """The outcomes of one version of an operator, by their releases."""
+
+    variables: tuple[str, ...]
+    types: Mapping[tuple[str, Types], frozenset[int]]  # by the outcome and the element types
+    features: Mapping[tuple[str, str], frozenset[int]]  # by the outcome and the feature
+
+    def having(self, outcome: str, releases: frozenset[int]) -> frozenset[Types]:
+        """The choices of element types that all of some releases gave an outcome."""
+        return frozenset(
+            types for (found, types), where in self.types.items()
+            if found == outcome and releases <= where
+        )  # fmt: skip
+
+    def running(self, releases: frozenset[int]) -> frozenset[Types]:
+        """The choices of element types with which models run in all of some releases."""
+        return self.having(RUNS, releases) | self.having(PARTLY, releases)
+
+    def with_feature(self, outcome: str, releases: frozenset[int]) -> frozenset[str]:
+        """The features to which all of some releases gave an outcome."""
+        return frozenset(
+            feature for (found, feature), where in self.features.items()
+            if found == outcome and releases <= where
+        )  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeTable:
+    """The outcomes of small models in the probed releases of a runtime."""
+
+    runtime: str
+    releases: tuple[ProbedRelease, ...]
+    outcomes: Mapping[Key, Mapping[int, Outcomes]]  # by operator, and by its version
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(one.name for one in self.releases)
+
+    def around(self, release: str) -> frozenset[int]:
+        """The numbers of the probed releases that stand for a release: itself or its neighbours.
+
+        A release such as 1.15 stands for its patches, such as 1.15.1.
+        """
+        patches = [n for n, one in enumerate(self.names) if f"{one}.".startswith(f"{release}.")]
+        if release and patches:
+            return frozenset(patches[:1])
+        return measured.around(release, self.names)
+
+    def at(self, release: str) -> ReleaseTable | None:
+        """The outcomes in a release; None if it was not probed."""
+        around = self.around(release)
+        return ReleaseTable(self, around) if around else None
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class ReleaseTable:
+    """The outcomes in one release, or those that two neighbours have in common."""
+
+    table: ProbeTable
+    releases: frozenset[int]
+
+    @property
+    def how(self) -> ProbedRelease:
+        """How the release was probed."""
+        return self.table.releases[min(self.releases)]
+
+    @property
+    def failures(self) -> list[str]:
+        """The versions of operators of which no model runs, in words."""
+        return [
+            f"{qualified(*key)} {since} ({outcome})"
+            for key, versions in sorted(self.table.outcomes.items())
+            for since in sorted(versions)
+            if (outcome := self.unread(key, since))
+        ]
+
+    def fails(self, key: Key) -> bool:
+        """Whether some model of an operator failed."""
+        found = self.table.outcomes.get(key, {}).values()
+        return any(
+            outcome in FAILED and self.releases <= where
+            for one in found
+            for of in (one.types, one.features)
+            for (outcome, _), where in of.items()
+        )
+
+    def unread(self, key: Key, since: int) -> str:
+        """The outcome of a version of an operator of which no probed model runs; "" otherwise."""
+        one = self.table.outcomes.get(key, {}).get(since)
+        if one is None or one.running(self.releases):
+            return ""
+        return next((o for o in (REFUSED, DIES, WRONG) if one.having(o, self.releases)), "")
+
+    def runs_at(self, key: Key, since: int) -> bool | None:
+        """Whether some model of a version of an operator runs; None if this is not known."""
+        one = self.table.outcomes.get(key, {}).get(since)
+        if one is not None and one.running(self.releases):
+            return True
+        return False if self.unread(key, since) else None
+
+    def missing(self, key: Key, since: int) -> Missing | None:
+        """The element types of a version of an operator that fail, although others run."""
+        one = self.table.outcomes.get(key, {}).get(since)
+        if one is None or not one.variables or self.unread(key, since):
+            return None
+        found = {
+            types: outcome for outcome in FAILED for types in one.having(outcome, self.releases)
+        }
+        return Missing(one.variables, frozenset(found), outcomes=found) if found else None
+
+    def failing(self, key: Key, since: int, given: Collection[str]) -> tuple[str, str] | None:
+        """The first of some features that fails, and its outcome."""
+        one = self.table.outcomes.get(key, {}).get(since)
+        if one is None:
+            return None
+        pairs = (
+            (feature, outcome)
+            for outcome in FAILED
+            for feature in sorted(one.with_feature(outcome, self.releases).intersection(given))
+        )
+        return next(pairs, None)
+
+    def untried(self, key: Key, since: int, types: Types, given: Collection[str]) -> str:
+        """What no probed model has, of these element types and features; "" for nothing."""
+        one = self.table.outcomes.get(key, {}).get(since)
+        known = [one.having(o, self.releases) for o in (RUNS, PARTLY, *FAILED)] if one else []
+        if one is None or not any(known):
+            return AT_ALL
+        if types not in frozenset().union(*known):
+            return "of " + ", ".join(kind or "an unknown type" for kind in types)
+        seen = one.with_feature(RUNS, self.releases)
+        names = sorted(f for f in given if "=" not in f and f not in seen)
+        if names:
+            return f"with {named(names[0])}"
+        partly = types in one.having(PARTLY, self.releases)
+        return "in this form, as some forms failed in a probe" if partly else ""
+
+    def lost(self, key: Key) -> bool:
+        """Whether no probed version of an operator runs."""
+        versions = self.table.outcomes.get(key, {})
+        return bool(versions) and all(self.unread(key, since) for since in versions)
+
+
+def variables(schema: Schema) -> tuple[str, ...]:
+    """The type variables of an operator that have a choice."""
+    params = (*schema.inputs, *schema.outputs)
+    return tuple(dict.fromkeys(one.variable for one in params if len(one.types) > 1))
+
+
+# -- features ------------------------------------------------------------------------------------
+
+
+def features(node: NodeProto, schema: Schema, rank: int | None) -> frozenset[str]:
+    """The features of a node: its attributes off their defaults, and its optional inputs.
+
+    `rank` is that of its first input, if it is known.
+    """
+    from opshift.protos import helper
+
+    found = set[str]() if rank is None else {f"@rank={rank}"}
+    for attribute in node.attribute:
+        known = schema.attributes.get(attribute.name)
+        if attribute.ref_attr_name or (known is not None and known.is_graph):
+            continue
+        value = _plain(helper.get_attribute_value(attribute))
+        if known is None or value != _plain(known.default):
+            found.add(f"@{attribute.name}")
+            if (text := _shown(value)) is not None:
+                found.add(f"@{attribute.name}={text}")
+    sides = (("input", node.input, schema.min_input), ("output", node.output, schema.min_output))
+    for side, names, least in sides:
+        found |= {f"@{side}{i}" for i, name in enumerate(names) if name and i >= max(least, 1)}
+    return frozenset(found)
+
+
+def named(feature: str) -> str:
+    """A feature in words."""
+    place = re.fullmatch(r"@(input|output)(\d+)", feature)
+    if place:
+        return f"{place[1]} {int(place[2]) + 1}"
+    return feature.removeprefix("@")
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    return [_plain(one) for one in value] if isinstance(value, (list, tuple)) else value
+
+
+def _shown(value: Any) -> str | None:
+    """A short text without blanks for a value that can be a feature."""
+    parts = value if isinstance(value, list) else [value]
+    if not all(isinstance(one, (int, str)) for one in parts):
+        return None
+    text = ",".join(map(str, parts))
+    return text if len(text) <= LONGEST and re.fullmatch(r"[\w,.+-]*", text) else None
+
+
+# -- the text ------------------------------------------------------------------------------------
+
+
+def read(text: str) -> ProbeTable:
+    """The table of a text."""
+    lines = [line.strip() for line in text.splitlines()]
+    lines = [line for line in lines if line and not line.startswith("#")]
+    try:
+        runtime, releases = lines[0].removeprefix("runtime "), list[ProbedRelease]()
+        while len(lines) > 1 + len(releases) and lines[1 + len(releases)].startswith("release "):
+            _, name, date, source = lines[1 + len(releases)].split(" ", 3)
+            releases.append(ProbedRelease(name, date, source))
+        names = [one.name for one in releases]
+        outcomes: dict[Key, dict[int, Outcomes]] = {}
+        for line in lines[1 + len(releases) :]:
+            key, since, found = _outcomes(line, names)
+            outcomes.setdefault(key, {})[since] = found
+    except (ValueError, IndexError, KeyError) as error:
+        raise BadTarget(f"a table of outcomes cannot be read: {error}; probe again") from error
+    return ProbeTable(runtime, tuple(releases), outcomes)
+
+
+def _outcomes(line: str, names: list[str]) -> tuple[Key, int, Outcomes]:
+    head, *groups = line.split("; ")
+    name, since, *variables = head.split()
+    domain, _, op = name.rpartition(".")
+    types: dict[tuple[str, Types], frozenset[int]] = {}
+    features: dict[tuple[str, str], frozenset[int]] = {}
+    for group in groups:
+        outcome, where, *listed = group.split()
+        if outcome not in (RUNS, PARTLY, *FAILED):
+            raise ValueError(f"{outcome!r} is not an outcome")
+        numbers = frozenset(measured.numbers(where, names))
+        for one in listed:
+            if one.startswith("@"):
+                features[outcome, one] = features.get((outcome, one), frozenset()) | numbers
+            else:
+                choice = outcome, _long(one)
+                types[choice] = types.get(choice, frozenset()) | numbers
+    return (domain, op), int(since), Outcomes(tuple(variables), types, features)
+
+
+def written(table: ProbeTable) -> Iterator[str]:
+    """The lines of the text that `read` reads."""
+    yield f"runtime {table.runtime}"
+    yield from (f"release {one.name} {one.date} {one.source}" for one in table.releases)
+    for (domain, op), versions in sorted(table.outcomes.items()):
+        for since, one in sorted(versions.items()):
+            head = " ".join([qualified(domain, op), str(since), *one.variables])
+            yield "; ".join([head, *_groups(one, table.names)])
+
+
+def _groups(one: Outcomes, names: tuple[str, ...]) -> Iterator[str]:
+    found: dict[tuple[str, str], list[str]] = {}
+    for (outcome, types), numbers in sorted(one.types.items()):
+        found.setdefault((outcome, measured.shown(numbers, names)), []).append(_short(types))
+    for (outcome, feature), numbers in sorted(one.features.items()):
+        found.setdefault((outcome, measured.shown(numbers, names)), []).append(feature)
+    for outcome in (RUNS, PARTLY, *FAILED):
+        for (of, where), listed in found.items():
+            if of == outcome and where:
+                yield " ".join([outcome, where, *listed])
+
+
+ALL_FIXED = "*"  # a version of an operator without type variables
+
+
+def _short(types: Types) -> str:
+    return "/".join(SHORT.get(one, one) or UNUSED for one in types) or ALL_FIXED
+
+
+def _long(text: str) -> Types:
+    if text == ALL_FIXED:
+        return ()
+    return tuple("" if one == UNUSED else LONG.get(one, one) for one in text.split("/"))
+
+
+def merged(tables: Iterable[ProbeTable]) -> ProbeTable | None:
+    """One table of several of the same runtime; of equal releases, the last one counts."""
+    by_release = {
+        one.name: (table, number)
+        for table in tables
+        for number, one in enumerate(table.releases)
+    }  # fmt: skip
+    if not by_release:
+        return None
+    parts = [by_release[name] for name in sorted(by_release, key=target_names.numbers)]
+    types: dict[tuple[Key, int], dict[tuple[str, Types], frozenset[int]]] = {}
+    features: dict[tuple[Key, int], dict[tuple[str, str], frozenset[int]]] = {}
+    variables: dict[tuple[Key, int], tuple[str, ...]] = {}
+    for number, (table, own) in enumerate(parts):
+        for key, versions in table.outcomes.items():
+            for since, one in versions.items():
+                variables.setdefault((key, since), one.variables)
+                _add(types.setdefault((key, since), {}), one.types, own, number)
+                _add(features.setdefault((key, since), {}), one.features, own, number)
+    outcomes: dict[Key, dict[int, Outcomes]] = {}
+    for (key, since), names in variables.items():
+        found = Outcomes(names, types[key, since], features[key, since])
+        outcomes.setdefault(key, {})[since] = found
+    releases = tuple(table.releases[own] for table, own in parts)
+    return ProbeTable(parts[0][0].runtime, releases, outcomes)
+
+
+def _add(
+    found: dict[Any, frozenset[int]], of: Mapping[Any, frozenset[int]], own: int, n: int
+) -> None:
+    for choice, where in of.items():
+        if own in where:
+            found[choice] = found.get(choice, frozenset()) | {n}

@@ -1,0 +1,290 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The models of a probe: one node for each version, element type and form of an operator.
+
+They come from the examples of the adapters. An example is copied to the other versions of its
+operator and to other element types, as far as the copy is legal and the reference computes it.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from opshift import versions
+from opshift.author import safe_inference
+from opshift.author.registry import Registry
+from opshift.model.arrays import from_array, to_array
+from opshift.opsets import probed, schemas
+from opshift.opsets.kernels import COMMON
+from opshift.opsets.schemas import Schema
+from opshift.opsets.types import element_of, rank_of
+from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto, onnx_checker
+from opshift.records import dataclass
+from opshift.testing.case_files import examples_of
+from opshift.testing.example_models import example_model, too_new
+from opshift.testing.models import parsed
+from opshift.verify import generate, oracle, randomness
+from opshift.verify.oracle.values import dtype_of
+
+Key = tuple[str, str]  # (domain, operator)
+Types = tuple[str, ...]
+DOMAINS = ("", versions.ML)
+OLDEST = 7  # the oldest opset of which many runtimes have kernels
+COPIES = 3  # copies for one choice of element types
+# Element types that can be sent to another Python, the most common ones first.
+SENT = (*COMMON, "int16", "uint16", "uint32", "uint64")
+OTHERS = (  # operators that no version changes in a way that needs an adapter
+    "(bool[2, 3] x) => (bool[2, 3] y) { y = Not(x) }",
+    "(float[1, 2, 3, 4] x) => (float[1, 2, 1, 1] y) { y = GlobalMaxPool(x) }",
+    "(float[1, 3, 2, 2] x) => (float[1, 3, 2, 2] y) { y = LRN<size = 3>(x) }",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeModel:
+    """A model of one node, and what is known of the node."""
+
+    key: Key
+    since: int
+    types: Types
+    features: frozenset[str]
+    model: ModelProto
+    given: Mapping[str, Any]  # values for some inputs
+
+    @property
+    def form(self) -> frozenset[str]:
+        """The features without the values of attributes."""
+        return frozenset(one for one in self.features if "=" not in one)
+
+    @property
+    def rank(self) -> tuple[bool, bool, int, int]:
+        """Its place in a probe: common types and plain forms come first."""
+        names = [SENT.index(one) for one in self.types if one in SENT]
+        plain = len(self.form)
+        return max(names, default=0) > 0, plain > 0, max(names, default=0), plain
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeCase:
+    """A model with inputs, and what the reference computes."""
+
+    probe: ProbeModel
+    model: ModelProto
+    inputs: Mapping[str, Any]
+    expected: Mapping[str, Any]
+    random: frozenset[str]  # the outputs that depend on random numbers
+
+
+def models(adapters: Registry, ops: Collection[str] = ()) -> list[ProbeModel]:
+    """The models of a probe in their order; `ops` are the names of the operators, or all."""
+    found: dict[Hashable, ProbeModel] = {}
+    counts, forms = Counter[Hashable](), set[Hashable]()
+    for model, given in _sources(adapters, ops):
+        for one in _copies(model, given):
+            place, form = (one.key, one.since, one.types), (one.key, one.since, one.form)
+            wanted = one.model is model or counts[place] < COPIES or form not in forms
+            if wanted and (*place, one.features) not in found:
+                counts[place] += 1
+                forms.add(form)
+                found[(*place, one.features)] = one
+    ordered = sorted(found.values(), key=lambda one: (one.rank, one.key, -one.since))
+    first: dict[Hashable, ProbeModel] = {}
+    for one in ordered:
+        first.setdefault((one.key, one.since), one)
+    front = set(map(id, first.values()))
+    return sorted(ordered, key=lambda one: id(one) not in front)
+
+
+def _sources(
+    adapters: Registry, ops: Collection[str]
+) -> Iterator[tuple[ModelProto, Mapping[str, Any]]]:
+    """The examples that are one node, and the values that they give."""
+    for adapter in adapters.adapters():
+        if adapter.domain not in DOMAINS or (ops and not set(ops).intersection(adapter.ops)):
+            continue
+        for example in examples_of(adapter):
+            if example.invalid is None and not example.functions and not too_new(adapter, example):
+                model = example_model(adapter, example)
+                if (node := _node(model)) is not None and (not ops or node.op_type in ops):
+                    yield model, example.inputs
+    for text in OTHERS:
+        model = parsed(f'<ir_version: 4, opset_import: ["" : {OLDEST}]> probe {text}')
+        if not ops or model.graph.node[0].op_type in ops:
+            yield model, {}
+
+
+def _node(model: ModelProto) -> NodeProto | None:
+    """The only node of a model; None if it has several."""
+    nodes = [node for node in model.graph.node if node.op_type != "Constant"]
+    only = len(nodes) == 1 and schemas.normal(nodes[0].domain) in DOMAINS
+    return nodes[0] if only else None
+
+
+def _copies(model: ModelProto, given: Mapping[str, Any]) -> Iterator[ProbeModel]:
+    """The model, then its node at other versions and with other element types."""
+    node = _node(model)
+    assert node is not None
+    key = schemas.normal(node.domain), node.op_type
+    imports = {schemas.normal(one.domain): one.version for one in model.opset_import}
+    own = imports.get(key[0], 1)
+    history = schemas.history(*key)
+    for number, schema in enumerate(history):
+        end = history[number + 1].since - 1 if number + 1 < len(history) else 1 << 30
+        if schema.deprecated:
+            continue
+        at = own if schema.since <= own <= end else min(max(schema.since, OLDEST), end)
+        if key[0]:
+            at = own if schema.since <= own <= end else schema.since
+        copy = model if at == own else _at_version(model, key[0], at)
+        for types, typed in _of_types(copy, schema):
+            described = _described(typed, key, schema, types, given)
+            if described is not None:
+                yield described
+
+
+def _at_version(model: ModelProto, domain: str, version: int) -> ModelProto:
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for one in copy.opset_import:
+        if schemas.normal(one.domain) == domain:
+            one.version = version
+    imports = {schemas.normal(one.domain): one.version for one in copy.opset_import}
+    copy.ir_version = max(versions.ir_for(imports), 4)
+    return copy
+
+
+def _described(
+    model: ModelProto, key: Key, schema: Schema, types: Types, given: Mapping[str, Any]
+) -> ProbeModel | None:
+    node = _node(model)
+    if node is None or not all(one in ("", *SENT) or "(" in one for one in types):
+        return None
+    known = _types(model)
+    rank = rank_of(known.get(node.input[0])) if node.input else None
+    features = probed.features(node, schema, rank)
+    return ProbeModel(key, schema.since, types, features, model, given)
+
+
+# -- element types -------------------------------------------------------------------------------
+
+
+def _types(model: ModelProto) -> dict[str, TypeProto]:
+    found = {info.name: info.type for info in (*model.graph.input, *model.graph.output)}
+    for tensor in _constants(model):
+        found[tensor.name] = TypeProto()
+        found[tensor.name].tensor_type.elem_type = tensor.data_type
+        found[tensor.name].tensor_type.shape.SetInParent()
+        for size in tensor.dims:
+            found[tensor.name].tensor_type.shape.dim.add().dim_value = size
+    return found
+
+
+def _constants(model: ModelProto) -> Iterator[TensorProto]:
+    """The initializers, and the tensors of Constants under the names of their outputs."""
+    yield from model.graph.initializer
+    for node in model.graph.node:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+            node.attribute[0].t.name = node.output[0]
+            yield node.attribute[0].t
+
+
+def _chosen(model: ModelProto, schema: Schema) -> dict[str, str]:
+    """The element type of each type variable that the node uses; no variable for a fixed type."""
+    node, known = _node(model), _types(model)
+    assert node is not None
+    found: dict[str, str] = {}
+    for names, at in ((node.input, schema.input_at), (node.output, schema.output_at)):
+        for i, name in enumerate(names):
+            param = at(i)
+            if name and param is not None and not found.get(param.variable):
+                found[param.variable] = element_of(known.get(name))
+    return found
+
+
+def _of_types(model: ModelProto, schema: Schema) -> Iterator[tuple[Types, ModelProto]]:
+    """The model, then copies with another type for one variable each."""
+    variables, chosen = probed.variables(schema), _chosen(model, schema)
+    yield tuple(chosen.get(one, "") for one in variables), model
+    allowed = {p.variable: p.types for p in (*schema.inputs, *schema.outputs)}
+    for variable in variables:
+        for kind in SENT if chosen.get(variable) in SENT else ():
+            if kind != chosen[variable] and f"tensor({kind})" in allowed[variable]:
+                copy = _retyped(model, schema, variable, kind)
+                if copy is not None:
+                    found = _chosen(copy, schema)
+                    yield tuple(found.get(one, "") for one in variables), copy
+
+
+def _retyped(model: ModelProto, schema: Schema, variable: str, kind: str) -> ModelProto | None:
+    """The model with another element type for a type variable; None if a constant forbids it."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    node = _node(copy)
+    assert node is not None
+    number = schemas.element_number(kind)
+    places = [*_named(node.input, schema.input_at), *_named(node.output, schema.output_at)]
+    names = {name for name, of in places if of == variable}
+    for info in (*copy.graph.input, *copy.graph.output):
+        if info.name in names and info.type.HasField("tensor_type"):
+            info.type.tensor_type.elem_type = number
+    for tensor in _constants(copy):
+        if tensor.name in names:
+            value = to_array(tensor)
+            if "O" in (value.dtype.kind, dtype_of(number).kind):
+                return None
+            with np.errstate(all="ignore"):
+                tensor.CopyFrom(from_array(value.astype(dtype_of(number)), tensor.name))
+    return copy
+
+
+def _named(names: Iterable[str], at: Any) -> Iterator[tuple[str, str]]:
+    for i, name in enumerate(names):
+        param = at(i)
+        if name and param is not None:
+            yield name, param.variable
+
+
+# -- inputs and expected values ------------------------------------------------------------------
+
+
+def case(probe: ProbeModel, adapters: Registry) -> ProbeCase | None:
+    """The model with inputs and expected values; None if it is illegal or nobody computes it."""
+    model = _legal(probe.model, adapters)
+    if model is None or oracle.doubtful(model):
+        return None
+    made = next(generate.cases(model, 0, generate.FIRST[:1], adapters)).values
+    types = {info.name: info.type for info in model.graph.input}
+    given = {name: v for name, v in probe.given.items() if name in types}
+    try:
+        with np.errstate(all="ignore"):
+            inputs = oracle.make_inputs(model, overrides={**made, **given})
+            values = oracle.evaluate(model, inputs)
+    except Exception:  # a copy of an example may be legal for onnx and without a meaning
+        return None
+    names = [info.name for info in model.graph.output]
+    expected = dict(zip(names, values, strict=True))
+    return ProbeCase(
+        probe, model, inputs, expected, frozenset(randomness.drawn(model).intersection(names))
+    )
+
+
+def _legal(model: ModelProto, adapters: Registry) -> ModelProto | None:
+    """The model with inferred outputs; None if onnx rejects it."""
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for info in copy.graph.output:
+        info.ClearField("type")
+    try:
+        found = safe_inference.infer(copy, adapters, strict=True, data_prop=True)
+        declared = {info.name: info.type for info in model.graph.output}
+        for info in found.graph.output:
+            if info.type.WhichOneof("value") is None:
+                info.type.CopyFrom(declared[info.name])
+        del found.graph.value_info[:]
+        onnx_checker.check_model(found, full_check=True)
+    except safe_inference.COMPLAINTS:
+        return None
+    return found

@@ -1,0 +1,323 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Runs the models of a probe in a runtime, and makes a table of the outcomes."""
+
+from __future__ import annotations
+
+import datetime
+import json
+import platform
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from opshift.author import registry
+from opshift.author.registry import Registry
+from opshift.child_task import Limits
+from opshift.errors import BadTarget
+from opshift.opsets import probed, schemas, target_names, targets
+from opshift.opsets.probed import DIES, FAILED, PARTLY, REFUSED, RUNS, WRONG
+from opshift.probe import stamps
+from opshift.probe.probe_models import Key, ProbeCase, ProbeModel, Types, case, models
+from opshift.protos.whole import onnx
+from opshift.records import dataclass
+from opshift.release import VERSION
+from opshift.report import SCHEMA_VERSION
+from opshift.text import Line, Role, Shown, counted, qualified
+from opshift.verify import other_runtime
+from opshift.verify.other_runtime import Answer, OtherRuntime, RuntimeJob
+from opshift.verify.tolerance import StatedTolerance, distance, element_type
+
+BATCH = 100  # models for one process
+LIMITS = Limits(seconds=30, megabytes=8192)
+OUTCOMES = {
+    other_runtime.NOT_LOADED: REFUSED,
+    other_runtime.NOT_RUN: REFUSED,
+    other_runtime.ENDED: DIES,
+    other_runtime.TOO_SLOW: DIES,
+}
+SHARES = {"float32": 1e-3, "float64": 1e-3, "float16": 2e-2}  # of the largest number
+LARGE = 1e4
+MOST = 30  # failures in the text form of a result
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """What a runtime did with one model; `detail` is its message or the difference."""
+
+    key: Key
+    since: int
+    types: Types
+    features: frozenset[str]
+    outcome: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        kinds = ", ".join(filter(None, self.types))
+        of = f" of {kinds}" if kinds else ""
+        valued = {one.partition("=")[0] for one in self.features if "=" in one}
+        form = " ".join(probed.named(one) for one in sorted(self.features - valued))
+        given = f" with {form}" if form else ""
+        return f"{qualified(*self.key)} {self.since}{of}{given}: {self.detail}"
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class Probing(Shown):
+    """What a runtime did with the models of a probe.
+
+    Attributes
+    ----------
+    target : str
+        The runtime and its release, as `--for` takes them.
+    results : tuple of ProbeResult
+        Each model and its outcome: `"runs"`, `"wrong"`, `"refused"` or `"dies"`.
+    left : int
+        The number of models that were not tried, because the probe was stopped or is a sample.
+    """
+
+    name: str
+    release: str
+    python: str
+    date: str
+    results: tuple[ProbeResult, ...]
+    left: int
+    reads: stamps.Stamps = field(default_factory=stamps.Stamps)
+
+    @property
+    def target(self) -> str:
+        return f"{self.name}=={self.release}"
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """The number of models with each outcome."""
+        found = Counter(one.outcome for one in self.results)
+        return {outcome: found[outcome] for outcome in (RUNS, *FAILED)}
+
+    @property
+    def source(self) -> str:
+        """How the release was probed, in a sentence."""
+        where = f"{platform.system()} {platform.machine()}"
+        left = f" ({self.left} left out)" if self.left else ""
+        return (
+            f"opshift probe: {len(self.results)} models{left}, opshift {VERSION},"
+            f" onnx {onnx.__version__}, {where}"
+        )
+
+    @property
+    def table(self) -> probed.ProbeTable:
+        """The outcomes by operator, version, element types and features."""
+        release = probed.ProbedRelease(self.release, self.date, self.source)
+        return probed.ProbeTable(self.name, (release,), tabulated(self.results))
+
+    def as_dict(self) -> dict[str, Any]:
+        """The JSON form that `opshift schema` describes."""
+        results = [
+            {
+                "op": one.key[1], "domain": one.key[0], "version": one.since,
+                "types": list(one.types), "features": sorted(one.features),
+                "outcome": one.outcome, "detail": one.detail,
+            }
+            for one in self.results
+        ]  # fmt: skip
+        return {
+            "schema_version": SCHEMA_VERSION, "kind": "probe", "target": self.target,
+            "python": self.python, "date": self.date, "left": self.left,
+            "counts": self.counts, "results": results,
+        }  # fmt: skip
+
+    def to_json(self) -> str:
+        return json.dumps(self.as_dict(), indent=2, sort_keys=True)
+
+    def lines(self) -> Iterator[Line]:
+        """The number of models with each outcome, and the worst outcomes."""
+        counts = self.counts
+        yield Line(
+            f"{self.target} of {self.python}: {counted(len(self.results), 'model')},"
+            f" {counts[RUNS]} run, {counts[WRONG]} give other numbers, {counts[REFUSED]} are not"
+            f" run, {counts[DIES]} end the process.",
+            Role.GOOD,
+        )
+        if self.left:
+            yield Line(f"  note: {counted(self.left, 'model')} were left out", Role.CAUTION)
+        for outcome in (DIES, WRONG, REFUSED):
+            found = [one for one in self.results if one.outcome == outcome]
+            for number, one in enumerate(found):
+                yield Line(f"  {outcome}: {one}", more=number >= MOST)
+
+
+def probe(
+    python: str, name: str = "", *, ops: Collection[str] = (), sample: int | None = None,
+    limits: Limits = LIMITS, progress: Callable[[int, int], None] = lambda done, total: None,
+) -> Probing:  # fmt: skip
+    """Measure what the runtime of a Python does with small models of each operator.
+
+    Ctrl-C ends the probe and keeps its results.
+
+    Parameters
+    ----------
+    python : str
+        The path of a Python interpreter that has the runtime.
+    name : str, optional
+        The runtime, and its release if the package does not state it, as in `"rknn==2.5.0"`.
+    ops : collection of str, optional
+        Only these operators.
+    sample : int, optional
+        At most this number of models; common types and plain forms come first.
+    limits : Limits, optional
+        The limits for one model.
+    progress : callable, optional
+        Called with the number of models that were run, and their number.
+    """
+    asked, _, release = name.partition("==")
+    runtime = other_runtime.find(python, targets.called(asked) or asked if asked else "", limits)
+    own = targets.called(asked) or asked or runtime.name
+    release = _release(release or runtime.version, own)
+    adapters = registry.default()
+    waiting = models(adapters, ops)
+    if not waiting:
+        raise BadTarget(f"no operator is called {', '.join(sorted(ops))}; correct the name")
+    total, done, results = len(waiting), 0, list[ProbeResult]()
+    waiting = waiting[:sample]
+    reads = stamps.measure(runtime, limits)
+    try:
+        for count, batch in _batches(waiting, adapters):
+            results += run(runtime, batch, limits)
+            done += count
+            progress(done, len(waiting))
+    except KeyboardInterrupt:
+        if not results:
+            raise
+    today = datetime.date.today().isoformat()
+    return Probing(own, release, python, today, tuple(results), total - done, reads)
+
+
+def _release(text: str, name: str) -> str:
+    """A release as rows have it: without the last number if it is 0."""
+    parts = target_names.numbers(text)
+    if not parts:
+        raise BadTarget(
+            f"the release of {name} is {text!r}, which is not a number; give it, as in"
+            f" --name {name}==1.0"
+        )
+    return ".".join(map(str, parts[:-1] if len(parts) == 3 and parts[-1] == 0 else parts))
+
+
+def _batches(
+    waiting: Sequence[ProbeModel], adapters: Registry
+) -> Iterator[tuple[int, list[ProbeCase]]]:
+    """The number of models, and the cases of those that are legal."""
+    for start in range(0, len(waiting), BATCH):
+        part = waiting[start : start + BATCH]
+        yield len(part), [found for one in part if (found := case(one, adapters)) is not None]
+
+
+def run(runtime: OtherRuntime, batch: Sequence[ProbeCase], limits: Limits) -> list[ProbeResult]:
+    """Runs cases in one process, if none of them ends it."""
+    with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
+        jobs = []
+        for number, one in enumerate(batch):
+            path = Path(folder, f"{number}.onnx")
+            path.write_bytes(one.model.SerializeToString())
+            jobs.append(RuntimeJob.of(one.model, path, [one.inputs]))
+        answers = runtime.run(jobs, limits)
+    return [
+        _judged(one, answer)
+        for one, answer in zip(batch, answers, strict=True)
+        if answer.outcome != other_runtime.NOT_SENT
+    ]
+
+
+def _judged(one: ProbeCase, answer: Answer) -> ProbeResult:
+    of = one.probe
+    outcome, detail = OUTCOMES.get(answer.outcome, RUNS), answer.error
+    if outcome == RUNS and (detail := _difference(one, answer.results[0][0])):
+        outcome = WRONG
+    return ProbeResult(of.key, of.since, of.types, of.features, outcome, detail)
+
+
+def _difference(one: ProbeCase, outputs: Mapping[str, Any]) -> str:
+    """The first difference from the expected values; empty if there is none."""
+    for name, expected in one.expected.items():
+        if name not in outputs:
+            return f"{name!r} is missing"
+        if name in one.random:
+            continue
+        found = StatedTolerance().at(expected).difference(expected, outputs[name])
+        if found and not _close(expected, outputs[name]):
+            return f"{name!r}: {found}"
+    return ""
+
+
+def _close(expected: Any, found: Any) -> bool:
+    """Whether an array of fractions differs by no more than other ways to compute it would."""
+    share = SHARES.get(element_type(expected), 0.0)
+    if not share or element_type(found) != element_type(expected):
+        return False
+    with np.errstate(all="ignore"):
+        apart = distance(expected, found)
+        finite = np.isfinite(expected)
+        same = np.array_equal(finite, np.isfinite(found)) if apart is not None else False
+        largest = float(np.max(np.abs(expected), initial=0.0, where=finite))
+    usual = largest <= LARGE  # next to a huge number, a share of it hides every difference
+    return bool(same and usual) and apart is not None and apart <= share * largest
+
+
+# -- the table -----------------------------------------------------------------------------------
+
+
+def tabulated(results: Iterable[ProbeResult]) -> dict[Key, dict[int, probed.Outcomes]]:
+    """The outcomes of element types, and the features that explain why models fail."""
+    groups: dict[tuple[Key, int], list[ProbeResult]] = {}
+    for one in results:
+        groups.setdefault((one.key, one.since), []).append(one)
+    found: dict[Key, dict[int, probed.Outcomes]] = {}
+    here = frozenset({0})
+    for (key, since), group in groups.items():
+        schema = schemas.schema(*key, since)
+        names = probed.variables(schema) if schema is not None else ()
+        types = _by_types(group)
+        seen = frozenset().union(*(one.features for one in group if one.outcome == RUNS))
+        features = {(RUNS, one): here for one in sorted(seen) if "=" not in one}
+        failed = [one for one in group if one.outcome != RUNS and types[one.types] == RUNS]
+        blamed, unexplained = _explained(failed, seen)
+        features |= dict.fromkeys(sorted(blamed), here)
+        types |= {one.types: PARTLY for one in unexplained}
+        outcomes = {(outcome, of): here for of, outcome in types.items()}
+        found.setdefault(key, {})[since] = probed.Outcomes(names, outcomes, features)
+    return found
+
+
+def _by_types(group: Iterable[ProbeResult]) -> dict[Types, str]:
+    """The best outcome of each choice of element types; of failures, the gravest."""
+    found: dict[Types, set[str]] = {}
+    for one in group:
+        found.setdefault(one.types, set()).add(one.outcome)
+    order = (RUNS, DIES, WRONG, REFUSED)
+    return {types: next(o for o in order if o in outcomes) for types, outcomes in found.items()}
+
+
+def _explained(
+    failed: Sequence[ProbeResult], seen: frozenset[str]
+) -> tuple[set[tuple[str, str]], list[ProbeResult]]:
+    """The outcomes of features that explain failures, and the failures without an explanation.
+
+    A feature explains a failure if it is the only one of the model that no running model has.
+    """
+    blamed: set[tuple[str, str]] = set()
+    for one in failed:
+        strange = _strange(one, seen)
+        if len(strange) == 1:
+            blamed.add((one.outcome, strange[0]))
+    known = {feature for _, feature in blamed}
+    unseen = (one for one in failed if not known.intersection(one.features))
+    return blamed, [one for one in unseen if all("=" in name for name in _strange(one, seen))]
+
+
+def _strange(one: ProbeResult, seen: frozenset[str]) -> list[str]:
+    """The features that no running model has, without the values of attributes among them."""
+    new = one.features - seen
+    return sorted(f for f in new if f.partition("=")[0] not in new or "=" not in f)

@@ -1,0 +1,76 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Writes the outcomes of probes as a file of targets, which conversions can use at once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from opshift import toml
+from opshift.errors import BadTarget
+from opshift.opsets import probed, targets
+from opshift.opsets.probed import FAILED
+from opshift.probe.probing import Probing
+
+HEAD = "# Written by `opshift probe`, format 1. Use it with `--targets FILE`.\n"
+LONGEST = 160  # letters of a message
+
+
+def write(path: Path, probing: Probing) -> None:
+    """Writes a row, next to those that earlier probes wrote into the same file."""
+    known = _known(path)
+    name, text = probing.name, "\n".join(probed.written(probing.table))
+    before = known.get(name, {})
+    if "probed" in before:
+        table = probed.merged([probed.read(before["probed"]), probing.table])
+        text = "\n".join(probed.written(table)) if table is not None else text
+    row = _row(probing)
+    rows = [one for one in before.get("releases", ()) if one["versions"] != probing.release]
+    known[name] = {"probed": text, "releases": [*rows, *([row] if row else [])]}
+    evidence = list(_evidence(probing))
+    part = path.with_name(f"{path.name}.part")
+    part.write_text(HEAD + "".join(_written(known)) + "".join(evidence), "utf-8")
+    part.replace(path)
+
+
+def _known(path: Path) -> dict[str, Any]:
+    """The tables that earlier probes wrote into a file."""
+    if not path.exists():
+        return {}
+    text = path.read_text("utf-8")
+    if not text.startswith(HEAD):
+        raise BadTarget(f"{path} exists and is not a row of a probe; give another file with -o")
+    return dict(toml.loads(text))
+
+
+def _row(probing: Probing) -> dict[str, Any] | None:
+    """The versions that a release reads, if no shipped row states them."""
+    if targets.ships(probing.name, probing.release):
+        return None
+    reads, row = probing.reads, dict[str, Any](versions=probing.release)
+    if reads.lowest or reads.highest:
+        row["onnx"] = [reads.lowest or 1, reads.highest or 0]
+    for field, number in (("ml", reads.ml), ("ir", reads.ir)):
+        if number is not None:
+            row[field] = number
+    return {**row, "source": probing.source, "date": probing.date}
+
+
+def _written(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """The tables of a file; JSON texts, numbers and lists are also TOML."""
+    for name, table in tables.items():
+        yield f"\n[{json.dumps(name)}]\nprobed = '''\n{table['probed']}\n'''\n"
+        for row in table["releases"]:
+            yield f"[[{json.dumps(name)}.releases]]\n"
+            yield from (f"{key} = {json.dumps(value)}\n" for key, value in row.items())
+
+
+def _evidence(probing: Probing) -> Iterator[str]:
+    """The messages of the failures, as comments."""
+    yield f"\n# {probing.target} on {probing.date}, {probing.python}\n"
+    for outcome in FAILED:
+        for one in probing.results:
+            if one.outcome == outcome:
+                yield f"# {outcome}: {' '.join(str(one).split())[:LONGEST]}\n"

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Measures which version numbers a runtime reads: opsets, and IR versions."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+import numpy as np
+
+from opshift import versions
+from opshift.child_task import Limits
+from opshift.protos import ModelProto
+from opshift.records import dataclass
+from opshift.testing.models import parsed
+from opshift.verify.other_runtime import RAN, OtherRuntime, RuntimeJob
+
+HIGHEST = {"": 30, versions.ML: 7, "ir": 15}  # above what any release of onnx has
+X = {"x": np.array([[-1.5, 2.0]], np.float32)}
+GRAPHS = {
+    "": "(float[1, 2] x) => (float[1, 2] y) { y = Relu(x) }",
+    versions.ML: "(float[1, 2] x) => (float[1, 2] y)"
+    " { y = ai.onnx.ml.Scaler<offset = [1.0], scale = [2.0]>(x) }",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Stamps:
+    """The lowest and highest opsets, and the highest IR version, where there are limits."""
+
+    lowest: int | None = None
+    highest: int | None = None
+    ml: int | None = None
+    ir: int | None = None
+
+
+def measure(runtime: OtherRuntime, limits: Limits) -> Stamps:
+    """Loads one model at each number. A number is a limit only if no higher one is read."""
+    read = _read(runtime, limits)
+    opsets, mls, irs = (read[what] for what in ("", versions.ML, "ir"))
+    return Stamps(
+        min(opsets) if opsets and min(opsets) > 1 else None,
+        _limit(opsets, HIGHEST[""]), _limit(mls, HIGHEST[versions.ML]),
+        _limit(irs, HIGHEST["ir"]),
+    )  # fmt: skip
+
+
+def _limit(numbers: set[int], highest: int) -> int | None:
+    return max(numbers) if numbers and max(numbers) < highest else None
+
+
+def _read(runtime: OtherRuntime, limits: Limits) -> Mapping[str, set[int]]:
+    """The numbers at which a model runs."""
+    asked = list(_models())
+    with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
+        jobs = []
+        for place, (_, _, model) in enumerate(asked):
+            path = Path(folder, f"{place}.onnx")
+            path.write_bytes(model.SerializeToString())
+            jobs.append(RuntimeJob.of(model, path, [X]))
+        answers = runtime.run(jobs, limits)
+    found: dict[str, set[int]] = {what: set() for what in HIGHEST}
+    for (what, number, _), answer in zip(asked, answers, strict=True):
+        if answer.outcome == RAN:
+            found[what].add(number)
+    return found
+
+
+def _models() -> Iterator[tuple[str, int, ModelProto]]:
+    """A model for each number, with the lowest other numbers that go with it."""
+    for domain, graph in GRAPHS.items():
+        for number in range(1, HIGHEST[domain] + 1):
+            own = '"" : 9, ' if domain else ""
+            header = f'<ir_version: 4, opset_import: [{own}"{domain}" : {number}]>'
+            yield domain, number, parsed(f"{header} probe {graph}")
+    for number in range(3, HIGHEST["ir"] + 1):
+        header = f'<ir_version: {number}, opset_import: ["" : 9]>'
+        yield "ir", number, parsed(f"{header} probe {GRAPHS['']}")

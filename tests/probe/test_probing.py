@@ -1,0 +1,180 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A probe of a runtime: what it finds, writes, and what conversions make of its row."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import onnx
+import opshift
+import pytest
+from click.testing import CliRunner
+from fake_runtimes import fake_python
+from opshift import toml
+from opshift.author import registry
+from opshift.cli.entry import main
+from opshift.errors import BadTarget
+from opshift.opsets import targets
+from opshift.opsets.probed import DIES, REFUSED, RUNS, WRONG
+from opshift.probe import probing, row
+from opshift.probe.probe_models import case, models
+from opshift.probe.probing import ProbeResult, probe, tabulated
+from text_models import model
+
+ADAPTERS = registry.default()
+OPS = ("Neg", "Abs", "Celu", "Sign", "ReduceMax")
+RULES = {"Abs": "wrong", "Celu": "refuses", "Sign": "dies"}
+
+
+@pytest.fixture(scope="module")
+def found(tmp_path_factory: pytest.TempPathFactory) -> probing.Probing:
+    """A probe of a runtime with one fault of each kind; it is called by a name of its own."""
+    python = fake_python(tmp_path_factory.mktemp("fake"), RULES)
+    return probe(python, "edge-box==2.0.0", ops=OPS, sample=34)
+
+
+@pytest.fixture
+def own(found, tmp_path, monkeypatch) -> Path:
+    path = tmp_path / "row.toml"
+    row.write(path, found)
+    monkeypatch.setenv(targets.CONFIG, str(path))
+    return path
+
+
+def test_each_operator_has_its_outcome(found):
+    outcomes = {op: {o.outcome for o in found.results if o.key == ("", op)} for op in OPS}
+    assert outcomes["Neg"] == outcomes["ReduceMax"] == {RUNS}
+    assert outcomes["Celu"] == {REFUSED}
+    assert outcomes["Sign"] == {DIES}
+    assert WRONG in outcomes["Abs"]
+    assert found.target == "edge-box==2.0"
+    assert sum(found.counts.values()) == len(found.results)
+
+
+def test_a_row_can_be_used_at_once(own, tmp_path):
+    answers = {}
+    for op in OPS[:4]:
+        path = tmp_path / f"{op}.onnx"
+        onnx.save(model(f"(float[2] x) => (float[2] y) {{ y = {op}(x) }}", 13), path)
+        answers[op] = opshift.accepts(path, "edge-box==2.0")
+    assert answers["Neg"].answer == "yes"
+    for op, text in (("Abs", "other numbers"), ("Celu", "not run"), ("Sign", "ends the process")):
+        assert answers[op].answer == "no"
+        assert text in answers[op].reasons[0]
+    path = tmp_path / "Exp.onnx"
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Exp(x) }", 13), path)
+    answer = opshift.accepts(path, "edge-box==2.0")
+    assert answer.answer == "not known"
+    assert answer.unknown == ("whether edge-box==2.0 runs Exp 13 ('y')",)
+
+
+def test_a_conversion_avoids_what_a_probe_saw_fail(own):
+    source = model("(float[2] x) => (float[2] y) { y = Celu(x) }", 13)
+    result = opshift.convert(source, "edge-box==2.0")
+    assert "Celu" not in {node.op_type for node in result.model.graph.node}
+
+
+def test_a_conversion_for_what_runs_changes_nothing(own):
+    source = model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13)
+    assert opshift.convert(source, "edge-box==2.0").model == source
+
+
+def test_a_probe_of_a_known_runtime_adds_to_its_row(found, tmp_path, monkeypatch):
+    before = targets.find("opencv==4.8")
+    path = tmp_path / "row.toml"
+    for release in ("4.8", "9.1"):
+        row.write(path, type(found)("opencv", release, *_rest(found)))
+    assert [one["versions"] for one in toml.loads(path.read_text())["opencv"]["releases"]] == [
+        "9.1"
+    ]
+    monkeypatch.setenv(targets.CONFIG, str(path))
+    after = targets.find("opencv==4.8")
+    assert (after.without, after.forms) == (before.without, before.forms)
+    assert after.probed is not None
+    assert targets.find("opencv==9.1").probed is not None
+    assert targets.find("opencv==4.5.5").probed is None or before.probed is not None
+
+
+def _rest(found: probing.Probing) -> tuple[object, ...]:
+    return found.python, found.date, found.results, found.left, found.reads
+
+
+def test_a_file_of_another_kind_stays(found, tmp_path):
+    path = tmp_path / "notes.toml"
+    path.write_text("[mine]\n")
+    with pytest.raises(BadTarget, match="is not a row of a probe"):
+        row.write(path, found)
+    assert path.read_text() == "[mine]\n"
+
+
+def test_an_interrupted_probe_keeps_its_results(tmp_path):
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    python = fake_python(tmp_path, {})
+    part = probe(python, ops=("Neg", "Abs", "ReduceMax"), sample=150, progress=stop)
+    assert part.left > 0
+    assert {one.outcome for one in part.results} == {RUNS}
+
+
+def test_the_installed_onnxruntime(tmp_path):
+    pytest.importorskip("onnxruntime")
+    path = tmp_path / "row.toml"
+    words = ["probe", sys.executable, "--op", "Relu", "--op", "Clip", "-o", str(path)]
+    done = CliRunner().invoke(main, [*words, "--sample", "40"])
+    assert done.exit_code == 0, done.output
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13), tmp_path / "m.onnx")
+    release = toml.loads(path.read_text())["onnxruntime"]["probed"].split("release ")[1].split()[0]
+    asked = ["accepts", str(tmp_path / "m.onnx"), "--for", f"onnxruntime=={release}"]
+    assert CliRunner().invoke(main, [*asked, "--targets", str(path)]).exit_code == 0
+
+
+def test_an_unknown_operator_or_release_is_named(tmp_path):
+    python = fake_python(tmp_path, {})
+    with pytest.raises(BadTarget, match="no operator is called Reluu"):
+        probe(python, ops=("Reluu",))
+    with pytest.raises(BadTarget, match=r"is not a number; give it, as in --name edge==1\.0"):
+        probe(python, "edge==new")
+
+
+def result(outcome: str, *features: str, types: tuple[str, ...] = ("float",)) -> ProbeResult:
+    return ProbeResult(("", "Resize"), 13, types, frozenset(features), outcome)
+
+
+def test_a_feature_is_blamed_if_nothing_else_is_new():
+    group = [
+        result(RUNS, "@mode", "@mode=linear", "@rank=4"),
+        result(WRONG, "@mode", "@mode=cubic", "@rank=4"),
+        result(REFUSED, "@axes", "@axes=1,2", "@rank=4"),
+        result(REFUSED, "@axes", "@axes=2,3", "@mode", "@mode=cubic", "@rank=4"),
+        result(DIES, "@rank=1"),
+    ]
+    found = tabulated(group)["", "Resize"][13]
+    assert set(found.features) == {
+        (RUNS, "@mode"), (WRONG, "@mode=cubic"), (REFUSED, "@axes"), (DIES, "@rank=1")
+    }  # fmt: skip
+    assert set(found.types) == {(RUNS, ("float",))}
+
+
+def test_a_failure_without_an_explanation_is_kept():
+    types = ("float", "float")
+    group = [
+        result(RUNS, types=types),
+        result(WRONG, types=types),
+        result(RUNS, types=("int8", "")),
+    ]
+    found = tabulated(group)["", "Resize"][13]
+    assert set(found.types) == {("partly", types), (RUNS, ("int8", ""))}
+
+
+def test_every_model_has_what_it_says():
+    """The order is that of a sample: each version of an operator comes before its other types."""
+    asked = models(ADAPTERS, ("Softmax", "Clip", "Not"))
+    seen = {(one.key, one.since) for one in asked[: len({(o.key, o.since) for o in asked})]}
+    assert seen == {(one.key, one.since) for one in asked}
+    assert {one.since for one in asked if one.key[1] == "Softmax"} == {1, 11, 13}
+    for one in asked[::9]:
+        made = case(one, ADAPTERS)
+        if made is not None:
+            assert made.expected.keys() == {info.name for info in made.model.graph.output}
