@@ -8,9 +8,11 @@ from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputShapes
 from opshift.opsets import schemas
 
 import examples
+from tools.author import lengths
 from tools.lib import written_forms
 
 CASES = examples.cases()
+LENGTHS = lengths.recorded()
 FOLDS = testing.folds("opshift_adapters")
 RANKS = [  # onnxruntime compares the others, see test_contrib_operators.py
     (rule, example)
@@ -29,7 +31,14 @@ def test_example(case: examples.Case) -> None:
         pytest.skip("the installed onnx is older than the example")
     after = examples.run(case)
     if after is not None and READS_ALL:
-        assert written_forms.objections(examples.model_of(case), after) == []
+        before = examples.model_of(case)
+        assert written_forms.objections(before, after) == []
+        known = LENGTHS.get(lengths.name(case.adapter, case.example), ())
+        found = lengths.length(before, after)
+        assert not all(lengths.worse(length, found) for length in known), (
+            f"{found}, and {' '.join(map(str, known)) or 'no length'} is recorded; "
+            "after a new example, run: python -m tools.author update lengths"
+        )
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from text_models import model, ops
 
 import examples
 from examples import converted
-from tools.author import adapter_index, generated
+from tools.author import example_results
 
 SEED, SAMPLE = 20261125, 150
 
@@ -84,6 +84,12 @@ def _ends(case: examples.Case) -> bool:
 
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 28, reason="it is written with the newest onnx")
-def test_the_shipped_table_says_what_the_adapters_write_for_the_examples():
-    table = generated.headed("index", adapter_index.table("opshift_adapters"))
-    assert table == adapter_index.PATH.with_name(emitted.TABLE).read_text()
+def test_the_shipped_table_has_the_operators_that_a_sample_of_examples_needs():
+    """`python -m tools.author check` compares the whole table."""
+    sample = random.Random(SEED).sample(testing.examples("opshift_adapters"), SAMPLE)
+    found = example_results.results(sample).written
+    assert len(found) > SAMPLE // 2
+    sources = {adapter.row: adapter.source for adapter, _ in testing.examples("opshift_adapters")}
+    assert {row: ops - emitted.names(sources[row], row) for row, ops in found.items()} == {
+        row: set() for row in found
+    }

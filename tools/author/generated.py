@@ -30,14 +30,14 @@ def names(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Sequen
     return found or list(NAMES)
 
 
-def differing(chosen: Sequence[str], *, write: bool) -> list[str]:
-    """The files that are not as the code generates them; `write` replaces them.
+def update(chosen: Sequence[str]) -> list[str]:
+    """Replaces the files that are not as the code generates them.
 
     Each generator runs in a process of its own, so that it reads the files of the one before it.
     """
-    calls = [(name, write) for name in chosen]
+    calls = [(name, True) for name in chosen]
     with multiprocessing.get_context("spawn").Pool(1, maxtasksperchild=1) as pool:
-        found = pool.starmap(_differing, calls, chunksize=1)
+        found = pool.starmap(differing, calls, chunksize=1)
     return [path for paths in found for path in paths]
 
 
@@ -46,7 +46,8 @@ def headed(name: str, text: str) -> str:
     return f"# python -m tools.author update {name}, format {FORMAT}\n{text}"
 
 
-def _differing(name: str, write: bool) -> list[str]:
+def differing(name: str, write: bool = False) -> list[str]:
+    """The files that are not as the code generates them; `write` replaces them."""
     found = []
     for path, generate in importlib.import_module(f"tools.author.{NAMES[name]}").files().items():
         content = generate()

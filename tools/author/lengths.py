@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from onnx import ModelProto, NodeProto
-from opshift import convert_version, testing
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter
-from opshift.testing import example_models
 
+from tools.author import example_results
 from tools.lib.graphs import nodes_in
 
 TABLE = Path(__file__).parents[2] / "tests" / "adapters" / "lengths.txt"
@@ -47,13 +46,8 @@ def table() -> str:
 def measured(package: str = "opshift_adapters") -> Lengths:
     """The lengths of the results of all examples that the installed onnx can convert."""
     found: dict[str, list[Length]] = defaultdict(list)
-    for adapter, example in testing.examples(package):
-        refused = example.refuses is not None or example.invalid is not None
-        if not refused and not example_models.too_new(adapter, example):
-            model = testing.example_model(adapter, example)
-            target = testing.example_target(adapter, example)
-            result = convert_version(model, target, **example.wishes)
-            found[name(adapter, example)].append(length(model, result))
+    for adapter, example, before, after in example_results.of_package(package).conversions:
+        found[name(adapter, example)].append(length(before, after))
     return found
 
 

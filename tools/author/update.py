@@ -29,7 +29,7 @@ from tools.lib.program import described
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = described(__doc__)
-    for path in generated.differing(generated.names(parser, argv), write=True):
+    for path in generated.update(generated.names(parser, argv)):
         print(f"wrote {path}")
     return 0
 

@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Converts each example once for all the tables and checks that need the results."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from typing import NamedTuple
+from unittest import mock
+
+from onnx import ModelProto
+from opshift import InvalidModel, Refused, convert_version, testing
+from opshift.author.adapter_answers import Result
+from opshift.author.builder import Builder
+from opshift.author.example import Example
+from opshift.author.node import Node
+from opshift.author.verdicts import Adapter
+from opshift.convert.replay import call_records
+from opshift.opsets import schemas
+from opshift.testing import example_models
+from opshift.text import qualified
+
+
+class Conversion(NamedTuple):
+    """An example that converts, and its result."""
+
+    adapter: Adapter
+    example: Example
+    before: ModelProto
+    after: ModelProto
+
+
+class Results(NamedTuple):
+    """The results of examples, and the operators that each adapter wrote for them."""
+
+    conversions: Sequence[Conversion]
+    written: dict[str, set[str]]
+
+
+@functools.cache
+def of_package(package: str) -> Results:
+    """The results of all examples of a package that the installed onnx can convert."""
+    return results(testing.examples(package))
+
+
+def results(examples: Iterable[tuple[Adapter, Example]]) -> Results:
+    """The results of some examples."""
+    found = Results([], defaultdict(set))
+    call_records.forget()  # each adapter is asked while it is watched
+    with mock.patch.object(Adapter, "__call__", _watched(found.written)):
+        for adapter, example in examples:
+            if example_models.too_new(adapter, example):
+                continue
+            before = testing.example_model(adapter, example)
+            target = testing.example_target(adapter, example)
+            try:
+                after = convert_version(before, target, **example.wishes)
+            except (Refused, InvalidModel):
+                continue
+            found.conversions.append(Conversion(adapter, example, before, after))
+    return found
+
+
+def _watched(written: dict[str, set[str]]) -> Callable[[Adapter, Node, Builder], Result]:
+    """The call of an adapter, which notes the operators that were written meanwhile."""
+    called = Adapter.__call__
+
+    def call(adapter: Adapter, node: Node, op: Builder) -> Result:
+        ops = op.made.ops
+        before = set(ops)
+        ops.clear()
+        try:
+            return called(adapter, node, op)
+        finally:
+            own = qualified(schemas.normal(node.proto.domain), node.op)
+            written[adapter.row] |= ops - {own, "Identity"}
+            ops |= before
+
+    return call
