@@ -22,7 +22,7 @@ from opshift.testing import example_models
 from opshift.text import qualified
 
 
-class Conversion(NamedTuple):
+class ExampleResult(NamedTuple):
     """An example that converts, and its result."""
 
     adapter: Adapter
@@ -31,22 +31,22 @@ class Conversion(NamedTuple):
     after: ModelProto
 
 
-class Results(NamedTuple):
+class AllResults(NamedTuple):
     """The results of examples, and the operators that each adapter wrote for them."""
 
-    conversions: Sequence[Conversion]
+    conversions: Sequence[ExampleResult]
     written: dict[str, set[str]]
 
 
 @functools.cache
-def of_package(package: str) -> Results:
+def of_package(package: str) -> AllResults:
     """The results of all examples of a package that the installed onnx can convert."""
     return results(testing.examples(package))
 
 
-def results(examples: Iterable[tuple[Adapter, Example]]) -> Results:
+def results(examples: Iterable[tuple[Adapter, Example]]) -> AllResults:
     """The results of some examples."""
-    found = Results([], defaultdict(set))
+    found = AllResults([], defaultdict(set))
     call_records.forget()  # each adapter is asked while it is watched
     with mock.patch.object(Adapter, "__call__", _watched(found.written)):
         for adapter, example in examples:
@@ -58,7 +58,7 @@ def results(examples: Iterable[tuple[Adapter, Example]]) -> Results:
                 after = convert_version(before, target, **example.wishes)
             except (Refused, InvalidModel):
                 continue
-            found.conversions.append(Conversion(adapter, example, before, after))
+            found.conversions.append(ExampleResult(adapter, example, before, after))
     return found
 
 
