@@ -13,6 +13,7 @@ from opshift.convert.state import State
 from opshift.model import functions, imports, order, repair, weights
 from opshift.model.bytes.outline import Content, look_at
 from opshift.model.document import Document
+from opshift.model.illegible import require_legible
 from opshift.model.scope import shown_function
 from opshift.protos import ModelProto
 
@@ -33,6 +34,8 @@ def open_content(state: State) -> None:
     state.notes += notes
     state.repaired |= bool(notes)
     data = state.skeleton.SerializeToString(deterministic=True)
+    if state.options.checks:
+        require_legible(data)
     prefix = state.new_prefix(data)
     _inline(state, prefix)
     inlined = bool(state.way.inlined)

@@ -3,10 +3,19 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator
 
 from google.protobuf.descriptor import FieldDescriptor
-from google.protobuf.message import Message
+from google.protobuf.descriptor_pb2 import FileDescriptorProto
+from google.protobuf.descriptor_pool import DescriptorPool
+from google.protobuf.message import DecodeError, Message
+from google.protobuf.message_factory import GetMessageClass
+
+from opshift.errors import InvalidModel
+from opshift.protos import ModelProto
+
+PACKAGE = "opshift.legible"
 
 
 def texts(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | bytes]]:
@@ -30,9 +39,33 @@ def _held(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | by
                 yield message, field, one
 
 
-def is_legible(message: Message, data: bytes) -> bool:
-    """Whether every text of a message with these bytes is UTF-8, as it is where all is ASCII."""
-    return data.isascii() or illegible(message) is None
+@functools.cache
+def _strict() -> type[Message]:
+    """The message of a model in a syntax of protobuf that rejects texts which are not UTF-8."""
+    file = FileDescriptorProto()
+    ModelProto.DESCRIPTOR.file.CopyToProto(file)
+    old, file.package, file.name, file.syntax = file.package, PACKAGE, f"{PACKAGE}.proto", "proto3"
+    waiting = [*file.message_type]
+    while waiting:
+        message = waiting.pop()
+        waiting += message.nested_type
+        for field in message.field:
+            field.ClearField("default_value")
+            if field.type_name:
+                field.type_name = field.type_name.replace(f".{old}.", f".{PACKAGE}.", 1)
+    pool = DescriptorPool()
+    pool.AddSerializedFile(file.SerializeToString())
+    return GetMessageClass(pool.FindMessageTypeByName(f"{PACKAGE}.ModelProto"))
+
+
+def require_legible(data: bytes) -> None:
+    """Raises InvalidModel if a text in the bytes of a model is not UTF-8; it costs a parse."""
+    try:
+        _strict().FromString(data)
+    except DecodeError:
+        told = illegible(ModelProto.FromString(data))
+        if told is not None:
+            raise InvalidModel(told) from None
 
 
 def illegible(message: Message) -> str | None:

@@ -9,7 +9,6 @@ from opshift.model import functions
 from opshift.model.arrays import refuse_torn
 from opshift.model.bytes.external import location_of, require_inside
 from opshift.model.bytes.outline import Content, look_at
-from opshift.model.illegible import illegible
 from opshift.model.walk import items, named, nodes_in, tensors
 from opshift.model.weights import Weights
 from opshift.protos import IR_VERSION, ModelProto, SparseTensorProto, TensorProto
@@ -47,12 +46,6 @@ def survivable(model: ModelProto, data: bytes) -> None:
     references(model, data)
     if SPARSE_IS_FATAL:
         sparse_indices(model)
-
-
-def legible(model: ModelProto) -> None:
-    """Raises InvalidModel for a text that is not UTF-8."""
-    if (told := illegible(model)) is not None:
-        raise InvalidModel(told)
 
 
 def known_versions(domain: str, present: list[int]) -> None:

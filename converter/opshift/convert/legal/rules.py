@@ -39,6 +39,7 @@ from opshift.errors import AdapterBug, InvalidModel
 from opshift.model import repair, weights
 from opshift.model.bytes import documents
 from opshift.model.document import Document
+from opshift.model.illegible import require_legible
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto, isolation
 
@@ -120,9 +121,10 @@ def open_for_inference(model: ModelProto, adapters: Registry) -> Document:
 def _opened(model: ModelProto) -> Document:
     """The index of a model; raises InvalidModel for a model that no rule can look at."""
     opening.header(model)
-    opening.legible(model)
+    data = model.SerializeToString(deterministic=True)
+    require_legible(data)
     document = Document(model)
-    opening.survivable(model, model.SerializeToString(deterministic=True))
+    opening.survivable(model, data)
     return document
 
 

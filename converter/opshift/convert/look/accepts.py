@@ -331,7 +331,8 @@ def _after(runs: Rehearsals, row: Ceiling, known: KnownResults) -> RuntimeAnswer
         text = "whether the model can be converted: it grows too large to look further"
         return RuntimeAnswer.of(row.shown, unknown=(text,))
     except AdapterBug as bug:
-        text = f"whether the model can be converted: this is a bug of an adapter, not of your model: {bug}"
+        fault = f"this is a bug of an adapter, not of your model: {bug}"
+        text = f"whether the model can be converted: {fault}"
         return RuntimeAnswer.of(row.shown, unknown=(text,))
     except OpshiftError as error:
         return RuntimeAnswer.of(row.shown, (str(error),))

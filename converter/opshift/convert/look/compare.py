@@ -14,12 +14,12 @@ from typing import Any
 import numpy as np
 
 from opshift.convert.cheapest_way import carve_of, convert
-from opshift.convert.legal import opening
 from opshift.convert.look import texts
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError
 from opshift.model import imports, walk
 from opshift.model.bytes import documents
+from opshift.model.illegible import require_legible
 from opshift.model.model_version import Level, ModelVersion
 from opshift.model.signature import SignatureChange, compare, signature
 from opshift.model.weights import Weights
@@ -250,7 +250,7 @@ class _Side:
     @staticmethod
     def of(model: Model) -> _Side:
         skeleton, store = carve_of(model)()
-        opening.legible(skeleton)
+        require_legible(skeleton.SerializeToString())
         return _Side(skeleton, store)
 
     @property

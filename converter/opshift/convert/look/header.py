@@ -9,11 +9,12 @@ from typing import TYPE_CHECKING
 
 from google.protobuf.message import DecodeError
 
-from opshift.errors import BadTarget
+from opshift.errors import BadTarget, InvalidModel
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
 from opshift.model.bytes.outline import Content, skeleton
 from opshift.model.bytes.source import Opened, is_text
+from opshift.model.illegible import require_legible
 from opshift.opsets import changelog
 from opshift.opsets.identity import normal
 from opshift.opsets.wanted import Wanted
@@ -52,6 +53,7 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
         return None
     try:
         data = skeleton(file.view)
+        require_legible(data)
         listing = outline.Listing.FromString(data)
         roots = list(roots_of(listing))
         if not roots[0].imports:
@@ -59,7 +61,7 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
         wanted = _goal(target, roots)
         if not _ir_fits(data, listing.ir_version, target, wanted or {}):
             return None
-    except (wire.Malformed, DecodeError, UnicodeDecodeError, BadTarget):
+    except (wire.Malformed, DecodeError, UnicodeDecodeError, BadTarget, InvalidModel):
         return None  # the engine reports what is wrong
     if not wanted or not all(_unchanged(root, wanted) for root in roots):
         return None

@@ -21,6 +21,7 @@ from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes.outline import skeleton
 from opshift.model.bytes.source import Opened, is_text
 from opshift.model.bytes.wire import Buffer
+from opshift.model.illegible import require_legible
 from opshift.model.metadata import FORMS, standard
 from opshift.model.model_version import ModelVersion
 from opshift.opsets import changelog, targets
@@ -219,6 +220,7 @@ def _read(data: Buffer, path: str, length: int) -> Info:
     """The facts in the bytes of a model."""
     try:
         bare = skeleton(data)
+        require_legible(bare)
         listing = outline.Listing.FromString(bare)
         roots = list(header.roots_of(listing))
         top = _fields(data, 0, len(data))
