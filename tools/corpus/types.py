@@ -6,8 +6,8 @@
 
 FOLDER holds a folder for each model, with model.onnx. Models without the types are left out. Each
 model is converted for each release with `--types`, and its result is compared with the source and
-with the source computed in double, on generated inputs. PYTHON is an interpreter with onnxslim, onnxsim
-and onnxconverter-common, whose results are loaded as well.
+with the source computed in double, on generated inputs. PYTHON is an interpreter with onnxslim,
+onnxsim and onnxconverter-common, whose results are loaded as well.
 """
 
 from __future__ import annotations

@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 
 from opshift.author import safe_inference
+from opshift.author.registry import Registry
 from opshift.convert import implied_import
 from opshift.convert.legal import checker, model_rules, opening, rules
 from opshift.convert.legal.findings import Checked
@@ -18,10 +19,14 @@ from opshift.model.scope import shown_function
 from opshift.protos import ModelProto
 
 
+def mend_header(model: ModelProto, adapters: Registry) -> list[str]:
+    """Adds the import that a model without imports means, if that is clear; returns the notes."""
+    return repair.before_opening(model) + implied_import.add(model, adapters)
+
+
 def open_header(state: State) -> None:
     """Repairs and validates the header of a model."""
-    notes = repair.before_opening(state.skeleton)
-    notes += implied_import.add(state.skeleton, state.adapters)
+    notes = mend_header(state.skeleton, state.adapters)
     opening.header(state.skeleton)
     notes += imports.merge(state.skeleton)
     state.notes += notes

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TypeAlias
 
 from opshift.author.registry import Registry
-from opshift.convert import implied_import
+from opshift.convert import model_opening
 from opshift.convert.legal import rules
 from opshift.errors import InvalidModel
-from opshift.model import repair, weights
+from opshift.model import weights
 from opshift.model.bytes import source
 from opshift.model.document import Document
 from opshift.protos import ModelProto
@@ -42,8 +42,7 @@ def opened(model: Model, folder: Path, name: str, adapters: Registry) -> Subject
 def _with_import(subject: Subject, folder: Path, name: str, adapters: Registry) -> Subject:
     """The subject with the import that its IR version implies, as far as there is one."""
     skeleton, store = weights.carve_file(source.opened(subject.path))
-    repair.before_opening(skeleton)
-    implied_import.add(skeleton, adapters)
+    model_opening.mend_header(skeleton, adapters)
     path = folder / f"{name}-with-import.onnx"
     weights.splice_to_run(skeleton, store, os.fspath(path))
     return Subject(subject.name, path, onnx.load(path, load_external_data=False))

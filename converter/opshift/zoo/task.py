@@ -13,7 +13,6 @@ from functools import partial
 from typing import Any, Protocol
 
 from opshift.convert.cheapest_way import Carve, convert
-from opshift.convert.legal import opening
 from opshift.convert.request import Request
 from opshift.convert.requests import input_sizes
 from opshift.errors import BadTarget, InvalidModel, Refused
@@ -109,7 +108,6 @@ def _migrate_from(
             return seen(Fate.SKIPPED, why="up to date", writes=writes, result=mark.result,
                         origin=mark.origin)  # fmt: skip
         try:
-            opening.header(model.skeleton)
             skeleton, store, report = convert(_once(model), _request(recipe, model.skeleton))
         except Refused as refused:
             return seen(Fate.REFUSED, **_words_of(refused))
@@ -203,7 +201,8 @@ def _once(model: LocalModel) -> Carve:
 def _request(recipe: Recipe, skeleton: ModelProto) -> Request:
     """The request for one model, without domains and dimensions that it does not have."""
     imports = [*skeleton.opset_import, *(i for f in skeleton.functions for i in f.opset_import)]
-    request = recipe.request.for_domains({schemas.normal(one.domain) for one in imports})
+    domains = {schemas.normal(one.domain) for one in imports} or {""}  # a conversion may add it
+    request = recipe.request.for_domains(domains)
     if not (request.shape or request.dim):
         return request
     inputs = input_sizes.free_inputs(skeleton.graph)

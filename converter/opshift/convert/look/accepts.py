@@ -12,7 +12,7 @@ from typing import Any
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
-from opshift.convert import aim
+from opshift.convert import aim, model_opening
 from opshift.convert.blockers import Outgrown
 from opshift.convert.cheapest_way import Carve, carve_of
 from opshift.convert.legal import diagnose, rules, runtime
@@ -219,16 +219,18 @@ class _Judged:
     document: Document
     facts: Facts
     seen: runtime.Seen
+    lacks_import: bool = False
 
     @staticmethod
     @diagnose.protobuf_errors()
     def of(carve: Carve) -> _Judged:
         skeleton, store = carve()
+        adapters, lacks_import = registry.default(), not skeleton.opset_import
+        model_opening.mend_header(skeleton, adapters)
         imports.merge(skeleton)
-        adapters = registry.default()
-        return _Judged._with(
-            rules.open_for_inference(skeleton, adapters), skeleton, store, adapters
-        )
+        document = rules.open_for_inference(skeleton, adapters)
+        judged = _Judged._with(document, skeleton, store, adapters)
+        return dataclasses.replace(judged, lacks_import=lacks_import)
 
     @staticmethod
     def made(skeleton: ModelProto, store: Weights) -> _Judged:
@@ -243,7 +245,14 @@ class _Judged:
         return _Judged(document, Facts(document, store, adapters, lambda: view), {})
 
     def told(self, row: Ceiling) -> RuntimeAnswer:
-        return verdict(self.document, row, self.facts, self.seen).in_words
+        found = verdict(self.document, row, self.facts, self.seen).in_words
+        if not self.lacks_import:
+            return found
+        if row.is_measured:
+            reasons = ("the model imports no operator set", *found.reasons)
+            return RuntimeAnswer.of(found.target, reasons, found.unknown)
+        doubt = f"whether {found.target} reads a model that imports no operator set"
+        return RuntimeAnswer.of(found.target, found.reasons, (doubt, *found.unknown))
 
 
 class KnownResults:

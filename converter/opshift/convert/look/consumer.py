@@ -9,6 +9,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import field
 
 from opshift import terms
+from opshift.author import registry
+from opshift.convert import model_opening
 from opshift.convert.cheapest_way import carve_of
 from opshift.convert.legal import diagnose, opening
 from opshift.convert.look.accepts import Acceptance, require_valid
@@ -61,6 +63,7 @@ def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> A
 def _may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
     carve = carve_of(model)
     skeleton, _ = carve()
+    model_opening.mend_header(skeleton, registry.default())
     opening.header(skeleton)
     reasons, remarks = list(_ir(skeleton, consumer)), list[str]()
     conditions: list[str] = []

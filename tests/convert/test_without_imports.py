@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A model without imports whose meaning is clear: every verb answers as the conversion does."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from onnx import ModelProto
+from opshift import accepts, convert, plan
+from opshift.convert.look.accepts import survey
+from opshift.convert.look.consumer import Consumer, may_use
+from opshift.zoo import Fate, migrate
+from opshift.zoo.migrate import local_engine
+from text_models import model
+
+
+def without_imports(ir: int) -> ModelProto:
+    found: ModelProto = model("(float[2] x) => (float[2] y) { y = Neg(x) }", opset=1, ir=3)
+    found.ClearField("opset_import")
+    found.ir_version = ir
+    return found
+
+
+@pytest.fixture(params=[1, 2, 8])
+def source(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    path = tmp_path / "zoo" / "model.onnx"
+    path.parent.mkdir()
+    path.write_bytes(without_imports(request.param).SerializeToString())
+    return path
+
+
+def test_conversion_and_plan_accept_it(source: Path) -> None:
+    assert convert(source, 13).report.result[""] == 13
+    assert plan(source, 13).possible
+
+
+def test_a_measured_runtime_rejects_it_as_it_is_and_runs_its_conversion(source: Path) -> None:
+    told = accepts(source, "onnxruntime==1.17")
+    assert told.answer == "no"
+    assert told.reasons[0] == "the model imports no operator set"
+    (fit,) = survey(source, ["onnxruntime==1.17"]).fits
+    assert (fit.now, fit.after) == ("no", "yes")
+
+
+def test_it_is_not_known_whether_another_runtime_reads_it(source: Path) -> None:
+    told = accepts(source, "tensorrt==10")
+    assert any("imports no operator set" in one for one in told.unknown)
+
+
+def test_a_consumer_of_newer_versions_may_use_it(source: Path) -> None:
+    assert may_use(source, Consumer({"": 28}, 11)).answer == "yes"
+
+
+def test_a_batch_converts_it(source: Path, tmp_path: Path) -> None:
+    summary = migrate(source.parent, tmp_path / "results", 13, engine=local_engine(1))
+    assert summary.fates[Fate.OK] == 1
