@@ -17,6 +17,9 @@ from opshift.author import registry
 from opshift.author.traits import Fold
 from opshift.author.verdicts import Adapter
 from opshift.verify.engine_runs import sentence
+from xdist.scheduler.worksteal import WorkStealingScheduling
+
+SECONDS = 0.07  # of one core, for a test of the whole suite on average
 
 settings.register_profile("suite", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("suite")
@@ -59,3 +62,21 @@ def models_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
             return child_task.ChildAnswer([], sentence(error))
 
     monkeypatch.setattr(child_task, "run", run)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
+    """One half of the tests for each of two workers, so that what a module makes is made once."""
+    return WorkStealingScheduling(config, log) if config.getvalue("dist") == "load" else None
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_node_collection_finished(node: Any, ids: list[str]) -> None:
+    """Writes how long a long run takes, before the first dot."""
+    workers = len(node.config.getvalue("tx"))
+    minutes = len(ids) * SECONDS / workers / 60
+    terminal = node.config.pluginmanager.get_plugin("terminalreporter")
+    if minutes > 1.5 and terminal and node.gateway.id == "gw0":
+        terminal.write_line(
+            f"{len(ids):,} tests, about {minutes:.0f} minutes with {workers} processes"
+        )
