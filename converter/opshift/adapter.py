@@ -59,6 +59,7 @@ from opshift.author.verdicts import (
     boundary,
     form,
     impossible,
+    in_other_words,
     leaving,
     retired,
 )
@@ -142,6 +143,7 @@ __all__ = [
     "fragile",
     "illegal",
     "impossible",
+    "in_other_words",
     "leaving",
     "modern",
     "moved_bounds",

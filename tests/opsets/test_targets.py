@@ -506,8 +506,10 @@ def test_a_runtime_without_a_ceiling_gets_the_opset_that_it_reads_best():
 
 
 def test_a_result_that_the_runtime_cannot_run_is_written_only_on_request(tmp_path):
-    text = "(float[2,3] x) => (float[2,3] y) { s = Elu<alpha = 0.5>(x) y = Softmax<axis = 0>(s) }"
-    own = '[edge]\nsource = "us"\nreleases = [{versions = "1", forms = [{op = "Elu", attribute = "al*", says = "it does not read alpha"}]}]'
+    text = (
+        "(float[1,3,2,2] x) => (float[1,3,2,2] y) { s = LRN<size = 3, alpha = 0.5>(x) y = Relu(s) }"
+    )
+    own = '[edge]\nsource = "us"\nreleases = [{versions = "1", forms = [{op = "LRN", attribute = "al*", says = "it does not read alpha"}]}]'
     (tmp_path / "t.toml").write_text(own)
     onnx.save(model(text, 15), tmp_path / "in.onnx")
     with pytest.MonkeyPatch.context() as patch:

@@ -7,7 +7,7 @@ or changed adapter is in the index, every conversion imports its module.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from pathlib import Path
 
 import opshift_adapters
@@ -28,5 +28,15 @@ def files() -> Mapping[Path, Callable[[], str]]:
 
 def table(package: str) -> str:
     """The operators that the adapters of a package write when their examples are converted."""
-    rows = example_results.of_package(package).written
-    return "".join(f"{key} {' '.join(sorted(rows[key]))}\n" for key in sorted(rows) if rows[key])
+    rows = example_results.of_package(package).written.items()
+    lines = (" ".join((row, *sorted(ops))) for row, sets in rows for ops in _rows(row, sets))
+    return "".join(f"{line}\n" for line in sorted(lines))
+
+
+def _rows(row: str, sets: Collection[frozenset[str]]) -> Iterator[frozenset[str]]:
+    """The sets of a form for runtimes, and what any other adapter writes in all."""
+    if example_results.is_for_runtimes(row):
+        # Of some nodes only a constant stays.
+        yield from filter(None, sets) if any(sets) else sets
+    elif every := frozenset[str]().union(*sets):
+        yield every

@@ -24,7 +24,7 @@ import click
 from opshift import codes, terms
 from opshift.author import registry
 from opshift.author.example import Example
-from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, Adapter
+from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, WORDS, Adapter
 from opshift.opsets import schemas
 from opshift.testing.case_files import examples_of
 
@@ -277,6 +277,7 @@ def pages() -> dict[str, str]:
         "adapters/alternatives.md": any_version_page(
             "# Equal forms for runtimes without a kernel", ALTERNATIVE
         ),
+        "adapters/words.md": any_version_page("# Operators written in others", WORDS),
     }
     for domain in DOMAINS:
         for op in schemas.operators(domain):

@@ -11,15 +11,22 @@ from unittest import mock
 
 from onnx import ModelProto
 from opshift import InvalidModel, Refused, convert_version, testing
-from opshift.author.adapter_answers import Result
+from opshift.author.adapter_answers import Keep, Result
 from opshift.author.builder import Builder
 from opshift.author.example import Example
 from opshift.author.node import Node
-from opshift.author.verdicts import Adapter
+from opshift.author.verdicts import ALTERNATIVE, WORDS, Adapter
 from opshift.convert.replay import call_records
 from opshift.opsets import schemas
 from opshift.testing import example_models
 from opshift.text import qualified
+
+FOR_RUNTIMES = tuple(f":{start}:{to}" for start, to in (ALTERNATIVE, WORDS))
+
+
+def is_for_runtimes(row: str) -> bool:
+    """Whether a row of written operators is of a form for runtimes."""
+    return row.endswith(FOR_RUNTIMES)
 
 
 class ExampleResult(NamedTuple):
@@ -35,7 +42,7 @@ class AllResults(NamedTuple):
     """The results of examples, and the operators that each adapter wrote for them."""
 
     conversions: Sequence[ExampleResult]
-    written: dict[str, set[str]]
+    written: dict[str, set[frozenset[str]]]
 
 
 @functools.cache
@@ -62,7 +69,7 @@ def results(examples: Iterable[tuple[Adapter, Example]]) -> AllResults:
     return found
 
 
-def _watched(written: dict[str, set[str]]) -> Callable[[Adapter, Node, Builder], Result]:
+def _watched(written: dict[str, set[frozenset[str]]]) -> Callable[[Adapter, Node, Builder], Result]:
     """The call of an adapter, which notes the operators that were written meanwhile."""
     called = Adapter.__call__
 
@@ -71,10 +78,13 @@ def _watched(written: dict[str, set[str]]) -> Callable[[Adapter, Node, Builder],
         before = set(ops)
         ops.clear()
         try:
-            return called(adapter, node, op)
+            answer = called(adapter, node, op)
+            if not isinstance(answer, Keep):
+                own = qualified(schemas.normal(node.proto.domain), node.op)
+                hidden = {"Identity"} if is_for_runtimes(adapter.row) else {"Identity", own}
+                written[adapter.row].add(frozenset(ops - hidden))
+            return answer
         finally:
-            own = qualified(schemas.normal(node.proto.domain), node.op)
-            written[adapter.row] |= ops - {own, "Identity"}
             ops |= before
 
     return call

@@ -17,6 +17,7 @@ from opshift.adapter import (
     boundary,
     dtype_of,
     example,
+    in_other_words,
     np,
     retired,
     shown,
@@ -210,6 +211,9 @@ def swiglu_28_27(node: Node, op: Builder) -> Result:
     return op.Swish(node["A"], alpha=node.float("alpha")) * node["B"]
 
 
+SWI_GLU_IN_OTHER_WORDS = in_other_words("SwiGLU")(swiglu_28_27)
+
+
 @adapter("Swish", 24, 23)
 @example(
     "default",
@@ -227,6 +231,9 @@ def swish_24_23(node: Node, op: Builder) -> Result:
     x, alpha = node["X"], node.float("alpha")
     steep = x if alpha == 1 else x * _number(op, alpha, x)
     return x * op.Sigmoid(steep)
+
+
+SWISH_IN_OTHER_WORDS = in_other_words("Swish")(swish_24_23)
 
 
 @adapter("Gelu", 20, 19)
@@ -251,6 +258,9 @@ def gelu_20_19(node: Node, op: Builder) -> Result:
     return x * _number(op, 0.5, x) * (bent + _number(op, 1, x))
 
 
+GELU_IN_OTHER_WORDS = in_other_words("Gelu")(gelu_20_19)
+
+
 @adapter("Mish", 18, 17)
 @example(
     "float",
@@ -263,6 +273,9 @@ def mish_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added Mish; below it, x * Tanh(Softplus(x)) is written."""
     x = node["X"]
     return x * op.Tanh(op.Softplus(x))
+
+
+MISH_IN_OTHER_WORDS = in_other_words("Mish")(mish_18_17)
 
 
 @adapter("HardSwish", 14, 13)
@@ -279,6 +292,9 @@ def hard_swish_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added HardSwish; below it, x * HardSigmoid(x, alpha=1/6, beta=0.5) is written."""
     x = node["X"]
     return x * op.HardSigmoid(x, alpha=1 / 6, beta=0.5)
+
+
+HARD_SWISH_IN_OTHER_WORDS = in_other_words("HardSwish")(hard_swish_14_13)
 
 
 @adapter("Celu", 12, 11)
@@ -302,6 +318,9 @@ def celu_12_11(node: Node, op: Builder) -> Result:
     return op.Relu(x) + bent * scale
 
 
+CELU_IN_OTHER_WORDS = in_other_words("Celu")(celu_12_11)
+
+
 @adapter("ThresholdedRelu", 10, 9)
 @example(
     "default",
@@ -320,6 +339,9 @@ def thresholded_relu_10_9(node: Node, op: Builder) -> Result:
     x = node["X"]
     real = _wide(op, x)
     return op.Where(real > op.const(node.float("alpha"), like=real), x, op.const(0, like=x))
+
+
+THRESHOLDED_RELU_IN_OTHER_WORDS = in_other_words("ThresholdedRelu")(thresholded_relu_10_9)
 
 
 def _wide(op: Builder, x: Value) -> Value:
@@ -347,6 +369,15 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
     return as_type(op, result, x.elem_type)
 
 
+@in_other_words("Shrink")
+@example(
+    "soft", "(float[2,N] x) => (float[2,N] y) { y = Shrink<lambd=0.5, bias=0.5>(x) }", inputs=EDGES
+)
+def shrink_by_comparisons(node: Node, op: Builder) -> Result:
+    """Shrink is written with comparisons, which choose x + bias, x - bias or 0."""
+    return shrink_9_8(node, op)
+
+
 @retired("ThresholdedRelu")
 @example(
     "opset 8",
@@ -367,3 +398,112 @@ def thresholded_relu(node: Node, op: Builder) -> Result:
         raise Refusal(Why.AMBIGUOUS, f"{node.op} lacks its input")
     above = x > op.const(1 if node.attr("alpha") is None else node.float("alpha"), like=x)
     return op.Where(above, x, op.const(0, like=x))
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+ENDS = {"x": [[-3.5, -0.0, 0.0], [float("inf"), float("-inf"), float("nan")]]}
+
+
+def _bent(op: Builder, x: Value, alpha: float) -> Value:
+    """alpha * (Exp(x) - 1), where x is not above 0."""
+    return (op.Exp(x) - op.const(1, like=x)) * op.const(alpha, like=x)
+
+
+@in_other_words("Elu")
+@example(
+    "alpha",
+    "(float[2,3] x) => (float[2,3] y) { y = Elu<alpha=0.3>(x) }",
+    gives="Less Exp Sub Mul Where",
+    inputs=ENDS,
+    atol=1e-7,
+)
+@example("double", "(double[2,N] x) => (double[2,N] y) { y = Elu(x) }", atol=1e-15)
+def elu_by_exponent(node: Node, op: Builder) -> Result:
+    """Elu is written as x, or alpha * (Exp(x) - 1) below 0."""
+    x = node["X"]
+    return op.Where(x < op.const(0, like=x), _bent(op, x, node.float("alpha")), x)
+
+
+@in_other_words("Selu")
+@example(
+    "default",
+    "(float[2,3] x) => (float[2,3] y) { y = Selu(x) }",
+    gives="Greater Mul Exp Sub Mul Where",
+    inputs=ENDS,
+    atol=1e-6,
+)
+@example(
+    "numbers",
+    "(double[2,N] x) => (double[2,N] y) { y = Selu<alpha=0.5, gamma=-2.0>(x) }",
+    atol=1e-14,
+)
+def selu_by_exponent(node: Node, op: Builder) -> Result:
+    """Selu is written as gamma * x above 0, else as gamma * alpha * (Exp(x) - 1)."""
+    x, gamma = node["X"], node.float("gamma")
+    above = x > op.const(0, like=x)
+    return op.Where(above, x * op.const(gamma, like=x), _bent(op, x, node.float("alpha") * gamma))
+
+
+@in_other_words("LeakyRelu")
+@example(
+    "default", "(float[2,3] x) => (float[2,3] y) { y = LeakyRelu(x) }", gives="Mul Max", inputs=ENDS
+)
+@example(
+    "steep",
+    "(float[2,3] x) => (float[2,3] y) { y = LeakyRelu<alpha=2.5>(x) }",
+    gives="Mul Min",
+    inputs=ENDS,
+)
+@example(
+    "negative",
+    "(double[2,N] x) => (double[2,N] y) { y = LeakyRelu<alpha=-0.5>(x) }",
+    gives="Mul Less Where",
+)
+def larger_of_both_slopes(node: Node, op: Builder) -> Result:
+    """LeakyRelu is written as the larger of x and alpha * x, or the smaller above 1."""
+    x, alpha = node["X"], node.float("alpha")
+    below: Value = x * op.const(alpha, like=x)
+    if alpha > 0:
+        bent: Value = op.Max(x, below) if alpha <= 1 else op.Min(x, below)
+        return bent
+    return op.Where(x < op.const(0, like=x), below, x)
+
+
+@in_other_words("HardSigmoid")
+@example(
+    "default",
+    "(float[2,3] x) => (float[2,3] y) { y = HardSigmoid(x) }",
+    gives="Mul Add Clip",
+    inputs={"x": [[-3.5, -0.0, 0.0], [float("inf"), float("-inf"), 2.5]]},
+)
+@example(
+    "alpha", "(double[2,N] x) => (double[2,N] y) { y = HardSigmoid<alpha=0.5, beta=-0.25>(x) }"
+)
+def clipped_line(node: Node, op: Builder) -> Result:
+    """HardSigmoid is written as alpha * x + beta, between 0 and 1."""
+    x = node["X"]
+    line = x * op.const(node.float("alpha"), like=x) + op.const(node.float("beta"), like=x)
+    return op.Clip(line, op.const(0, like=x), op.const(1, like=x))
+
+
+@in_other_words("Softsign")
+@example(
+    "float",
+    "(float[2,3] x) => (float[2,3] y) { y = Softsign(x) }",
+    gives="Abs Add Div",
+    inputs=ENDS,
+)
+def softsign_by_division(node: Node, op: Builder) -> Result:
+    """Softsign is written as x / (1 + Abs(x))."""
+    x = node["input"]
+    return x / (op.Abs(x) + op.const(1, like=x))
+
+
+@in_other_words("Softplus")
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Softplus(x) }", inputs=ENDS, atol=1e-6)
+@example("double", "(double[2,N] x) => (double[2,N] y) { y = Softplus(x) }", atol=1e-15)
+def softplus_by_logarithm(node: Node, op: Builder) -> Result:
+    """Softplus is written as Log(1 + Exp(-Abs(x))) + Relu(x), which no large x overflows."""
+    x = node["X"]
+    return op.Log(op.Exp(-op.Abs(x)) + op.const(1, like=x)) + op.Relu(x)

@@ -18,6 +18,7 @@ from opshift.adapter import (
     boundary,
     dtype_of,
     example,
+    in_other_words,
     np,
     shown,
 )
@@ -491,6 +492,9 @@ def mod_10_9(node: Node, op: Builder) -> Result:
     return op.Cast(rest, to=kind) if kind in SMALL_INTS else rest
 
 
+MOD_IN_OTHER_WORDS = in_other_words("Mod")(mod_10_9)
+
+
 LARGEST_TABLE = 64
 
 
@@ -569,3 +573,125 @@ def arithmetic_6_7(node: Node, op: Builder) -> Result:
 def arithmetic_7_6(node: Node, op: Builder) -> Result:
     """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""
     return to_legacy_broadcast(node, op)
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+TWO = "(float[2,3] a, float[3] b) => (float[2,3] y) { y = {op}(a, b) }"
+ZEROS = {
+    "a": [[0.0, -0.0, 1.5], [float("inf"), float("nan"), -2.5]],
+    "b": [0.0, -0.0, float("inf")],
+}
+
+
+@in_other_words("Add Sub")
+@example("float", TWO, inputs=ZEROS)
+@example(
+    "int32",
+    "(int32[3] a, int32[3] b) => (int32[3] y) { y = {op}(a, b) }",
+    inputs={"a": [-(2**31), 5, 0], "b": [2**31 - 1, -5, -(2**31)]},
+)
+@example("uint8", "(uint8[3] a, uint8[3] b) => (uint8[3] y) { y = {op}(a, b) }")
+def with_the_negative(node: Node, op: Builder) -> Result:
+    """a - b is written as a + -b, and a + b as a - -b."""
+    a, b = node["A"], node["B"]
+    if b.elem_type in UNSIGNED:
+        return KEEP
+    return a - -b if node.op == "Add" else a + -b
+
+
+@in_other_words("Div", approximate=True)
+@example(
+    "a power of two",
+    "(float[2,3] a) => (float[2,3] y) <float b = {4}> { y = Div(a, b) }",
+    gives="Mul",
+)
+@example(
+    "numbers",
+    TWO.replace("{op}", "Div"),
+    approximate=True,
+    gives="Reciprocal Mul",
+    rtol=1e-6,
+    inputs={"b": [3.0, 0.7, -5.0]},
+)
+@example("exactly", TWO.replace("{op}", "Div"), refuses=Why.APPROXIMATE_ONLY)
+@example(
+    "a large power of two",
+    "(float[2] a) => (float[2] y) <float b = {1.7014118346046923e38}> { y = Div(a, b) }",
+    refuses=Why.APPROXIMATE_ONLY,
+)
+def product_with_reciprocal(node: Node, op: Builder) -> Result:
+    """a / b is written as a product with 1 / b, which is exact for a power of two."""
+    a, b = node["A"], node["B"]
+    if b.elem_type not in FLOATS:
+        return KEEP
+    known = b.const_or_none()
+    if known is not None and known.size and (np.abs(np.frexp(known)[0]) == 0.5).all():
+        inverse = (1 / known).astype(known.dtype)
+        if np.isfinite(inverse).all() and (np.abs(inverse) >= np.finfo(known.dtype).tiny).all():
+            return a * op.const(inverse, like=b)
+    op.approximate("a product with 1 / b is rounded twice, and a quotient once")
+    return a * op.Reciprocal(b)
+
+
+@in_other_words("Pow", approximate=True)
+@example(
+    "square",
+    "(float[2,3] x) => (float[2,3] y) <float e = {2}> { y = Pow(x, e) }",
+    gives="Mul",
+    inputs={"x": ZEROS["a"]},
+)
+@example(
+    "integer",
+    "(int64[3] x) => (int64[3] y) <int64 e = {3}> { y = Pow(x, e) }",
+    gives="Mul Mul",
+    inputs={"x": [-3, 2, 2**40]},
+)
+@example(
+    "inverse",
+    "(float[3] x) => (float[3] y) <float e = {-1}> { y = Pow(x, e) }",
+    gives="Reciprocal",
+    inputs={"x": [-3.0, 0.5, float("inf")]},
+)
+@example(
+    "root",
+    "(float[3] x) => (float[3] y) <float e = {0.5}> { y = Pow(x, e) }",
+    gives="Sqrt",
+    approximate=True,
+    inputs={"x": [4.0, 0.5, 0.0]},
+)
+@example(
+    "any",
+    "(float[3] x, float[3] e) => (float[3] y) { y = Pow(x, e) }",
+    gives="Log Mul Exp",
+    approximate=True,
+    rtol=1e-5,
+    inputs={"x": [4.0, 0.5, 9.0], "e": [1.5, -2.0, 0.25]},
+)
+@example(
+    "exactly",
+    "(float[3] x, float[3] e) => (float[3] y) { y = Pow(x, e) }",
+    refuses=Why.APPROXIMATE_ONLY,
+)
+@example(
+    "integers",
+    "(int64[3] x, int64[3] e) => (int64[3] y) { y = Pow(x, e) }",
+    refuses=Why.TARGET_LACKS,
+)
+def power_in_products(node: Node, op: Builder) -> Result:
+    """Small whole exponents are products, 1 / x or 1; others need positive numbers."""
+    x, y = node["X"], node["Y"]
+    known = y.const_or_none()
+    single = known is not None and known.size == 1 and known.ndim <= (x.rank_or_none or 0)
+    exponent = known.flat[0] if known is not None and single else None
+    if exponent in (1, 2, 3):
+        return op.Identity(x) if exponent == 1 else _repeated_product(op, x, int(exponent))
+    if x.elem_type not in FLOATS or y.elem_type != x.elem_type:
+        return KEEP
+    if exponent == -1:
+        return op.Reciprocal(x)
+    if exponent == 0.5:
+        op.approximate("Sqrt of -0 is -0, and of minus infinity NaN")
+        return op.Sqrt(x)
+    op.approximate("Exp(y * Log(x)) is rounded three times, and NaN if x is negative")
+    return op.Exp(op.Log(x) * y)

@@ -17,6 +17,7 @@ from opshift.adapter import (
     dtype_of,
     example,
     form,
+    in_other_words,
     np,
 )
 
@@ -231,3 +232,26 @@ def clip_6_5(node: Node, op: Builder) -> Result:
     absent: dict[str, Any] = {n: node.float(n) for n in ("min", "max") if not node.has(n)}
     same: Value = op.same(node, **absent)
     return same
+
+
+@in_other_words("Clip")
+@example(
+    "both",
+    "(float[3] x) => (float[3] y) <float l = {-1}, float h = {1}> { y = Clip(x, l, h) }",
+    gives="Max Min",
+    inputs={"x": [-3, 0.5, math.inf]},
+)
+@example("one", '(int64[3] x) => (int64[3] y) <int64 h = {1}> { y = Clip(x, "", h) }', gives="Min")
+@example(
+    "attributes",
+    "(float[3] x) => (float[3] y) { y = Clip<min=-0.5>(x) }",
+    imports={"": 10},
+    inputs={"x": [-3, 0.5, math.inf]},
+)
+def max_and_min(node: Node, op: Builder) -> Result:
+    """Clip is written with Max and Min."""
+    x = bounded = node["input"]
+    for name, cut in (("min", op.Max), ("max", op.Min)):
+        bound = node.input(name) if op.version >= 11 else op.const(node.float(name), like=x)
+        bounded = bounded if bound is None else cut(bounded, bound)
+    return op.Identity(x) if bounded is x else bounded

@@ -8,10 +8,12 @@ from opshift.adapter import (
     Result,
     T,
     Value,
+    Why,
     adapter,
     alternative,
     boundary,
     example,
+    in_other_words,
     np,
     shown,
 )
@@ -244,6 +246,9 @@ def order_12_11(node: Node, op: Builder) -> Result:
             a, b = (beside, b) if place == 0 else (a, beside)
             return a > b if above else a < b
     return (a > b if above else a < b) | op.Equal(a, b)
+
+
+GREATER_OR_EQUAL_IN_OTHER_WORDS = in_other_words("GreaterOrEqual LessOrEqual")(order_12_11)
 
 
 ORDER_16 = boundary(
@@ -545,3 +550,66 @@ def _is_one_zero(x: Value, other: Value) -> bool:
 def _is_number(x: Value) -> bool:
     known = x.const_or_none()
     return known is not None and not np.isnan(known).any()
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+NANS = {"a": [float("nan"), float("inf"), -0.0, 2.0], "b": [1.0, float("inf"), 0.0, float("nan")]}
+PAIRS = "(float[4] a, float[4] b) => (bool[4] y) { y = {op}(a, b) }"
+
+
+@in_other_words("Greater Less")
+@example("float", PAIRS, inputs=NANS)
+@example("int64", PAIRS.replace("float", "int64"), inputs={"a": [-(2**63), 0, 2**53 + 1, 5]})
+def exchanged(node: Node, op: Builder) -> Result:
+    """a > b is written as b < a, and the reverse."""
+    found: Value = op.emit("Less" if node.op == "Greater" else "Greater", node["B"], node["A"])
+    return found
+
+
+@in_other_words("Equal")
+@example(
+    "float", PAIRS.replace("{op}", "Equal"), gives="LessOrEqual GreaterOrEqual And", inputs=NANS
+)
+@example(
+    "int64",
+    PAIRS.replace("float", "int64").replace("{op}", "Equal"),
+    gives="Less Greater Or Not",
+    inputs={"a": [-(2**63), 0, 2**53 + 1, 5], "b": [2**63 - 1, 0, 2**53, 5]},
+)
+@example("bool", PAIRS.replace("float", "bool").replace("{op}", "Equal"), gives="Xor Not")
+@example(
+    "string", "(string[2] a, string[2] b) => (bool[2] y) { y = Equal(a, b) }", imports={"": 19}
+)
+def neither_less_nor_greater(node: Node, op: Builder) -> Result:
+    """Equal integers are neither less nor greater; equal floats are both at most the other."""
+    a, b = node["A"], node["B"]
+    if a.elem_type == T.BOOL:
+        return ~op.Xor(a, b)
+    if a.elem_type == T.STRING:
+        return KEEP
+    if a.elem_type in FLOATS:  # NaN is equal to nothing
+        return op.LessOrEqual(a, b) & op.GreaterOrEqual(a, b)
+    return ~((a < b) | (a > b))
+
+
+@in_other_words("Where", approximate=True)
+@example(
+    "float",
+    "(bool[3] c, float[3] a, float[3] b) => (float[3] y) { y = Where(c, a, b) }",
+    approximate=True,
+    gives="Cast Mul Not Cast Mul Add",
+)
+@example(
+    "exactly",
+    "(bool[3] c, float[3] a, float[3] b) => (float[3] y) { y = Where(c, a, b) }",
+    refuses=Why.APPROXIMATE_ONLY,
+)
+@example("string", "(bool[2] c, string[2] a, string[2] b) => (string[2] y) { y = Where(c, a, b) }")
+def sum_of_two_products(node: Node, op: Builder) -> Result:
+    """Where of finite floats is written as a sum of two products, one of which is 0."""
+    condition, x, y = node["condition"], node["X"], node["Y"]
+    if x.elem_type not in FLOATS:
+        return KEEP
+    op.approximate("a product of 0 with an infinite number is NaN, and a sum with 0 loses -0")
+    return x * op.Cast(condition, to=x.elem_type) + y * op.Cast(~condition, to=x.elem_type)

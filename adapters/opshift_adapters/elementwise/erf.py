@@ -12,6 +12,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    in_other_words,
     np,
 )
 
@@ -69,6 +70,9 @@ def erf_9_8(node: Node, op: Builder) -> Result:
         # in a row, so Clip separates them.
         result = op.Clip(op.Cast(result, to=T.FLOAT), min=-1.0, max=1.0)
     return op.Cast(result, to=x.elem_type)
+
+
+ERF_IN_OTHER_WORDS = in_other_words("Erf")(erf_9_8)
 
 
 def _polynomial(op: Builder, x: Value, factors: tuple[float, ...]) -> Value:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """And, Or and Xor."""
 
-from opshift.adapter import Builder, Node, Result, adapter, example
+from opshift.adapter import Builder, Node, Result, T, adapter, example, in_other_words
 
 from opshift_adapters._lib.legacy_broadcast import (
     drop_legacy_broadcast,
@@ -30,3 +30,25 @@ def logic_6_7(node: Node, op: Builder) -> Result:
 def logic_7_6(node: Node, op: Builder) -> Result:
     """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""
     return to_legacy_broadcast(node, op)
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+BOTH = "(bool[2,2] a, bool[2] b) => (bool[2,2] y) { y = {op}(a, b) }"
+TRUTH = {"a": [[True, False], [False, True]], "b": [True, False]}
+
+
+@in_other_words("And Or Xor")
+@example("numbers", BOTH, inputs=TRUTH)
+def logic_in_numbers(node: Node, op: Builder) -> Result:
+    """And is a product of 0 and 1, Or the larger one, and Xor a difference that is not 0."""
+    a, b = (op.Cast(node[name], to=T.FLOAT) for name in "AB")
+    found = {"And": op.Mul, "Or": op.Max, "Xor": op.Sub}[node.op](a, b)
+    return op.Cast(found, to=T.BOOL)
+
+
+@in_other_words("Not")
+@example("numbers", "(bool[2] x) => (bool[2] y) { y = Not(x) }", gives="Cast Sub Cast")
+def one_minus(node: Node, op: Builder) -> Result:
+    """Not is written as 1 - x in numbers."""
+    return op.Cast(op.const(1, T.FLOAT) - op.Cast(node["X"], to=T.FLOAT), to=T.BOOL)

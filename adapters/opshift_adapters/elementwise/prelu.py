@@ -8,16 +8,18 @@ from opshift.adapter import (
     Refusal,
     Result,
     T,
+    Value,
     Why,
     adapter,
     boundary,
     example,
+    in_other_words,
     np,
     shown,
 )
 from opshift.combinators import cast_around, drop_attribute
 
-from opshift_adapters._lib.blocks import UNSIGNED, shape_of
+from opshift_adapters._lib.blocks import FLOATS, UNSIGNED, shape_of
 
 RANKLESS = "(float[24] v, int64[n] s, float[3] c) => (float[a,b,d] y) { x = Reshape(v, s) "
 SHAPE = {"s": [2, 3, 4]}
@@ -139,3 +141,26 @@ PRELU_16 = boundary(
         ),
     ),
 )
+
+
+@in_other_words("PRelu")
+@example(
+    "vector",
+    "(float[2,3] x, float[3] s) => (float[2,3] y) { y = PRelu(x, s) }",
+    gives="Mul Less Where",
+    inputs={"x": [[-1.5, -0.0, 0.0], [float("inf"), float("-inf"), float("nan")]]},
+)
+@example(
+    "known slopes",
+    "(float[2,3] x) => (float[2,3] y) <float[3] s = {0.25, 0.5, 1}> { y = PRelu(x, s) }",
+    gives="Mul Max",
+    inputs={"x": [[-1.5, -0.0, 0.0], [float("inf"), float("-inf"), float("nan")]]},
+)
+def larger_of_both_slopes(node: Node, op: Builder) -> Result:
+    """PRelu is written as the larger of x and slope * x, or with Where for any slope."""
+    x, slope = node["X"], node["slope"]
+    below, known = x * slope, slope.const_or_none()
+    if known is not None and x.elem_type in FLOATS and ((known > 0) & (known <= 1)).all():
+        larger: Value = op.Max(x, below)
+        return larger
+    return op.Where(x < op.const(0, like=x), below, x)

@@ -11,6 +11,7 @@ from opshift.adapter import (
     boundary,
     example,
     impossible,
+    in_other_words,
     shown,
 )
 from opshift.combinators import cast_around
@@ -48,6 +49,9 @@ def cosh_9_8(node: Node, op: Builder) -> Result:
     return as_type(op, _cosh(op, in_double(op, x)), x.elem_type)
 
 
+COSH_IN_OTHER_WORDS = in_other_words("Cosh")(cosh_9_8)
+
+
 @adapter("Sinh", 9, 8)
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Sinh(x) }", inputs=EDGES)
 @example(
@@ -58,6 +62,9 @@ def sinh_9_8(node: Node, op: Builder) -> Result:
     x = node["input"]
     wide = in_double(op, x)
     return as_type(op, op.Tanh(wide) * _cosh(op, wide), x.elem_type)
+
+
+SINH_IN_OTHER_WORDS = in_other_words("Sinh")(sinh_9_8)
 
 
 def _log1p(op: Builder, y: Value) -> Value:
@@ -93,6 +100,9 @@ def asinh_9_8(node: Node, op: Builder) -> Result:
     return as_type(op, _odd(op, wide, _log1p(op, size) + _log1p(op, rest)), x.elem_type)
 
 
+ASINH_IN_OTHER_WORDS = in_other_words("Asinh")(asinh_9_8)
+
+
 @adapter("Acosh", 9, 8)
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Acosh(x) }", inputs=EDGES)
 @example(
@@ -106,6 +116,9 @@ def acosh_9_8(node: Node, op: Builder) -> Result:
     root = op.Sqrt(finite) * op.Sqrt(finite + _number(op, 2))
     rest = root / (finite + _number(op, 1))
     return as_type(op, _log1p(op, above) + _log1p(op, rest), x.elem_type)
+
+
+ACOSH_IN_OTHER_WORDS = in_other_words("Acosh")(acosh_9_8)
 
 
 @adapter("Atanh", 9, 8)
@@ -122,6 +135,9 @@ def atanh_9_8(node: Node, op: Builder) -> Result:
     size = op.Abs(wide)
     ratio = (size + size) / (size * _number(op, -1) + _number(op, 1))
     return as_type(op, _odd(op, wide, _log1p(op, ratio) * _number(op, 0.5)), x.elem_type)
+
+
+ATANH_IN_OTHER_WORDS = in_other_words("Atanh")(atanh_9_8)
 
 
 TRIGONOMETRY_22 = boundary(

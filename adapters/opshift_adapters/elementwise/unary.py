@@ -12,6 +12,7 @@ from opshift.adapter import (
     alternative,
     boundary,
     example,
+    in_other_words,
     np,
     shown,
 )
@@ -122,6 +123,9 @@ def sign_9_8(node: Node, op: Builder) -> Result:
     return sign / op.Cast(number, to=kind)
 
 
+SIGN_IN_OTHER_WORDS = in_other_words("Sign")(sign_9_8)
+
+
 @adapter("IsNaN", 9, 8)
 @example(
     "float",
@@ -133,6 +137,9 @@ def sign_9_8(node: Node, op: Builder) -> Result:
 def is_nan_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added IsNaN; below it, Not(x > 0 or x < 1) is written."""
     return ~not_nan(op, node["X"])
+
+
+IS_NA_N_IN_OTHER_WORDS = in_other_words("IsNaN")(is_nan_9_8)
 
 
 @adapter("IsInf", 10, 9)
@@ -161,6 +168,9 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
     return (op.Abs(x) if negative else x) > op.const(largest, like=x)
 
 
+IS_INF_IN_OTHER_WORDS = in_other_words("IsInf")(is_inf_10_9)
+
+
 @adapter("Round", 11, 10)
 @example(
     "halves",
@@ -175,6 +185,9 @@ def round_11_10(node: Node, op: Builder) -> Result:
     return (
         _round_in_float(op, x) if x.elem_type in (T.FLOAT16, T.BFLOAT16) else _round_halves(op, x)
     )
+
+
+ROUND_IN_OTHER_WORDS = in_other_words("Round")(round_11_10)
 
 
 def _round_in_float(op: Builder, x: Value) -> Value:
@@ -263,3 +276,55 @@ ROUND_22 = boundary(
         example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Round(x) }", gives="Round"),
     ),
 )
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+ZEROS = {"x": [[-3.5, -0.0, 0.0], [float("inf"), float("-inf"), float("nan")]]}
+
+
+@in_other_words("Abs")
+@example(
+    "float", "(float[2,3] x) => (float[2,3] y) { y = Abs(x) }", gives="Neg Max Add", inputs=ZEROS
+)
+@example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Abs(x) }", gives="Neg Max", inputs=SIGNED)
+@example("uint8", "(uint8[2,3] x) => (uint8[2,3] y) { y = Abs(x) }", gives="Identity")
+def larger_of_both_signs(node: Node, op: Builder) -> Result:
+    """Abs is written as Max(x, -x); the sum with 0 makes -0 positive."""
+    x = node["X"]
+    if x.elem_type in UNSIGNED:
+        return op.Identity(x)
+    larger: Value = op.Max(x, -x)
+    return larger + op.const(0, like=x) if x.elem_type in FLOATS else larger
+
+
+@in_other_words("Reciprocal")
+@example(
+    "float", "(float[2,3] x) => (float[2,3] y) { y = Reciprocal(x) }", gives="Div", inputs=ZEROS
+)
+def one_by(node: Node, op: Builder) -> Result:
+    """Reciprocal is written as 1 / x."""
+    return op.const(1, like=node["X"]) / node["X"]
+
+
+@in_other_words("Ceil Floor")
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = {op}(x) }", inputs=ZEROS)
+@example("double", "(double[2,N] x) => (double[2,N] y) { y = {op}(x) }")
+def from_the_other_side(node: Node, op: Builder) -> Result:
+    """Ceil is written as -Floor(-x), and Floor as -Ceil(-x)."""
+    other = "Floor" if node.op == "Ceil" else "Ceil"
+    rounded: Value = op.emit(other, -node["X"])
+    return -rounded
+
+
+@in_other_words("Sigmoid")
+@example(
+    "float",
+    "(float[2,3] x) => (float[2,3] y) { y = Sigmoid(x) }",
+    gives="Neg Exp Add Reciprocal",
+    inputs=ZEROS,
+)
+def by_exponent(node: Node, op: Builder) -> Result:
+    """Sigmoid is written as 1 / (1 + Exp(-x))."""
+    x = node["X"]
+    return op.Reciprocal(op.Exp(-x) + op.const(1, like=x))

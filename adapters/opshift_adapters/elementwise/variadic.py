@@ -14,10 +14,12 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    in_other_words,
     shown,
 )
 from opshift.combinators import drop_attribute
 
+from opshift_adapters._lib.blocks import FLOATS
 from opshift_adapters.elementwise.comparison import choose
 
 VARIADIC_6 = boundary(
@@ -151,3 +153,46 @@ EXTREMES_12 = boundary(
     ),
 )
 VARIADIC_13 = boundary(13, "Max:7910d3 Min:7adbe0 Sum:9060da Mean:733b07")
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("Sum Mean")
+@example("three", "(float[2,3] a, float[3] b, float[1] c) => (float[2,3] y) { y = {op}(a, b, c) }")
+@example("one", "(double[2] a) => (double[2] y) { y = {op}(a) }")
+def sums_of_two(node: Node, op: Builder) -> Result:
+    """Sum is written with Add, and Mean is the sum divided by the number of inputs."""
+    inputs = _given(node)
+    total = reduce(lambda a, b: a + b, inputs)
+    if len(inputs) == 1:
+        return op.Identity(total)
+    return total if node.op == "Sum" else total / op.const(len(inputs), like=total)
+
+
+@in_other_words("Max Min")
+@example(
+    "three",
+    "(float[2,3] a, float[3] b, float[1] c) => (float[2,3] y) { y = {op}(a, b, c) }",
+    inputs={"c": [float("inf")]},
+)
+@example(
+    "int32",
+    "(int32[3] a, int32[3] b) => (int32[3] y) { y = {op}(a, b) }",
+    inputs={"a": [-(2**31), 5, 0], "b": [2**31 - 1, 5, -1]},
+)
+@example("one", "(double[2] a) => (double[2] y) { y = {op}(a) }", gives="Identity")
+def extremes_of_two(node: Node, op: Builder) -> Result:
+    """Max of floats is written as -Min(-x), and the reverse; of integers, Where chooses."""
+    inputs = _given(node)
+    if len(inputs) == 1:
+        return op.Identity(inputs[0])
+    if inputs[0].elem_type in FLOATS:
+        other: Value = op.emit("Min" if node.op == "Max" else "Max", *(-x for x in inputs))
+        return -other
+
+    def chosen(a: Value, b: Value) -> Value:
+        found: Value = op.Where(a > b if node.op == "Max" else a < b, a, b)
+        return found
+
+    return reduce(chosen, inputs)

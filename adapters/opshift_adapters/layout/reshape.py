@@ -16,6 +16,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    in_other_words,
     np,
     shown,
 )
@@ -405,6 +406,9 @@ def expand_8_7(node: Node, op: Builder) -> Result:
     if x.rank_or_none == 0:
         return op.Gather(op.Reshape(x, op.const([1])), op.Cast(nowhere, to=T.INT64), axis=0)
     return _stretched(op, x, nowhere)
+
+
+EXPAND_IN_OTHER_WORDS = in_other_words("Expand")(expand_8_7)
 
 
 def _tiled(op: Builder, x: Value, shape: Value) -> Value:

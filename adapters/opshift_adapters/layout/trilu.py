@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trilu: one triangle of a matrix."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    example,
+    in_other_words,
+)
 
 from opshift_adapters._lib.blocks import arange
 
@@ -29,6 +40,9 @@ def trilu_14_13(node: Node, op: Builder) -> Result:
         return op.Where(outside, op.const(0, kind), x)
     chosen = op.Where(outside, op.const(0, T.FLOAT), op.Cast(x, to=T.FLOAT))
     return op.Cast(chosen, to=kind)
+
+
+TRILU_IN_OTHER_WORDS = in_other_words("Trilu")(trilu_14_13)
 
 
 def _is_square(x: Value) -> bool:

@@ -14,6 +14,7 @@ from opshift.adapter import (
     adapter,
     by_width,
     example,
+    in_other_words,
     np,
 )
 
@@ -285,3 +286,6 @@ def attention_23_22(node: Node, op: Builder) -> Result:
         y = together(op, y, result_width(node))
     shown = (raw, capped, scores, chances)[node.int("qk_matmul_output_mode")]
     return (y, *present, shown)[: node.n_outputs]
+
+
+ATTENTION_IN_OTHER_WORDS = in_other_words("Attention")(attention_23_22)

@@ -19,6 +19,7 @@ from opshift.adapter import (
     boundary,
     example,
     illegal,
+    in_other_words,
     np,
     shown,
 )
@@ -79,6 +80,9 @@ def einsum_12_11(node: Node, op: Builder) -> Result:
         result = _product(op, left, right, needed)
     result = _ordered(op, _summed(op, result, set(wanted)), wanted)
     return op.Cast(result.value, to=kind) if kind in SMALL_INTS else result.value
+
+
+EINSUM_IN_OTHER_WORDS = in_other_words("Einsum")(einsum_12_11)
 
 
 def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:

@@ -1,7 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """RotaryEmbedding, which opset 23 added."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, example, np
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    example,
+    in_other_words,
+    np,
+)
 
 from opshift_adapters._lib.heads import turn, with_last_split
 
@@ -34,6 +45,9 @@ def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
         pairs=bool(node.attr("interleaved")), half=size // 2 if size else None, partly=bool(size),
     )  # fmt: skip
     return op.Reshape(turned, op.Shape(x), allowzero=1) if packed else turned
+
+
+ROTARY_EMBEDDING_IN_OTHER_WORDS = in_other_words("RotaryEmbedding")(rotary_embedding_23_22)
 
 
 def _angles(op: Builder, node: Node, name: str, axis: int) -> Value:

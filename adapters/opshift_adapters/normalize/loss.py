@@ -1,7 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss."""
 
-from opshift.adapter import Builder, Node, Result, Value, adapter, boundary, example, shown
+from opshift.adapter import (
+    Builder,
+    Node,
+    Result,
+    Value,
+    adapter,
+    boundary,
+    example,
+    in_other_words,
+    shown,
+)
 from opshift.combinators import cast_around
 
 PLAIN = "(float[3,5] x, int64[3] t) => (float y) "
@@ -30,6 +40,11 @@ def loss_12_11(node: Node, op: Builder) -> Result:
         logarithms = log_softmax(op, scores)
     loss = reduced(node, op, logarithms, op.Unsqueeze(labels, axes=[1]), weights)
     return (loss, logarithms)[: node.n_outputs]
+
+
+NEGATIVE_LOG_LIKELIHOOD_LOSS_IN_OTHER_WORDS = in_other_words(
+    "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
+)(loss_12_11)
 
 
 def log_softmax(op: Builder, x: Value) -> Value:

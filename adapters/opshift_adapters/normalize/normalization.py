@@ -13,6 +13,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    in_other_words,
     np,
     output_types,
     retired,
@@ -122,6 +123,9 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
     return (y, mean, op.Reciprocal(deviation)) if node.n_outputs == 3 else (y, mean)
 
 
+LAYER_NORMALIZATION_IN_OTHER_WORDS = in_other_words("LayerNormalization")(layer_normalization_17_16)
+
+
 EARLY = (  # onnxruntime runs these without a schema of onnx
     output_types("", "LayerNormalization", (1, 2), rank=(0,)),
     output_types("", "SimplifiedLayerNormalization", (1,), rank=(0,)),
@@ -206,6 +210,9 @@ def rms_normalization_23_22(node: Node, op: Builder) -> Result:
     square = mean_from(op, squared(op, x, stash), node.int("axis"))
     root = op.Sqrt(square + op.const(node.float("epsilon"), stash))
     return cast_over(op, x / root, kind, scale.elem_type) * scale
+
+
+RMSNORMALIZATION_IN_OTHER_WORDS = in_other_words("RMSNormalization")(rms_normalization_23_22)
 
 
 def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> Value:
@@ -342,6 +349,9 @@ def group_normalization_18_17(node: Node, op: Builder) -> Result:
     return op.Reshape(scaled(op, rows, scale, node["bias"]), op.Shape(x))
 
 
+GROUP_NORMALIZATION_IN_OTHER_WORDS = in_other_words("GroupNormalization")(group_normalization_18_17)
+
+
 def written_axes(node: Node, op: Builder) -> Result:
     """Opset 13 defines a function body, which needs `axes`; the default is written out."""
     return KEEP if node.has("axes") else op.same(node, axes=node.ints("axes"))
@@ -383,3 +393,8 @@ def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
     gap = x - op.ReduceMean(x, axes=axes)
     deviation = op.Sqrt(op.ReduceMean(gap * gap, axes=axes))
     return as_type(op, gap / (deviation + op.const(1e-9, work)), kind)
+
+
+MEAN_VARIANCE_NORMALIZATION_IN_OTHER_WORDS = in_other_words("MeanVarianceNormalization")(
+    mean_variance_normalization_9_8
+)

@@ -17,6 +17,7 @@ from opshift.adapter import (
     by_width,
     example,
     form,
+    in_other_words,
     np,
     saturates,
     scales,
@@ -509,6 +510,9 @@ def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
     return multiplied(op, node, lambda p: single(op, p, node["x"])) if known is None else known
 
 
+DEQUANTIZE_LINEAR_IN_OTHER_WORDS = in_other_words("DequantizeLinear")(dequantize_linear_10_9)
+
+
 @adapter("QuantizeLinear", 10, 9)
 @example(
     "int8",
@@ -527,3 +531,15 @@ def quantize_linear_10_9(node: Node, op: Builder) -> Result:
     return rounded(
         op, node, lambda p: single(op, p, node["x"]), zero.elem_type if zero else T.UINT8
     )
+
+
+@in_other_words("QuantizeLinear")
+@example(
+    "int8",
+    "(float[2,3] x) => (int8[2,3] y) <float s = {0.5}, int8 z = {3}> { y = QuantizeLinear(x, s, z)"
+    " }",
+)
+@example("uint8", "(float[2,3] x) => (uint8[2,3] y) <float s = {2}> { y = QuantizeLinear(x, s) }")
+def rounded_quotient(node: Node, op: Builder) -> Result:
+    """QuantizeLinear is written as a rounded quotient within the limits of its codes."""
+    return quantize_linear_10_9(node, op)

@@ -14,6 +14,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    in_other_words,
     np,
 )
 
@@ -121,6 +122,9 @@ def gather_elements_11_10(node: Node, op: Builder) -> Result:
     return gather_elements(op, data, from_front(op, indices, data, along), rank, along)
 
 
+GATHER_ELEMENTS_IN_OTHER_WORDS = in_other_words("GatherElements")(gather_elements_11_10)
+
+
 def gather_elements(op: Builder, data: Value, indices: Value, rank: int, along: int) -> Value:
     """GatherElements of int64 indices that count from the front (opset 7 to 12)."""
     place = place_of_elements(op, data, indices, rank, along)
@@ -167,6 +171,9 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
     return op.Reshape(
         rows, op.Concat(op.Shape(place), part(op, op.Shape(data), width), axis=0), allowzero=1
     )
+
+
+GATHER_ND_IN_OTHER_WORDS = in_other_words("GatherND")(gather_nd_11_10)
 
 
 @example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")

@@ -148,7 +148,8 @@ class Builder:
     ) -> Any:
         """One node; a keyword is an input or an attribute, whichever the schema has.
 
-        If the opset has the operator only later, or later in this form, the node is converted down.
+        If the opset has the operator only later, or later in this form, the node is converted down;
+        if it had this form earlier, the node is converted up.
         `since` is the first version of the form that is meant, if an older one looks like it.
         """
         schema = self._fitting(domain, op_type, len(inputs), named, since)
@@ -166,6 +167,8 @@ class Builder:
             else:
                 raise AdapterBug(f"{op_type}-{schema.since} has no input or attribute {name!r}")
         written = make_attributes(schema, attributes)
+        if (end := self._end_of(schema)) is not None:
+            return self._converted_up(schema, end, names, written, outputs)
         fold = None if outputs else self._fold(schema)
         if fold is None:
             return self._written(schema, names, written, outputs)
@@ -541,13 +544,16 @@ class Builder:
     def _fitting(
         self, domain: str, op_type: str, inputs: int, named: Mapping[str, Any], oldest: int
     ) -> schemas.Schema:
-        """The schema at this version, or the first later one, that has a node's parameters."""
+        """The schema at this version, or else the nearest one, that has a node's parameters."""
         here = schemas.schema(domain, op_type, max(oldest, self.opset(domain)))
         if here is not None and _fits(here, inputs, named):
             return here
         since = self.opset(domain)
         for one in schemas.history(domain, op_type):
             if one.since > since and not one.deprecated and _fits(one, inputs, named):
+                return one
+        for one in reversed(schemas.history(domain, op_type)):
+            if here and oldest <= one.since < here.since and _fits(one, inputs, named):
                 return one
         return here or self._schema(domain, op_type)
 
@@ -610,6 +616,28 @@ class Builder:
                 f"{schema.name}-{start} has no replacement with its outputs below {start}"
             )
         return tuple(Value(value.name, self.env) for value in found[: len(node.output)])
+
+    def _end_of(self, schema: schemas.Schema) -> int | None:
+        """The version after that of a schema, if the opset has a later implementation."""
+        history = schemas.history(schema.domain, schema.name)
+        later = [one.since for one in history if one.since > schema.since]
+        return later[0] if later and later[0] <= self.opset(schema.domain) else None
+
+    def _converted_up(
+        self,
+        schema: schemas.Schema,
+        end: int,
+        names: Sequence[str],
+        attributes: Sequence[AttributeProto],
+        outputs: int | None,
+    ) -> Any:
+        """Writes what replaces a node of an earlier form, which ends at a version."""
+        node = self._node(schema.name, schema.domain, names, outputs or 1, attributes)
+        answer = self.crossing.cross(Node(node, schema, self.env), end - 1, end, self)
+        if isinstance(answer, Keep):
+            raise AdapterBug(f"{schema.name}-{schema.since} is kept at {end}")
+        found = answer if isinstance(answer, tuple) else (answer,)
+        return found[0] if outputs is None else found
 
     def _at(self, later: Later) -> Builder:
         """A Builder that adds to the same nodes, for an adapter that writes at a later opset."""

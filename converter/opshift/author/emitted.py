@@ -3,7 +3,7 @@
 
 `python -m tools.author index` converts the examples of the adapters and writes what it saw to
 `writes.txt`. The table only looks ahead: a conversion plans an operator that is missing there when
-an adapter writes it.
+an adapter writes it. A form for a runtime has one row for each set of operators.
 """
 
 from __future__ import annotations
@@ -16,17 +16,18 @@ from collections.abc import Mapping
 TABLE = "writes.txt"
 
 
-def names(source: str, row: str) -> frozenset[str]:
-    """The other operators that the adapter of a row writes."""
-    return _rows(source.partition(".")[0]).get(row, frozenset())
+def choices(source: str, row: str) -> tuple[frozenset[str], ...]:
+    """The sets of other operators that the adapter of a row writes, each for some nodes."""
+    return _rows(source.partition(".")[0]).get(row, ())
 
 
 @functools.cache
-def _rows(package: str) -> Mapping[str, frozenset[str]]:
+def _rows(package: str) -> Mapping[str, tuple[frozenset[str], ...]]:
+    found: dict[str, tuple[frozenset[str], ...]] = {}
     for folder in getattr(sys.modules.get(package), "__path__", ()):
         path = os.path.join(folder, TABLE)
         if os.path.isfile(path):
             with open(path, encoding="utf-8") as file:
-                rows = (line.split() for line in file if not line.startswith("#"))
-                return {name: frozenset(ops) for name, *ops in rows}
-    return {}
+                for name, *ops in (line.split() for line in file if not line.startswith("#")):
+                    found[name] = (*found.get(name, ()), frozenset(ops))
+    return found

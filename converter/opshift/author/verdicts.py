@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from typing import TYPE_CHECKING, Final, TypeAlias
 
 from opshift.author import emitted
@@ -34,11 +34,13 @@ ALTERNATIVE: Final = (-3, -3)
 MODERN: Final = (-4, -4)
 # For nodes that are computed in a wider element type, for which the runtime has a kernel.
 WIDER: Final = (-5, -5)
+# For operators that are written in others, because the runtime does not have them.
+WORDS: Final = (-6, -6)
 # These forms are written at one version, and a node need not have one.
-EQUAL_FORMS: Final = (FORM, ALTERNATIVE, MODERN, WIDER)
+EQUAL_FORMS: Final = (FORM, ALTERNATIVE, MODERN, WIDER, WORDS)
 _PLACES = {
     RETIRED: "retired", FORM: "form", LEAVE: "leave", ALTERNATIVE: "alternative", MODERN: "modern",
-    WIDER: "wider",
+    WIDER: "wider", WORDS: "words",
 }  # fmt: skip
 
 
@@ -114,8 +116,18 @@ class Adapter:
         """The other operators that it is known to write, as in `emits=`."""
         if self.run is None:
             return frozenset()
-        own = emitted.names(self.source, self.row) if self.named is None else self.named
+        own = frozenset[str]().union(*self.choices)
         return own | {"Cast"} if isinstance(self.verdict, CastNarrowed) else own
+
+    @property
+    def choices(self) -> tuple[frozenset[str], ...]:
+        """The sets of operators that it is known to write, each for some nodes.
+
+        A set has the operator itself if that stays in an equal form.
+        """
+        if self.named is not None:
+            return (self.named,)
+        return emitted.choices(self.source, self.row)
 
     @property
     def row(self) -> str:
@@ -174,7 +186,7 @@ def adapter(
     writes nodes of ai.onnx.
     """
     names = listed(ops)
-    if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM, LEAVE, ALTERNATIVE):
+    if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM, LEAVE, ALTERNATIVE, WORDS):
         raise AdapterBug(f"adapter for {names}: versions {start} and {to} are not neighbours")
 
     def declare(below: Run | Draft) -> Adapter:
@@ -245,6 +257,41 @@ def alternative(
     return adapter(
         ops, *ALTERNATIVE, domain=domain, emits=emits, handles_types=True, runtime=runtime
     )
+
+
+def in_other_words(
+    ops: str,
+    *,
+    domain: str = "",
+    emits: str | Iterable[str] | None = None,
+    approximate: bool = False,
+) -> Callable[[Run | Draft | Adapter], Adapter]:
+    """Declares how operators are written in others, for runtimes that lack them, at any version.
+
+    A conversion for such a runtime writes the form if the runtime runs each of its nodes, or if
+    other rules lead from them to operators that it has; rules may lead in circles. The function
+    writes the newest form of each operator, and returns KEEP for a node that it cannot write. The
+    examples are converted for a runtime that lacks only the operators. The adapter that writes an
+    operator out below its first version can be given in place of a function.
+    """
+
+    def declare(below: Run | Draft | Adapter) -> Adapter:
+        known = below.verdict if isinstance(below, Adapter) else None
+        same = known if isinstance(known, Rewrite) else None
+        return adapter(
+            ops, *WORDS, domain=domain, emits=emits, handles_types=True,
+            approximate=same.approximate if same is not None else approximate,
+            ignores=same.ignores if same is not None else None,
+        )(_rule_of(below) if isinstance(below, Adapter) else below)  # fmt: skip
+
+    return declare
+
+
+def _rule_of(below: Adapter) -> Draft:
+    """The function of an adapter with the examples that it converts."""
+    assert below.run is not None
+    kept = (one for one in below.examples if one.invalid is None and one.refuses is None)
+    return Draft(below.run, tuple(replace(one, gives=None) for one in kept))
 
 
 def impossible(

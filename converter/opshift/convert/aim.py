@@ -8,8 +8,10 @@ from collections.abc import Collection, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from opshift import versions
+from opshift.author.registry import Registry
 from opshift.convert import request
 from opshift.convert.legal import opening, runtime
+from opshift.convert.other_words import OtherWords
 from opshift.convert.state import State
 from opshift.model.document import Document
 from opshift.model.scope import Key
@@ -39,17 +41,24 @@ def set_goal(state: State) -> None:
 
 
 def versions_for(
-    document: Document, target: Wanted, foreseen: Collection[Key] = ()
+    document: Document, target: Wanted, adapters: Registry, foreseen: Collection[Key] = ()
 ) -> tuple[dict[str, int], dict[str, int]]:
     """The versions for a runtime, and those to visit before, by the operators of the model."""
     operators = {key for root in document.roots for key in root.index}.union(foreseen)
     goal = request.goal(document, target.goal(_present(document), operators))
-    return goal, target.dips(goal, operators)
+    if (row := target.ceiling) is None:
+        return goal, {}
+    words = OtherWords(adapters, row, goal.get("") or document.imports.get("") or 1)
+    lacked = {key for key in operators if row.names(key)}
+    at_goal = {key for key in lacked.difference(foreseen) if words.lead_from(key)}
+    return goal, target.dips(goal, lacked - at_goal)
 
 
 def _aim_at(state: State, target: Wanted) -> None:
     """The versions for a runtime, which depend on the operators of the model."""
-    state.goal, state.dips = versions_for(state.document, target, state.way.foreseen)
+    state.goal, state.dips = versions_for(
+        state.document, target, state.adapters, state.way.foreseen
+    )
     if state.way.opset:
         state.goal[""] = state.way.opset
         state.dips.pop("", None)

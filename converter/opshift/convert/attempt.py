@@ -331,7 +331,7 @@ class Conversion(State):
         document = Document(self.skeleton, self.document.prefix)
         facts = Facts(document, self.store, self.adapters, self._result)
         found = verdict(document, row, facts)
-        self.unrunnable = [one.as_refusal(self.goal.get(one.domain, 1)) for one in found.reasons]
+        self.unrunnable = list(equal_forms.refusals(self, row, found.reasons))
         if self.unrunnable and not self.options.keep_unrunnable:
             raise self.refused(self.unrunnable, row.shown)
         self.answer = found.in_words

@@ -3,28 +3,40 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
-from opshift.author.verdicts import ALTERNATIVE, FORM
+from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS
+from opshift.codes.refusals import Why
 from opshift.convert import form_plan, request, wider
 from opshift.convert.cast_chains import CAST
 from opshift.convert.change import NodeChange
 from opshift.convert.end_checks import done
 from opshift.convert.legal import neighbours, runtime
+from opshift.convert.other_words import OtherWords
 from opshift.convert.state import State
 from opshift.convert.step import Stepper
 from opshift.convert.verdict_edges import edge_at
-from opshift.model.scope import Place, Root
+from opshift.model.scope import Key, Place, Root
 from opshift.model.sweep import sweep
+from opshift.opsets import schemas
 from opshift.opsets.wanted import Wanted
 
 if TYPE_CHECKING:
+    from opshift.convert.legal.runtime import RuntimeLack
+    from opshift.errors import RefusedNode
     from opshift.opsets.targets import Ceiling, Form
+
+LOWEST = 7  # the opset from which on rules for other words are written: operators broadcast there
 
 # The nodes that a runtime does not run, by their root and the domain of their operators.
 Lacked: TypeAlias = "dict[tuple[Root, str], list[Place]]"
+# The operators that written values come from, by their root and their name.
+Origins: TypeAlias = "dict[tuple[int, str], frozenset[Key]]"
+Runs: TypeAlias = "Callable[[NodeChange], bool]"
+Boundary: TypeAlias = "tuple[int, int]"
 
 
 def write(state: State) -> None:
@@ -86,6 +98,19 @@ def _choose(state: State, row: Ceiling) -> None:
     asked = (state.document, row, state.facts)
     if row.other_forms:
         _write_others(state, None, _named(state, row))
+    runs = functools.partial(_runs, row)
+    written = _write_others(state, runs, _lacked(state, row))
+    if _write_wider(state, row) or written:
+        beside: Lacked = {}  # the nodes that were written may stand beside others
+        found = runtime.in_form(*asked)
+        _add_forms(beside, (one for one in found if one[0].depends_on_neighbours))
+        _write_others(state, runs, beside)
+    _write_in_other_words(state, row)
+
+
+def _lacked(state: State, row: Ceiling) -> Lacked:
+    """The nodes that a runtime does not read, has no kernel for or misreads."""
+    asked = (state.document, row, state.facts)
     lacked: Lacked = {}
     for place, key, *_ in runtime.without_kernel(*asked):
         lacked.setdefault((place[0].root, key[0]), []).append(place)
@@ -95,17 +120,64 @@ def _choose(state: State, row: Ceiling) -> None:
             lacked.setdefault((place[0].root, key[0]), []).append(place)
     for root, key, _ in runtime.unread(state.document, row):
         lacked.setdefault((root, key[0]), []).extend(root.index[key])
-    written = _write_others(state, row, lacked)
-    if _write_wider(state, row) or written:
-        beside: Lacked = {}  # the nodes that were written may stand beside others
-        found = runtime.in_form(*asked)
-        _add_forms(beside, (one for one in found if one[0].depends_on_neighbours))
-        _write_others(state, row, beside)
+    return lacked
+
+
+def _write_in_other_words(state: State, row: Ceiling) -> None:
+    """Writes the nodes that a runtime still lacks in operators that lead to those that it has.
+
+    A node is never written in an operator that it comes from, so that the search ends.
+    """
+    opset = state.document.imports.get("") or 1
+    if opset < LOWEST:
+        return
+    words = OtherWords(state.adapters, row, opset)
+    origins: Origins = {}
+    leads = functools.partial(_leads, row, words, origins)
+    found = True
+    while found and (lacked := _lacked(state, row)):
+        _plan_unforeseen(state)
+        found = _write_others(state, leads, lacked)
+        found |= _write_others(state, leads, _lacked(state, row), WORDS)
+
+
+def _leads(row: Ceiling, words: OtherWords, origins: Origins, change: NodeChange) -> bool:
+    """Whether a runtime runs each node of a change, or can run what is written for it."""
+    root, builder = id(change.builder.scope.root), change.builder
+    came_from = {change.task.key}.union(
+        *(origins.get((root, name), ()) for name in change.node.proto.output)
+    )
+    for node in change.made.nodes:
+        if not runtime.runs([node], builder, row):
+            key = (schemas.normal(node.domain), node.op_type)
+            if key in came_from or not words.lead_from(key):
+                return False
+    written = [(root, name) for node in change.made.nodes for name in node.output]
+    origins.update(dict.fromkeys(written, frozenset(came_from)))
+    return True
+
+
+def refusals(state: State, row: Ceiling, lacks: Iterable[RuntimeLack]) -> Iterator[RefusedNode]:
+    """The refusals for what a runtime lacks in a result, with what its other words would need."""
+    words = OtherWords(state.adapters, row, state.document.imports.get("") or 1)
+    for one in lacks:
+        key = (one.domain, one.op)
+        refused = one.as_refusal(state.goal.get(one.domain, 1))
+        needed = [op for op in words.missing(key) if op != one.op] if one.op else []
+        if needed:
+            says = f"{one.says}, and in other words it needs {', '.join(needed)}"
+            yield dataclasses.replace(refused, detail=says)
+        elif key in state.withheld:
+            detail = f"{one.says}; {state.withheld[key]}"
+            yield dataclasses.replace(refused, why=Why.APPROXIMATE_ONLY, detail=detail)
+        else:
+            yield refused
 
 
 def _rewrites(state: State, stepper: Stepper, root: Root, places: Iterable[Place]) -> bool:
     """Applies a stepper at some nodes; whether it rewrites one of them."""
     step = stepper.run_at(root, places)
+    state.withheld |= stepper.withheld
     if step.rewritten:
         done(state, step)
     return bool(step.rewritten)
@@ -154,17 +226,18 @@ def _part_casts(state: State) -> None:
         _write_others(state, None, parted)
 
 
-def _write_others(state: State, row: Ceiling | None, lacked: Lacked) -> bool:
-    """Writes other forms of nodes, which a runtime runs if there is one; whether there are any."""
+def _write_others(
+    state: State, runs: Runs | None, lacked: Lacked, place: Boundary = ALTERNATIVE
+) -> bool:
+    """Writes other forms of nodes, if a runtime runs them; whether there are any."""
     written = False
     for (root, domain), places in lacked.items():
         version = root.imports.get(domain)
         if version is None:
             continue
         stepper = state.stepper(domain, version, version)
-        stepper.boundary, stepper.goal = ALTERNATIVE, version
-        if row is not None:
-            stepper.runs = functools.partial(_runs, row)
+        stepper.boundary, stepper.goal = place, version
+        stepper.runs = runs
         written |= _rewrites(state, stepper, root, places)
     return written
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
-from opshift.author.verdicts import ALTERNATIVE, FORM
+from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS
 from opshift.convert import request
 from opshift.convert.plan_table import Edge
 from opshift.convert.state import State
@@ -33,8 +33,8 @@ def plan_forms(state: State) -> None:
 
 
 def _others(state: State, key: Key) -> Iterator[Edge]:
-    """The forms that more runtimes run, and the form for a runtime without a kernel."""
-    for place in (FORM, ALTERNATIVE) if _may_lack(state, key) else (FORM,):
+    """The forms that more runtimes run, and those for a runtime that lacks the operator."""
+    for place in (FORM, ALTERNATIVE, WORDS) if _may_lack(state, key) else (FORM,):
         adapter = state.adapters.get(*key, *place)
         if adapter is not None:
             edge = edge_at(state.adapters, *key, *place)

@@ -25,7 +25,7 @@ from opshift.model import settle, weights
 from opshift.model.document import Document
 from opshift.model.fork import Fork
 from opshift.model.names import unused_prefix
-from opshift.model.scope import FunctionId, Place, Root
+from opshift.model.scope import FunctionId, Key, Place, Root
 from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 from opshift.records import dataclass
@@ -68,6 +68,7 @@ class State(ABC):
     runtime: Ceiling | None = None
     lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, as the model came
     unrunnable: list[RefusedNode] = field(default_factory=list)  # why the runtime does not run it
+    withheld: dict[Key, str] = field(default_factory=dict)  # forms that need a permission
     answer: RuntimeAnswer | None = None  # whether the runtime runs the result
     dips: dict[str, int] = field(default_factory=dict)  # the versions to visit before the goal
     ir_limit: int | None = None  # the highest IR of a named target, if the caller gave none

@@ -104,6 +104,7 @@ class Stepper:
         self.left: frozenset[Key] = frozenset()  # operators that are written in another domain
         self.lowest = 1  # the version of another domain that the present verdict needs
         self.records: Records | None = call_records.of(plan.adapters)
+        self.withheld: dict[Key, str] = {}  # equal forms that need the caller's permission
         self.partial = False  # whether nodes are written although others are refused
 
     # -- what a Builder asks -----------------------------------------------------------------
@@ -340,6 +341,8 @@ class Stepper:
         except Refusal as refusal:
             if self.boundary not in EQUAL_FORMS:
                 self.blockers.add(scope, proto, refusal)
+            elif refusal.why is Why.APPROXIMATE_ONLY:
+                self.withheld[task.key] = refusal.detail
             return None
         if answer is None:
             self.step.kept[proto.op_type] += 1

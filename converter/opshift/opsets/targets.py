@@ -35,7 +35,8 @@ FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
 ALL = "all"  # a word for every runtime
 Key = tuple[str, str]  # (domain, operator)
 STATED = (
-    "domains", "functions", "kernels", "other_forms", "outputs", "prefer", "types", "without",
+    "domains", "functions", "kernels", "only", "other_forms", "outputs", "prefer", "types",
+    "without",
 )  # fmt: skip
 
 
@@ -143,6 +144,18 @@ class Lacking:
         since = f">={self.since}" if self.since > 1 else ""
         return f"{self.pattern}{since}" + (f"<{self.before}" if self.before < 1 << 30 else "")
 
+    @property
+    def is_whole(self) -> bool:
+        """Whether the runtime reads no version of the operator."""
+        return self.since == 1 and self.before == 1 << 30
+
+    def others(self) -> Iterator[Lacking]:
+        """The versions of the operator that are not among these."""
+        if self.since > 1:
+            yield Lacking(self.pattern, before=self.since)
+        if self.before < 1 << 30:
+            yield Lacking(self.pattern, self.before)
+
     def names(self, key: Key) -> bool:
         """Whether an operator has this name, at any version."""
         domain, _, op = self.pattern.rpartition("::")
@@ -168,6 +181,7 @@ class Ceiling:
     ir_source: str = ""
     prefer: int | None = None  # the opset at which most models were measured to run
     without: tuple[Lacking, ...] = ()
+    only: tuple[Lacking, ...] = ()  # the operators of ai.onnx that it reads; empty: not listed
     types: tuple[str, ...] = ()  # element types without kernels
     outputs: tuple[str, ...] = ()  # element types of which it hands out no tensor
     forms: tuple[Form, ...] = ()
@@ -198,6 +212,14 @@ class Ceiling:
         fits = all(imported.get(domain, 0) <= top for domain, top in self.imports.items())
         return fits and (self.ir is None or ir_version <= self.ir)
 
+    def lacking(self, key: Key) -> list[Lacking]:
+        """The versions of an operator that it does not read, each with the name of the operator."""
+        found = [one for one in self.without if one.names(key)]
+        if found or not self.only or key[0]:
+            return found
+        listed = [one for one in self.only if one.names(key)]
+        return [other for one in listed for other in one.others()] if listed else [Lacking(key[1])]
+
     def no_kernels(self, key: Key, since: int) -> kernel_tables.Missing | None:
         """The element types that it has no kernel for, of one version of an operator."""
         table = kernel_tables.shipped().get(self.kernels)
@@ -214,7 +236,7 @@ class Ceiling:
 
     def unread(self, key: Key, version: int) -> str:
         """Why it does not read an operator at a version of its domain; "" if it may read it."""
-        if any(one.meets(key, version) for one in self.without):
+        if any(one.meets(key, version) for one in self.lacking(key)):
             return f"{self.shown} does not read {key[1]} {version}"
         outcome = self.probed.unread(key, version) if self.probed else ""
         if not outcome:
@@ -223,13 +245,11 @@ class Ceiling:
 
     def names(self, key: Key) -> bool:
         """Whether it is known not to run some version, type or form of an operator."""
-        named = any(one.names(key) for one in self.without)
-        return named or (self.probed is not None and self.probed.fails(key))
+        return bool(self.lacking(key)) or (self.probed is not None and self.probed.fails(key))
 
     def lacks_operator(self, key: Key) -> bool:
         """Whether it is known to read no version of an operator."""
-        lacked = (one for one in self.without if one.since == 1 and one.before == 1 << 30)
-        named = any(one.names(key) for one in lacked)
+        named = any(one.is_whole for one in self.lacking(key))
         return named or (self.probed is not None and self.probed.lost(key))
 
     @property
@@ -503,7 +523,8 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
 _OF_NAME = {"aliases", "default", "answer", "providers", "releases", "probed"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
-    "types", "outputs", "forms", "kernels", "closed", "also", "functions", "other_forms", "facts",
+    "types", "outputs", "forms", "kernels", "closed", "also", "functions", "only",
+    "other_forms", "facts",
 }  # fmt: skip
 
 
@@ -535,7 +556,8 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
     return Ceiling(
         name.lower(), row["versions"], imports, ir, own.source, row.get("same_as", ""),
         floors, own.date, ir_source, row.get("prefer"),
-        tuple(map(Lacking.parse, row.get("without", ()))), tuple(row.get("types", ())),
+        tuple(map(Lacking.parse, row.get("without", ()))),
+        tuple(map(Lacking.parse, row.get("only", ()))), tuple(row.get("types", ())),
         tuple(row.get("outputs", ())),
         tuple(_form(one, facts, own) for one in row.get("forms", ())),
         str(row.get("kernels", "")), bool(row.get("closed", False)),

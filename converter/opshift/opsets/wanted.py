@@ -122,7 +122,7 @@ def _readable(row: Ceiling, version: int, operators: Collection[Key]) -> dict[st
     """The version of ai.onnx at which the runtime was measured to read these operators."""
     if row.prefer is not None:
         version = min(version, row.prefer)
-    met = [one for one in row.without if any(one.names(key) for key in operators)]
+    met = list(dict.fromkeys(one for key in operators for one in row.lacking(key)))
     caps = [one.since - 1 for one in met if one.since > 1]
     lifts = [one.before for one in met if one.before < 1 << 30 and one.since == 1]
     version = max([min([version, *caps]), *lifts])

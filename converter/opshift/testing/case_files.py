@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from opshift import toml
 from opshift.assumptions import Assumption
 from opshift.author.example import Example, spread
+from opshift.author.verdicts import WORDS
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug
 
@@ -30,8 +31,11 @@ class Declared(Protocol):
 
 
 def examples_of(declared: Declared) -> tuple[Example, ...]:
-    """The examples above a function, and the cases in the file beside its module."""
-    run = declared.run
+    """The examples above a function, and the cases in the file beside its module.
+
+    The cases are about an adapter; a rule for other words may use its function.
+    """
+    run = declared.run if getattr(declared, "start", None) != WORDS[0] else None
     path = getattr(sys.modules.get(run.__module__), "__file__", None) if run else None
     if run is None or path is None:
         return declared.examples

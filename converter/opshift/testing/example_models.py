@@ -3,15 +3,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 
 from opshift import versions
 from opshift.author import registry
 from opshift.author.example import Example
-from opshift.author.verdicts import FORM, LEAVE, Adapter
+from opshift.author.verdicts import FORM, LEAVE, WORDS, Adapter
 from opshift.convert.request import Request
 from opshift.opsets import schemas
+from opshift.opsets.targets import Ceiling, Lacking
 from opshift.opsets.types import dims_of, rank_of
+from opshift.opsets.wanted import Wanted
 from opshift.protos import ModelProto
 from opshift.testing.case_files import examples_of
 from opshift.testing.compared import compared
@@ -55,6 +58,8 @@ def example_model(
         own.setdefault("", EVERYDAY)
     if adapter.at_boundary:
         own[adapter.domain] = adapter.start
+    if (adapter.start, adapter.to) == WORDS:
+        own.setdefault("", max(EVERYDAY, _birth(adapter)))
     ir = example.ir_version or max(versions.ir_for(own), 8 if example.functions else 4)
     listed = ", ".join(f'"{domain}" : {version}' for domain, version in own.items())
     header = f"<ir_version: {ir}, opset_import: [{listed}]>"
@@ -86,6 +91,11 @@ def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Reque
     """
     if adapter.runtime:
         return Request.of(example.runtime or adapter.runtime, keep_unrunnable=True)
+    if (adapter.start, adapter.to) == WORDS:
+        named = re.findall(r"\w+", example.graph)
+        lacks = tuple(Lacking(op) for op in adapter.ops if op in named)
+        lacking = Ceiling("a runtime without them", "", {}, None, "", without=lacks)
+        return Request(Wanted(lacking))
     if (adapter.start, adapter.to) == LEAVE:
         return Request(domains=("ai.onnx",))
     if adapter.at_boundary:

@@ -340,6 +340,8 @@ def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
         known = "only versions are known of it"
         if row.provider:
             known = "only the CPU was measured"
+        elif row.only:
+            known = "operators are listed, and not their element types and forms"
         elif row.without or row.forms:
             known = "only some were measured"
         found.append(f"which operators {row.shown} runs: {known}")

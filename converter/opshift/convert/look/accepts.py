@@ -284,7 +284,7 @@ class KnownResults:
         Rows in this order go on from each other.
         """
         try:
-            goal, _ = aim.versions_for(self.opened.document, Wanted(row))
+            goal, _ = aim.versions_for(self.opened.document, Wanted(row), registry.default())
         except OpshiftError:  # the conversion raises it again
             return []
         own = self.opened.document.imports
@@ -293,7 +293,7 @@ class KnownResults:
 
     def _versions(self, row: Ceiling) -> Hashable:
         """The versions for a release, and whether it runs functions."""
-        goal, dips = aim.versions_for(self.opened.document, Wanted(row))
+        goal, dips = aim.versions_for(self.opened.document, Wanted(row), registry.default())
         return *sorted(goal.items()), None, *sorted(dips.items()), row.functions
 
 

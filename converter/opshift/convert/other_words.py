@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the cheapest way from operators that a runtime lacks to operators that it reads.
+
+The forms for runtimes are the rules of an AND/OR graph: an operator needs one of its
+rules, and a rule needs every operator that it writes. Costs are settled in ascending order, each
+once, so that the search ends although rules may lead in circles.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Iterator
+from dataclasses import field
+from typing import TYPE_CHECKING
+
+from opshift.author.registry import Registry
+from opshift.author.verdicts import ALTERNATIVE, WORDS
+from opshift.convert.solving import library
+from opshift.model.scope import Key
+from opshift.opsets import schemas
+from opshift.records import dataclass
+
+if TYPE_CHECKING:
+    import networkx as nx
+
+    from opshift.opsets.targets import Ceiling
+
+UNREAD = 1 << 20  # the cost of an operator that the runtime lacks and no rule writes
+Rule = tuple[Key, int]  # an operator, and the number of one of its rules
+
+
+@dataclass(slots=True)
+class OtherWords:
+    """The operators that can be written in operators which a runtime reads at one opset."""
+
+    adapters: Registry
+    row: Ceiling
+    opset: int
+    rules: nx.DiGraph = field(init=False)
+    costs: dict[Key, int] = field(default_factory=dict)
+    cheapest: dict[Key, Rule] = field(default_factory=dict)
+
+    def lead_from(self, key: Key) -> bool:
+        """Whether rules lead from an operator to operators that the runtime reads."""
+        return self._cost(key) < UNREAD
+
+    def missing(self, key: Key) -> list[str]:
+        """The operators without other words to which the cheapest rules lead an operator."""
+        if self._cost(key) < UNREAD:
+            return []
+        found, waiting = set[Key](), [key]
+        seen = {key}
+        while waiting:
+            rule = self.cheapest.get(one := waiting.pop())
+            if rule is None:
+                found.add(one)
+            for needed in self.rules.successors(rule) if rule is not None else ():
+                if self._cost(needed) >= UNREAD and needed not in seen:
+                    seen.add(needed)
+                    waiting.append(needed)
+        return [op for _, op in sorted(found)]
+
+    def _cost(self, key: Key) -> int:
+        if self._is_read(key):
+            return 0
+        if not hasattr(self, "rules"):
+            self.rules = library().DiGraph()
+        if key not in self.rules:
+            self._extend(key)
+            self._settle()
+        return self.costs.get(key, UNREAD)
+
+    def _extend(self, key: Key) -> None:
+        """Adds the rules of an operator, and of all operators that they lead to."""
+        waiting = [key]
+        self.rules.add_node(key)
+        while waiting:
+            one = waiting.pop()
+            for number, needed in enumerate(self._choices(one)):
+                self.rules.add_edge(one, rule := (one, number))
+                for other in needed:
+                    if other not in self.rules:
+                        waiting.append(other)
+                    self.rules.add_edge(rule, other)
+
+    def _choices(self, key: Key) -> Iterator[set[Key]]:
+        """The operators that each rule of an operator writes; no rule for one that is read."""
+        if self._is_read(key):
+            return
+        schema, history = schemas.schema(*key, self.opset), schemas.history(*key)
+        if schema is None and history:  # it is converted down where it is written
+            born = history[0].since
+            places = [(born, born - 1)]
+        else:
+            places = [ALTERNATIVE, WORDS]
+        for adapter in filter(None, (self.adapters.get(*key, *place) for place in places)):
+            for names in adapter.choices or (frozenset(),):  # nothing is known of a new one
+                yield {(name.rpartition(".")[0], name.rpartition(".")[2]) for name in names}
+
+    def _is_read(self, key: Key) -> bool:
+        schema = schemas.schema(*key, self.opset)
+        if schema is None:
+            return False
+        return not self.row.unread(key, schema.since)
+
+    def _settle(self) -> None:
+        """Settles the cost of every operator, the lowest ones first."""
+        operators = [one for one in self.rules if isinstance(one[0], str)]
+        left = {one: self.rules.out_degree(one) for one in self.rules if one not in operators}
+        number, self.costs, self.cheapest = itertools.count(), {}, {}
+        waiting: list[tuple[int, int, Key, Rule | None]] = []
+
+        def offer(cost: int, key: Key, rule: Rule | None) -> None:
+            heapq.heappush(waiting, (cost, next(number), key, rule))
+
+        for key in operators:
+            if not self.rules.out_degree(key):
+                offer(0 if self._is_read(key) else UNREAD, key, None)
+        for rule in left:
+            if not left[rule]:
+                offer(1, rule[0], rule)
+        while waiting:
+            cost, _, key, chosen = heapq.heappop(waiting)
+            if key in self.costs:
+                continue
+            self.costs[key] = cost
+            if chosen is not None:
+                self.cheapest[key] = chosen
+            for rule in self.rules.predecessors(key):
+                left[rule] -= 1
+                if not left[rule]:
+                    needed = self.rules.successors(rule)
+                    offer(1 + sum(self.costs[one] for one in needed), rule[0], rule)

@@ -1,0 +1,134 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that a runtime lacks are written in operators that it has, whatever it has."""
+
+from __future__ import annotations
+
+import os
+import random
+
+import opshift
+import pytest
+from opshift.author import registry
+from opshift.author.verdicts import WORDS
+from opshift.convert.other_words import OtherWords
+from opshift.convert.request import Request
+from opshift.errors import Refused
+from opshift.opsets import schemas
+from opshift.opsets.targets import Ceiling, Lacking
+from opshift.opsets.wanted import Wanted
+from opshift.testing.example_models import example_model, examples, too_new
+from opshift.testing.models import parsed
+
+SUBSETS = int(os.environ.get("OPSHIFT_SUBSETS", "20"))  # 1,000 in depth
+OPERATORS = [op for op in schemas.operators("") if schemas.schema("", op, 17)]
+RULES = [one for one in registry.installed().adapters() if (one.start, one.to) == WORDS]
+
+
+def row(only=(), without=()):
+    return Ceiling(
+        "box", "", {}, None, "",
+        without=tuple(map(Lacking.parse, without)), only=tuple(map(Lacking.parse, only)),
+    )  # fmt: skip
+
+
+def for_box(model, **lists):
+    return opshift.convert_version(model, Request(Wanted(row(**lists))))
+
+
+def ops(model):
+    return [node.op_type for node in model.graph.node]
+
+
+def of(text, opset=17):
+    return parsed(f'<ir_version: 8, opset_import: ["" : {opset}]> m {text}')
+
+
+def subsets(count):
+    """Operators of a runtime, from a few to nearly all."""
+    draw = random.Random(7)
+    for _ in range(count):
+        yield draw, sorted(draw.sample(OPERATORS, draw.randrange(1, len(OPERATORS))))
+
+
+def test_every_way_ends_in_operators_that_the_runtime_has():
+    adapters = registry.installed()
+    for draw, has in subsets(SUBSETS):
+        words = OtherWords(adapters, row(only=has), 17)
+        for op in draw.sample(OPERATORS, 25):
+            key = ("", op)
+            if op in has:
+                assert words.lead_from(key)
+                continue
+            waiting, missing = [key], set(words.missing(key))
+            assert words.lead_from(key) == (not missing)
+            while waiting and not missing:
+                one = waiting.pop()
+                if one[1] in has:
+                    continue
+                needed = [*words.rules.successors(words.cheapest[one])]
+                # Each cost is above those of what the rule writes, so that no way is a circle.
+                assert all(words.costs[other] < words.costs[one] for other in needed)
+                waiting += needed
+            assert not missing.intersection(has)
+
+
+def test_a_conversion_ends_for_any_operators_that_a_runtime_has():
+    cases = [
+        (adapter, example)
+        for adapter, example in examples("opshift_adapters")
+        if adapter in RULES and not too_new(adapter, example)
+    ]
+    for draw, has in subsets(SUBSETS // 8):
+        adapter, example = draw.choice(cases)
+        model = example_model(adapter, example)
+        try:
+            result = for_box(model, only=has)
+        except Refused as refused:
+            assert {one.op for one in refused.refusals} - set(has)
+        else:
+            assert set(ops(result)) <= set(has)
+
+
+def test_no_rule_writes_an_operator_back_without_end():
+    model = of("(float[2] x) => (float[2] y) { y = Ceil(x) }")
+    assert ops(for_box(model, without=["Ceil"])) == ["Neg", "Floor", "Neg"]
+    with pytest.raises(Refused, match="does not read Ceil 13"):
+        for_box(model, without=["Ceil", "Floor"])
+
+
+def test_the_refusal_names_the_operator_without_other_words():
+    model = of("(float[2] x) => (float[2] y) { y = Selu(x) }")
+    with pytest.raises(Refused, match="does not read Selu 6, and in other words it needs Exp"):
+        for_box(model, without=["Selu", "Exp"])
+
+
+def test_an_approximation_needs_a_permission():
+    model = of("(float[2] x, float[2] z) => (float[2] y) { y = Div(x, z) }")
+    with pytest.raises(Refused, match="APPROXIMATE_ONLY"):
+        for_box(model, without=["Div"])
+    wanted = Request(Wanted(row(without=["Div"])), allow_approximate=True)
+    assert ops(opshift.convert_version(model, wanted)) == ["Reciprocal", "Mul"]
+
+
+def test_a_list_of_operators_is_enough():
+    model = of("(float[2,3] x) => (float[2,3] y) { a = Softsign(x) b = Selu(a) y = Mean(b, x) }")
+    has = ["Add", "Div", "Exp", "Max", "Mul", "Sub", "Where", "Less"]
+    assert set(ops(for_box(model, only=has))) <= set(has)
+
+
+def test_versions_of_a_listed_operator_count():
+    with_14 = row(only=["LSTM<14", "Clip>=11"])
+    assert [one.shown for one in with_14.lacking(("", "LSTM"))] == ["LSTM>=14"]
+    assert [one.shown for one in with_14.lacking(("", "Clip"))] == ["Clip<11"]
+    assert [one.shown for one in with_14.lacking(("", "Relu"))] == ["Relu"]
+    assert with_14.lacking(("ai.onnx.ml", "Scaler")) == []
+
+
+def test_a_runtime_that_has_everything_changes_nothing():
+    model = of("(float[2] x) => (float[2] y) { y = Softsign(x) }")
+    assert for_box(model, only=OPERATORS) == model
+
+
+@pytest.mark.parametrize("rule", RULES, ids=lambda one: one.ops[0])
+def test_an_example_of_each_rule_converts(rule):
+    assert rule.choices
