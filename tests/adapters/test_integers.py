@@ -99,7 +99,7 @@ def test_unsigned_integers_beyond_the_signed_ones_are_exact(op: str, target: int
         '<ir_version: 8, opset_import: ["": 18]> g (uint64[N] a, uint64[N] b) => (uint64[N] y)'
         f" {{ y = {op}(a, b) }}"
     )
-    pairs = [(a, b) for a in (0, *UNSIGNED) for b in UNSIGNED]
+    pairs = [(a, b) for a in (0, *UNSIGNED) for b in UNSIGNED][::4]  # each number is on both sides
     a, b = (np.array(column, np.uint64) for column in zip(*pairs, strict=True))
     feeds, expected = {"a": a, "b": b}, EXACT[op](a, b)
     after = convert_version(model, target)

@@ -19,7 +19,7 @@ from text_models import model
 
 from tools.fuzz import case, seeds
 
-CHANGED = int(os.environ.get("OPSHIFT_PROPERTIES", "25"))
+CHANGED = int(os.environ.get("OPSHIFT_PROPERTIES", "8"))
 LIMIT = 400  # seconds of the process that opens all files
 VERBS: dict[str, Callable[[Path], Any]] = {
     "convert": lambda path: opshift.convert(path, 13),
