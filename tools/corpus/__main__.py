@@ -5,6 +5,6 @@ import sys
 
 from tools.lib.program import run
 
-TOOLS = "replay runtimes types"
+TOOLS = "replay runtimes"
 
 sys.exit(run("tools.corpus", TOOLS.split()))
