@@ -857,3 +857,12 @@ def test_a_list_of_releases_tells_which_one_a_name_without_a_release_means(name)
     except BadTarget:
         meant = []
     assert marked == meant
+
+
+def test_a_size_that_must_be_fixed_is_named_with_its_option():
+    graph = "(float[N, 3] x, float[?, N] z) => (float[N, 3] y) { y = Relu(x) }"
+    told = accepts(model(graph, 13), "rknn==2.5").unknown
+    assert any("reads the size 'N'" in one and "N" in one.partition("as in")[2] for one in told)
+    assert sum("needs fixed sizes" in one for one in told) == 2
+    fixed = convert_version(model(graph.replace("?", "2"), 13), "rknn==2.5", dim={"N": 2})
+    assert not any("needs fixed sizes" in one for one in accepts(fixed, "rknn==2.5").unknown)

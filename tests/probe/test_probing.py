@@ -15,7 +15,7 @@ from opshift import toml
 from opshift.author import registry
 from opshift.cli.entry import main
 from opshift.errors import BadTarget
-from opshift.opsets import targets
+from opshift.opsets import probed, targets
 from opshift.opsets.probed import DIES, REFUSED, RUNS, WRONG
 from opshift.probe import probing, row
 from opshift.probe.probe_models import case, models
@@ -178,3 +178,32 @@ def test_every_model_has_what_it_says():
         made = case(one, ADAPTERS)
         if made is not None:
             assert made.expected.keys() == {info.name for info in made.model.graph.output}
+
+
+def test_releases_are_compared(tmp_path):
+    pythons = []
+    for name, rules in (("one", {}), ("two", {"Abs": "refuses"})):
+        (tmp_path / name).mkdir()
+        pythons.append(fake_python(tmp_path / name, rules))
+    tables = []
+    for python, release in zip(pythons, ("1.0", "1.1"), strict=True):
+        found = probe(python, f"edge=={release}", ops=("Abs", "Neg"), sample=4)
+        tables.append(found.table)
+    lines = [str(line.text) for line in row.differences(tables)]
+    assert [line.split(";")[0].strip() for line in lines[1:]] == ["Abs 6 T", "Abs 13 T"]
+    assert "runs 1.0 f4" in lines[1]
+    assert "refused 1.1 f4" in lines[1]
+
+
+def test_a_table_is_shipped_with_common_types(found, tmp_path):
+    path = tmp_path / "probed.txt"
+    path.write_text("# a head\n")
+    for _ in range(2):
+        row.write(path, found)
+    text = path.read_text()
+    assert text.startswith("# a head\n\nruntime edge-box\nrelease 2.0 ")
+    assert text.count("runtime ") == 1
+    for word in (" u4", " i2", "# wrong"):
+        assert word not in text
+    for since, one in probed.read(text.partition("\n\n")[2]).outcomes["", "Neg"].items():
+        assert one.running(frozenset({0})), since

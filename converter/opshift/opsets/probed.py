@@ -14,11 +14,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from opshift.errors import BadTarget
 from opshift.opsets import measured, target_names
-from opshift.opsets.kernels import LONG, SHORT, Missing
+from opshift.opsets.kernels import COMMON, LONG, SHORT, Missing
 from opshift.records import dataclass
 from opshift.text import qualified
 
@@ -296,8 +297,29 @@ def written(table: ProbeTable) -> Iterator[str]:
     yield from (f"release {one.name} {one.date} {one.source}" for one in table.releases)
     for (domain, op), versions in sorted(table.outcomes.items()):
         for since, one in sorted(versions.items()):
-            head = " ".join([qualified(domain, op), str(since), *one.variables])
-            yield "; ".join([head, *_groups(one, table.names)])
+            yield line((domain, op), since, one, table.names)
+
+
+def line(key: Key, since: int, one: Outcomes, names: tuple[str, ...]) -> str:
+    """The outcomes of a version of an operator in releases of these names."""
+    head = " ".join([qualified(*key), str(since), *one.variables])
+    return "; ".join([head, *_groups(one, names)])
+
+
+def common(table: ProbeTable) -> ProbeTable:
+    """The table without the choices of rare element types."""
+    outcomes = {
+        key: {
+            since: replace(one, types={c: n for c, n in one.types.items() if _is_common(c[1])})
+            for since, one in versions.items()
+        }
+        for key, versions in table.outcomes.items()
+    }
+    return replace(table, outcomes=outcomes)
+
+
+def _is_common(types: Types) -> bool:
+    return not any(one in LONG.values() and one not in COMMON for one in types)
 
 
 def _groups(one: Outcomes, names: tuple[str, ...]) -> Iterator[str]:

@@ -35,7 +35,8 @@ FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
 ALL = "all"  # a word for every runtime
 Key = tuple[str, str]  # (domain, operator)
 STATED = (
-    "domains", "functions", "kernels", "only", "other_forms", "outputs", "prefer", "types",
+    "domains", "fixed_sizes", "functions", "kernels", "only", "other_forms", "outputs", "prefer",
+    "types",
     "without",
 )  # fmt: skip
 
@@ -194,6 +195,7 @@ class Ceiling:
     asked: str = ""  # the release that a user named
     provider: str = ""  # what runs the nodes; empty for the CPU
     probed: probe_tables.ReleaseTable | None = None  # what it did with small models
+    fixed_sizes: bool = False  # whether it needs the sizes of all inputs
     facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
 
     @property
@@ -524,7 +526,7 @@ _OF_NAME = {"aliases", "default", "answer", "providers", "releases", "probed"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
     "types", "outputs", "forms", "kernels", "closed", "also", "functions", "only",
-    "other_forms", "facts",
+    "other_forms", "facts", "fixed_sizes",
 }  # fmt: skip
 
 
@@ -563,6 +565,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         str(row.get("kernels", "")), bool(row.get("closed", False)),
         bool(row.get("functions", True)), tuple(row.get("other_forms", ())),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
+        fixed_sizes=bool(row.get("fixed_sizes", False)),
         facts={name: facts[name] for name in STATED if name in row and name in facts},
     )  # fmt: skip
 

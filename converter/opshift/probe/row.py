@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +13,18 @@ from opshift.errors import BadTarget
 from opshift.opsets import probed, targets
 from opshift.opsets.probed import FAILED
 from opshift.probe.probing import Probing
+from opshift.text import Line, Role
 
 HEAD = "# Written by `opshift probe`, format 1. Use it with `--targets FILE`.\n"
+SHIPPED = ".txt"
 LONGEST = 160  # letters of a message
 
 
 def write(path: Path, probing: Probing) -> None:
     """Writes a row, next to those that earlier probes wrote into the same file."""
+    if path.suffix == SHIPPED:
+        _ship(path, probing.table)
+        return
     known = _known(path)
     name, text = probing.name, "\n".join(probed.written(probing.table))
     before = known.get(name, {})
@@ -33,6 +38,20 @@ def write(path: Path, probing: Probing) -> None:
     part = path.with_name(f"{path.name}.part")
     part.write_text(HEAD + "".join(_written(known)) + "".join(evidence), "utf-8")
     part.replace(path)
+
+
+def differences(tables: Sequence[probed.ProbeTable]) -> list[Line]:
+    """The versions of operators with other outcomes in some of the probed releases."""
+    table = probed.merged(tables)
+    if table is None:
+        return []
+    both = frozenset(range(len(table.releases)))
+    found = [Line(f"Other outcomes in releases of {table.runtime}:", Role.GOOD)]
+    for key, versions in sorted(table.outcomes.items()):
+        for since, one in sorted(versions.items()):
+            if any(where != both for of in (one.types, one.features) for where in of.values()):
+                found.append(Line(f"  {probed.line(key, since, one, table.names)}"))
+    return found
 
 
 def _known(path: Path) -> dict[str, Any]:
@@ -56,6 +75,18 @@ def _row(probing: Probing) -> dict[str, Any] | None:
         if number is not None:
             row[field] = number
     return {**row, "source": probing.source, "date": probing.date}
+
+
+def _ship(path: Path, table: probed.ProbeTable) -> None:
+    """Writes a table into the shipped file, without rare element types and without messages."""
+    head, *texts = path.read_text("utf-8").split("\nruntime ")
+    known = {one.runtime: one for one in map(probed.read, (f"runtime {text}" for text in texts))}
+    former = [known[table.runtime]] if table.runtime in known else []
+    merged = probed.merged([*former, probed.common(table)])
+    if merged is not None:
+        known[table.runtime] = merged
+    tables = ("\n".join(probed.written(one)) for _, one in sorted(known.items()))
+    path.write_text("\n\n".join([head.rstrip("\n"), *tables]) + "\n", "utf-8")
 
 
 def _written(tables: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:

@@ -8,16 +8,16 @@ from pathlib import Path
 import click
 
 from opshift.cli import options
-from opshift.cli.options import common
+from opshift.cli.options import common, guarded
 from opshift.cli.terminal import DONE, Output
 
 
 @options.command(
     "opshift probe device/bin/python -o row.toml",
     "opshift probe device/bin/python --name rknn==2.5.0 -o row.toml",
-    "opshift probe device/bin/python --op Resize --op Pad",
+    "opshift probe ort117/bin/python ort118/bin/python --op Resize",
 )
-@click.argument("python", metavar="PYTHON", type=click.Path())
+@click.argument("pythons", metavar="PYTHON...", nargs=-1, required=True, type=click.Path())
 @click.option("--name", default="", metavar="NAME[==VERSION]",
               help="The runtime, if PYTHON has several, or the name of the row, and its release"
               " if the package does not state it.")  # fmt: skip
@@ -33,7 +33,7 @@ from opshift.cli.terminal import DONE, Output
 @common
 def command(
     output: Output,
-    python: str,
+    pythons: tuple[str, ...],
     name: str,
     path: Path | None,
     ops: tuple[str, ...],
@@ -46,15 +46,25 @@ def command(
     Small models of every operator are run in the runtime of the Python interpreter PYTHON, and
     their results are compared. The row that -o writes can be used at once: give its file with
     --targets to convert, accepts or targets. Ctrl-C ends the probe and keeps its results.
+    Of several PYTHON with releases of one runtime, the differences are listed.
     """
     from opshift.child_task import Limits
+    from opshift.opsets import probed
     from opshift.probe import row
     from opshift.probe.probing import probe
 
-    limits = Limits(seconds, megabytes)
-    with output.counting("models") as progress:
-        found = probe(python, name, ops=ops, sample=sample, limits=limits, progress=progress)
-    if path is not None:
-        row.write(path, found)
-    output.result(found.lines, found.as_dict)
-    return DONE
+    limits, tables = Limits(seconds, megabytes), list[probed.ProbeTable]()
+
+    def measure(python: str) -> int:
+        with output.counting("models") as progress:
+            found = probe(python, name, ops=ops, sample=sample, limits=limits, progress=progress)
+        if path is not None:
+            row.write(path, found)
+        tables.append(found.table)
+        output.result(found.lines, found.as_dict)
+        return DONE
+
+    code = output.each(pythons, lambda python: guarded(output, lambda: measure(python)))
+    if len({one.runtime for one in tables}) == 1 < len(tables):
+        output.say(row.differences(tables), err=True)
+    return code

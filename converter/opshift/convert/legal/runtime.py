@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeAlias
 
-from opshift import versions
+from opshift import terms, versions
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
 from opshift.author.present_types import collect_present_types
@@ -334,6 +334,8 @@ def _chosen(
 def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
     """The gaps in the facts about a runtime and the operators of a model."""
     found = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
+    if row.fixed_sizes:
+        found += _free_sizes(document.model.graph, row)
     if row.probed is not None and not row.kernels:
         found += _unprobed(document, row.probed, row, facts)
     elif not row.is_measured and any(root.index for root in document.roots):
@@ -346,6 +348,22 @@ def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
             known = "only some were measured"
         found.append(f"which operators {row.shown} runs: {known}")
     return found
+
+
+def _free_sizes(graph: GraphProto, row: Ceiling) -> Iterator[str]:
+    """The sizes of inputs that are not fixed, each name once, with the option that fixes them."""
+    fed = {tensor.name for tensor in graph.initializer}
+    named: dict[str, None] = {}
+    for info in graph.input:
+        if info.name not in fed and info.type.HasField("tensor_type"):
+            dims = dims_of(info.type) if rank_of(info.type) is not None else (None,)
+            named |= dict.fromkeys(size for size in dims if isinstance(size, str))
+            if None in dims:
+                fix = terms.option("shape", f"{info.name}=1x3x224x224")
+                yield f"whether {row.shown} reads {info.name!r}: it needs fixed sizes, as in {fix}"
+    for size in named:
+        fix = terms.option("dim", f"{size}=1")
+        yield f"whether {row.shown} reads the size {size!r}: it needs fixed sizes, as in {fix}"
 
 
 def _unprobed(document: Document, table: ReleaseTable, row: Ceiling, facts: Facts) -> Iterator[str]:
