@@ -147,26 +147,33 @@ def measure(
     """What a release knows of each operator: [attributes and numbers, and types that it lacks]."""
     runner, found = Runner(runtime, 60, CHILD), {}
     try:
+        registered = runner.ask({"registered": True})["registered"]
+        listed = None if registered is None else {(domain, op) for domain, op, *_ in registered}
         for op, attributes in operators.items():
             known = _known(runner, op, attributes)
             if known is not None:
-                found[op] = [*known, _lacking(runner, op, typed[op]) if op in typed else []]
+                unlisted = listed is not None and (CONTRIB, op) not in listed
+                types = _lacking(runner, op, typed[op], unlisted=unlisted) if op in typed else []
+                found[op] = [*known, types]
     finally:
         runner.close()
     return found
 
 
-def _lacking(runner: Runner, op: str, signature: ContribOperator) -> list[str]:
-    """The types for which no choice of the others has a kernel; `*` where none has one."""
+def _lacking(runner: Runner, op: str, signature: ContribOperator, *, unlisted: bool) -> list[str]:
+    """The types for which no choice of the others has a kernel; `*` where none has one.
+
+    A release that objects to a node for another reason has no kernel if it lists none.
+    """
     names = tuple(signature.kinds)
     loads = {
         types: _loads(runner, op, signature, dict(zip(names, types, strict=True)))
         for types in probes.choices([list(kinds) for kinds in signature.kinds.values()])
     }
+    if True not in loads.values():
+        return ["*"] if unlisted or None not in loads.values() else []
     if False not in loads.values():
         return []
-    if True not in loads.values():
-        return ["*"] if None not in loads.values() else []
     found = []
     for v, name in enumerate(names):
         at = "+".join(str(i) for i, kind in enumerate(signature.inputs) if kind == name)
