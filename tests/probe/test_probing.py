@@ -207,3 +207,13 @@ def test_a_table_is_shipped_with_common_types(found, tmp_path):
         assert word not in text
     for since, one in probed.read(text.partition("\n\n")[2]).outcomes["", "Neg"].items():
         assert one.running(frozenset({0})), since
+
+
+def test_inputs_after_the_first_are_also_constants():
+    """A runtime may read weights and axes only as constants."""
+    asked = [one for one in models(ADAPTERS, ("MatMul",)) if one.types == ("float",)]
+    counts = {len(one.model.graph.initializer) for one in asked if one.since == 13}
+    assert counts == {0, 1}
+    for one in asked:
+        made = case(one, ADAPTERS)
+        assert made is None or len(made.inputs) == len(made.model.graph.input)

@@ -33,7 +33,7 @@ Key = tuple[str, str]  # (domain, operator)
 Types = tuple[str, ...]
 DOMAINS = ("", versions.ML)
 OLDEST = 7  # the oldest opset of which many runtimes have kernels
-COPIES = 3  # copies for one choice of element types
+COPIES = 4  # copies for one choice of element types
 # Element types that can be sent to another Python, the most common ones first.
 SENT = (*COMMON, "int16", "uint16", "uint32", "uint64")
 OTHERS = (  # operators that no version changes in a way that needs an adapter
@@ -86,10 +86,11 @@ def models(adapters: Registry, ops: Collection[str] = ()) -> list[ProbeModel]:
         for one in _copies(model, given):
             place, form = (one.key, one.since, one.types), (one.key, one.since, one.form)
             wanted = one.model is model or counts[place] < COPIES or form not in forms
-            if wanted and (*place, one.features) not in found:
+            same = (*place, one.features, len(one.model.graph.initializer))
+            if wanted and same not in found:
                 counts[place] += 1
                 forms.add(form)
-                found[(*place, one.features)] = one
+                found[same] = one
     ordered = sorted(found.values(), key=lambda one: (one.rank, one.key, -one.since))
     first: dict[Hashable, ProbeModel] = {}
     for one in ordered:
@@ -110,10 +111,35 @@ def _sources(
                 model = example_model(adapter, example)
                 if (node := _node(model)) is not None and (not ops or node.op_type in ops):
                     yield model, example.inputs
+                    constant = _with_constants(model, example.inputs, adapters)
+                    if constant is not None:
+                        yield constant, example.inputs
     for text in OTHERS:
         model = parsed(f'<ir_version: 4, opset_import: ["" : {OLDEST}]> probe {text}')
         if not ops or model.graph.node[0].op_type in ops:
             yield model, {}
+
+
+def _with_constants(
+    model: ModelProto, given: Mapping[str, Any], adapters: Registry
+) -> ModelProto | None:
+    """The model with constants for all inputs but the first, as weights and axes usually are."""
+    names = {tensor.name for tensor in model.graph.initializer}
+    free = [info for info in model.graph.input if info.name not in names]
+    if len(free) < 2 or model.ir_version < 4:
+        return None
+    made = next(generate.cases(model, 0, generate.FIRST[:1], adapters)).values
+    known = {info.name for info in free}
+    wanted = {name: value for name, value in given.items() if name in known}
+    values = oracle.make_inputs(model, overrides={**made, **wanted})
+    if not all(isinstance(values[info.name], np.ndarray) for info in free):
+        return None
+    copy = ModelProto()
+    copy.CopyFrom(model)
+    for info in free[1:]:
+        copy.graph.input.remove(info)
+        copy.graph.initializer.append(from_array(values[info.name], info.name))
+    return copy
 
 
 def _node(model: ModelProto) -> NodeProto | None:
