@@ -2,6 +2,7 @@
 """Whether runtimes run a model after a conversion, and who is at fault if none is known."""
 
 import pytest
+from opshift import convert_version
 from opshift.adapter import adapter
 from opshift.convert.look.accepts import accepts, survey
 from text_models import model
@@ -34,3 +35,29 @@ def test_an_operator_without_a_listed_kernel_does_not_run(release, answer, kind)
     """A release may define an operator of com.microsoft for other providers than the CPU."""
     made = model(GROUPED.replace("float16", kind), 17, more=', "com.microsoft" : 1')
     assert accepts(made, f"onnxruntime=={release}").answer == answer
+
+
+COUNT = """(float[2,5] x) => (float[a,b] v, int64[a,b] i) <int64[1] first = {0}, int64[1] one = {1}> {
+    s = Shape(x) g = Gather(s, first) WAY v, i = TopK(x, k) }"""
+
+
+@pytest.mark.parametrize("way", [
+    "k = Identity(g)", "k = Add(g, first)", "k = Sub(g, first)", "k = Mul(one, g)", "k = Div(g, one)",
+    "k = Cast<to=7>(g)", "h = Add(g, first) k = Cast<to=7>(h)", "h = Identity(first) k = Add(g, h)",
+])  # fmt: skip
+def test_a_count_is_one_of_gather_behind_operators_that_pass_it_on(way):
+    """As loaded in onnxruntime 1.24.4 and 1.25.1."""
+    made = model(COUNT.replace("WAY", way), 13)
+    for release in ("1.24", "1.25"):
+        target = f"onnxruntime=={release}"
+        assert accepts(made, target).answer == "no"
+        assert accepts(convert_version(made, target), target).answer == "yes"
+    assert accepts(made, "onnxruntime==1.23").answer == "yes"
+
+
+@pytest.mark.parametrize("way", [
+    "k = Abs(g)", "k = Max(g, first)", "k = Concat<axis=0>(g)", "k = Reshape(g, one)",
+    "h = Cast<to=6>(g) k = Cast<to=7>(h)",
+])  # fmt: skip
+def test_a_count_that_other_operators_make_is_loaded(way):
+    assert accepts(model(COUNT.replace("WAY", way), 13), "onnxruntime==1.25").answer == "yes"

@@ -71,9 +71,10 @@ class Form:
     beside it read it, too; with `moved_through`, this may also be what these operators make of it
     on the way to another node of its operator. With `narrowed`, it is a Cast behind a Cast that
     wraps, cuts off or rounds numbers, and only Casts read the value between. With `behind`, its
-    first input comes from one of these operators; a number before them is another position. With
-    `holds_above`, a position and a number, that input is a constant with a number above it; with
-    `holds_below`, with a number below it.
+    first input comes from one of these operators; a number before them is another position; with
+    `past`, these operators may stand between, if the type stays. With `holds_above`, a position
+    and a number, that input is a constant with a number above it; with `holds_below`, with a number
+    below it.
     With `constant`, a position, that input is a constant. With `single`, a position, that input is
     known to be one number, of rank 0 or 1. With `unordered`, the axes that the attribute lists do
     not ascend, counted from the front.
@@ -101,6 +102,7 @@ class Form:
     moved_through: tuple[str, ...] = ()
     narrowed: bool = False
     behind: tuple[Any, ...] = ()
+    past: tuple[str, ...] = ()
     holds_above: tuple[float, ...] = ()
     holds_below: tuple[float, ...] = ()
     constant: int | None = None
@@ -584,6 +586,7 @@ def _form(raw: Mapping[str, Any], facts: Mapping[str, Fact], own: Fact) -> Form:
             "ends_after",
             "leads_to",
             "behind",
+            "past",
             "moved_through",
             "of",
         )

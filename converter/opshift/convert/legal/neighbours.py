@@ -38,7 +38,7 @@ def stand(scope: Scope, at: int, form: Form, facts: Facts, read_by: Readers) -> 
         (not form.ends_after or _ends(scope, node, form))
         and (not form.leads_to or _leads_to(node, form.leads_to, read_by(scope)))
         and (not form.read_within or _is_read_within(scope, node, form.moved_through, read_by))
-        and (not form.behind or _is_behind(scope, node, form.behind))
+        and (not form.behind or _is_behind(scope, node, form, facts))
         and (not form.holds_above or _holds(scope, node, form.holds_above, facts, operator.gt))
         and (not form.holds_below or _holds(scope, node, form.holds_below, facts, operator.lt))
         and (form.constant is None or facts.constant(scope, node.input[form.constant]) is not None)
@@ -55,11 +55,26 @@ def _leads_to(node: NodeProto, ops: Sequence[str], read_by: Mapping[str, list[No
     return any(one.input[0] == name and _leads_to(one, ops[1:], read_by) for one in behind)
 
 
-def _is_behind(scope: Scope, node: NodeProto, behind: Sequence[Any]) -> bool:
-    """Whether one of some operators makes an input of a node, in the same graph."""
-    position = behind[0] if isinstance(behind[0], int) else 0
-    at = scope.producers.get(node.input[position]) if position < len(node.input) else None
-    return at is not None and scope.node(at).op_type in behind
+def _is_behind(scope: Scope, node: NodeProto, form: Form, facts: Facts) -> bool:
+    """Whether one of some operators makes an input of a node, in the same graph.
+
+    Operators that pass on what it makes may stand between, if they keep its type.
+    """
+    position = form.behind[0] if isinstance(form.behind[0], int) else 0
+    waiting, seen = [*node.input[position : position + 1]], set[str]()
+    kind = element_of(facts.type(scope, waiting[0])) if waiting and form.past else ""
+    while waiting:
+        name = waiting.pop()
+        at = scope.producers.get(name)
+        if at is None or name in seen:
+            continue
+        seen.add(name)
+        made = scope.node(at)
+        if made.op_type in form.behind:
+            return True
+        if made.op_type in form.past and element_of(facts.type(scope, name)) == kind:
+            waiting += made.input
+    return False
 
 
 def _holds(
