@@ -6,6 +6,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+import numpy as np
 import onnx
 import opshift
 import pytest
@@ -217,3 +218,12 @@ def test_inputs_after_the_first_are_also_constants():
     for one in asked:
         made = case(one, ADAPTERS)
         assert made is None or len(made.inputs) == len(made.model.graph.input)
+
+
+@pytest.mark.parametrize(
+    ("shape", "same"), [((3, 1), True), ((1, 3), True), ((3,), True), ((2, 3), False)]
+)
+def test_axes_of_one_element_do_not_count(shape, same):
+    one = next(one for one in models(ADAPTERS, ("Neg",)) if one.types == ("float",))
+    made = probing.ProbeCase(one, one.model, {}, {"y": np.ones(3, np.float32)}, frozenset())
+    assert (probing._difference(made, {"y": np.ones(shape, np.float32)}) == "") is same
