@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator
 
 import onnx
@@ -108,3 +109,66 @@ def test_an_operator_without_a_schema_at_its_version_fits_nothing() -> None:
     node = helper.make_node("Clip", ["x"], ["y"])
     assert not fit.fits(node, None)
     assert fit.fits(helper.make_node("Clip", ["x"], ["y"], domain="acme"), None)
+
+
+UNFIT = [
+    ("Relu", 1, 1, {}, ""),
+    ("Relu", 0, 1, {}, "has 0 inputs; at opset 13 it has 1 to 1"),
+    ("Relu", 2, 1, {}, "has 2 inputs; at opset 13 it has 1 to 1"),
+    ("Relu", 1, 0, {}, "has 0 outputs; at opset 13 it has 1 to 1"),
+    ("Clip", 3, 1, {}, ""),
+    ("Clip", 4, 1, {}, "has 4 inputs; at opset 13 it has 1 to 3"),
+    ("Constant", 0, 1, {"value_int": 1}, ""),
+    ("Constant", 1, 1, {"value_int": 1}, "has 1 inputs; at opset 13 it has 0 to 0"),
+    ("Max", 3, 1, {}, ""),
+    ("Softmax", 1, 1, {"axis": 1}, ""),
+    ("Softmax", 1, 1, {"axis": 1.0}, "attribute 'axis' is FLOAT, not INT"),
+    ("Softmax", 1, 1, {"axes": 1}, "Softmax-13 has no attribute 'axes'"),
+    ("Cast", 1, 1, {"to": 1}, ""),
+    ("Cast", 1, 1, {}, "attribute 'to' is missing"),
+]  # fmt: skip
+
+
+def node_of(op: str, inputs: int, outputs: int, attributes: dict[str, object]) -> NodeProto:
+    return helper.make_node(op, [*"abcd"][:inputs], [*"wxyz"][:outputs], **attributes)
+
+
+@pytest.mark.parametrize(("op", "inputs", "outputs", "attributes", "sentence"), UNFIT)
+def test_what_does_not_fit_is_one_sentence(op, inputs, outputs, attributes, sentence):
+    schema, node = schemas.schema("", op, 13), node_of(op, inputs, outputs, attributes)
+    found = [*fit.unfit(node, schema, 13)]
+    assert len(found) == bool(sentence)
+    assert all(one.endswith(sentence) for one in found)
+    assert fit.fits(node, schema) == (not sentence)
+    assert fit.fits(node, dataclasses.replace(schema, open=True))
+
+
+def test_an_attribute_is_set_once():
+    node = node_of("Softmax", 1, 1, {"axis": 1})
+    node.attribute.append(node.attribute[0])
+    (found,) = fit.unfit(node, schemas.schema("", "Softmax", 13), 13)
+    assert found.endswith("attribute 'axis' is set twice")
+
+
+def test_a_number_without_an_upper_limit_has_a_lower_one():
+    open_ended = dataclasses.replace(schemas.schema("", "Relu", 13), max_input=-1)
+    (found,) = fit.unfit(node_of("Relu", 0, 1, {}), open_ended, 13)
+    assert found.endswith("has 0 inputs; at opset 13 it has at least 1")
+
+
+def test_what_a_node_gets_later_is_not_missing_and_kinds_count_outside_of_functions():
+    cast = schemas.schema("", "Cast", 13)
+    assert not [*fit.unfit(node_of("Cast", 1, 1, {}), cast, 13, elsewhere=["to"])]
+    node = node_of("Cast", 1, 1, {"to": 1.0})
+    assert [*fit.unfit(node, cast, 13)]
+    assert not [*fit.unfit(node, cast, 13, is_inner=True)]
+
+
+def test_attributes_count_only_if_the_schema_states_them():
+    unstated = dataclasses.replace(schemas.schema("", "Relu", 13), stated=False)
+    assert not [*fit.unfit(node_of("Relu", 1, 1, {"alpha": 1.0}), unstated, 13)]
+
+
+def test_without_a_schema_a_node_fits_unless_other_versions_have_one():
+    assert fit.fits(NodeProto(op_type="Run", domain="com.acme"), None)
+    assert not fit.fits(node_of("Mish", 1, 1, {}), schemas.schema("", "Mish", 9))
