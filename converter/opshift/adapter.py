@@ -10,9 +10,11 @@ from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, for_all
 from opshift.author.builder import Builder
 from opshift.author.example import Example, example, shown
+from opshift.author.misreadings import Misread, misread
 from opshift.author.modern_rules import Modern, modern
 from opshift.author.moved_bounds import moved as moved_bounds
 from opshift.author.node import Node, Value
+from opshift.author.surroundings import Surroundings
 from opshift.author.traits import (
     ByValue,
     ByWidth,
@@ -105,6 +107,7 @@ __all__ = [
     "GraphProto",
     "Illegal",
     "InvalidModel",
+    "Misread",
     "Modern",
     "Node",
     "OutputBounds",
@@ -116,6 +119,7 @@ __all__ = [
     "Saturates",
     "Scales",
     "Shrinks",
+    "Surroundings",
     "T",
     "Term",
     "ToldDims",
@@ -145,6 +149,7 @@ __all__ = [
     "impossible",
     "in_other_words",
     "leaving",
+    "misread",
     "modern",
     "moved_bounds",
     "np",

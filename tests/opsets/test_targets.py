@@ -23,6 +23,7 @@ from opshift import (
     toml,
     versions,
 )
+from opshift.adapter import misread
 from opshift.cli.entry import main
 from opshift.convert.cheapest_way import convert
 from opshift.convert.look.accepts import accepts, survey
@@ -283,7 +284,7 @@ def test_the_shipped_table_says_what_targets_toml_says():
 
 
 def test_every_fact_of_a_row_has_its_source_and_date():
-    """The versions have those of the row, and each other field and each form has its own."""
+    """The versions have those of the row, and each other field has its own."""
     shipped = toml.loads(plugins.data("opshift.opsets", "targets.toml").decode())
     for row in targets.table():
         if row.name == "onnx" or row.same_as:
@@ -291,31 +292,12 @@ def test_every_fact_of_a_row_has_its_source_and_date():
         stated = {"without": row.without, "types": row.types, "outputs": row.outputs,
                   "functions": not row.functions, "prefer": row.prefer, "kernels": row.kernels}  # fmt: skip
         facts = [row.facts[name] for name, value in stated.items() if value]
-        for fact in (*facts, *row.forms, row):
+        for fact in (*facts, row):
             assert fact.source, row.shown
             assert re.fullmatch(r"20\d\d-\d\d-\d\d", fact.date), row.shown
     for name, raw in shipped.items():
-        used = {form["from"] for row in raw.get("releases", ()) for form in row.get("forms", ())}
-        used |= {field for row in raw.get("releases", ()) for field in (*row, *raw)}
+        used = {field for row in raw.get("releases", ()) for field in (*row, *raw)}
         assert {fact["name"] for fact in raw.get("facts", ())} <= used, name
-
-
-def test_a_form_of_a_file_of_ones_own_has_the_source_of_its_row_or_names_another(
-    tmp_path, monkeypatch
-):
-    monkeypatch.setenv("OPSHIFT_TARGETS", str(tmp_path / "t.toml"))
-    form = '{{op = "Elu", {}says = "it reads no alpha"}}'
-    own = '[edge]\nsource = "us"\ndate = "2026-01-02"\nfacts = [{{name = "tried", source = "a test", date = "2026-03-04"}}]\nreleases = [{{versions = "1", forms = [{}]}}]'
-    found = []
-    for named in ("", 'from = "tried", '):
-        (tmp_path / "t.toml").write_text(own.format(form.format(named)))
-        (one,) = targets.find("edge==1").forms
-        found.append((one.source, one.date))
-    assert found == [("us", "2026-01-02"), ("a test", "2026-03-04")]
-    assert "lacks: it reads no alpha (2026-03-04, a test)" in run("targets", "edge==1").stdout
-    (tmp_path / "t.toml").write_text(own.format(form.format('from = "nothing", ')))
-    with pytest.raises(BadTarget, match="nothing"):
-        targets.find("edge==1")
 
 
 def test_onnx_itself_follows_from_its_version_table():
@@ -505,11 +487,16 @@ def test_a_runtime_without_a_ceiling_gets_the_opset_that_it_reads_best():
     assert convert_version(top, "tract").opset_import[0].version == 10
 
 
-def test_a_result_that_the_runtime_cannot_run_is_written_only_on_request(tmp_path):
+def test_a_result_that_the_runtime_cannot_run_is_written_only_on_request(tmp_path, with_adapters):
+    @misread("LRN", "edge 1", "it does not read alpha", source="us", date="2026-01-02")
+    def with_alpha(node):
+        return node.has("alpha")
+
+    with_adapters(with_alpha)
     text = (
         "(float[1,3,2,2] x) => (float[1,3,2,2] y) { s = LRN<size = 3, alpha = 0.5>(x) y = Relu(s) }"
     )
-    own = '[edge]\nsource = "us"\nreleases = [{versions = "1", forms = [{op = "LRN", attribute = "al*", says = "it does not read alpha"}]}]'
+    own = '[edge]\nsource = "us"\nreleases = [{versions = "1"}]'
     (tmp_path / "t.toml").write_text(own)
     onnx.save(model(text, 15), tmp_path / "in.onnx")
     with pytest.MonkeyPatch.context() as patch:
@@ -640,11 +627,11 @@ UNMENDED = ("Div", "QuantizeLinear", "MatMulInteger")  # no other form of them i
 def test_the_nodes_around_a_node_decide_whether_a_runtime_runs_it(name, tmp_path):
     runtime, op = name
     text, cases, field = NEIGHBOURS[name]
-    for value, misread in cases.items():
+    for value, expected in cases.items():
         path = tmp_path / "m.onnx"
         onnx.save(model(text.format(**{field: value}), 11, ir=6), path)
         reasons = accepts(path, runtime).reasons
-        assert any(op in reason for reason in reasons) == misread
+        assert any(op in reason for reason in reasons) == expected
         if op not in UNMENDED:
             assert accepts(convert_version(onnx.load(path), runtime), runtime).accepted
 

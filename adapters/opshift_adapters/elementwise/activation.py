@@ -18,6 +18,7 @@ from opshift.adapter import (
     dtype_of,
     example,
     in_other_words,
+    misread,
     np,
     retired,
     shown,
@@ -98,6 +99,20 @@ RELU_14 = boundary(
         example("bfloat16", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Relu(x) }", gives="Relu"),
     ),
 )
+
+
+@misread(
+    "Relu",
+    "onnxruntime 1.14",
+    "Relu of 16-bit floats ends the process",
+    source="measured in 1.0 to 1.3 and 1.14: nodes of single element types",
+    date="2026-11-23",
+    since=14,
+    wider="X",
+)
+@example("float16", "(float16[2] x) => (float16[2] y) { y = Relu(x) }", imports={"": 14})
+def of_16_bits(node: Node) -> bool:
+    return node["X"].elem_type_or_none in (T.FLOAT16, T.BFLOAT16)
 
 
 @alternative("Relu", runtime="onnxruntime==1.14")

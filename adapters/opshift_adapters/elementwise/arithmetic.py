@@ -10,6 +10,7 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    Surroundings,
     T,
     Value,
     Why,
@@ -19,6 +20,7 @@ from opshift.adapter import (
     dtype_of,
     example,
     in_other_words,
+    misread,
     np,
     shown,
 )
@@ -218,6 +220,63 @@ SHIFTS = " => (uint64[4] y) <uint64[4] d = {1, 2, 4611686018427387904, 922337203
 ENDS = {"x": [2**64 - 1, 2**64 - 1, 2**64 - 1, 2**63]}
 
 
+OPENVINO = (
+    "measured: nodes that gave other numbers in a corpus of 299 models, in models of their own"
+)
+OF = "({0}[2] a, {0}[2] b) => ({0}[2] y) {{ {1}y = {2}(a, {3}) }}"
+
+
+@misread(
+    "Sub",
+    "openvino 2022.1, 2023.0",
+    "Sub of unsigned integers gives 0 where it is to wrap",
+    source=OPENVINO,
+    date="2026-11-23",
+)
+@example("uint8", OF.format("uint8", "", "Sub", "b"), imports={"": 14})
+def subtracts_unsigned(node: Node) -> bool:
+    return node["A"].elem_type_or_none in (T.UINT8, T.UINT32, T.UINT64)
+
+
+@misread(
+    "Sub",
+    "openvino 2026.4",
+    "Sub of uint8 gives 0 where it is to wrap",
+    source=OPENVINO,
+    date="2026-11-23",
+)
+@example("uint8", OF.format("uint8", "", "Sub", "b"), imports={"": 14})
+def subtracts_uint8(node: Node) -> bool:
+    return node["A"].elem_type_or_none == T.UINT8
+
+
+@misread(
+    "Div", "openvino 2022.1", "Div of 8-bit integers rounds", source=OPENVINO, date="2026-11-23"
+)
+@example("int8", OF.format("int8", "", "Div", "b"), imports={"": 14}, inputs={"b": [3, 7]})
+def divides_8_bits(node: Node) -> bool:
+    return node["A"].elem_type_or_none in (T.INT8, T.UINT8)
+
+
+@misread(
+    "Div",
+    "openvino 2022.1",
+    "Div of integers behind arithmetic rounds",
+    source=OPENVINO,
+    date="2026-11-23",
+)
+@example(
+    "behind Add",
+    "(int32[2] a, int32[2] b) => (int32[2] y) { s = Add(a, b) y = Div(s, b) }",
+    imports={"": 14},
+    inputs={"b": [3, 7]},
+)
+def divides_a_result(node: Node) -> bool:
+    made, kinds = node["A"].producer, (T.INT32, T.INT64, T.UINT32, T.UINT64)
+    arithmetic = ("Add", "Sub", "Mul", "Mod", "Neg", "Abs")
+    return node["A"].elem_type_or_none in kinds and made is not None and made.op in arithmetic
+
+
 @alternative("Sub Div", runtime="onnxruntime==1.10")
 @example(
     "uint32",
@@ -277,6 +336,45 @@ def _floor_div(op: Builder, x: Value, by: Value) -> Value:
 POW_12 = boundary(12, "Pow:8c38fc", directions="up")
 
 
+@misread(
+    "Mul",
+    "onnxruntime 1.1..1.3",
+    "a LayerNormalization without a bias, in single nodes, ends the process if it gives an output"
+    " of the graph",
+    source="measured in 1.1 to 1.3: a LayerNormalization in single nodes",
+    date="2026-11-23",
+    neighbours=True,
+)
+@example(
+    "at the end",
+    "(float[2,4] x, float[2,4] w) => (float[2,4] y) { r = Sqrt(w) n = Div(x, r) y = Mul(n, x) }",
+    imports={"": 11},
+    inputs={"w": [[1, 2, 3, 4], [5, 6, 7, 8]]},
+)
+def ends_a_normalization(node: Node, around: Surroundings) -> bool:
+    divided = _made_by(node, "Div")
+    at_the_end = around.is_output(node.outputs[0]) if node.outputs[0] else False
+    return at_the_end and divided is not None and _made_by(divided, "Sqrt") is not None
+
+
+def _made_by(node: Node, op: str) -> Node | None:
+    """The first node of an operator that makes an input of a node."""
+    made = (x.producer for x in node.inputs if x is not None)
+    return next((one for one in made if one is not None and one.op == op), None)
+
+
+def leads_to(value: Value | None, around: Surroundings, *ops: str) -> bool:
+    """Whether a value goes through some operators, as their first input."""
+    if not ops:
+        return True
+    return value is not None and any(
+        one.op == ops[0]
+        and one.proto.input[0] == value.name
+        and leads_to(one.outputs[0], around, *ops[1:])
+        for one in around.readers(value)
+    )
+
+
 @alternative("Mul", runtime="onnxruntime==1.2")
 @example(
     "at the end",
@@ -306,6 +404,62 @@ def with_a_node_behind(node: Node, op: Builder) -> Result:
 
 GELU_OF = " => (float[{shape}] y) <float[4] b = {1, -2, 3, 0.5}, float r = {1.4142135}, float o = {1}, float h = {0.5}> { m = Abs(x) s = Add({sum}) d = Div(s, r) e = Erf(d) f = Add(e, o) g = Mul(s, h) y = Mul(g, f) }"
 NORMAL_OF = "(float[1,2,4] x, float[1,2,4] z, float[4] g) => (float[1,2,4] y) <float e = {0.1}, float[4] b = {1, -2, 3, 0.5}> { a = Neg(x) c = Add(a, b) s = Add(z, c) m = ReduceMean<axes = [-1]>(s) d = Sub(s, m) q = Mul(d, d) v = ReduceMean<axes = [-1]>(q) w = Add(v, e) r = Sqrt(w) n = Div(d, r) k = Mul(n, g) y = Add(k, b) }"
+
+
+FUSED = "measured in 1.1 to 1.3: models of a corpus, and the nodes that were fused"
+
+
+def _adds_floats(node: Node, rank: int) -> bool:
+    first = node["A"]
+    return first.elem_type_or_none == T.FLOAT and first.rank_or_none == rank
+
+
+@misread(
+    "Add",
+    "onnxruntime 1.1..1.3",
+    "an Add before Gelu in single nodes has its second input read as the bias",
+    neighbours=True,
+    source=FUSED,
+    date="2026-11-23",
+)
+@example(
+    "a row",
+    "(float[4] x)" + GELU_OF.replace("{shape}", "4").replace("{sum}", "b, m"),
+    imports={"": 11},
+)
+def before_single_nodes_of_gelu(node: Node, around: Surroundings) -> bool:
+    return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Div", "Erf")
+
+
+@misread(
+    "Add",
+    "onnxruntime 1.1..1.3",
+    "an Add before Gelu has its second input read as the bias",
+    neighbours=True,
+    source=FUSED,
+    date="2026-11-23",
+)
+@example(
+    "a row",
+    "(float[4] x, float[4] b) => (float[4] y) { a = Add(x, b) y = Gelu(a) }",
+    imports={"": 20},
+)
+def before_gelu(node: Node, around: Surroundings) -> bool:
+    return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Gelu")
+
+
+@misread(
+    "Add",
+    "onnxruntime 1.1..1.2",
+    "an Add before LayerNormalization in single nodes is fused with it, with another epsilon and"
+    " perhaps the wrong inputs",
+    neighbours=True,
+    source=FUSED,
+    date="2026-11-23",
+)
+@example("rank 3", NORMAL_OF, imports={"": 11})
+def before_single_nodes_of_a_normalization(node: Node, around: Surroundings) -> bool:
+    return _adds_floats(node, 3) and leads_to(node.outputs[0], around, "Sub", "Div", "Mul")
 
 
 @alternative("Add", runtime="onnxruntime==1.2")

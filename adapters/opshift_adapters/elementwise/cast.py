@@ -10,6 +10,7 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    Surroundings,
     T,
     Why,
     adapter,
@@ -20,6 +21,7 @@ from opshift.adapter import (
     example,
     illegal,
     in_other_words,
+    misread,
     np,
     shown,
 )
@@ -81,6 +83,83 @@ FRACTIONS = {"x": [0.0, -0.0, 0.3, -0.7, 2.0, float("nan")]}
 
 
 WRAPPED = {"x": [1, -1, 300, 2147483647]}
+
+
+BACK = (
+    "measured in 0.4.0, 0.5.0, 1.0.0, 1.1.2, 1.2.0, 1.3.0, 1.4.0 and 1.5.2: 13 chains of two Casts"
+)
+PAIRS = "measured: 306 chains of two Casts over a type of integers, and 492 over one of fractions"
+TWICE = "({0}[2] x) => ({2}[2] y) {{ h = Cast<to={1}>(x) y = Cast<to={3}>(h) }}"
+
+
+def _is_lossy_pair(node: Node, around: Surroundings, *, of: int, to: int) -> bool:
+    kinds = node["input"].elem_type_or_none, node.int("to")
+    return kinds == (of, to) and around.has_lossy_pair(node)
+
+
+@misread(
+    "Cast",
+    "onnxruntime 0.4..1.5",
+    "a Cast to float16 and back is removed, so that nothing is rounded",
+    neighbours=True,
+    source=BACK,
+    date="2026-11-26",
+)
+@example("float", TWICE.format("float", T.FLOAT16.value, "float", T.FLOAT.value), imports={"": 9})
+def returns_from_float16(node: Node, around: Surroundings) -> bool:
+    return _is_lossy_pair(node, around, of=T.FLOAT16, to=T.FLOAT)
+
+
+@misread(
+    "Cast",
+    "onnxruntime 0.5..1.5",
+    "a Cast to float and back to double is removed, so that nothing is rounded",
+    neighbours=True,
+    source=BACK,
+    date="2026-11-26",
+)
+@example("double", TWICE.format("double", T.FLOAT.value, "double", T.DOUBLE.value), imports={"": 9})
+def returns_from_float(node: Node, around: Surroundings) -> bool:
+    return _is_lossy_pair(node, around, of=T.FLOAT, to=T.DOUBLE)
+
+
+@misread(
+    "Cast",
+    "onnxruntime 1.6..1.16",
+    "a Cast that wraps, cuts off or rounds numbers is merged with the Cast behind it",
+    neighbours=True,
+    source=PAIRS,
+    date="2026-11-25",
+)
+@example("int8", TWICE.format("int32", T.INT8.value, "int32", T.INT32.value), imports={"": 13})
+def is_merged(node: Node, around: Surroundings) -> bool:
+    return around.has_lossy_pair(node)
+
+
+@misread(
+    "Cast",
+    "onnxruntime 1.17..1.25",
+    "a Cast that wraps, cuts off or rounds numbers is merged with the Cast to bool behind it",
+    neighbours=True,
+    source=PAIRS,
+    date="2026-11-25",
+)
+@example("int8", TWICE.format("int32", T.INT8.value, "bool", T.BOOL.value), imports={"": 19})
+def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
+    return node.int("to") == T.BOOL and around.has_lossy_pair(node)
+
+
+@misread(
+    "Cast",
+    "openvino 2022.1",
+    "Cast of fractions to bool cuts them off, and numbers below 1 become false",
+    source="measured in 2022.1: nodes of single element types",
+    date="2026-11-23",
+)
+@example("float", "(float[2] x) => (bool[2] y) { y = Cast<to=9>(x) }", imports={"": 11})
+def cuts_off_to_bool(node: Node) -> bool:
+    kinds = (T.FLOAT, T.DOUBLE, T.FLOAT16)
+    return node.int("to") == T.BOOL and node["input"].elem_type_or_none in kinds
 
 
 @alternative("Cast", runtime="openvino==2022.1")

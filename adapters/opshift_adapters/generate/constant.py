@@ -18,6 +18,7 @@ from opshift.adapter import (
     boundary,
     example,
     fragile,
+    misread,
     np,
     shown,
 )
@@ -74,6 +75,42 @@ def constant_12_11(node: Node, op: Builder) -> Result:
         if node.has(form):
             return op.same(node, value=np.array(node.attr(form), dtype=dtype), **{form: None})
     return KEEP
+
+
+@misread(
+    "Constant",
+    "onnxruntime 1.3..1.11",
+    "Constant with a list of numbers or texts is read as a scalar",
+    source="measured in 1.3 to 1.11: Constants with lists",
+    date="2026-11-23",
+    since=12,
+)
+@example("integers", "() => (int64[2] y) { y = Constant<value_ints = [1, 2]>() }", imports={"": 12})
+def holds_a_list(node: Node) -> bool:
+    return any(map(node.has, ("value_ints", "value_floats", "value_strings")))
+
+
+def holds_one_float(node: Node) -> bool:
+    return node.has("value_float")
+
+
+ONE_FLOAT_IS_NOT_READ = [
+    misread(
+        "Constant",
+        releases,
+        "Constant with value_float is not read",
+        source="measured: 73 operators, each in the forms that it had",
+        date="2026-11-22",
+        since=12,
+    )(
+        example(
+            "one float",
+            "() => (float y) { y = Constant<value_float = 0.5>() }",
+            imports={"": 12},
+        )(holds_one_float)
+    )
+    for releases in ("openvino 2022.1, 2023.0, 2026.4", "opencv 4.1.2, 4.5.5, 4.8, 4.11")
+]
 
 
 @alternative("Constant", runtime="onnxruntime==1.10")

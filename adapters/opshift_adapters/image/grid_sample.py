@@ -16,6 +16,7 @@ from opshift.adapter import (
     boundary,
     by_width,
     example,
+    misread,
     np,
 )
 from opshift.combinators import cast_around
@@ -86,6 +87,24 @@ def grid_sample_20_19(node: Node, op: Builder) -> Result:
     high = op.Pad(grid, op.const([0, 0, 0, 0, 0, 1]))
     inputs = {"X": op.Unsqueeze(x, row), "grid": op.Unsqueeze(high, op.const([1]))}
     return op.Squeeze(op.same(node, inputs=inputs, mode=mode), row)
+
+
+@misread(
+    "GridSample",
+    "onnxruntime 1.11..1.16",
+    "GridSample of mode bicubic with padding_mode border gives other numbers",
+    source="measured in 1.13, 1.14, 1.15, 1.16 and 1.17: GridSample in 18 combinations of its"
+    " attributes",
+    date="2026-11-23",
+    since=16,
+)
+@example(
+    "both",
+    PICTURE + '{ y = GridSample<mode="bicubic", padding_mode="border">(x, g) }',
+    imports={"": 16},
+)
+def is_cubic_with_a_border(node: Node) -> bool:
+    return node.str("mode") in ("bicubic", "cubic") and node.str("padding_mode") == "border"
 
 
 @adapter("GridSample", 16, 15)

@@ -17,6 +17,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    misread,
     np,
     shown,
 )
@@ -273,6 +274,22 @@ CROPPED = "(float[N,5] x) => (float[a,b] y) { y = Pad<pads = [1, -1, 0, 2]>(x) }
 
 AXES = '(float[N,5] x) => (float[a,b] y) <int64[4] p = {1, 0, 0, 2}, int64[2] a = {-1, 0}> { y = Pad(x, p, "", a) }'
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
+
+
+@misread(
+    "Pad",
+    "onnxruntime 1.14",
+    "a Pad that counts axes from the end ends the process",
+    source="measured in 1.14.1: 8 forms of Pad with axes = [-1], which end the process, and 16"
+    " without; all run in 1.16.3 and 1.17.3",
+    date="2026-11-28",
+    since=18,
+)
+@example("axes from the end", AXES, imports={"": 18})
+def counts_axes_from_the_end(node: Node) -> bool:
+    axes = node.input("axes")
+    known = axes.const_or_none() if axes is not None else None
+    return known is not None and bool((known < 0).any())
 
 
 @form("Pad")

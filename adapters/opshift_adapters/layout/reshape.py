@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reshape, Flatten, Transpose, Expand, Shape, Size and Identity."""
 
+from collections.abc import Callable
+
 from opshift.adapter import (
     KEEP,
     Assumption,
@@ -8,6 +10,7 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    Surroundings,
     T,
     Value,
     Why,
@@ -17,6 +20,7 @@ from opshift.adapter import (
     example,
     form,
     in_other_words,
+    misread,
     np,
     shown,
 )
@@ -43,6 +47,42 @@ TYPES_24 = boundary(
 TYPES_23 = boundary(
     23, "Flatten:03e5cd Identity:55d9bd Reshape:896b48 Shape:fa6172 Size:f4fc98 Transpose:a18234"
 )
+
+
+def infers_beside_zero(node: Node) -> bool:
+    """Whether allowzero is set and the shape has -1, or a node makes it from a constant with -1."""
+    shape = node["shape"]
+    made = shape.producer
+    values = (shape, *(made.inputs if made is not None else ()))
+    known = [value.const_or_none() for value in values if value is not None]
+    return node.int("allowzero") == 1 and any(one is not None and -1 in one for one in known)
+
+
+INFERS_BESIDE_ZERO = [
+    misread(
+        "Reshape",
+        releases,
+        f"Reshape with allowzero = 1 and -1 in its shape {effect}",
+        source=source,
+        date="2026-11-22",
+        since=14,
+    )(
+        example(
+            "a size to infer",
+            "(float[2,3] x) => (float[3,2] y) <int64[2] s = {3, -1}> { y = Reshape<allowzero=1>(x,"
+            " s) }",
+            imports={"": 14},
+        )(infers_beside_zero)
+    )
+    for releases, effect, source in (
+        ("onnxruntime 1.8..1.10", "fails when it is run", "measured in 1.8 to 1.11: a Reshape"),
+        (
+            "openvino 2022.1",
+            "is not read",
+            "measured: 73 operators, each in the forms that it had",
+        ),
+    )
+]
 
 
 @form("Reshape")
@@ -157,6 +197,30 @@ def shape_15_14(node: Node, op: Builder) -> Result:
     return _sliced_shape(node, op)
 
 
+def cuts_at(name: str) -> Callable[[Node], bool]:
+    return lambda node: node.has(name)
+
+
+CUT_SHAPES = [
+    misread(
+        "Shape",
+        "openvino 2022.1, 2023.0",
+        f"Shape with {name} gives all sizes",
+        source="measured: nodes that gave other numbers in a corpus of 299 models, in models of"
+        " their own",
+        date="2026-11-23",
+        since=15,
+    )(
+        example(
+            name,
+            f"(float[2,3] x) => (int64[1] y) {{ y = Shape<{name}=1>(x) }}",
+            imports={"": 15},
+        )(cuts_at(name))
+    )
+    for name in ("start", "end")
+]
+
+
 @alternative("Shape", runtime="openvino==2023.0")
 @example(
     "start and end",
@@ -217,6 +281,22 @@ IDENTITY_14 = boundary(
         ),
     ),
 )
+
+
+@misread(
+    "Identity",
+    "opencv 4.1.2, 4.5.5",
+    "Identity of a constant is not read",
+    source="measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Identity of a constant",
+    date="2026-11-26",
+)
+@example(
+    "in a sum",
+    "(float[2] x) => (float[2] y) <float[2] c = {1, 2}> { i = Identity(c) y = Add(x, i) }",
+    imports={"": 11},
+)
+def of_a_constant(node: Node) -> bool:
+    return node["input"].const_or_none() is not None
 
 
 @alternative("Identity", runtime="opencv==4.5.5")
@@ -288,6 +368,124 @@ TYPES_13 = boundary(
     ),
 )
 TURNED_IN_LOOP = "(float[2,5,6] x, bool t) => (float[5,2,6] y, int64[3] s) { u = {op}(x) s = Shape(u) y = If<then_branch = a () => (float[5,2,6] p) { p = Neg(u) }, else_branch = b () => (float[5,2,6] q) { q = Abs(u) }>(t) }"
+
+
+# The operators through which onnxruntime moves a Transpose.
+MOVED_THROUGH = frozenset(
+    [
+        "Abs",
+        "Acos",
+        "Acosh",
+        "Add",
+        "And",
+        "ArgMax",
+        "Asin",
+        "Asinh",
+        "Atan",
+        "Atanh",
+        "Cast",
+        "Ceil",
+        "Celu",
+        "Clip",
+        "Concat",
+        "Cos",
+        "Cosh",
+        "DequantizeLinear",
+        "Div",
+        "Dropout",
+        "Equal",
+        "Erf",
+        "Exp",
+        "Expand",
+        "Floor",
+        "Greater",
+        "GreaterOrEqual",
+        "HardSigmoid",
+        "HardSwish",
+        "Hardmax",
+        "Identity",
+        "IsInf",
+        "IsNaN",
+        "LeakyRelu",
+        "Less",
+        "LessOrEqual",
+        "Log",
+        "LogSoftmax",
+        "Max",
+        "Mean",
+        "Min",
+        "Mod",
+        "Mul",
+        "Neg",
+        "Not",
+        "PRelu",
+        "Pad",
+        "Pow",
+        "QuantizeLinear",
+        "Reciprocal",
+        "ReduceMax",
+        "ReduceMean",
+        "ReduceSum",
+        "Relu",
+        "Round",
+        "Selu",
+        "Sigmoid",
+        "Sign",
+        "Sin",
+        "Sinh",
+        "Slice",
+        "Softmax",
+        "Softplus",
+        "Softsign",
+        "Split",
+        "Sqrt",
+        "Squeeze",
+        "Sub",
+        "Sum",
+        "Tan",
+        "Tanh",
+        "ThresholdedRelu",
+        "Tile",
+        "Transpose",
+        "Unsqueeze",
+        "Where",
+    ]
+)
+
+
+@misread(
+    "Transpose",
+    "onnxruntime 1.10",
+    "a Transpose that a graph of Loop or If reads, and a node beside it, too, may not be loaded",
+    source="measured in 1.9 to 1.11: operators between two Transposes, tried one by one",
+    date="2026-11-23",
+    neighbours=True,
+)
+@example(
+    "in a branch, too",
+    TURNED_IN_LOOP.replace("{op}", "Transpose<perm=[1,0,2]>"),
+    imports={"": 13},
+)
+def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
+    """Whether graphs of other nodes and nodes beside it read the result.
+
+    The result is the output, or the output of operators between it and another Transpose.
+    """
+    own = node.outputs[0]
+    names, seen = [own], set[str]()
+    deeper = meets = False
+    while names:
+        value = names.pop()
+        if value is None or value.name in seen:
+            continue
+        seen.add(value.name)
+        found = around.readers(value)
+        if found and around.is_read_within(value):
+            deeper = True
+            meets = meets or value is own
+        meets = meets or any(one.op == node.op for one in found)
+        names += [out for one in found if one.op in MOVED_THROUGH for out in one.outputs]
+    return deeper and meets
 
 
 @alternative("Transpose", runtime="onnxruntime==1.10")

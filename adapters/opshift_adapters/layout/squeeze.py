@@ -13,6 +13,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    misread,
     shown,
 )
 from opshift.objections import LARGEST_RANK
@@ -48,6 +49,32 @@ TYPES_21 = boundary(
         ),
     ),
 )
+
+
+@misread(
+    "Unsqueeze",
+    "opencv 4.8, 4.11",
+    "Unsqueeze of several axes is not read",
+    source="measured in 4.8.0 and 4.12.0: Unsqueeze and Squeeze of one and of two axes at 11 and"
+    " 13",
+    date="2026-11-28",
+)
+@example(
+    "attribute",
+    "(float[2] x) => (float[1,1,2] y) { y = Unsqueeze<axes=[0,1]>(x) }",
+    imports={"": 11},
+)
+@example(
+    "input",
+    "(float[2] x) => (float[1,1,2] y) <int64[2] a = {0, 1}> { y = Unsqueeze(x, a) }",
+    imports={"": 13},
+)
+def adds_several_axes(node: Node) -> bool:
+    if "axes" in node.attributes:
+        return len(node.ints("axes")) > 1
+    axes = node.input_at(1)
+    length = (axes.dims_or_none or (0,))[0] if axes is not None and axes.rank_or_none == 1 else 0
+    return isinstance(length, int) and length > 1
 
 
 @alternative("Unsqueeze", runtime="opencv==4.11")

@@ -20,6 +20,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    misread,
     np,
     shown,
 )
@@ -239,6 +240,100 @@ def gemm_with_c(node: Node, op: Builder) -> Result:
 NUMBER_C = (
     "(float[2,3] a, float[3,4] b) => (float[2,4] y) <float c = {{0.5}}> {{ y = Gemm{}(a, b, c) }}"
 )
+
+
+ONE_NUMBER = (
+    "(float[2,3] a, float[3,4] b) => (float[2,4] y) <float[1] c = {0.5}> { y = Gemm(a, b, c) }"
+)
+
+
+@example("shape of one element", ONE_NUMBER, imports={"": 9})
+@example("scalar", ONE_NUMBER.replace("float[1] c", "float c"), imports={"": 9})
+def adds_one_number(node: Node) -> bool:
+    """Whether the third input of Gemm is one number."""
+    added = node.input("C")
+    return added is not None and added.shape_or_none in ((), (1,))
+
+
+ONE_NUMBER_IS_NOT_ADDED = [
+    misread(
+        "Gemm",
+        releases,
+        f"Gemm with one number as C is not {verb}",
+        source=source,
+        date=date,
+    )(adds_one_number)
+    for releases, verb, source, date in (
+        (
+            "onnxruntime 0.3..0.4",
+            "run",
+            "measured in 0.3 and 0.4: Gemm with a scalar C, and with one of the shape [1]",
+            "2026-11-22",
+        ),
+        (
+            "opencv 4.5.5, 4.8",
+            "read",
+            "measured in 4.5.5 and 4.8: Gemm with 8 kinds of C and B at opsets 7 to 13",
+            "2026-11-25",
+        ),
+    )
+]
+PRODUCTS = (
+    "measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Gemm with each attribute at opsets 9, 11 and 13"
+)
+SCALED = "(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Gemm<alpha=0.5>(a, b) }"
+
+
+@misread(
+    "Gemm",
+    "opencv 4.1.2, 4.5.5",
+    "Gemm without transB is not read",
+    source=PRODUCTS,
+    date="2026-11-26",
+)
+@example("both as they are", SCALED, imports={"": 11})
+def without_trans_b(node: Node) -> bool:
+    return not node.int("transB")
+
+
+@misread(
+    "Gemm",
+    "opencv 4.1.2, 4.5.5, 4.8",
+    "alpha of Gemm is not multiplied",
+    source=PRODUCTS,
+    date="2026-11-26",
+)
+@example("one half", SCALED, imports={"": 11})
+def with_alpha(node: Node) -> bool:
+    return node.float("alpha") != 1
+
+
+@misread(
+    "Gemm",
+    "opencv 4.1.2, 4.5.5, 4.8",
+    "beta of Gemm is not multiplied",
+    source=PRODUCTS,
+    date="2026-11-26",
+)
+@example("one half", SCALED.replace("alpha", "beta"), imports={"": 11})
+def with_beta(node: Node) -> bool:
+    return node.float("beta") != 1
+
+
+@misread(
+    "Gemm",
+    "opencv 4.1.2, 4.5.5, 4.8",
+    "Gemm with transA is not read",
+    source=PRODUCTS,
+    date="2026-11-26",
+)
+@example(
+    "turned",
+    "(float[3,2] a, float[3,4] b) => (float[2,4] y) { y = Gemm<transA=1>(a, b) }",
+    imports={"": 11},
+)
+def with_trans_a(node: Node) -> bool:
+    return node.int("transA") == 1
 
 
 @alternative("Gemm", runtime="onnxruntime==0.4")

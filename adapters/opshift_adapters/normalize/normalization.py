@@ -14,6 +14,7 @@ from opshift.adapter import (
     boundary,
     example,
     in_other_words,
+    misread,
     np,
     output_types,
     retired,
@@ -89,6 +90,25 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
 
 
 LAYER_UNRANKED = UNRANKED + "y = LayerNormalization"
+
+
+@misread(
+    "LayerNormalization",
+    "onnxruntime 1.14..1.16",
+    "LayerNormalization of float16 is not loaded from ai.onnx 18 on",
+    source="measured in 1.14, 1.15.1, 1.16.3 and 1.17.3: LayerNormalization, Softmax and"
+    " LogSoftmax of float16 at ai.onnx 17 to 19",
+    date="2026-11-28",
+    since=18,
+    wider="X",
+)
+@example(
+    "float16",
+    "(float16[2,3] x, float16[3] s) => (float16[2,3] y) { y = LayerNormalization(x, s) }",
+    imports={"": 18},
+)
+def of_float16(node: Node) -> bool:
+    return node["X"].elem_type_or_none == T.FLOAT16
 
 
 @adapter("LayerNormalization", 17, 16)

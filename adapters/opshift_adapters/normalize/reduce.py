@@ -15,6 +15,7 @@ from opshift.adapter import (
     by_width,
     example,
     form,
+    misread,
     np,
     shown,
 )
@@ -458,6 +459,46 @@ ROWS_LESS = "(float[3,2] x) => (float[3] y) { y = {op}<axes = [-1], keepdims = 0
 FAR = {"x": [[-200, -210], [200, 190], [float("-inf"), float("-inf")]]}
 
 
+@misread(
+    "ReduceL1 ReduceLogSum ReduceLogSumExp",
+    "openvino 2026.4",
+    "{op} with the attribute axes reduces over all axes",
+    source="measured: reductions at opsets 11 to 18",
+    date="2026-11-23",
+    since=13,
+    before=18,
+)
+@example(
+    "the last axis",
+    "(float[2,3] x) => (float[2,1] y) { y = {op}<axes=[1]>(x) }",
+    imports={"": 13},
+)
+def names_axes(node: Node) -> bool:
+    return node.has("axes")
+
+
+@misread(
+    "ReduceMax ReduceMean ReduceSum",
+    "opencv 4.5.5",
+    "{op} with axes that do not ascend is not read",
+    source="measured in 4.5.5: three reductions of a tensor of rank 4, at 11, over 11 lists of"
+    " axes",
+    date="2026-11-28",
+)
+@example(
+    "from the end",
+    "(float[2,3,4] x) => (float[2,1,1] y) { y = {op}<axes=[2,1]>(x) }",
+    imports={"": 11},
+)
+def names_axes_out_of_order(node: Node) -> bool:
+    axes = node.ints("axes") if "axes" in node.attributes else []
+    rank = node["data"].rank_or_none
+    if rank is None and len({axis < 0 for axis in axes}) > 1:
+        return False
+    counted = [axis + (rank or 0) if axis < 0 else axis for axis in axes]
+    return counted != sorted(counted)
+
+
 @alternative("ReduceL1 ReduceLogSum", runtime="openvino==2026.4")
 @example("axes", ROWS, imports={"": 13}, inputs={"x": [[1, 2], [3, 4], [5, 0.5]]})
 @example("at 11", ROWS, imports={"": 11}, gives="{op}", inputs={"x": [[1, 2], [3, 4], [5, 0.5]]})
@@ -470,6 +511,22 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
     if node.op == "ReduceL1":
         return _sum(op, op.Abs(x), axes, keep)
     return op.Log(_sum(op, x, axes, keep))
+
+
+@misread(
+    "ReduceLogSumExp",
+    "openvino 2022.1, 2023.0",
+    "ReduceLogSumExp of numbers far from 0 gives an infinity",
+    source="measured: reductions at opsets 11 to 18",
+    date="2026-11-23",
+    since=11,
+    before=18,
+)
+@example(
+    "all axes", "(float[2,3] x) => (float[1,1] y) { y = ReduceLogSumExp(x) }", imports={"": 11}
+)
+def may_be_far_from_zero(node: Node) -> bool:
+    return True
 
 
 @alternative("ReduceLogSumExp", runtime="openvino==2022.1")

@@ -7,11 +7,13 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,
     boundary,
     example,
+    misread,
     np,
     shown,
 )
@@ -84,6 +86,25 @@ SOFTMAX_11 = boundary(
         ),
     ),
 )
+
+
+@misread(
+    "Softmax LogSoftmax",
+    "onnxruntime 1.14..1.16",
+    "{op} of float16 is not loaded from ai.onnx 18 on",
+    source="measured in 1.14, 1.15.1, 1.16.3 and 1.17.3: LayerNormalization, Softmax and"
+    " LogSoftmax of float16 at ai.onnx 17 to 19",
+    date="2026-11-28",
+    since=18,
+    wider="input",
+)
+@example(
+    "float16",
+    "(float16[2,3] x) => (float16[2,3] y) { y = {op}(x) }",
+    imports={"": 18},
+)
+def of_float16(node: Node) -> bool:
+    return node["input"].elem_type_or_none == T.FLOAT16
 
 
 @adapter(COERCING, 12, 13)

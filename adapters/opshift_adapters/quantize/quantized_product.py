@@ -16,6 +16,7 @@ from opshift.adapter import (
     alternative,
     boundary,
     example,
+    misread,
     np,
     shown,
 )
@@ -90,6 +91,54 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
 
 
 SIGNED = "(uint8[2,3] a, uint8 p) => (int32[2,4] y) <int8[3,4] b = {1,-2,3,-4,5,-6,7,-128,127,0,-1,2}, int8 q = {3}> { y = MatMulInteger(a, b, p, q) }"
+
+
+SINGLE_TYPES = "measured in 1.0 to 1.3 and 1.14: nodes of single element types"
+SHIFTED = "(uint8[2,3] a, {0}[3,4] b) => (int32[2,4] y) <uint8 z = {{1}}, {0} w = {{1}}> {{ y = MatMulInteger(a, b, {1}) }}"
+
+
+@misread(
+    "MatMulInteger",
+    "onnxruntime 1.0..1.3",
+    "MatMulInteger of int8 weights with a zero point is not run",
+    source=SINGLE_TYPES,
+    date="2026-11-23",
+)
+@example("one zero point", SHIFTED.format("int8", "z"), imports={"": 10})
+def of_shifted_int8(node: Node) -> bool:
+    return len(node.proto.input) > 2 and node["B"].elem_type_or_none == T.INT8
+
+
+@misread(
+    "MatMulInteger",
+    "onnxruntime 1.0..1.3",
+    "MatMulInteger with a zero point of its second input alone ends the process",
+    source=SINGLE_TYPES,
+    date="2026-11-23",
+)
+@example("the second one", SHIFTED.format("uint8", '"", w'), imports={"": 10})
+def with_the_second_zero_point_alone(node: Node) -> bool:
+    return len(node.proto.input) > 3 and node.input("a_zero_point") is None
+
+
+@misread(
+    "MatMulInteger",
+    "openvino 2023.0",
+    "MatMul of two values, each behind DynamicQuantizeLinear and MatMulInteger, may give other"
+    " numbers",
+    source="measured in 2023.0: the products of a network of a corpus, node by node, and in 2022.1"
+    " and 2026.4",
+    date="2026-11-23",
+)
+@example(
+    "codes of floats",
+    "(float[2,3] x, uint8[3,4] b) => (int32[2,4] y) { q, s, z = DynamicQuantizeLinear(x) y ="
+    " MatMulInteger(q, b, z) }",
+    imports={"": 11},
+)
+def of_dynamic_codes(node: Node) -> bool:
+    source = node["A"].producer
+    return source is not None and source.op == "DynamicQuantizeLinear"
 
 
 @alternative("MatMulInteger", runtime="onnxruntime==1.2")

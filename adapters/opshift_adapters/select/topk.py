@@ -13,6 +13,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    misread,
     np,
     shown,
 )
@@ -45,6 +46,42 @@ def from_the_front(node: Node, op: Builder) -> Result:
 
 KNOWN = "(float[2,3] x) => (float[a,b] v, int64[a,b] i) <int64[1] one = {1}, int64[1] m = {-1}> { s = Shape(x) k = Gather(s, one) "
 GATHERED = KNOWN + "v, i = TopK(x, k) }"
+
+
+# Operators behind Gather that onnxruntime computes for sizes.
+PASS_ON = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
+
+
+@misread(
+    "TopK",
+    "onnxruntime 1.24..1.27",
+    "TopK with a count that Gather takes from a known shape is not loaded",
+    source="measured in 1.17.3, 1.24.4, 1.27.0 and 1.32.0: 17 ways to compute the count of TopK; 20"
+    " more with operators behind Gather in 1.24.4 and 1.25.1; a corpus in 1.23.2, 1.25.1 and 1.28.0",
+    date="2026-11-28",
+    since=10,
+)
+@example(
+    "a size",
+    "(float[2,3] x) => (float[2,k] y, int64[2,k] i) <int64[1] a = {1}> { s = Shape(x) n = Gather(s,"
+    " a) y, i = TopK(x, n) }",
+    imports={"": 13},
+)
+def counts_by_gather(node: Node) -> bool:
+    """Whether Gather makes a constant count, or operators that keep the type pass it on."""
+    waiting, seen = [node["K"]], set[str]()
+    kind = node["K"].elem_type
+    while waiting:
+        value = waiting.pop()
+        made = value.producer
+        if made is None or value.name in seen or node["K"].const_or_none() is None:
+            continue
+        seen.add(value.name)
+        if made.op == "Gather":
+            return True
+        if made.op in PASS_ON and value.elem_type_or_none == kind:
+            waiting += filter(None, made.inputs)
+    return False
 
 
 @alternative("TopK", runtime="onnxruntime==1.24")

@@ -20,6 +20,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    misread,
     np,
     shown,
 )
@@ -288,6 +289,52 @@ def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
 TWO_RANKS = "(float[2,3] x, int64[r] s, int64 n) => (float[a,b] y, float[k] z) <bool go = {1}> { v = Reshape(x, s) y, z = Loop(n, go, v) <body = b (int64 i, bool k, float[] p) => (bool o, float[] q, float w) <int64[2] t = {3,2}> { o = Identity(k) q = Reshape(p, t) w = ReduceSum<keepdims=0>(p) } > }"
 
 
+COUNTED = (
+    "(float[3,2] x, bool go) => (float[3,2] y, float[3,2] z) <int64 n = {3}> { y, z = Loop(n, go,"
+    " x) <body = b (int64 i, bool k, float[3,2] p) => (bool o, float[3,2] q, float[2] r) { o ="
+    " Identity(k) q = Identity(p) r = Gather(p, i) } > }"
+)
+
+
+@misread(
+    "Loop",
+    "onnxruntime 0.4",
+    "the number of the iteration has the shape [1] in the body of a Loop",
+    source="measured in 0.4: bodies of Loop",
+    date="2026-11-22",
+)
+@example("a number that Gather reads", COUNTED, imports={"": 10})
+def reads_its_number(node: Node) -> bool:
+    """Whether a body uses its number otherwise than as the first input of Reshape."""
+    body = node.attr("body")
+    return body.input[0].name in read_beside_reshape(body)
+
+
+@misread(
+    "Loop",
+    "onnxruntime 0.4",
+    "a value that passes the body of a Loop has no declared shape, or a size without a name",
+    source="measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
+    date="2026-11-23",
+)
+@example("no shape", COUNTED.replace("float[2] r", "float[] r"), imports={"": 10})
+def passes_unsized_values(node: Node) -> bool:
+    return has_unsized_ends(node.attr("body"))
+
+
+@misread(
+    "Loop",
+    "onnxruntime 1.2..1.10",
+    "a Loop without a condition ends the process",
+    source="measured in 1.2, 1.4, 1.7, 1.8, 1.10 and 1.11: a Loop without a condition, and 8 models"
+    " of a corpus",
+    date="2026-11-22",
+)
+@example("only a number", COUNTED.replace("go, x)", '"", x)'), imports={"": 11})
+def has_no_condition(node: Node) -> bool:
+    return node.input("cond") is None
+
+
 @alternative("Loop", runtime="onnxruntime==0.4")
 @example(
     "a number that is read",
@@ -347,6 +394,18 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
     return (*(_unpacked(op, made, rank) for rank in ranks), *made)
 
 
+@misread(
+    "If",
+    "onnxruntime 0.4",
+    "a result of a branch of If has no declared shape, or a size without a name",
+    source="measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
+    date="2026-11-23",
+)
+@example("no shapes", UNDECLARED.format("", "Relu(x)"), imports={"": 10})
+def gives_unsized_results(node: Node) -> bool:
+    return any(has_unsized_ends(node.attr(name)) for name in ("then_branch", "else_branch"))
+
+
 @alternative("If", runtime="onnxruntime==0.4")
 @example(
     "ranks that are known",
@@ -393,6 +452,26 @@ def name_sizes(infos: Iterable[ValueInfoProto]) -> bool:
             if not dim.HasField("dim_value") and not dim.dim_param:
                 dim.dim_param = f"{info.name}_{i}"
     return complete
+
+
+def has_unsized_ends(graph: GraphProto) -> bool:
+    """Whether an input or output is declared without a shape, or a size has no number or name."""
+    tensors = [info.type.tensor_type for info in (*graph.input, *graph.output)]
+    return not all(
+        tensor.HasField("shape")
+        and all(dim.HasField("dim_value") or dim.dim_param for dim in tensor.shape.dim)
+        for tensor in tensors
+    )
+
+
+def read_beside_reshape(graph: GraphProto) -> Iterator[str]:
+    """The names that nodes read or graphs give, but for the first inputs of Reshape."""
+    yield from (one.name for one in graph.output)
+    for node in graph.node:
+        yield from node.input[node.op_type == "Reshape" :]
+        for attribute in node.attribute:
+            if attribute.HasField("g"):
+                yield from read_beside_reshape(attribute.g)
 
 
 def known_of(values: Iterable[Value | None]) -> list[tuple[int | None, int | None]]:

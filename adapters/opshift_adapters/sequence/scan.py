@@ -19,11 +19,18 @@ from opshift.adapter import (
     example,
     flaw,
     illegal,
+    misread,
     shown,
 )
 
 from opshift_adapters._lib.blocks import arange, size_of
-from opshift_adapters.sequence.control import declare_types, known_of, name_sizes, through_float
+from opshift_adapters.sequence.control import (
+    declare_types,
+    has_unsized_ends,
+    known_of,
+    name_sizes,
+    through_float,
+)
 
 COLUMNS = "<num_scan_inputs=1, {}, body = b (float[2] s, float[2] i) => (float[2] t, float[2] o) {{ t = Add(s, i) o = Mul(t, i) }} >"
 
@@ -75,6 +82,24 @@ BFLOAT16_16 = boundary(16, "Scan:90a9ec", cast=shown(
     example("scan", "(bfloat16[2] s, bfloat16[2,3] x) => (bfloat16[2] t, bfloat16[2,3] y) { t, y = Scan(s, x) <num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[-1], body = b (bfloat16[2] p, bfloat16[2] i) => (bfloat16[2] q, bfloat16[2] o) { q = Add(p, i) o = Mul(p, i) }> }", gives="Cast Cast Scan Cast Cast"),
 ))  # fmt: skip
 AXES_11 = boundary(11, "Scan:787e3b", directions="up")
+
+
+@misread(
+    "Scan",
+    "onnxruntime 0.4",
+    "a value that passes the body of a Scan has no declared shape, or a size without a name",
+    source="measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
+    date="2026-11-23",
+)
+@example(
+    "a size without a name",
+    "(float[2] s, float[3,2] x) => (float[2] t, float[3,2] y) { t, y = Scan(s, x)"
+    " <num_scan_inputs=1, body = b (float[?] p, float[2] i) => (float[2] q, float[2] o) { q ="
+    " Add(p, i) o = Mul(q, i) }> }",
+    imports={"": 10},
+)
+def passes_unsized_values(node: Node) -> bool:
+    return has_unsized_ends(node.attr("body"))
 
 
 @alternative("Scan", runtime="onnxruntime==0.4")

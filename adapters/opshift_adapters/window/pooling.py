@@ -13,6 +13,7 @@ from opshift.adapter import (
     alternative,
     boundary,
     example,
+    misread,
     np,
     shown,
 )
@@ -151,6 +152,24 @@ def _with_counted_pads_written(node: Node, op: Builder) -> Result:
     inner, outer = counted_pads(node, node["X"])
     gone = dict.fromkeys(("auto_pad", "ceil_mode", "count_include_pad"))
     return op.same(node, inputs={"X": padded(op, node["X"], inner, 0.0)}, pads=outer, **gone)
+
+
+@misread(
+    "AveragePool",
+    "onnxruntime 0.4..1.17",
+    "AveragePool with ceil_mode and count_include_pad gives other numbers",
+    source="measured in nine releases from 0.4 to 1.17: AveragePool beside the specification",
+    date="2026-11-23",
+    since=10,
+)
+@example(
+    "both",
+    "(float[1,1,4] x) => (float[1,1,3] y) { y = AveragePool<kernel_shape=[2], strides=[2],"
+    " pads=[1,0], ceil_mode=1, count_include_pad=1>(x) }",
+    imports={"": 11},
+)
+def counts_beyond_the_end(node: Node) -> bool:
+    return node.int("ceil_mode") == 1 and node.int("count_include_pad") == 1
 
 
 @alternative("AveragePool", runtime="onnxruntime==1.16")

@@ -12,7 +12,12 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 from opshift import plugins
-from opshift.author import algebra, index, modern_rules  # noqa: F401 - they declare kinds of traits
+from opshift.author import (  # noqa: F401 - most of them declare kinds of traits
+    algebra,
+    index,
+    misreadings,
+    modern_rules,
+)
 from opshift.author.index import Crossing, TraitKey
 from opshift.author.tables import Declared, LazyTable, declarations, places
 from opshift.author.traits import KINDS, SingleTrait, Trait

@@ -8,17 +8,21 @@ import functools
 from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
+from opshift.author.facts import Facts
+from opshift.author.surroundings import Surroundings, node_at, readers
+from opshift.author.traits import DeclaredRules, answer_of
 from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS
 from opshift.codes.refusals import Why
 from opshift.convert import form_plan, request, wider
 from opshift.convert.cast_chains import CAST
 from opshift.convert.change import NodeChange
 from opshift.convert.end_checks import done
-from opshift.convert.legal import neighbours, runtime
+from opshift.convert.legal import runtime
 from opshift.convert.other_words import OtherWords
 from opshift.convert.state import State
 from opshift.convert.step import Stepper
 from opshift.convert.verdict_edges import edge_at
+from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root
 from opshift.model.sweep import sweep
 from opshift.opsets import schemas
@@ -27,7 +31,7 @@ from opshift.opsets.wanted import Wanted
 if TYPE_CHECKING:
     from opshift.convert.legal.runtime import RuntimeLack
     from opshift.errors import RefusedNode
-    from opshift.opsets.targets import Ceiling, Form
+    from opshift.opsets.targets import Ceiling
 
 LOWEST = 7  # the opset from which on rules for other words are written: operators broadcast there
 
@@ -71,7 +75,7 @@ def _modernize(state: State) -> None:
             ).of(rule)  # fmt: skip
             stepper.checks = state.options.checks
             if (row := state.runtime) is not None:
-                stepper.runs = functools.partial(_runs, row)
+                stepper.runs = functools.partial(_runs, row, state.adapters)
             step = stepper.run()
             if step.rewritten:
                 done(state, step)
@@ -98,12 +102,11 @@ def _choose(state: State, row: Ceiling) -> None:
     asked = (state.document, row, state.facts)
     if row.other_forms:
         _write_others(state, None, _named(state, row))
-    runs = functools.partial(_runs, row)
+    runs = functools.partial(_runs, row, state.adapters)
     written = _write_others(state, runs, _lacked(state, row))
     if _write_wider(state, row) or written:
         beside: Lacked = {}  # the nodes that were written may stand beside others
-        found = runtime.in_form(*asked)
-        _add_forms(beside, (one for one in found if one[0].depends_on_neighbours))
+        _add_misread(beside, asked, neighbours=True)
         _write_others(state, runs, beside)
     _write_in_other_words(state, row)
 
@@ -114,7 +117,7 @@ def _lacked(state: State, row: Ceiling) -> Lacked:
     lacked: Lacked = {}
     for place, key, *_ in runtime.without_kernel(*asked):
         lacked.setdefault((place[0].root, key[0]), []).append(place)
-    _add_forms(lacked, runtime.in_form(*asked))
+    _add_misread(lacked, asked)
     for (key, _), places in runtime.failed_forms(*asked).items():
         for place in places:
             lacked.setdefault((place[0].root, key[0]), []).append(place)
@@ -133,7 +136,7 @@ def _write_in_other_words(state: State, row: Ceiling) -> None:
         return
     words = OtherWords(state.adapters, row, opset)
     origins: Origins = {}
-    leads = functools.partial(_leads, row, words, origins)
+    leads = functools.partial(_leads, row, words, origins, state.adapters)
     found = True
     while found and (lacked := _lacked(state, row)):
         _plan_unforeseen(state)
@@ -141,14 +144,20 @@ def _write_in_other_words(state: State, row: Ceiling) -> None:
         found |= _write_others(state, leads, _lacked(state, row), WORDS)
 
 
-def _leads(row: Ceiling, words: OtherWords, origins: Origins, change: NodeChange) -> bool:
+def _leads(
+    row: Ceiling,
+    words: OtherWords,
+    origins: Origins,
+    rules: DeclaredRules,
+    change: NodeChange,
+) -> bool:
     """Whether a runtime runs each node of a change, or can run what is written for it."""
     root, builder = id(change.builder.scope.root), change.builder
     came_from = {change.task.key}.union(
         *(origins.get((root, name), ()) for name in change.node.proto.output)
     )
     for node in change.made.nodes:
-        if not runtime.runs([node], builder, row):
+        if not runtime.runs([node], builder, row, rules):
             key = (schemas.normal(node.domain), node.op_type)
             if key in came_from or not words.lead_from(key):
                 return False
@@ -189,7 +198,7 @@ def _write_wider(state: State, row: Ceiling) -> bool:
     for key, types, places in list(wider.lacked(state, row)):
         root = places[0][0].root
         stepper = wider.stepper(state, key, types, root.imports.get(key[0]) or 1)
-        stepper.runs = functools.partial(_runs, row)
+        stepper.runs = functools.partial(_runs, row, state.adapters)
         written |= _rewrites(state, stepper, root, places)
     return written
 
@@ -203,20 +212,25 @@ def _named(state: State, row: Ceiling) -> Lacked:
     return found
 
 
-def _add_forms(lacked: Lacked, found: Iterable[tuple[Form, list[Place]]]) -> None:
-    for _, places in found:
-        for place in places:
-            lacked.setdefault((place[0].root, ""), []).append(place)
+def _add_misread(
+    lacked: Lacked, asked: tuple[Document, Ceiling, Facts], *, neighbours: bool = False
+) -> None:
+    """Adds the nodes that a runtime misreads, or only those whose neighbours are the cause."""
+    for (domain, _), one, places in runtime.misread_nodes(*asked):
+        for place in places if one.neighbours or not neighbours else ():
+            lacked.setdefault((place[0].root, domain), []).append(place)
 
 
 def _part_casts(state: State) -> None:
     """Parts the Casts that the steps brought together, where one Cast gives other numbers."""
-    readers = functools.cache(neighbours.readers)
+    facts, read_by = state.facts, readers()
     parted: Lacked = {
         (root, ""): [
             (scope, at)
             for scope, at in places
-            if neighbours.is_narrowed(scope, scope.node(at), state.facts, readers)
+            if answer_of(
+                Surroundings(facts, scope, read_by).has_lossy_pair, node_at(facts, scope, at)
+            )
         ]
         for root, places in state.meeting_casts().items()
     }
@@ -247,6 +261,6 @@ def _reads(row: Ceiling, change: NodeChange) -> bool:
     return runtime.reads(change.made.nodes, change.builder.scope.root, row)
 
 
-def _runs(row: Ceiling, change: NodeChange) -> bool:
+def _runs(row: Ceiling, rules: DeclaredRules, change: NodeChange) -> bool:
     """Whether a runtime runs each node of a change."""
-    return runtime.runs(change.made.nodes, change.builder, row)
+    return runtime.runs(change.made.nodes, change.builder, row, rules)

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import replace
 
+from opshift.author.misreadings import misreadings
 from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS
 from opshift.convert import request
 from opshift.convert.plan_table import Edge
@@ -47,7 +48,7 @@ def _may_lack(state: State, key: Key) -> bool:
     row = state.runtime
     return row is not None and (
         row.may_lack(key)
-        or any(one.names(key) for one in row.forms)
+        or any(misreadings(state.adapters, row, key))
         or (not key[0] and key[1] in row.other_forms)
     )
 

@@ -105,15 +105,14 @@ def _without_kernel(state: State, row: Ceiling) -> Iterator[tuple[Place, Key, Wi
 
 
 def _in_narrow_form(state: State, row: Ceiling) -> Iterator[tuple[Place, Key, Wider]]:
-    """The nodes that a runtime does not run because an input has narrow floats."""
-    narrow = {one.name.lower() for one in NARROW_FLOATS}
-    for form, places in runtime.in_form(state.document, row, state.facts):
-        for place in places if form.of and narrow.issuperset(form.of[1:]) else ():
-            key = ("", form.op)
-            schema = schemas.schema(*key, place[0].root.imports.get("") or 1)
-            param = schema.input_at(form.of[0]) if schema is not None else None
-            if param is not None:
-                yield place, key, ((param.variable, T.FLOAT),)
+    """The nodes that a runtime reads if the type of an input is wider."""
+    for key, form, places in runtime.misread_nodes(state.document, row, state.facts):
+        for place in places if form.wider else ():
+            schema = schemas.schema(*key, place[0].root.imports.get(key[0]) or 1)
+            params = schema.inputs if schema is not None else ()
+            yield from (
+                (place, key, ((one.variable, T.FLOAT),)) for one in params if one.name == form.wider
+            )
 
 
 def _choices(

@@ -50,84 +50,6 @@ class Fact:
 
 
 @dataclass(frozen=True, slots=True)
-class Form:
-    """A legal form of an operator that a runtime does not run.
-
-    A node has the form if it has the attribute (a name or a pattern, with one of `values`, if
-    there are any, and none of `values_but`) or leaves out the input, and if its operator set is at
-    least `since` and below `before`. With `beside`, other attributes have one of these values, too.
-    With `absent`, a node without the attribute has the form, too.
-    With `holds`, a position and a number, that input is or is made from a constant with
-    the number. With `rank`, the first input is known to have this rank. With `read_beside`,
-    a position and an operator, nodes of other operators read that input of the graph that the
-    attribute holds.
-    With `unsized`, an input or an output of this graph is declared without a shape, or a size has
-    no number or name. With `of`, a position and element types, that input is known to have one of
-    them. With `inputs_above`, the node has more inputs than this number. With `imported`, ai.onnx
-    is imported at this version or above. With `ends_after`, the node gives an output of its graph,
-    and its first inputs come from these operators, the nearest one first; another node behind it
-    makes that another form. With `leads_to`, its first output goes through these operators, the
-    nearest one first. With `read_within`, graphs of other nodes read its first output, and nodes
-    beside it read it, too; with `moved_through`, this may also be what these operators make of it
-    on the way to another node of its operator. With `narrowed`, it is a Cast behind a Cast that
-    wraps, cuts off or rounds numbers, and only Casts read the value between. With `behind`, its
-    first input comes from one of these operators; a number before them is another position; with
-    `past`, these operators may stand between, if the type stays. With `holds_above`, a position
-    and a number, that input is a constant with a number above it; with `holds_below`, with a number
-    below it.
-    With `constant`, a position, that input is a constant. With `single`, a position, that input is
-    known to be one number, of rank 0 or 1. With `unordered`, the axes that the attribute lists do
-    not ascend, counted from the front.
-    With `several`, a position, the attribute, or else that input, lists more than one number.
-    """
-
-    op: str
-    says: str
-    attribute: str = ""
-    values: tuple[Any, ...] = ()
-    values_but: tuple[Any, ...] = ()
-    beside: Mapping[str, Any] = field(default_factory=dict)
-    absent: bool = False
-    without_input: int | None = None
-    holds: tuple[int, ...] = ()
-    rank: int | None = None
-    read_beside: tuple[Any, ...] = ()
-    unsized: bool = False
-    of: tuple[Any, ...] = ()
-    inputs_above: int = 0
-    imported: int = 0
-    ends_after: tuple[str, ...] = ()
-    leads_to: tuple[str, ...] = ()
-    read_within: bool = False
-    moved_through: tuple[str, ...] = ()
-    narrowed: bool = False
-    behind: tuple[Any, ...] = ()
-    past: tuple[str, ...] = ()
-    holds_above: tuple[float, ...] = ()
-    holds_below: tuple[float, ...] = ()
-    constant: int | None = None
-    single: int | None = None
-    unordered: bool = False
-    several: int | None = None
-    since: int = 1
-    before: int = 1 << 30
-    source: str = ""
-    date: str = ""
-
-    def names(self, key: Key) -> bool:
-        """Whether an operator can have this form."""
-        return key == ("", self.op)
-
-    @property
-    def depends_on_neighbours(self) -> bool:
-        """Whether the nodes around a node decide if it has this form."""
-        return bool(
-            self.ends_after or self.leads_to or self.read_within or self.narrowed or self.behind
-            or self.holds_above or self.holds_below or self.constant is not None
-        )  # fmt: skip
-
-
-@dataclass(frozen=True, slots=True)
 class Lacking:
     """An operator that a runtime does not read, from one version on or below one version."""
 
@@ -187,7 +109,6 @@ class Ceiling:
     only: tuple[Lacking, ...] = ()  # the operators of ai.onnx that it reads; empty: not listed
     types: tuple[str, ...] = ()  # element types without kernels
     outputs: tuple[str, ...] = ()  # element types of which it hands out no tensor
-    forms: tuple[Form, ...] = ()
     kernels: str = ""  # the table of kernels.txt that tells which it lacks
     closed: bool = False  # whether it has no domain that is not listed
     functions: bool = True  # whether it runs functions of the model
@@ -199,6 +120,7 @@ class Ceiling:
     probed: probe_tables.ReleaseTable | None = None  # what it did with small models
     fixed_sizes: bool = False  # whether it needs the sizes of all inputs
     facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
+    meant: tuple[str, str] = ("", "")  # the runtime and release that `same_as` means
 
     @property
     def shown(self) -> str:
@@ -209,7 +131,12 @@ class Ceiling:
     @property
     def release(self) -> str:
         """The release that was named, or the first of several."""
-        return self.asked or self.versions.partition(",")[0].partition("..")[0]
+        return (self.asked or self.versions).partition(",")[0].partition("..")[0]
+
+    @property
+    def origin(self) -> tuple[str, str]:
+        """The runtime that runs the models, and its release."""
+        return self.meant if self.meant[0] else (self.name, self.release)
 
     def reads(self, imported: Mapping[str, int], ir_version: int) -> bool:
         """Whether it reads these versions of operator sets and this IR version."""
@@ -527,7 +454,7 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
 _OF_NAME = {"aliases", "default", "answer", "providers", "releases", "probed"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
-    "types", "outputs", "forms", "kernels", "closed", "also", "functions", "only",
+    "types", "outputs", "kernels", "closed", "also", "functions", "only",
     "other_forms", "facts", "fixed_sizes",
 }  # fmt: skip
 
@@ -563,36 +490,12 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         tuple(map(Lacking.parse, row.get("without", ()))),
         tuple(map(Lacking.parse, row.get("only", ()))), tuple(row.get("types", ())),
         tuple(row.get("outputs", ())),
-        tuple(_form(one, facts, own) for one in row.get("forms", ())),
         str(row.get("kernels", "")), bool(row.get("closed", False)),
         bool(row.get("functions", True)), tuple(row.get("other_forms", ())),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
         fixed_sizes=bool(row.get("fixed_sizes", False)),
         facts={name: facts[name] for name in STATED if name in row and name in facts},
     )  # fmt: skip
-
-
-def _form(raw: Mapping[str, Any], facts: Mapping[str, Fact], own: Fact) -> Form:
-    fact = facts[raw["from"]] if "from" in raw else own
-    lists = {
-        key: tuple(raw.get(key, ()))
-        for key in (
-            "values",
-            "holds",
-            "read_beside",
-            "holds_above",
-            "holds_below",
-            "values_but",
-            "ends_after",
-            "leads_to",
-            "behind",
-            "past",
-            "moved_through",
-            "of",
-        )
-    }
-    given = {key: value for key, value in raw.items() if key != "from"}
-    return Form(**{**given, **lists, "source": fact.source, "date": fact.date})
 
 
 def _resolved(row: Ceiling, known: Mapping[str, Runtime]) -> Ceiling:
@@ -606,9 +509,10 @@ def _resolved(row: Ceiling, known: Mapping[str, Runtime]) -> Ceiling:
     number, remark = target_names.choose(name, version, [(r.versions, r.also) for r in rows])
     other = _resolved(rows[number], known)
     source, date = row.source or other.source, row.date or other.date
+    meant = other.origin if remark or other.same_as else (name, version or other.release)
     return replace(
         other, name=row.name, versions=row.versions, source=source, date=date,
-        same_as=row.same_as, also=row.also, remark=remark,
+        same_as=row.same_as, also=row.also, remark=remark, meant=meant,
     )  # fmt: skip
 
 

@@ -7,25 +7,27 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from fnmatch import fnmatchcase
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift import terms, versions
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
+from opshift.author.misreadings import Misread, all_misreadings, misreadings
+from opshift.author.node import Node
 from opshift.author.present_types import collect_present_types
+from opshift.author.surroundings import Surroundings, node_at, readers
+from opshift.author.traits import DeclaredRules
 from opshift.codes.refusals import Why
-from opshift.convert.legal import neighbours
 from opshift.errors import RefusedNode
 from opshift.lazy import deferred
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
-from opshift.model.walk import graphs_in, name_of, nodes_in
+from opshift.model.walk import name_of
 from opshift.opsets import layouts, schemas
 from opshift.opsets.elements import ELEMENTS
 from opshift.opsets.type_pairs import PAIRS
 from opshift.opsets.types import dims_of, element_of, rank_of
-from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto, ValueInfoProto, helper
+from opshift.protos import GraphProto, NodeProto, TypeProto
 from opshift.records import dataclass
 from opshift.text import counted, qualified
 
@@ -33,7 +35,7 @@ if TYPE_CHECKING:
     from opshift.opsets import probed
     from opshift.opsets.kernels import Missing, Types
     from opshift.opsets.probed import ReleaseTable
-    from opshift.opsets.targets import Ceiling, Form
+    from opshift.opsets.targets import Ceiling
 
 else:
     probed = deferred("opshift.opsets.probed")  # only a conversion for a runtime needs it
@@ -76,14 +78,14 @@ def lacking(document: Document, row: Ceiling) -> list[RuntimeLack]:
 
 
 def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
-    """Legal forms of operators that a runtime does not run."""
+    """Legal forms of operators that a runtime misreads."""
     found = [
-        (form, [scope.node(at) for scope, at in places])
-        for form, places in in_form(document, row, facts)
+        (key, one, [scope.node(at) for scope, at in places])
+        for key, one, places in misread_nodes(document, row, facts)
     ]
     failed = failed_forms(document, row, facts).items()
     return [
-        *(_lack("", form.op, nodes, f"{row.shown}: {form.says}") for form, nodes in found if nodes),
+        *(_lack(*key, nodes, f"{row.shown}: {one.described(key[1])}") for key, one, nodes in found),
         *(_lack(*key, [scope.node(at) for scope, at in where], s) for (key, s), where in failed),
         *_not_handed_out(document, row),
     ]
@@ -101,25 +103,25 @@ def _not_handed_out(document: Document, row: Ceiling) -> list[RuntimeLack]:
     ]  # fmt: skip
 
 
-def in_form(document: Document, row: Ceiling, facts: Facts) -> Iterator[tuple[Form, list[Place]]]:
-    """The nodes of each form that a runtime does not run."""
-    readers = functools.cache(neighbours.readers)
-    for form in row.forms:
-        key = ("", form.op)
-        yield (
-            form,
-            [
+def misread_nodes(
+    document: Document, row: Ceiling, facts: Facts
+) -> Iterator[tuple[Key, Misread, list[Place]]]:
+    """The nodes that a runtime misreads, by their operator and form."""
+    read_by = readers()
+    for key in sorted({key for root in document.roots for key in root.index}):
+        for one in misreadings(facts.adapters, row, key):
+            places = [
                 (scope, at)
                 for root in document.roots
                 for scope, at in root.index.get(key, ())
-                if has_form(scope.node(at), root, form, functools.partial(facts.type, scope))
-                and (not form.holds or _holds(scope, scope.node(at), form, facts))
-                and (
-                    not form.depends_on_neighbours
-                    or neighbours.stand(scope, at, form, facts, readers)
+                if one.is_form(
+                    node_at(facts, scope, at),
+                    root.imports.get(key[0]) or 1,
+                    Surroundings(facts, scope, read_by),
                 )
-            ],
-        )
+            ]
+            if places:
+                yield key, one, places
 
 
 def kernels(
@@ -281,7 +283,7 @@ def reads(nodes: Iterable[NodeProto], root: Root, row: Ceiling) -> bool:
     return not any(row.unread(key, _since(root, key)) for key in keys)
 
 
-def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
+def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling, rules: DeclaredRules) -> bool:
     """Whether no lack of an operator or a kernel and no misread form is known for these nodes."""
     root = op.scope.root
 
@@ -294,8 +296,9 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling) -> bool:
     for node in nodes:
         key = schemas.normal(node.domain), node.op_type
         since = _since(root, key)
-        forms = (form for form in row.forms if form.names(key) and not form.depends_on_neighbours)
-        if any(has_form(node, root, form, type_of) for form in forms):
+        version = root.imports.get(key[0]) or 1
+        written = Node(node, schemas.schema(*key, version), op.env)
+        if any(one.is_form(written, version) for one in misreadings(rules, row, key)):
             return False
         rank = rank_of(type_of(node.input[0])) if node.input and node.input[0] else None
         if _failing(node, key, since, row, rank) is not None:
@@ -344,7 +347,7 @@ def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
             known = "only the CPU was measured"
         elif row.only:
             known = "operators are listed, and not their element types and forms"
-        elif row.without or row.forms:
+        elif row.without or any(all_misreadings(facts.adapters, row)):
             known = "only some were measured"
         found.append(f"which operators {row.shown} runs: {known}")
     return found
@@ -568,125 +571,6 @@ def _since(root: Root, key: Key) -> int:
     imported = root.imports.get(key[0]) or 1
     schema = schemas.schema(*key, imported)
     return schema.since if schema is not None else imported
-
-
-def has_form(
-    node: NodeProto, root: Root, form: Form, type_of: Callable[[str], TypeProto | None]
-) -> bool:
-    """Whether a node has a form, as far as its attributes and the types of its inputs tell."""
-    if not form.since <= _since(root, ("", form.op)) < form.before:
-        return False
-    if (root.imports.get("") or 1) < form.imported:
-        return False
-    if form.inputs_above and len(node.input) <= form.inputs_above:
-        return False
-    if form.of and not _is_of(node, form.of[0], form.of[1:], type_of):
-        return False
-    if form.single is not None and not _is_single(node, form.single, type_of):
-        return False
-    if form.rank is not None:
-        known = type_of(node.input[0]) if node.input else None
-        return known is not None and rank_of(known) == form.rank
-    if form.several is not None and not _lists_several(node, form, type_of):
-        return False
-    if form.unordered and not _is_unordered(node, form.attribute, type_of):
-        return False
-    if form.without_input is not None:
-        return len(node.input) <= form.without_input or not node.input[form.without_input]
-    return not form.attribute or _has_attribute(node, form)
-
-
-def _is_of(
-    node: NodeProto,
-    position: int,
-    types: Collection[str],
-    type_of: Callable[[str], TypeProto | None],
-) -> bool:
-    name = node.input[position] if position < len(node.input) else ""
-    return bool(name) and element_of(type_of(name)) in types
-
-
-def _is_single(node: NodeProto, position: int, type_of: Callable[[str], TypeProto | None]) -> bool:
-    """Whether an input is known to be one number, of rank 0 or 1."""
-    known = type_of(node.input[position]) if position < len(node.input) else None
-    return known is not None and rank_of(known) is not None and dims_of(known) in ((), (1,))
-
-
-def _lists_several(node: NodeProto, form: Form, type_of: Callable[[str], TypeProto | None]) -> bool:
-    """Whether an attribute, or an input in its place, is known to list more than one number."""
-    given = next((one for one in node.attribute if one.name == form.attribute), None)
-    if given is not None:
-        return len(given.ints) > 1
-    position = form.several or 0
-    known = type_of(node.input[position]) if position < len(node.input) else None
-    dims = dims_of(known) if known is not None and rank_of(known) == 1 else ()
-    return any(isinstance(length, int) and length > 1 for length in dims or ())
-
-
-def _is_unordered(
-    node: NodeProto, attribute: str, type_of: Callable[[str], TypeProto | None]
-) -> bool:
-    """Whether the axes that an attribute lists are known not to ascend, counted from the front."""
-    axes = next((list(one.ints) for one in node.attribute if one.name == attribute), [])
-    rank = rank_of(type_of(node.input[0]))
-    if rank is None and len({axis < 0 for axis in axes}) > 1:
-        return False
-    counted = [axis + (rank or 0) if axis < 0 else axis for axis in axes]
-    return counted != sorted(counted)
-
-
-def _has_attribute(node: NodeProto, form: Form) -> bool:
-    given = next((one for one in node.attribute if fnmatchcase(one.name, form.attribute)), None)
-    if given is None:
-        return form.absent
-    if form.read_beside and not _reads(given.g, *form.read_beside):
-        return False
-    if form.unsized and all(map(_is_sized, (*given.g.input, *given.g.output))):
-        return False
-    if not all(_is_given(node, name, values) for name, values in form.beside.items()):
-        return False
-    value = _value(given) if form.values or form.values_but else None
-    return (not form.values or value in form.values) and value not in form.values_but
-
-
-def _is_given(node: NodeProto, name: str, values: Collection[object]) -> bool:
-    """Whether a node has an attribute with one of these values."""
-    return any(one.name == name and _value(one) in values for one in node.attribute)
-
-
-def _is_sized(info: ValueInfoProto) -> bool:
-    """Whether a declared shape has a number or a name for each size."""
-    tensor = info.type.tensor_type
-    return tensor.HasField("shape") and all(
-        dim.HasField("dim_value") or dim.dim_param for dim in tensor.shape.dim
-    )
-
-
-def _reads(graph: GraphProto, position: int, op: str) -> bool:
-    """Whether a graph uses one of its inputs otherwise than as the first input of an operator."""
-    name = graph.input[position].name
-    given = [one.name for inside in graphs_in(graph) for one in inside.output]
-    for node in nodes_in(graph):
-        given += node.input[node.op_type == op :]
-    return name in given
-
-
-def _holds(scope: Scope, node: NodeProto, form: Form, facts: Facts) -> bool:
-    """Whether an input is a constant with a number, or a node makes it from such a constant."""
-    position, number = form.holds
-    name = node.input[position] if position < len(node.input) else ""
-    owner = scope.owner(name) if name else None
-    at = owner.producers.get(name) if owner else None
-    names = [name, *(owner.node(at).input if owner and at is not None else ())]
-    known = [facts.constant(scope, one) for one in names if one]
-    return any(value is not None and number in value for value in known)
-
-
-def _value(attribute: AttributeProto) -> object:
-    if attribute.ref_attr_name:
-        return None
-    value = helper.get_attribute_value(attribute)
-    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 def _lack(

@@ -9,12 +9,17 @@ from collections.abc import Iterator
 from typing import Any
 
 from opshift import versions
+from opshift.author.misreadings import all_misreadings
+from opshift.author.registry import installed
 from opshift.errors import BadTarget
 from opshift.opsets.targets import Ceiling, Fact, find, rows, table
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
 from opshift.text import table as shown_table
+
+# Fields that described a form up to 0.2. No field of a JSON form disappears in this version of it.
+NO_PATTERN = dict.fromkeys(("attribute", "holds", "values", "without_input"))
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -109,9 +114,13 @@ def _marked(name: str) -> list[Ceiling]:
 
 
 def _as_dict(row: Ceiling) -> dict[str, Any]:
-    """A row, with how it was probed in place of the outcomes."""
+    """A row with the forms that it misreads, and how it was probed in place of the outcomes."""
     how = dataclasses.asdict(row.probed.how) if row.probed is not None else None
-    return {**dataclasses.asdict(dataclasses.replace(row, probed=None)), "probed": how}
+    return {
+        **dataclasses.asdict(dataclasses.replace(row, probed=None)),
+        "probed": how,
+        "forms": list(_forms(row)),
+    }
 
 
 def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
@@ -123,11 +132,21 @@ def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
     fields["other_forms"] = [f"the usual form of {op}" for op in row.other_forms]
     fields["functions"] = [] if row.functions else ["functions of the model"]
     found = [(one, row.facts.get(name, own)) for name, lacked in fields.items() for one in lacked]
-    found += [(form.says, Fact(form.source, form.date)) for form in row.forms]
+    found += [
+        (one.described(op), Fact(one.source, one.date))
+        for op, one in all_misreadings(installed(), row)
+    ]
     if row.probed is not None:
         fact = Fact(row.probed.how.source, row.probed.how.date)
         found += [(says, fact) for says in row.probed.failures]
     return found
+
+
+def _forms(row: Ceiling) -> Iterator[dict[str, Any]]:
+    """The forms that a release misreads, in JSON."""
+    for op, one in all_misreadings(installed(), row):
+        shown = {"op": op, "says": one.described(op), "since": one.since, "before": one.before}
+        yield {**NO_PATTERN, **shown, "source": one.source, "date": one.date}
 
 
 def _cells(row: Ceiling) -> tuple[str, ...]:

@@ -1,0 +1,103 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Declares legal forms of operators that releases of a runtime misread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from opshift.author.example import Draft, Example, drafted, listed, spread
+from opshift.author.traits import DeclaredRules, Trait, answer_of
+from opshift.opsets import target_names
+from opshift.records import dataclass
+
+if TYPE_CHECKING:
+    from opshift.author.node import Node
+    from opshift.author.surroundings import Surroundings
+    from opshift.opsets.targets import Ceiling
+
+Key = tuple[str, str]  # (domain, operator)
+NEWEST = 1 << 30  # above every opset
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Misread(Trait):
+    """A legal form of an operator that releases of a runtime refuse, or compute wrongly."""
+
+    table = "misread"
+    runtime: str
+    releases: str  # as in a row of the runtime: "1.9..1.10" or "2022.1, 2023.0"
+    says: str
+    source: str
+    date: str
+    has_form: Callable[..., bool]
+    since: int = 1  # the lowest opset at which a node has the form
+    before: int = NEWEST
+    neighbours: bool = False  # whether the nodes around a node decide
+    wider: str = ""  # the input that may have a wider type instead, in which the form is read
+    examples: tuple[Example, ...] = ()
+
+    def concerns(self, row: Ceiling) -> bool:
+        """Whether a release misreads the form."""
+        name, release = row.origin
+        return name == self.runtime and target_names.fits(self.releases, release) is not None
+
+    def is_form(self, node: Node, version: int, around: Surroundings | None = None) -> bool:
+        """Whether a node is known to have the form; without its surroundings, they do not count."""
+        if not self.since <= version < self.before:
+            return False
+        if not self.neighbours:
+            return bool(answer_of(self.has_form, node))
+        return around is not None and bool(
+            answer_of(lambda node: self.has_form(node, around), node)
+        )
+
+    def described(self, op: str) -> str:
+        """The form and its effect in words."""
+        return self.says.replace("{op}", op)
+
+
+def misread(
+    ops: str,
+    releases: str,
+    says: str,
+    *,
+    source: str,
+    date: str,
+    since: int = 1,
+    before: int = NEWEST,
+    neighbours: bool = False,
+    wider: str = "",
+    domain: str = "",
+) -> Callable[[Callable[..., bool] | Draft], Misread]:
+    """Declares a legal form of operators that releases of a runtime misread.
+
+    `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The function returns
+    whether a node has the form at the opsets from `since` to below `before`. With `neighbours`, it
+    gets the `Surroundings` of the node as well. `{op}` in `says` is the operator. `wider` names an
+    input: if its element type is wider, the runtime reads the node.
+    """
+    runtime, _, listed_releases = releases.partition(" ")
+    names = listed(ops)
+
+    def declare(below: Callable[..., bool] | Draft) -> Misread:
+        draft = drafted(below)
+        return Misread(
+            ops=names, domain=domain, runtime=runtime, releases=listed_releases, says=says,
+            source=source, date=date, has_form=draft.run, since=since, before=before,
+            neighbours=neighbours, wider=wider, examples=spread(draft.examples, names),
+        )  # fmt: skip
+
+    return declare
+
+
+def misreadings(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
+    """The forms of an operator that a release misreads."""
+    declared = rules.traits(Misread).get(key, ())
+    yield from (one for one in declared if one.concerns(row))
+
+
+def all_misreadings(rules: DeclaredRules, row: Ceiling) -> Iterator[tuple[str, Misread]]:
+    """Every form that a release misreads, with its operator."""
+    for one in rules.each(Misread):
+        yield from ((op, one) for op in one.ops if one.concerns(row))

@@ -1,0 +1,86 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The nodes around a node of a model, for forms that depend on them."""
+
+from __future__ import annotations
+
+import functools
+from collections import defaultdict
+from collections.abc import Callable, Mapping
+from typing import TypeAlias
+
+from opshift.author.facts import Facts, ScopeEnv
+from opshift.author.node import Node, Value
+from opshift.model.scope import Scope
+from opshift.opsets import cast_pairs
+from opshift.opsets.elements import T
+
+# The positions of the nodes that read each value of one graph.
+Readers: TypeAlias = "Callable[[Scope], Mapping[str, list[int]]]"
+
+
+def readers() -> Readers:
+    """A function that finds the readers in a graph once, as long as the graph does not change."""
+    return functools.cache(_readers)
+
+
+def _readers(scope: Scope) -> Mapping[str, list[int]]:
+    found: dict[str, list[int]] = defaultdict(list)
+    for at, node in enumerate(scope.proto.node):
+        for name in node.input if at not in scope.removed else ():
+            found[name].append(at)
+    return found
+
+
+def node_at(facts: Facts, scope: Scope, at: int) -> Node:
+    """A node of a graph, with the facts about its values."""
+    return Node(scope.node(at), scope.layout_at(at), ScopeEnv(facts, scope))
+
+
+class Surroundings:
+    """The readers of the values of a graph."""
+
+    def __init__(self, facts: Facts, scope: Scope, read_by: Readers) -> None:
+        self._facts, self._scope, self._read_by = facts, scope, read_by
+
+    def is_output(self, value: Value) -> bool:
+        """Whether the graph gives a value."""
+        return value.name in self._scope.outputs
+
+    def readers(self, value: Value) -> list[Node]:
+        """The nodes of the same graph that read a value."""
+        found = self._read_by(self._scope).get(value.name, ())
+        return [node_at(self._facts, self._scope, at) for at in found]
+
+    def is_read_within(self, value: Value) -> bool:
+        """Whether a graph inside another node reads a value."""
+        return any(
+            value.name in self._read_by(other) and other.owner(value.name) is self._scope
+            for other in self._scope.root.scopes
+            if other is not self._scope
+        )
+
+    def has_lossy_pair(self, cast: Node) -> bool:
+        """Whether a Cast gives other numbers if it is merged with the Cast before it.
+
+        Two Casts are merged if only Casts read the value between them.
+        """
+        middle = cast["input"]
+        at = self._scope.producers.get(middle.name)
+        if at is None or self._scope.node(at).op_type != "Cast":
+            return False
+        if self._is_read_otherwise(middle):
+            return False
+        source = node_at(self._facts, self._scope, at)["input"]
+        kinds = [T(one.elem_type) for one in (source, middle, *filter(None, cast.outputs))]
+        if not cast_pairs.narrows(*(kind.name.lower() for kind in kinds)):
+            return False
+        bounds, (low, high) = source.bounds_or_none, kinds[1].element.limits
+        return bounds is None or bounds.lowest < low or bounds.highest > high
+
+    def _is_read_otherwise(self, value: Value) -> bool:
+        """Whether a value is an output of its graph, or other nodes than Casts read it."""
+        return (
+            self.is_output(value)
+            or any(one.op != "Cast" for one in self.readers(value))
+            or self.is_read_within(value)
+        )

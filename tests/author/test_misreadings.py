@@ -1,0 +1,91 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The forms that runtimes misread: each is found in its examples, for its releases alone."""
+
+from __future__ import annotations
+
+import re
+
+import onnx
+import pytest
+from opshift import accepts
+from opshift.author.misreadings import Misread, all_misreadings, misread
+from opshift.author.registry import installed
+from opshift.opsets import targets
+from text_models import model
+
+DECLARED = installed().each(Misread)
+ROWS = [row for row in targets.table() if row.name in {one.runtime for one in DECLARED}]
+
+
+def named(one):
+    return f"{one.has_form.__module__.rpartition('.')[2]}.{one.has_form.__name__} {one.runtime}"
+
+
+@pytest.mark.parametrize("one", DECLARED, ids=named)
+def test_the_form_is_found_in_each_example(one, tmp_path):
+    row = next(row for row in ROWS if one.concerns(row))
+    assert len(one.examples) >= 1
+    for example in one.examples:
+        proto = model(example.graph, (example.imports or {})[""])
+        path = tmp_path / "m.onnx"
+        onnx.save(proto, path)
+        words = {f"{row.shown}: {one.described(op)}" for op in one.ops}
+        found = accepts(path, row.shown).reasons
+        assert any(reason.startswith(tuple(words)) for reason in found), found
+
+
+@pytest.mark.parametrize("one", DECLARED, ids=named)
+def test_each_form_has_a_source_a_date_and_releases_that_are_rows(one):
+    assert one.source
+    assert re.fullmatch(r"20\d\d-\d\d-\d\d", one.date)
+    ends = {end for part in one.releases.split(", ") for end in part.split("..")}
+    for end in ends:
+        row = targets.find(f"{one.runtime}=={end}")
+        assert not row.remark, f"{end} is no known release"
+        assert one.concerns(row)
+    assert any(not one.concerns(row) for row in ROWS)
+
+
+def test_a_name_for_a_release_of_another_runtime_has_its_forms(tmp_path, monkeypatch):
+    own = tmp_path / "t.toml"
+    own.write_text(
+        '[box]\nreleases = [{versions = "3", same_as = "onnxruntime==1.14.1"},'
+        ' {versions = "4", same_as = "box==3"}]'
+    )
+    monkeypatch.setenv("OPSHIFT_TARGETS", str(own))
+    wanted = {one.says for _, one in all_misreadings(installed(), targets.find("ort 1.14"))}
+    assert wanted
+    for version in ("3", "4"):
+        found = all_misreadings(installed(), targets.find(f"box=={version}"))
+        assert {one.says for _, one in found} == wanted
+
+
+def test_a_form_counts_from_its_first_to_below_its_last_opset(with_adapters, tmp_path):
+    @misread("Elu", "onnxruntime 1.10", "it reads no alpha", source="us", date="2026-01-02",
+             since=8, before=12)  # fmt: skip
+    def with_alpha(node):
+        return node.has("alpha")
+
+    with_adapters(with_alpha)
+    path = tmp_path / "m.onnx"
+    text = "(float[2] x) => (float[2] y) { y = Elu<alpha = 0.5>(x) }"
+    for opset in (7, 8, 11, 12):
+        onnx.save(model(text, opset), path)
+        for release in ("1.9", "1.10"):
+            found = "it reads no alpha" in str(accepts(path, f"onnxruntime=={release}").reasons)
+            assert found == (8 <= opset < 12 and release == "1.10")
+
+
+def test_a_fact_that_is_missing_is_no_misreading(with_adapters, tmp_path):
+    @misread("Elu", "onnxruntime 1.10", "it is of rank 2", source="us", date="2026-01-02")
+    def of_rank_2(node):
+        return node["X"].rank == 2
+
+    with_adapters(of_rank_2)
+    path = tmp_path / "m.onnx"
+    for shape, found in (("[2,3]", True), ("[2]", False), ("", False)):
+        text = "(float[4] v, int64[n] s) => (float y) { x = Reshape(v, s) y = Elu(x) }"
+        if shape:
+            text = f"(float{shape} x) => (float{shape} y) {{ y = Elu(x) }}"
+        onnx.save(model(text, 13), path)
+        assert ("of rank 2" in str(accepts(path, "onnxruntime==1.10").reasons)) == found
