@@ -27,4 +27,5 @@ def test_a_generated_file_names_its_command(name, path):
 
 @pytest.mark.parametrize("path", OTHERS, ids=[path.name for path in OTHERS])
 def test_a_measured_file_names_its_command(path):
-    assert re.match(r"# python -m tools\.[\w. -]+, format \d+\n", path.read_text())
+    command = r"(python -m tools\.[\w. -]+|opshift probe [\w. /-]+)"
+    assert re.match(rf"# {command}, format \d+\n", path.read_text())

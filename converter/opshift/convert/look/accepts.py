@@ -193,7 +193,7 @@ def _survey(model: Source, names: Iterable[str]) -> RuntimeSurvey:
     carve = carve_of(model)
     runs = require_valid(carve)
     opened = _Judged.of(carve)
-    known = KnownResults(opened)
+    known = KnownResults(opened, runs.adapters)
     rows = _rows(names)
     now = [opened.told(row) for row in rows]
     after = {
@@ -262,8 +262,8 @@ class KnownResults:
     one is therefore known to have a result. A refusal names the runtime, so it is not used again.
     """
 
-    def __init__(self, opened: _Judged) -> None:
-        self.opened = opened
+    def __init__(self, opened: _Judged, adapters: Registry) -> None:
+        self.opened, self.adapters = opened, adapters
         self.results: dict[Hashable, list[_Judged]] = {}
 
     def run_by(self, row: Ceiling) -> RuntimeAnswer | None:
@@ -284,7 +284,7 @@ class KnownResults:
         Rows in this order go on from each other.
         """
         try:
-            goal, _ = aim.versions_for(self.opened.document, Wanted(row), registry.default())
+            goal, _ = aim.versions_for(self.opened.document, Wanted(row), self.adapters)
         except OpshiftError:  # the conversion raises it again
             return []
         own = self.opened.document.imports
@@ -293,7 +293,7 @@ class KnownResults:
 
     def _versions(self, row: Ceiling) -> Hashable:
         """The versions for a release, and whether it runs functions."""
-        goal, dips = aim.versions_for(self.opened.document, Wanted(row), registry.default())
+        goal, dips = aim.versions_for(self.opened.document, Wanted(row), self.adapters)
         return *sorted(goal.items()), None, *sorted(dips.items()), row.functions
 
 

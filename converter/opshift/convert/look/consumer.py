@@ -10,6 +10,7 @@ from dataclasses import field
 
 from opshift import terms
 from opshift.author import registry
+from opshift.author.registry import Registry
 from opshift.convert import model_opening
 from opshift.convert.cheapest_way import carve_of
 from opshift.convert.legal import diagnose, opening
@@ -57,13 +58,15 @@ def written_for(text: str) -> ModelVersion:
 def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
     """Whether nothing in a model breaks the consumer; nothing is converted."""
     with documents.beside(model):
-        return _may_use(model, consumer)
+        return _may_use(model, consumer, registry.default())
 
 
-def _may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
+def _may_use(
+    model: ModelProto | str | os.PathLike[str], consumer: Consumer, adapters: Registry
+) -> Acceptance:
     carve = carve_of(model)
     skeleton, _ = carve()
-    model_opening.mend_header(skeleton, registry.default())
+    model_opening.mend_header(skeleton, adapters)
     opening.header(skeleton)
     reasons, remarks = list(_ir(skeleton, consumer)), list[str]()
     conditions: list[str] = []
