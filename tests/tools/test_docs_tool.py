@@ -5,6 +5,7 @@ import re
 
 from opshift import codes
 from opshift.author import registry
+from opshift.opsets import targets
 
 from tools.author import docs
 
@@ -49,3 +50,23 @@ def test_every_generated_page_is_linked(tmp_path):
     assert all(f"[{code}]({code}.md)" in listed for code in codes.names())
     assert (tmp_path / "codes" / "NEEDS_SHAPE.md").read_text() == codes.page("NEEDS_SHAPE").text
     assert "## opshift convert" in (tmp_path / "command.md").read_text()
+
+
+def test_the_table_of_runtimes_has_each_release_with_its_source_and_date():
+    text = docs.pages()["runtimes.md"]
+    for row in targets.rows(targets.ALL):
+        section = text.partition(f"\n## {row.name}\n")[2].partition("\n## ")[0]
+        (line,) = [
+            one
+            for one in section.splitlines()
+            if one.startswith(f"| {row.shown.partition('==')[2]} |")
+        ]
+        assert row.source.replace("|", "\\|") in line
+        assert row.date in line
+        top = row.imports.get("")
+        assert top is None or f"{top} |" in line
+        assert all(form.says in line for form in row.forms)
+
+
+def test_the_first_page_links_the_table_of_runtimes():
+    assert "(reference/generated/runtimes.md)" in (docs.DOCS / "index.md").read_text("utf-8")

@@ -28,6 +28,7 @@ from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED, WORDS, Ad
 from opshift.opsets import schemas
 from opshift.testing.case_files import examples_of
 
+from tools.author import runtimes_page
 from tools.lib.program import described
 
 DOCS = Path(__file__).resolve().parents[2] / "docs"
@@ -291,6 +292,7 @@ def pages() -> dict[str, str]:
         "adapters/index.md": index,
         "codes/index.md": code_index(),
         "coverage.md": coverage(),
+        "runtimes.md": runtimes_page.page(),
         "command.md": command_page(),
         "json.md": json_page(),
     }

@@ -1,0 +1,74 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The page of all runtimes: which opsets each release reads, and which nodes it does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import groupby
+
+from opshift.opsets import kernels, targets
+from opshift.opsets.targets import Ceiling
+
+HEAD = """# Which opset does my runtime read, and what does it not run?
+
+This page is generated from the data that `opshift accepts`, `opshift targets` and `--for` use.
+`opshift accepts MODEL TARGET` applies a row to a model.
+[Targets by name](../../howto/targets.md) explains the fields. An empty cell means that no limit is
+known, not that there is none.
+"""
+
+
+def page() -> str:
+    """The page."""
+    lines = [HEAD]
+    for name, rows in groupby(targets.rows(targets.ALL), key=lambda row: row.name):
+        lines += [f"## {name}", "", *_table(list(rows)), ""]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+def _table(rows: list[Ceiling]) -> Iterator[str]:
+    yield "| release | ai.onnx | other domains | IR up to | does not run | source |"
+    yield "|---|---|---|---|---|---|"
+    for row in rows:
+        others = ", ".join(f"{d} {v}" for d, v in sorted(row.imports.items()) if d)
+        cells = (
+            row.shown.partition("==")[2], _range(row), others, str(row.ir or ""),
+            "<br>".join(_lacks(row)), f"{row.source} ({row.date})" if row.date else row.source,
+        )  # fmt: skip
+        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+
+
+def _range(row: Ceiling) -> str:
+    low, high = row.floors.get("", 0), row.imports.get("")
+    if high is None:
+        return f"{low} and above" if low else ""
+    return f"{low} to {high}" if low else f"up to {high}"
+
+
+def _lacks(row: Ceiling) -> Iterator[str]:
+    """What a release does not run, each with its source and date where it has its own."""
+    if row.without:
+        yield f"operators: {', '.join(one.shown for one in row.without)}"
+    if row.only:
+        yield f"operators other than {', '.join(sorted(one.shown for one in row.only))}"
+    if row.types:
+        yield f"element types: {', '.join(row.types)}"
+    if row.outputs:
+        yield f"outputs of {', '.join(row.outputs)}"
+    if not row.functions:
+        yield "functions of the model"
+    for says, source, date in sorted({(one.says, one.source, one.date) for one in row.forms}):
+        yield f"{says} ({source}; {date})"
+    if row.kernels and not row.provider and (count := _without_kernels(row)):
+        fact = row.facts.get("kernels")
+        origin = f" ({fact.source}; {fact.date})" if fact is not None else ""
+        yield f"{count} operators of ai.onnx have no kernel for an element type{origin}"
+
+
+def _without_kernels(row: Ceiling) -> int:
+    table = kernels.shipped()[row.kernels]
+    return sum(
+        any(row.no_kernels(key, since) for since in versions)
+        for key, versions in table.lacks.items()
+        if not key[0]
+    )
