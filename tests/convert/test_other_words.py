@@ -17,7 +17,7 @@ from opshift.opsets import schemas
 from opshift.opsets.targets import Ceiling, Lacking
 from opshift.opsets.wanted import Wanted
 from opshift.testing.example_models import example_model, examples, too_new
-from opshift.testing.models import parsed
+from opshift.testing.models import assert_model_converts, parsed
 
 SUBSETS = int(os.environ.get("OPSHIFT_SUBSETS", "20"))  # 1,000 in depth
 OPERATORS = [op for op in schemas.operators("") if schemas.schema("", op, 17)]
@@ -132,3 +132,24 @@ def test_a_runtime_that_has_everything_changes_nothing():
 @pytest.mark.parametrize("rule", RULES, ids=lambda one: one.ops[0])
 def test_an_example_of_each_rule_converts(rule):
     assert rule.choices
+
+
+LATER = {
+    "GroupNormalization": (
+        21,
+        "(float[1,4,3] x, float[4] s, float[4] b) => (float[1,4,3] y) {"
+        " y = GroupNormalization<num_groups = 2>(x, s, b) }",
+    ),
+    "QuantizeLinear": (
+        17,
+        "(float[2,3] x) => (uint8[2,3] y) <float[3] s = {0.5, 1, 2}, uint8[3] z = {0, 1, 2}> {"
+        " y = QuantizeLinear(x, s, z) }",
+    ),
+}
+
+
+@pytest.mark.parametrize("op", LATER)
+def test_a_rule_for_the_first_version_is_not_used_for_a_later_meaning(op):
+    opset, text = LATER[op]
+    model = of(text, opset)
+    assert_model_converts(model, Request(Wanted(row(without=[op]))))

@@ -2,6 +2,7 @@
 """Small parts that many decompositions share; each writes nodes of the opset that is entered."""
 
 import functools
+from collections.abc import Sequence
 
 from opshift.adapter import Builder, InvalidModel, T, Value, dtype_of, np
 
@@ -53,6 +54,15 @@ def broadcast(*shapes: tuple[int, ...]) -> list[int]:
     except ValueError:
         listed = " and ".join(str(list(shape)) for shape in shapes)
         raise InvalidModel(f"values of the shapes {listed} do not broadcast") from None
+
+
+def reshaped(op: Builder, x: Value, sizes: Sequence[int | str | None]) -> Value | None:
+    """`x` in these sizes, if at most one of them is unknown and none is known to be 0."""
+    unknown = [at for at, size in enumerate(sizes) if not isinstance(size, int)]
+    if len(unknown) > 1 or 0 in sizes:
+        return None
+    found: Value = op.Reshape(x, op.const([s if isinstance(s, int) else -1 for s in sizes]))
+    return found
 
 
 def padded_shape(op: Builder, shape: Value, rank: int) -> Value:

@@ -19,6 +19,7 @@ from opshift.adapter import (
     boundary,
     example,
     illegal,
+    in_other_words,
     np,
     shown,
 )
@@ -366,3 +367,48 @@ def parts(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
     """`num_outputs` must be the number of outputs: otherwise onnx's inference ends the process."""
     wanted = given.get("num_outputs", outputs)
     return None if wanted == outputs else f"num_outputs is {wanted}, and it has {outputs} outputs"
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("Split")
+@example(
+    "lengths",
+    "(float[2,6] x) => (float[2,2] y, float[2,4] z) <int64[2] s = {2, 4}> { y, z = Split<axis=1>(x, s) }",
+    gives="Slice Slice",
+)
+@example(
+    "equal parts",
+    "(float[6,N] x) => (float[3,N] y, float[3,N] z) { y, z = Split(x) }",
+    gives="Slice Slice",
+)
+@example(
+    "unknown length",
+    "(float[N] x) => (float[a] y, float[b] z) { y, z = Split(x) }",
+    refuses=Why.TARGET_LACKS,
+)
+@example(
+    "attribute",
+    "(float[2,6] x) => (float[2,2] y, float[2,4] z) { y, z = Split<axis=1, split=[2, 4]>(x) }",
+    imports={"": 12},
+    gives="Slice Slice",
+)
+def slices(node: Node, op: Builder) -> Result:
+    """Split is written as one Slice for each part, if the lengths of the parts are known."""
+    x, axis = node["input"], node.int("axis")
+    lengths = node.input("split") if op.version >= 13 else None
+    size, count = x.dims[axis], node.n_outputs
+    if lengths is not None:
+        parts = [int(one) for one in lengths.const()]
+    elif op.version < 13 and node.has("split"):
+        parts = node.ints("split")
+    elif isinstance(size, int):
+        each = -(-size // count)
+        parts = [max(0, min(each, size - each * at)) for at in range(count)]
+    else:
+        return KEEP
+    ends = [sum(parts[: at + 1]) for at in range(count)]
+    pairs = zip([0, *ends], ends, strict=False)
+    along = op.const([axis])
+    return tuple(op.Slice(x, op.const([start]), op.const([end]), along) for start, end in pairs)

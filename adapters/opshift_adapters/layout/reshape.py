@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reshape, Flatten, Transpose, Expand, Shape, Size and Identity."""
 
+import math
 from collections.abc import Callable
 
 from opshift.adapter import (
@@ -34,6 +35,7 @@ from opshift_adapters._lib.blocks import (
     count_elements,
     padded_shape,
     part,
+    reshaped,
 )
 from opshift_adapters._lib.moved import moved
 from opshift_adapters._lib.repeats import Dims, repeated_to
@@ -730,3 +732,33 @@ def _implied_shape(node: Node) -> list[int] | None:
         same = isinstance(size, str) and i < len(x) and x[i] == size
         goal.append(size if isinstance(size, int) else 0 if same else -1)
     return goal if goal.count(-1) <= (0 not in goal) else None
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("Flatten")
+@example("axis", "(float[N,3,4] x) => (float[N,12] y) { y = Flatten(x) }", gives="Reshape")
+@example(
+    "last axes", "(float[2,3,4] x) => (float[6,4] y) { y = Flatten<axis=-1>(x) }", gives="Reshape"
+)
+@example(
+    "unknown sizes",
+    "(float[M,N,3] x) => (float[a,3] y) { y = Flatten<axis=2>(x) }",
+    gives="Reshape",
+)
+@example(
+    "two unknown sizes",
+    "(float[M,N] x) => (float[M,N] y) { y = Flatten(x) }",
+    refuses=Why.TARGET_LACKS,
+)
+def two_axes(node: Node, op: Builder) -> Result:
+    """Flatten is written as Reshape to two axes, if at most one of their sizes is unknown."""
+    x, dims = node["input"], node["input"].dims
+    axis = node.int("axis") % len(dims) if node.int("axis") < 0 else node.int("axis")
+    sizes: list[int | None] = []
+    for part_of in (dims[:axis], dims[axis:]):
+        known = [size for size in part_of if isinstance(size, int)]
+        sizes.append(math.prod(known) if len(known) == len(part_of) else None)
+    found = reshaped(op, x, sizes)
+    return KEEP if found is None else found

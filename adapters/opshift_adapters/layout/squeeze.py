@@ -13,13 +13,14 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    in_other_words,
     misread,
     shown,
 )
 from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.axes import in_order
-from opshift_adapters._lib.blocks import END, part
+from opshift_adapters._lib.blocks import END, part, reshaped
 from opshift_adapters.layout.reshape import by_reshape
 
 TYPES_25 = boundary(25, "Squeeze:81d4aa Unsqueeze:0fa17b")
@@ -247,3 +248,46 @@ def unsqueeze_11_10(node: Node, op: Builder) -> Result:
             pieces.append(part(op, shape, old, old + 1 or END))
             old += 1
     return op.Reshape(x, op.Concat(*pieces, axis=0), allowzero=1)
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("Squeeze Unsqueeze")
+@example(
+    "known axes",
+    "(float[2,1,N] x) => (float[2,N] y) <int64[1] a = {1}> { y = Squeeze(x, a) }",
+    gives="Reshape",
+)
+@example(
+    "new axes",
+    "(int64[2,N] x) => (int64[1,2,N,1] y) <int64[2] a = {0, -1}> { y = Unsqueeze(x, a) }",
+    gives="Reshape",
+)
+@example(
+    "unknown sizes",
+    "(float[M,N] x) => (float[M,N,1] y) <int64[1] a = {2}> { y = Unsqueeze(x, a) }",
+    refuses=Why.TARGET_LACKS,
+)
+@example(
+    "all of size one", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x) }", gives="Reshape"
+)
+def other_shape(node: Node, op: Builder) -> Result:
+    """Squeeze and Unsqueeze are written as Reshape, if at most one size is unknown."""
+    x, kept = node["data"], list(node["data"].dims)
+    if op.version < 13:
+        given = node.ints_or_none("axes")
+    else:
+        axes = node.input("axes")
+        given = None if axes is None else [int(axis) for axis in axes.const().ravel()]
+    if node.op == "Squeeze":
+        ones = [at for at, size in enumerate(kept) if size == 1]
+        gone = ones if given is None else [axis % len(kept) for axis in given]
+        sizes = [size for at, size in enumerate(kept) if at not in gone]
+    else:
+        sizes = list(kept)
+        rank = len(kept) + len(given or ())
+        for axis in sorted(axis % rank for axis in given or ()):
+            sizes.insert(axis, 1)
+    found = reshaped(op, x, sizes)
+    return KEEP if found is None else found

@@ -20,13 +20,14 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    in_other_words,
     misread,
     np,
     shown,
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import as_type, in_double, part, times_vector
+from opshift_adapters._lib.blocks import FLOATS, as_type, in_double, part, times_vector
 from opshift_adapters._lib.exact_integers import multiply_matrices
 
 GEMM_6 = boundary(6, "Gemm:ddbc0c")
@@ -433,3 +434,37 @@ DET_22 = boundary(
         ),
     ),
 )
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("Gemm")
+@example(
+    "bias",
+    "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }",
+    gives="MatMul Add",
+)
+@example(
+    "factors",
+    "(float[3,2] a, float[4,3] b, float[2,1] c) => (float[2,4] y) { y = Gemm<alpha=0.5, beta=2.0, transA=1, transB=1>(a, b, c) }",
+    gives="Transpose Transpose MatMul Mul Mul Add",
+    rtol=1e-6,
+)
+@example(
+    "no bias", "(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Gemm(a, b) }", gives="MatMul"
+)
+@example("integers", "(int32[2,3] a, int32[3,4] b) => (int32[2,4] y) { y = Gemm(a, b) }")
+def product_and_sum(node: Node, op: Builder) -> Result:
+    """Gemm of floats is written as alpha * MatMul(A, B) + beta * C."""
+    a, b, c = node["A"], node["B"], node.input("C")
+    alpha, beta = node.float("alpha"), node.float("beta")
+    if a.elem_type not in FLOATS:
+        return KEEP
+    left = op.Transpose(a, perm=[1, 0]) if node.int("transA") else a
+    right = op.Transpose(b, perm=[1, 0]) if node.int("transB") else b
+    product = op.MatMul(left, right)
+    if alpha != 1:
+        product = product * op.const(alpha, like=a)
+    added = c if c is None or beta == 1 else c * op.const(beta, like=a)
+    return product if added is None else product + added

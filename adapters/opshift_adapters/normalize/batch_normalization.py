@@ -13,6 +13,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    in_other_words,
     shown,
 )
 from opshift.combinators import drop_attribute
@@ -252,3 +253,37 @@ def batch_normalization_6_5(node: Node, op: Builder) -> Result:
     inputs = {"X": as_image(op, x)}
     values = op.same(node, inputs=inputs, outputs=arity(node), consumed_inputs=unused)
     return from_image(op, values[0], x), *values[1:]
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("BatchNormalization")
+@example(
+    "inference",
+    "(float[2,3,4] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[2,3,4] y) { y = BatchNormalization<epsilon=0.01>(x, s, b, m, v) }",
+    inputs={"v": [0.5, 1.0, 2.0]},
+    rtol=1e-5,
+    atol=1e-6,
+)
+@example(
+    "training",
+    "(float[2,3] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[2,3] y, float[3] n, float[3] w) { y, n, w = BatchNormalization<training_mode=1>(x, s, b, m, v) }",
+    refuses=Why.TARGET_LACKS,
+)
+def scaled_and_moved(node: Node, op: Builder) -> Result:
+    """BatchNormalization for inference is (x - mean) * scale / Sqrt(var + epsilon) + B."""
+    if op.version < 14 or node.int("training_mode"):
+        return KEEP
+    x = node["X"]
+    behind = op.const(list(range(1, x.rank - 1)))
+
+    def along(value: Value) -> Value:
+        found: Value = op.Unsqueeze(value, behind) if x.rank > 2 else value
+        return found
+
+    names = ("scale", "B", "input_mean", "input_var")
+    scale, bias, mean, var = (node[name] for name in names)
+    root = op.Sqrt(var + op.const(node.float("epsilon"), like=var))
+    normal = op.Div(op.Sub(x, along(mean)), along(root))
+    return op.Add(op.Mul(normal, along(scale)), along(bias))

@@ -15,6 +15,7 @@ from opshift.adapter import (
     by_width,
     example,
     form,
+    in_other_words,
     misread,
     np,
     shown,
@@ -559,3 +560,61 @@ def _sum(op: Builder, x: Value, axes: list[int] | None, keep: int) -> Value:
     return (
         op.ReduceSum(x, op.const(axes), keepdims=keep) if axes else op.ReduceSum(x, keepdims=keep)
     )
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+def _reduced(node: Node, op: Builder, name: str, x: Value) -> Value:
+    """Another reduction of `x` over the axes of a node."""
+    keep, found = node.int("keepdims"), None
+    if op.version >= 18:
+        noop = node.int("noop_with_empty_axes")
+        found = op.emit(name, x, node.input("axes"), keepdims=keep, noop_with_empty_axes=noop)
+    elif (axes := node.ints_or_none("axes")) is None:
+        found = op.emit(name, x, keepdims=keep)
+    elif name == "ReduceSum":
+        found = op.ReduceSum(x, op.const(axes), keepdims=keep)
+    else:
+        found = op.emit(name, x, axes=axes, keepdims=keep)
+    result: Value = found
+    return result
+
+
+MATRIX = "(float[2,3] x) => (float[2,1] y) <int64[1] a = {1}> { y = {op}(x, a) }"
+ALL = "(float[2,3] x) => (float y) { y = {op}<keepdims = 0>(x) }"
+POSITIVE = {"x": [[0.5, 2.0, 3.0], [1.0, 4.0, 0.25]]}
+
+
+@in_other_words("ReduceL1 ReduceL2 ReduceLogSum ReduceSumSquare")
+@example("axes", ROWS, imports={"": 17}, inputs={"x": [[1, 2], [3, 4], [5, 0.5]]})
+@example("all", ALL, inputs=POSITIVE)
+@example("axes as an input", MATRIX, imports={"": 18}, inputs=POSITIVE)
+def by_sum(node: Node, op: Builder) -> Result:
+    """Norms and logarithms of sums are written with ReduceSum."""
+    x = node["data"]
+    if x.elem_type not in FLOATS:
+        return KEEP
+    first = {"ReduceL1": op.Abs(x), "ReduceLogSum": x}.get(node.op)
+    total = _reduced(node, op, "ReduceSum", x * x if first is None else first)
+    if node.op == "ReduceL2":
+        return op.Sqrt(total)
+    return op.Log(total) if node.op == "ReduceLogSum" else total
+
+
+@in_other_words("ReduceMax ReduceMin")
+@example("all", ALL)
+@example("axes as an input", MATRIX, imports={"": 18})
+@example("axes", ROWS, imports={"": 17})
+@example(
+    "integers",
+    "(int32[2,3] x) => (int32 y) { y = {op}<keepdims = 0>(x) }",
+    refuses=Why.TARGET_LACKS,
+)
+def of_the_negative(node: Node, op: Builder) -> Result:
+    """ReduceMax of floats is written as -ReduceMin(-x), and the reverse."""
+    x = node["data"]
+    if x.elem_type not in FLOATS:
+        return KEEP
+    other = "ReduceMin" if node.op == "ReduceMax" else "ReduceMax"
+    return -_reduced(node, op, other, -x)

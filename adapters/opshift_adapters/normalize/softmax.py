@@ -13,6 +13,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    in_other_words,
     misread,
     np,
     shown,
@@ -181,3 +182,16 @@ def hardmax(op: Builder, x: Value, axis: int) -> Value:
     size = op.Gather(op.Shape(x), op.const(axis))
     first = op.ArgMax(x, axis=axis, keepdims=0)
     return op.OneHot(first, size, op.const([0, 1], like=x), axis=axis)
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("Softmax LogSoftmax")
+@example("last axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }")
+@example("an axis", "(float[2,3,N] x) => (float[2,3,N] y) { y = {op}<axis=1>(x) }")
+def by_definition(node: Node, op: Builder) -> Result:
+    """Softmax is Exp(x - largest) divided by its sum, and LogSoftmax the logarithm of that."""
+    if op.version < 13:  # it coerces the input to two axes
+        return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
+    return written_out(op, node.op, node["input"], [node.int("axis")])

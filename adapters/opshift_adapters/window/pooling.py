@@ -13,6 +13,7 @@ from opshift.adapter import (
     alternative,
     boundary,
     example,
+    in_other_words,
     misread,
     np,
     shown,
@@ -292,3 +293,16 @@ def average_pool_7_6(node: Node, op: Builder) -> Result:
         return op.same(node, count_include_pad=None)
     inputs = {"X": padded(op, x, inner, 0.0)}
     return op.same(node, inputs=inputs, pads=None, auto_pad=None, count_include_pad=None)
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("GlobalAveragePool GlobalMaxPool")
+@example("image", "(float[1,2,4,4] x) => (float[1,2,1,1] y) { y = {op}(x) }")
+def over_all_places(node: Node, op: Builder) -> Result:
+    """A global pool is written as a reduction over all axes behind the channels."""
+    x = node["X"]
+    name = "ReduceMean" if node.op == "GlobalAveragePool" else "ReduceMax"
+    found: Value = op.emit(name, x, axes=list(range(2, x.rank)), keepdims=1)
+    return found

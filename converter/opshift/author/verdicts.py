@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
@@ -13,6 +14,7 @@ from opshift.author.adapter_answers import KEEP, Result
 from opshift.author.example import Draft, Example, drafted, listed, spread
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
+from opshift.opsets import schemas
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
@@ -288,10 +290,23 @@ def in_other_words(
 
 
 def _rule_of(below: Adapter) -> Draft:
-    """The function of an adapter with the examples that it converts."""
-    assert below.run is not None
+    """The function of an adapter with the examples that it converts.
+
+    It keeps nodes of a version that has other inputs or attributes than the first one.
+    """
+    run = below.run
+    assert run is not None
+
+    @functools.wraps(run)
+    def rule(node: Node, op: Builder) -> Result:
+        first, here = schemas.history(below.domain, node.op)[0], node.schema
+        same = here is not None and here.attributes.keys() == first.attributes.keys()
+        if not same or here is None or len(here.inputs) != len(first.inputs):
+            return KEEP
+        return run(node, op)
+
     kept = (one for one in below.examples if one.invalid is None and one.refuses is None)
-    return Draft(below.run, tuple(replace(one, gives=None) for one in kept))
+    return Draft(rule, tuple(replace(one, gives=None) for one in kept))
 
 
 def impossible(
