@@ -6,6 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import groupby
 
+from opshift.author import registry
+from opshift.author.misreadings import all_misreadings
 from opshift.opsets import kernels, targets
 from opshift.opsets.targets import Ceiling
 
@@ -57,7 +59,8 @@ def _lacks(row: Ceiling) -> Iterator[str]:
         yield f"outputs of {', '.join(row.outputs)}"
     if not row.functions:
         yield "functions of the model"
-    for says, source, date in sorted({(one.says, one.source, one.date) for one in row.forms}):
+    found = (one for _, one in all_misreadings(registry.default(), row))
+    for says, source, date in sorted({(one.says, one.source, one.date) for one in found}):
         yield f"{says} ({source}; {date})"
     if row.kernels and not row.provider and (count := _without_kernels(row)):
         fact = row.facts.get("kernels")
