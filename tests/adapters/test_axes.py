@@ -66,3 +66,11 @@ def test_axes_ascend_from_the_front(op):
             result = opshift.convert_version(source, goal)
             assert axes_of(result) == sorted(axis % rank for axis in axes)
             np.testing.assert_array_equal(output(source, x), output(result, x))
+
+
+def test_no_axes_are_kept():
+    source = parser.parse_model(
+        '<ir_version: 8, opset_import: ["" : 13]> g (float[2,3] x) => (float[2,3] y)'
+        " <int64[0] s = {}, int64[0] a = {}> { y = Slice(x, s, s, a) }"
+    )
+    assert axes_of(opshift.convert_version(source, 12)) == []

@@ -17,7 +17,7 @@ def in_order(node: Node, op: Builder, rank: int | None, along: tuple[str, ...] =
     positions = node.schema.input_positions if node.schema is not None else {}
     given = node.input("axes") if "axes" in positions else None
     known = given.const_or_none() if given is not None else None
-    if known is None or known.ndim != 1:
+    if known is None or known.ndim != 1 or not known.size:
         return KEEP
     counted = _from_front(known, rank)
     entries = {name: value for name in along if (value := node.input(name)) is not None}
