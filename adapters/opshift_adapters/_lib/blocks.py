@@ -2,6 +2,7 @@
 """Small parts that many decompositions share; each writes nodes of the opset that is entered."""
 
 import functools
+import math
 from collections.abc import Sequence
 
 from opshift.adapter import Builder, InvalidModel, T, Value, dtype_of, np
@@ -116,6 +117,20 @@ def times_vector(op: Builder, x: Value, vector: Value) -> Value:
         return op.MatMul(x, vector)
     product = op.MatMul(op.Reshape(x, op.const([-1, length[0]])), column)
     return op.Reshape(product, part(op, op.Shape(x), 0, -1), allowzero=1)
+
+
+def one_slice(op: Builder, x: Value, number: float, axis: int) -> Value:
+    """A slice of one element along an axis, which holds one number; its other sizes are of `x`."""
+    dims = x.dims_or_none or (None,) * x.rank
+    sizes = [1 if i == axis else size for i, size in enumerate(dims)]
+    known = [size for size in sizes if isinstance(size, int)]
+    if len(known) == len(sizes) and math.prod(known) <= LONGEST:
+        return op.const(np.full(known, number, dtype_of(x.elem_type)), like=x)
+    shape, one = op.Shape(x), op.const([1])
+    parts = [part(op, shape, 0, axis), one] if axis else [one]
+    if axis < x.rank - 1:
+        parts.append(part(op, shape, axis + 1))
+    return op.Expand(op.const(number, like=x), op.Concat(*parts, axis=0))
 
 
 def as_image(op: Builder, x: Value) -> Value:

@@ -4,9 +4,9 @@
 import math
 from dataclasses import dataclass
 
-from opshift.adapter import Array, Builder, T, Value, dtype_of, np
+from opshift.adapter import Array, Builder, T, Value, np
 
-from opshift_adapters._lib.blocks import END, INTS, LONGEST, arange, part, size_of
+from opshift_adapters._lib.blocks import INTS, LONGEST, arange, one_slice, part, size_of
 
 COMBINERS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 REDUCERS = {"add": "ReduceSum", "mul": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
@@ -114,7 +114,8 @@ def _by_doubling(op: Builder, rows: Rows) -> Value:
         order = _known_order(op, known, int(count.item()))
     else:
         order = _computed_order(op, rows)
-    news = op.Concat(rows.news, _neutral_row(op, rows), axis=0)
+    last = one_slice(op, rows.news, neutral(rows.name, rows.news.elem_type), 0)
+    news = op.Concat(rows.news, last, axis=0)
     runs = _doubled(op, rows.name, op.Gather(news, order.rows, axis=0), order)
     return op.Gather(runs, order.lasts, axis=0)
 
@@ -132,20 +133,18 @@ def _known_order(op: Builder, places: Array, count: int) -> _Order:
 
 
 def _computed_order(op: Builder, rows: Rows) -> _Order:
-    behind = op.const([BEHIND_ALL])
-    places = op.Concat(rows.places, behind, axis=0)
+    places = op.Concat(rows.places, op.const([BEHIND_ALL]), axis=0)
     length = size_of(op, places, 0)
-    size = op.Reshape(length, op.const([1]))
+    size, last = op.Reshape(length, op.const([1])), length - 1
     ordered, order = op.TopK(places, size, axis=0, largest=0, outputs=2)
-    at = arange(op, length)
-    before = part(op, op.Concat(op.const([-1]), ordered, axis=0), 0, -1)
-    after = part(op, op.Concat(ordered, behind, axis=0), 1, END)
-    pointers = op.Where(op.Equal(ordered, before), at - 1, length - 1)
+    front, at = part(op, ordered, 0, -1), arange(op, last)
+    continued = op.Equal(front, part(op, ordered, 1))
+    pointers = op.Where(continued, at, last)
+    pointers = op.Concat(op.Reshape(last, op.const([1])), pointers, axis=0)
     # A position that is not the last of its place is written behind all places.
-    goal = op.Where(op.Equal(ordered, after), at + rows.count, ordered)
-    lasts = op.ScatterElements(_filled(op, length - 1, rows.count + length), goal, at, axis=0)
-    count = op.Reshape(rows.count, op.const([1]))
-    lasts = op.Slice(lasts, op.const([0]), count, op.const([0]))
+    goal = op.Where(continued, at + rows.count, front)
+    lasts = op.ScatterElements(_filled(op, last, rows.count + last), goal, at, axis=0)
+    lasts = op.Slice(lasts, op.const([0]), op.Reshape(rows.count, op.const([1])), op.const([0]))
     return _Order(order, pointers, lasts, None if rows.most is None else _steps(rows.most))
 
 
@@ -179,18 +178,6 @@ def _doubled_in_loop(op: Builder, name: str, runs: Value, pointers: Value) -> Va
     body = op.graph(step, (T.INT64, ()), (T.BOOL, ()), runs, pointers)
     going = op.const(True, T.BOOL)
     return op.Loop(op.const(MOST_STEPS), going, runs, pointers, body=body, outputs=2)[0]
-
-
-def _neutral_row(op: Builder, rows: Rows) -> Value:
-    """One more row, of neutral numbers."""
-    news = rows.news
-    one, dims = neutral(rows.name, news.elem_type), news.dims_or_none
-    if dims is not None and all(isinstance(size, int) for size in dims[1:]):
-        sizes = [1, *(int(size) for size in dims[1:] if isinstance(size, int))]
-        if math.prod(sizes) <= LONGEST:
-            return op.const(np.full(sizes, one, dtype_of(news.elem_type)), like=news)
-    shape = op.Concat(op.const([1]), part(op, op.Shape(news), 1), axis=0)
-    return op.Expand(op.const(one, like=news), shape)
 
 
 def _filled(op: Builder, number: Value, size: Value) -> Value:

@@ -119,9 +119,10 @@ def grid_sample_16_15(node: Node, op: Builder) -> Result:
 def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
     """GridSample by one Gather of all elements around all positions, and one sum.
 
-    The coordinates of a position begin with the last axis. They lie in one dimension. The next
-    dimension holds the taps: the elements along an axis that the mode reads. In the sum, one
-    dimension holds all combinations of taps, because some runtimes do not run rank 6.
+    The coordinates of a position begin with the last axis. They lie in the first dimension. The
+    next dimension holds the taps: the elements along an axis that the mode reads. In the sum, one
+    dimension holds all combinations of taps, because some runtimes do not run rank 6. Positions
+    lie in the last dimensions, because runtimes are slow if a short last dimension is broadcast.
     """
     x, grid, kind = node["X"], node["grid"], node["X"].elem_type
     if mode != "nearest" and kind not in FLOATS:
@@ -131,17 +132,21 @@ def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
         )
     if node.str("padding_mode") == "zeros" and kind == T.STRING:
         raise Refusal(Why.AMBIGUOUS, "no specification defines which string is zero")
-    work = T.DOUBLE if kind == T.DOUBLE else T.FLOAT
+    work = _position_type(node)
     widened = mode != "nearest" and kind != work
     data = op.Transpose(x, perm=[0, *range(2, rank), 1])
     data = op.Cast(data, to=work) if widened else data
-    places = as_type(op, grid, work)
+    places = op.Transpose(as_type(op, grid, work), perm=[rank - 1, *range(rank - 1)])
     sizes = _sizes(op, x, rank)
-    at = _positions(node, op, places, op.Cast(sizes, to=work), work)
+    at = _positions(node, op, places, op.Cast(column(op, sizes, rank, 0), to=work), work)
     read = _read_nearest if mode == "nearest" else _read_around
     total = read(node, op, data, at, sizes, mode)
-    total = op.Cast(total, to=kind) if widened else total
-    return op.Transpose(total, perm=[0, rank - 1, *range(1, rank - 1)])
+    return op.Cast(total, to=kind) if widened else total
+
+
+def _position_type(node: Node) -> int:
+    """The type in which positions and weights are computed."""
+    return T.DOUBLE if node["X"].elem_type == T.DOUBLE else T.FLOAT
 
 
 def _sizes(op: Builder, x: Value, rank: int) -> Value:
@@ -154,47 +159,46 @@ def _sizes(op: Builder, x: Value, rank: int) -> Value:
 
 def _positions(node: Node, op: Builder, place: Value, size: Value, kind: int) -> Value:
     """Coordinates between -1 and 1 as positions in the tensor."""
+    one, two = op.const(1, kind), op.const(2, kind)
     if node.int("align_corners"):
-        return (place + 1) / 2 * (size - 1)
-    return ((place + 1) * size - 1) / 2
+        return (place + one) / two * (size - one)
+    return ((place + one) * size - one) / two
 
 
 def _read_nearest(
     node: Node, op: Builder, data: Value, at: Value, sizes: Value, mode: str
 ) -> Value:
     """The element nearest to each position."""
-    index, outside = _cells(node, op, op.Round(at), sizes)
-    coordinates = range(sizes.shape[0])
-    axis = len(coordinates) + 1
-    steps = index * _strides(op, sizes)
-    columns = [op.Gather(steps, op.const(i), axis=axis) for i in coordinates]
-    found = _rows(op, node["X"], data, functools.reduce(op.Add, columns), sizes, axis)
+    count = sizes.shape[0]
+    index, outside = _cells(node, op, op.Round(at), column(op, sizes, count + 2, 0))
+    steps = index * column(op, _strides(op, sizes), count + 2, 0)
+    columns = [op.Gather(steps, op.const(i), axis=0) for i in range(count)]
+    found = _elements(op, node["X"], data, functools.reduce(op.Add, columns), sizes, 0)
     if outside is None:
         return found
-    away = functools.reduce(
-        op.Or, [op.Gather(outside, op.const(i), axis=axis) for i in coordinates]
-    )
-    return op.Where(op.Unsqueeze(away, op.const([axis])), op.const(0, like=data), found)
+    away = functools.reduce(op.Or, [op.Gather(outside, op.const(i), axis=0) for i in range(count)])
+    return op.Where(op.Unsqueeze(away, op.const([1])), op.const(0, like=data), found)
 
 
 def _read_around(node: Node, op: Builder, data: Value, at: Value, sizes: Value, mode: str) -> Value:
     """The weighted sum of the elements around each position; a weight of 0 ignores the element."""
     kind, count = data.elem_type, sizes.shape[0]
-    at = op.Unsqueeze(at, op.const([count + 2]))
+    at = op.Unsqueeze(at, op.const([1]))
     base = op.Floor(at)
     taps = np.arange(-1, 3) if mode == "cubic" else np.arange(2)
+    taps = taps.reshape(-1, *[1] * (count + 1))
     weights = _weights(op, at - base, taps, kind)
-    index, outside = _cells(node, op, base + taps, sizes, taps=True)
+    index, outside = _cells(node, op, base + taps, column(op, sizes, count + 3, 0))
     if outside is not None:
         weights = op.Where(outside, op.const(0, kind), weights)
-    steps = index * column(op, _strides(op, sizes), 2, 0)
+    steps = index * column(op, _strides(op, sizes), count + 3, 0)
     spread = functools.partial(_every_tap, op, count=count, taps=len(taps))
     place = functools.reduce(op.Add, [spread(steps, i) for i in range(count)])
     weight = functools.reduce(op.Mul, [spread(weights, i) for i in range(count)])
-    found = _rows(op, node["X"], data, place, sizes, count + 2)
-    weight = op.Unsqueeze(weight, op.const([count + 2]))
+    found = _elements(op, node["X"], data, place, sizes, 1)
+    weight = op.Unsqueeze(weight, op.const([2]))
     counted = op.Where(op.Cast(weight, to=T.BOOL), found * weight, op.const(0, kind))
-    return op.ReduceSum(counted, op.const([count + 1]), keepdims=0)
+    return op.ReduceSum(counted, op.const([0]), keepdims=0)
 
 
 def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
@@ -205,21 +209,19 @@ def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
     a = -0.75
     inner, outer = (a + 2, -(a + 3), 0.0, 1.0), (a, -5 * a, 8 * a, -4 * a)
     total, *factors = (
-        op.const(each, kind) for each in zip(outer, inner, inner, outer, strict=True)
+        op.const(np.reshape(each, taps.shape), kind)
+        for each in zip(outer, inner, inner, outer, strict=True)
     )
     for factor in factors:
         total = total * distance + factor
     return total
 
 
-def _cells(
-    node: Node, op: Builder, at: Value, sizes: Value, *, taps: bool = False
-) -> tuple[Value, Value | None]:
+def _cells(node: Node, op: Builder, at: Value, sizes: Value) -> tuple[Value, Value | None]:
     """The index along each axis of the element at a whole position, and whether it is outside."""
-    kind = at.elem_type
+    kind = _position_type(node)
     zero, outside = op.const(0, kind), None
     last = op.Cast(sizes, to=kind) - 1
-    last = column(op, last, 2, 0) if taps else last
     if node.str("padding_mode") == "zeros":
         outside = (at < zero) | (at > last)
     elif node.str("padding_mode") == "reflection":
@@ -236,19 +238,24 @@ def _strides(op: Builder, sizes: Value) -> Value:
     return op.Concat(*strides, axis=0)
 
 
-def _rows(op: Builder, x: Value, data: Value, place: Value, sizes: Value, rank: int) -> Value:
-    """The elements of all channels at flat positions within each picture."""
+def _elements(op: Builder, x: Value, data: Value, place: Value, sizes: Value, front: int) -> Value:
+    """The elements at flat positions within each picture, with the channels after the pictures.
+
+    `front` axes of the positions lie before that of the pictures.
+    """
+    count = sizes.shape[0]
     if (x.dims_or_none or (None,))[0] != 1:
         first = arange(op, size_of(op, x, 0)) * count_elements(op, sizes)
-        place = place + column(op, first, rank, 0)
-    return op.Gather(op.Flatten(data, axis=sizes.shape[0] + 1), place, axis=0)
+        place = place + column(op, first, count + 1, 0)
+    found = op.Gather(op.Flatten(data, axis=count + 1), place, axis=0)
+    spatial = range(front + 1, front + 1 + count)
+    return op.Transpose(found, perm=[*range(front + 1), front + 1 + count, *spatial])
 
 
 def _every_tap(op: Builder, values: Value, number: int, count: int, taps: int) -> Value:
     """The taps of one coordinate for all combinations of taps, which lie in one dimension."""
     which = np.arange(taps**count) // taps**number % taps
-    picked = op.Gather(values, op.const(number), axis=count + 1)
-    return op.Gather(picked, op.const(which), axis=count + 1)
+    return op.Gather(op.Gather(values, op.const(number), axis=0), op.const(which), axis=0)
 
 
 def _reflected(node: Node, op: Builder, at: Value, last: Value, kind: int) -> Value:

@@ -162,14 +162,14 @@ class _Lines:
             return None
         if dims[self.axis] == 1 or set(_without(dims, self.axis)) != {1}:
             return None
-        return self.op.Reshape(source, self.op.const([-1]))
+        return _vector(self.op, source)
 
     def by_row(self, places: Value) -> Value:
         """Lines with equal places are reduced together."""
         op, axis, rank = self.op, self.axis, self.data.rank
         order = [axis, *(i for i in range(rank) if i != axis)]
         news = op.Transpose(self.updates, perm=order) if axis else self.updates
-        counted = from_front(op, places, self.data, axis)
+        counted = _counted(op, places, self.data, axis)
         total = self._reduced(counted, news, size_of(op, self.data, axis))
         if axis:
             total = op.Transpose(total, perm=np.argsort(order).tolist())
@@ -195,6 +195,22 @@ class _Lines:
 
 def _without(sizes: Sequence[object], axis: int) -> list[object]:
     return [size for i, size in enumerate(sizes) if i != axis]
+
+
+def _vector(op: Builder, indices: Value) -> Value:
+    """All indices as a vector: the one that they were made of, so that runtimes merge the nodes."""
+    source = indices.producer
+    if source is not None and source.op == "Unsqueeze" and source["data"].rank_or_none == 1:
+        return source["data"]
+    return op.Reshape(indices, op.const([-1]))
+
+
+def _counted(op: Builder, places: Value, data: Value, axis: int) -> Value:
+    """Places along an axis, the negative ones counted from the front."""
+    size = size_of(op, data, axis).const_or_none()
+    if places.never_negative or places.const_or_none() is not None or not size:
+        return from_front(op, places, data, axis)
+    return op.Mod(as_type(op, places, T.INT64), op.const(size))
 
 
 def _shaped_like(op: Builder, x: Value, data: Value) -> Value:
@@ -263,11 +279,10 @@ def _reduced_rows(node: Node, op: Builder) -> Value:
     width = dims[-1] if dims else None
     if not isinstance(width, int) or rank is None or data.elem_type_or_none is None:
         return _one_by_one(op, name, data, indices, updates)
-    flat = op.const([-1])
-    if width == 1:  # in the order of nodes that ScatterElements has, so that runtimes merge them
-        places = from_front(op, op.Reshape(indices, flat), data, 0)
+    if width == 1:
+        places = _counted(op, _vector(op, indices), data, 0)
     else:
-        places = op.Reshape(linear(op, indices, data), flat)
+        places = op.Reshape(linear(op, indices, data), op.const([-1]))
     count = _row_count(op, indices)
     news = updates if indices.rank == 2 else _as_rows(op, updates, count, indices.rank - 1)
     known = count.const_or_none()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""CumSum and CumProd: running sums and products, written as a Scan in older opsets."""
+"""CumSum and CumProd: running sums and products, in runs that double or in a Scan."""
 
 from collections.abc import Callable
 
@@ -16,7 +16,7 @@ from opshift.adapter import (
     shown,
 )
 
-from opshift_adapters._lib.blocks import END, cast_over, counted_axis, part
+from opshift_adapters._lib.blocks import END, cast_over, counted_axis, one_slice, part
 
 Step = Callable[[Builder, Value, Value], Value]
 ROW = " => ({0} y) <int64 a = {{{1}}}> {{ y = {{op}}{2}(x, a) }}"
@@ -30,11 +30,16 @@ def row(x: str, axis: int, settings: str = "") -> str:
 
 
 def along(node: Node, op: Builder, step: Step, start: int) -> Value:
-    """The result of `step` from each element to the next, beginning with `start`."""
+    """The result of `step` from each element to the next, beginning with `start`.
+
+    A known number of elements is combined in runs that double, another one by a Scan.
+    """
     x = node["x"]
     narrow = x.elem_type == T.BFLOAT16 and op.version < 16  # which Scan and If do not carry
     wide = op.Cast(x, to=T.FLOAT) if narrow else x
-    if _may_be_empty(x):
+    if (axis := _axis_of_known_size(node)) is not None:
+        found = _in_runs(node, op, wide, step, start, axis)
+    elif _may_be_empty(x):
         found = op.If(  # runtimes cannot scan a tensor without elements
             op.Cast(op.Size(x), to=T.BOOL),
             then_branch=op.graph(lambda b: along_any_axis(node, b, wide, step, start)),
@@ -43,6 +48,41 @@ def along(node: Node, op: Builder, step: Step, start: int) -> Value:
     else:
         found = along_any_axis(node, op, wide, step, start)
     return op.Cast(found, to=x.elem_type) if narrow else found
+
+
+def _axis_of_known_size(node: Node) -> int | None:
+    """The axis, if it and the number of elements along it are known, and there are some."""
+    dims, axis = node["x"].dims_or_none, node["axis"].const_or_none()
+    if not dims or axis is None or axis.size != 1:
+        return None
+    size = dims[axis.item()]
+    return int(axis.item()) % len(dims) if isinstance(size, int) and size > 0 else None
+
+
+def _in_runs(node: Node, op: Builder, wide: Value, step: Step, start: int, axis: int) -> Value:
+    """Each element combined with ever longer runs of the elements before it.
+
+    Behind the elements along the axis lies one more, `start`, which is before the first.
+    """
+    x, exclusive, reverse = node["x"], node.int("exclusive"), node.int("reverse")
+    size = x.dims[axis]
+    assert isinstance(size, int)
+    runs = op.Concat(wide, one_slice(op, wide, start, axis), axis=axis)
+    at = np.arange(size + 1)
+    before = np.where(at < size, at + 1 if reverse else at - 1, size)
+    before = np.where(before < 0, size, before)
+    if exclusive:
+        runs = op.Gather(runs, op.const(before), axis=axis)
+    reach = 1
+    while reach < size:
+        after = step(op, op.Gather(runs, op.const(before), axis=axis), runs)
+        runs = (
+            after
+            if wide.elem_type == x.elem_type
+            else cast_over(op, after, x.elem_type, wide.elem_type)
+        )
+        before, reach = before[before], 2 * reach
+    return op.Slice(runs, op.const([0]), op.const([size]), op.const([axis]))
 
 
 def _may_be_empty(x: Value) -> bool:
@@ -143,7 +183,7 @@ LONGEST_PICKED = 64  # elements along the axis: so many times more are gathered
     "nothing to sum, unknown sizes", row("float[M,N]", 1), inputs={"x": lambda: np.zeros((2, 0))}
 )
 def cum_sum_11_10(node: Node, op: Builder) -> Result:
-    """Opset 11 added CumSum; below it, few floats are gathered and summed, others are scanned."""
+    """Opset 11 added CumSum; below it, floats are gathered and summed, or added in runs."""
     short = _short_axis(node["x"], node["axis"])
     if short is not None:
         return _sums_of_picked(node, op, *short)
@@ -151,7 +191,7 @@ def cum_sum_11_10(node: Node, op: Builder) -> Result:
 
 
 def _step_by_step(node: Node, op: Builder) -> Value:
-    """Opset 14 added the 16-bit floats of CumSum; below it, a Scan adds the elements."""
+    """Opset 14 added the 16-bit floats of CumSum; below it, runs that double are added, or a Scan adds elements."""
     return along(node, op, lambda b, before, element: before + element, 0)
 
 
@@ -183,9 +223,13 @@ CUM_SUM_14 = boundary(
     "CumSum:5c797f",
     cast=shown(
         _step_by_step,
-        example("half precision", row("float16[2,3]", 1), gives="Scan"),
         example(
-            "bfloat16", row("bfloat16[2,3]", 0, "<exclusive=1, reverse=1>"), gives="Cast Scan Cast"
+            "half precision", row("float16[2,3]", 1), gives="Concat Gather Add Gather Add Slice"
+        ),
+        example(
+            "bfloat16",
+            row("bfloat16[2,3]", 0, "<exclusive=1, reverse=1>"),
+            gives="Cast Concat Gather Gather Add Cast Reshape Cast Slice Cast",
         ),
         example("bfloat16, unknown sizes", row("bfloat16[N,3]", 0), gives="Cast Size Cast If Cast"),
         example(
@@ -200,13 +244,17 @@ CUM_SUM_14 = boundary(
 
 
 @adapter("CumProd", 26, 25)
-@example("first axis", row("float[2,3,4]", 0), gives="Scan")
-@example("middle axis", row("float16[2,3,4]", 1, "<exclusive=1>"), gives="Scan")
+@example("first axis", row("float[2,3,4]", 0), gives="Concat Gather Mul Slice")
+@example(
+    "middle axis",
+    row("float16[2,3,4]", 1, "<exclusive=1>"),
+    gives="Concat Gather Gather Mul Gather Mul Slice",
+)
 @example(
     "nothing to multiply, unknown sizes",
     row("float[M,N]", 0),
     inputs={"x": lambda: np.zeros((0, 2))},
 )
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
-    """Opset 26 added CumProd; below it, a Scan multiplies the elements."""
+    """Opset 26 added CumProd; below it, runs that double are multiplied, or elements are scanned."""
     return along(node, op, lambda b, before, element: before * element, 1)
