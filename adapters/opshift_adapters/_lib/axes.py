@@ -12,7 +12,7 @@ def in_order(node: Node, op: Builder, rank: int | None, along: tuple[str, ...] =
     """
     if "axes" in node.attributes:
         axes = node.ints("axes")
-        ordered = sorted(_from_front(np.array(axes, np.int64), rank).tolist())
+        ordered = sorted(axis + rank if rank is not None and axis < 0 else axis for axis in axes)
         return KEEP if axes == ordered else op.same(node, axes=ordered)
     positions = node.schema.input_positions if node.schema is not None else {}
     given = node.input("axes") if "axes" in positions else None
