@@ -112,6 +112,7 @@ def test_the_folder_is_hostile(hostile):
 def test_no_verb_imports_a_module_of_the_working_folder(hostile):
     lines = [line.split() for line in VERBS.split("\n") if line]
     lines += [["verify", "a.onnx", "b.onnx", "--runtime", sys.executable]]
+    lines += [["probe", sys.executable, "--op", "Neg", "--sample", "2", "-o", "row.toml"]]
     assert {line[0] for line in lines} == {
         one.name for one in pkgutil.iter_modules(commands.__path__)
     }

@@ -782,7 +782,8 @@ def product_with_reciprocal(node: Node, op: Builder) -> Result:
     known = b.const_or_none()
     if known is not None and known.size and (np.abs(np.frexp(known)[0]) == 0.5).all():
         inverse = (1 / known).astype(known.dtype)
-        if np.isfinite(inverse).all() and (np.abs(inverse) >= np.finfo(known.dtype).tiny).all():
+        least = T(b.elem_type).fraction.smallest_normal
+        if np.isfinite(inverse).all() and (np.abs(inverse) >= least).all():
             return a * op.const(inverse, like=b)
     op.approximate("a product with 1 / b is rounded twice, and a quotient once")
     return a * op.Reciprocal(b)
