@@ -74,3 +74,13 @@ def test_no_axes_are_kept():
         " <int64[0] s = {}, int64[0] a = {}> { y = Slice(x, s, s, a) }"
     )
     assert axes_of(opshift.convert_version(source, 12)) == []
+
+
+@pytest.mark.parametrize("target", [14, "opencv==4.11"])
+def test_one_inserted_axis_may_be_a_scalar(target):
+    """Models of onnx's own tests give it so, and onnxruntime runs them."""
+    text = "(float[2,3] x) => (float[2,3,1] y) <int64 a = {-1}> { b = Neg(x) y = Unsqueeze(b, a) }"
+    source = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 13]> g {text}')
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    result = opshift.convert_version(source, target)
+    np.testing.assert_array_equal(output(source, x), output(result, x))

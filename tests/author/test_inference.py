@@ -196,6 +196,9 @@ def test_no_type_is_inferred_if_no_adapter_needs_one(monkeypatch):
         raise AssertionError("inference of the whole model was called")
 
     monkeypatch.setattr(facts, "infer_all", refuse)
-    text = "(float[N,5] x) => (float[N,M] y) <int64[4] p = {1, 0, 0, 2}, float l = {0}> { a = Neg(x) b = Clip(a, l) c = Pad(b, p) y = ReduceMean<axes = [-1]>(c) }"
+    text = "(float[N,5] x) => (float[1,A,B] y) <int64[4] p = {1, 0, 0, 2}, float l = {0}, int64[1] f = {0}, int64[1] t = {4}> { a = Neg(x) b = Clip(a, l) c = Pad(b, p) d = Slice(c, f, t, f) e = Unsqueeze(d, f) g = Squeeze(e, f) h = Unsqueeze(g, f) y = ReduceMean<axes = [1]>(h) }"
     proto = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 13]> g {text}')
-    assert ops(convert_version(proto, 17)) == "Neg Clip Pad ReduceMean"
+    assert (
+        ops(convert_version(proto, 17))
+        == "Neg Clip Pad Slice Unsqueeze Squeeze Unsqueeze ReduceMean"
+    )

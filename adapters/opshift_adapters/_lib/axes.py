@@ -1,25 +1,27 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of axes in the form that every runtime reads: counted from the front, in order."""
 
-from opshift.adapter import KEEP, Array, Builder, Node, Result, np
+from opshift.adapter import KEEP, Builder, Node, Result, np
 
 
-def in_order(node: Node, op: Builder, rank: int | None, along: tuple[str, ...] = ()) -> Result:
+def in_order(
+    node: Node, op: Builder, along: tuple[str, ...] = (), *, inserted: bool = False
+) -> Result:
     """The node with ascending `axes` from the front, as far as the axes and the rank are known.
 
     `along` names the inputs that hold one or two entries for each axis. If one of them is
-    computed, the axes keep their order.
+    computed, the axes keep their order. Inserted axes are those of the output.
     """
     if "axes" in node.attributes:
         axes = node.ints("axes")
-        ordered = sorted(axis + rank if rank is not None and axis < 0 else axis for axis in axes)
+        ordered = sorted(_from_front(node, axes, inserted))
         return KEEP if axes == ordered else op.same(node, axes=ordered)
     positions = node.schema.input_positions if node.schema is not None else {}
     given = node.input("axes") if "axes" in positions else None
     known = given.const_or_none() if given is not None else None
     if known is None or known.ndim != 1 or not known.size:
         return KEEP
-    counted = _from_front(known, rank)
+    counted = np.array(_from_front(node, known.tolist(), inserted), known.dtype)
     entries = {name: value for name in along if (value := node.input(name)) is not None}
     lists = {
         name: found
@@ -39,5 +41,10 @@ def in_order(node: Node, op: Builder, rank: int | None, along: tuple[str, ...] =
     return op.same(node, inputs={"axes": op.const(counted, like=given), **new})
 
 
-def _from_front(axes: Array, rank: int | None) -> Array:
-    return axes if rank is None else np.where(axes < 0, axes + rank, axes)
+def _from_front(node: Node, axes: list[int], inserted: bool) -> list[int]:
+    """The axes counted from the front; the rank is a question only if one is negative."""
+    if not any(axis < 0 for axis in axes) or (rank := node["data"].rank_or_none) is None:
+        return axes
+    if inserted:
+        rank += len(axes)
+    return [axis + rank if axis < 0 else axis for axis in axes]

@@ -299,7 +299,7 @@ def for_old_runtimes(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 errs below opset 11 if pads crop and pad at once; 1.14 ends at negative axes."""
     if op.version < 18:
         return _cropped_last(node, op)
-    return in_order(node, op, node["data"].rank_or_none, ("pads",))
+    return in_order(node, op, ("pads",))
 
 
 def _cropped_last(node: Node, op: Builder) -> Result:

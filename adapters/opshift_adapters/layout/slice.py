@@ -74,7 +74,7 @@ def axes_in_order(node: Node, op: Builder) -> Result:
     """Some runtimes read only `axes` of Slice that ascend from the front."""
     if op.version < 10:
         return KEEP
-    return in_order(node, op, node["data"].rank_or_none, ("starts", "ends", "steps"))
+    return in_order(node, op, ("starts", "ends", "steps"))
 
 
 STEPS = "(float[5,6] x) => (float[a,b] y) <int64[2] s = {-1,1}, int64[2] e = {-5,5}, int64[2] axes = {1,0}, int64[2] t = {-2,3}> { y = Slice(x, s, e, axes, t) }"

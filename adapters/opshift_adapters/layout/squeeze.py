@@ -117,7 +117,7 @@ def one_axis_after_the_other(node: Node, op: Builder) -> Result:
 def known_axes(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 needs `axes` of Squeeze below opset 13; axes ascend from the front."""
     if op.version >= 13 or node.has("axes"):
-        return in_order(node, op, node["data"].rank_or_none)
+        return in_order(node, op)
     shape = node["data"].shape_or_none
     axes = [axis for axis, size in enumerate(shape or ()) if size == 1]
     return op.same(node, axes=axes) if axes else KEEP
@@ -138,9 +138,7 @@ def known_axes(node: Node, op: Builder) -> Result:
 )
 def inserted_axes_in_order(node: Node, op: Builder) -> Result:
     """Some runtimes read only `axes` of Unsqueeze that ascend from the front."""
-    axes = node.ints("axes") if "axes" in node.attributes else node["axes"].const_or_none()
-    rank = node["data"].rank_or_none
-    return in_order(node, op, None if rank is None or axes is None else rank + len(axes))
+    return in_order(node, op, inserted=True)
 
 
 @adapter("Squeeze Unsqueeze", 12, 13)

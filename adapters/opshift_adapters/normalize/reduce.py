@@ -386,7 +386,7 @@ DISORDERED_INPUT = "(float[2,3,4] x) => (float[2,1,1] y) <int64[2] a = {-1, 1}> 
 @example("an input", DISORDERED_INPUT, imports={"": 18}, gives="{op}")
 def axes_in_order(node: Node, op: Builder) -> Result:
     """OpenCV 4.5.5 reads `axes` only if they ascend from the front; their order has no meaning."""
-    return in_order(node, op, node["data"].rank_or_none)
+    return in_order(node, op)
 
 
 MEAN = "(int64[2,3] x) => (int64[2,1] y) { y = ReduceMean<axes = [1]>(x) }"
