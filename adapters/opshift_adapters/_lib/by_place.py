@@ -4,7 +4,7 @@
 import math
 from dataclasses import dataclass
 
-from opshift.adapter import Array, Builder, T, Value, np
+from opshift.adapter import Array, Builder, Node, T, Value, np
 
 from opshift_adapters._lib.blocks import INTS, LONGEST, arange, one_slice, part, size_of
 
@@ -33,6 +33,25 @@ class Rows:
     count: Value  # of places, an int64 scalar
     most: int | None  # rows of one place
     name: str  # of the reduction
+
+
+def unfit_updates(node: Node) -> str | None:
+    """The mistake, unless updates have the axes that indices lead with and that no row names."""
+    data, indices = node["data"].rank_or_none, node["indices"].rank_or_none
+    updates = node["updates"].rank_or_none
+    named = (node["indices"].dims_or_none or (None,))[-1]
+    if indices and updates is not None and updates < indices - 1:
+        return f"its updates have {updates} axes, and its indices {indices}"
+    if not isinstance(named, int) or data is None or not indices or updates is None:
+        return None
+    wanted = indices - 1 + data - named
+    if updates != wanted:
+        return f"its updates have {updates} axes, and {wanted} are needed"
+    found, sizes = node["updates"].dims, (*node["indices"].dims[:-1], *node["data"].dims[named:])
+    for one, size in zip(found, sizes, strict=True):
+        if isinstance(one, int) and isinstance(size, int) and one != size:
+            return f"its updates have {one} places where {size} are needed"
+    return None
 
 
 def combined(op: Builder, name: str, old: Value, new: Value) -> Value:

@@ -6,6 +6,7 @@ from math import prod
 from opshift.adapter import Node, flaw, np
 from opshift.objections import at_least, axes, positive, ranks, singles
 
+from opshift_adapters._lib.by_place import unfit_updates
 from opshift_adapters.facts.illegal_attributes import POOLS, REDUCING
 
 RANKS = (
@@ -144,24 +145,7 @@ def places_beyond_the_data(node: Node) -> str | None:
     return f"its indices name {named} of {rank} dimensions" if wrong else None
 
 
-@flaw("ScatterND")
-def updates_of_other_ranks(node: Node) -> str | None:  # pragma: no cover: fails below opset 9
-    """The updates have the axes of the indices but the last, and the axes that no row names."""
-    data, indices = node["data"].rank_or_none, node["indices"].rank_or_none
-    updates = node["updates"].rank_or_none
-    named = (node["indices"].dims_or_none or (None,))[-1]
-    if indices and updates is not None and updates < indices - 1:
-        return f"its updates have {updates} axes, and its indices {indices}"
-    if not isinstance(named, int) or data is None or not indices or updates is None:
-        return None
-    wanted = indices - 1 + data - named
-    if updates != wanted:
-        return f"its updates have {updates} axes, and {wanted} are needed"
-    found, sizes = node["updates"].dims, (*node["indices"].dims[:-1], *node["data"].dims[named:])
-    for one, size in zip(found, sizes, strict=True):
-        if isinstance(one, int) and isinstance(size, int) and one != size:
-            return f"its updates have {one} places where {size} are needed"
-    return None
+updates_of_other_ranks = flaw("ScatterND")(unfit_updates)
 
 
 @flaw("OneHotEncoder", domain="ai.onnx.ml")

@@ -10,6 +10,7 @@ from opshift.adapter import (
     KEEP,
     Array,
     Builder,
+    InvalidModel,
     Node,
     Refusal,
     Result,
@@ -32,6 +33,7 @@ from opshift_adapters._lib.by_place import (
     combined,
     neutral,
     reduced_rows,
+    unfit_updates,
 )
 from opshift_adapters.select.gather import from_front, linear, place_of_elements, row_width
 
@@ -269,6 +271,8 @@ def _line_by_line(
 def _reduced_rows(node: Node, op: Builder) -> Value:
     name = node.str("reduction")
     data, indices, updates = node["data"], node["indices"], node["updates"]
+    if (fault := unfit_updates(node)) is not None:
+        raise InvalidModel(f"{node.op} {node.name!r}: {fault}")
     _require_ordered(op, name, data)
     if updates.has_zero_dim:
         return op.Identity(data)
