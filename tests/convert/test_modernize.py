@@ -10,8 +10,10 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from opshift import Request, convert_version, plan
+from opshift.adapter import modern
 from opshift.cli import main
 from opshift.convert.api import convert_with_report
+from opshift.opsets import schemas
 from opshift.report import Report
 from opshift.testing.model_text import parse_model
 
@@ -142,6 +144,38 @@ def test_any_order_and_grouping_of_a_product_is_found(seed):
     text = ONE + "<float i = {0.70710677}, float one = {1}, float two = {2}, float half = {0.5}> "
     found = convert_with_report(model(text + "{ " + " ".join(nodes) + " }", 20), modernize=True)
     assert operators(found.model) == ["Gelu"]
+
+
+HIDING = """(float[2,2,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v, float[{mask}5] m) => (float[2,2,3,6] y)
+    <float c = {{0.5}}, float i = {{-inf}}, float o = {{0}}, int64[1] a = {{{axis}}}> {{
+    t = Transpose<perm = [0, 1, 3, 2]>(k) r = MatMul(q, t) z = Mul(r, c) b = Add(z, m)
+    p = Softmax<axis = {last}>(b) h = ReduceMax(m, a) w = Equal(h, i) e = Where(w, o, p)
+    y = MatMul(e, v) }}"""
+
+
+@pytest.mark.parametrize(("mask", "axis", "last", "found"), [
+    ("3,", -1, 3, True), ("3,", 1, -1, True), ("2,1,3,", 3, -1, True),
+    ("3,", 0, -1, False), ("3,", -2, 3, False), ("2,1,3,", 1, -1, False), ("3,", 1, 1, False),
+])  # fmt: skip
+@pytest.mark.skipif((schemas.latest("") or 0) < 23, reason="the installed onnx is older")
+def test_an_axis_counts_from_the_front_or_the_end(mask, axis, last, found):
+    text = HIDING.format(mask=mask, axis=axis, last=last)
+    made = convert_version(model(text, 23), modernize=True)
+    assert (operators(made) == ["Attention"]) is found
+
+
+@modern("Mish", since=18)
+def there_and_back(op, X):  # noqa: N803
+    """A false rule: an axis is added last and removed."""
+    return op.Squeeze(op.Unsqueeze(X, axes=[-1]), axes=[-1])
+
+
+@pytest.mark.parametrize(("axis", "found"), [(-1, True), (2, True), (1, False), (0, False)])
+def test_added_axes_count_in_the_result(axis, found, with_adapters):
+    with_adapters(there_and_back)
+    pair = f"<int64[1] a = {{{axis}}}> {{ u = Unsqueeze(x, a) y = Squeeze(u, a) }}"
+    made = convert_version(model(ONE + pair, 20), modernize=True)
+    assert (operators(made) == ["Mish"]) is found
 
 
 def test_the_plan_shows_it():

@@ -283,7 +283,7 @@ class FormulaSearch:
         found = [known]
         for name, wanted in pattern.attributes.items():
             given = self._given(node, name)
-            rank = Value(node.proto.input[0], self.env).rank_or_none
+            rank = self._rank(node, name)
             if isinstance(wanted, Axes):
                 found = [more for one in found for more in _along(wanted, given, rank, one)]
             elif isinstance(wanted, Handed):
@@ -291,6 +291,12 @@ class FormulaSearch:
             elif not _is_equal(name, given, wanted, rank):
                 return
         yield from found
+
+    def _rank(self, node: Node, name: str) -> int | None:
+        """The rank in which an attribute counts axes; `axes` may be those that a node adds."""
+        sides = [node.proto.input[0], *(node.proto.output[:1] if name == "axes" else ())]
+        ranks = [Value(one, self.env).rank_or_none for one in sides]
+        return max((one for one in ranks if one is not None), default=None)
 
     def _given(self, node: Node, name: str) -> Any:
         """The value of an attribute, or of the constant input of that name."""
@@ -352,15 +358,21 @@ def _along(wanted: Axes, given: Any, rank: int | None, known: Binding) -> Iterat
     axes = given if isinstance(given, list) else None if given is None else [given]
     if not axes or (rank is None and max(axes) >= 0):
         return
-    back = sorted(axis if axis < 0 else axis - (rank or 0) for axis in axes)
+    back = sorted(_from_end(axes, rank))
     if (wanted.last and back == list(range(-len(back), 0))) or (not wanted.last and len(back) == 1):
         yield from known.with_number(wanted.name, back[0])
+
+
+def _from_end(axes: Iterable[int], rank: int | None) -> list[int]:
+    """Axes counted from the end, as far as the rank is known."""
+    return [axis if axis < 0 else axis - (rank or 0) for axis in axes]
 
 
 def _is_equal(name: str, given: Any, wanted: Any, rank: int | None) -> bool:
     """Whether an attribute has the value that the formula gives."""
     if isinstance(wanted, float) and given is not None:
         return bool(np.float32(given) == np.float32(wanted))
-    if name == "axis" and isinstance(given, int) and isinstance(wanted, int) and rank:
-        return given % rank == wanted % rank
+    if name in ("axis", "axes") and given is not None and wanted is not None and rank:
+        one, other = (x if isinstance(x, list) else [x] for x in (given, wanted))
+        return _from_end(one, rank) == _from_end(other, rank)
     return bool((given.decode() if isinstance(given, bytes) else given) == wanted)
