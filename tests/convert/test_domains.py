@@ -9,9 +9,13 @@ import pytest
 from click.testing import CliRunner
 from onnx import ModelProto
 from opshift import BadTarget, Refused, Why, convert, convert_version, plan
+from opshift.author import registry
+from opshift.author.verdicts import LEAVE, Adapter
 from opshift.cli import main
 from opshift.convert.blockers import StepRefused
 from opshift.convert.step import Stepper
+from opshift.opsets import fields
+from opshift.testing import example_model
 from text_models import model
 from vendor_judge import on_onnxruntime
 
@@ -168,3 +172,31 @@ def test_the_command(tmp_path):
     assert done.exit_code == 0, done.stderr
     assert imports(onnx.load(tmp_path / "out.onnx")) == {"": 17}
     assert "Gelu x1: Div Erf Mul Add Mul" in done.stdout
+
+
+DOUBLES = "(double[2,3] x, double[3,2] z) => (double[2,2] y) { y = com.microsoft.FusedMatMul<alpha=2.0>(x, z) }"
+
+
+def lacking_a_kernel() -> list[tuple[Adapter, str, str]]:
+    """The operators that can be written, each with the last release that has no kernel of it."""
+    table = fields.shipped()["onnxruntime"]
+    return [
+        (adapter, op, table.releases[without[-1]])
+        for adapter in registry.default().adapters()
+        if (adapter.start, adapter.to) == LEAVE
+        for op in adapter.ops
+        if (without := table.unknown.get((adapter.domain, op), {}).get("*"))
+    ]
+
+
+@pytest.mark.parametrize(("adapter", "op", "release"), lacking_a_kernel())
+def test_an_operator_without_a_kernel_in_a_release_is_written(adapter, op, release):
+    example = next(one for one in adapter.examples if f".{op}" in one.graph)
+    found = convert(example_model(adapter, example, {"": 13}), f"onnxruntime=={release}").model
+    assert {node.domain for node in found.graph.node} == {""}
+
+
+def test_an_operator_without_a_kernel_for_the_type_is_written():
+    for text, written in ((DOUBLES, {"MatMul", "Mul"}),
+                          (DOUBLES.replace("double", "float"), {"FusedMatMul"})):  # fmt: skip
+        assert kinds(convert(vendor(text, 13), "onnxruntime==1.10").model) == written

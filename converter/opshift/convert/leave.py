@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
+from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.author.verdicts import LEAVE
 from opshift.convert.blockers import StepRefused
@@ -22,15 +23,20 @@ Cross = Callable[[str, int, int], Stepper]
 
 
 def operators(
-    document: Document, adapters: Registry, allowed: Collection[str] | None, row: Ceiling | None
+    document: Document,
+    facts: Facts,
+    adapters: Registry,
+    allowed: Collection[str] | None,
+    row: Ceiling | None,
 ) -> frozenset[Key]:
     """The operators of a model that must be written in ai.onnx.
 
     Operators that a runtime lacks and no adapter writes are refused at the end, all at once.
     """
-    fielded = runtime.unknown_fields(document, row) if row is not None else ()
-    formed = {key for key, _ in fielded}
-    found = set()
+    formed, found = set[Key](), set[Key]()
+    if row is not None:
+        formed.update(key for key, _ in runtime.unknown_fields(document, row))
+        formed.update(key for _, key, _ in runtime.contrib_without_kernel(document, row, facts))
     for key in {key for root in document.roots for key in root.index}:
         domain = key[0]
         strange = row is not None and (row.lacks(domain) or row.is_strange(key) or key in formed)

@@ -43,7 +43,7 @@ def leaves_late(state: State) -> bool:
 
 def _left(state: State) -> frozenset[tuple[str, str]]:
     allowed, row = state.options.domains, state.runtime
-    return leave.operators(state.document, state.adapters, allowed, row)
+    return leave.operators(state.document, state.facts, state.adapters, allowed, row)
 
 
 def _leave(state: State) -> None:

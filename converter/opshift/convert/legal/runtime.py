@@ -140,7 +140,7 @@ def kernels(
         says = f"{qualified(*key)} of {kinds} {fate.format(f'{row.name} {row.release}')}"
         offer = _other_types(types, missing)
         found.setdefault(says, (key, [], offer))[1].append(scope.node(at))
-    for (scope, at), key, element in _contrib_without_kernel(document, row, facts):
+    for (scope, at), key, element in contrib_without_kernel(document, row, facts):
         of = f" of {element}" if element else ""
         says = f"{key[0]}.{key[1]}{of} has no kernel on the CPU in {row.name} {row.release}"
         found.setdefault(says, (key, [], ""))[1].append(scope.node(at))
@@ -260,7 +260,7 @@ def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
     )
 
 
-def _contrib_without_kernel(
+def contrib_without_kernel(
     document: Document, row: Ceiling, facts: Facts
 ) -> Iterator[tuple[Place, Key, str]]:
     """The nodes of contrib operators without a kernel, and for which type; "" for any."""
