@@ -110,6 +110,26 @@ def test_an_approximation_needs_a_permission():
     assert ops(opshift.convert_version(model, wanted)) == ["Reciprocal", "Mul"]
 
 
+UNARY = ["Elu", "Cosh", "Softplus", "Softsign", "HardSigmoid"]
+BINARY = ["Add", "Sub", "Max", "Min", "Less", "Greater"]
+
+
+@pytest.mark.parametrize("op", UNARY + BINARY)
+def test_nothing_is_written_for_a_type_that_the_other_words_lack_too(op):
+    given, kind = ("x, x" if op in BINARY else "x"), ("bool" if op in BINARY[-2:] else "double")
+    model = of(f"(double[2] x) => ({kind}[2] y) {{ y = {op}({given}) }}", 10)
+    with pytest.raises(Refused) as refused:
+        opshift.convert(model, "onnxruntime==0.4")
+    assert {one.op for one in refused.value.refusals} == {op}
+
+
+def test_a_type_without_a_kernel_is_no_reason_if_the_other_words_have_it():
+    model = of("(double[2] x) => (double[2] y) { y = Selu(x) }")
+    report = opshift.convert(model, "onnxruntime==1.32").report
+    assert report.runtime is not None
+    assert report.runtime.answer == "yes"
+
+
 def test_a_list_of_operators_is_enough():
     model = of("(float[2,3] x) => (float[2,3] y) { a = Softsign(x) b = Selu(a) y = Mean(b, x) }")
     has = ["Add", "Div", "Exp", "Max", "Mul", "Sub", "Where", "Less"]

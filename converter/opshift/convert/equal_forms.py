@@ -26,12 +26,15 @@ from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root
 from opshift.model.sweep import sweep
 from opshift.opsets import schemas
+from opshift.opsets.types import element_of
 from opshift.opsets.wanted import Wanted
 
 if TYPE_CHECKING:
+    from opshift.author.builder import Builder
     from opshift.convert.legal.runtime import RuntimeLack
     from opshift.errors import RefusedNode
     from opshift.opsets.targets import Ceiling
+    from opshift.protos import NodeProto
 
 LOWEST = 7  # the opset from which on rules for other words are written: operators broadcast there
 
@@ -159,11 +162,19 @@ def _leads(
     for node in change.made.nodes:
         if not runtime.runs([node], builder, row, rules):
             key = (schemas.normal(node.domain), node.op_type)
-            if key in came_from or not words.lead_from(key):
+            kind = _kind(node, builder)
+            if key in came_from or not words.of_kind(kind).lead_from(key):
                 return False
     written = [(root, name) for node in change.made.nodes for name in node.output]
     origins.update(dict.fromkeys(written, frozenset(came_from)))
     return True
+
+
+def _kind(node: NodeProto, builder: Builder) -> str:
+    """The element type that a node computes in; "" if it is not known to be one."""
+    names = filter(None, (*node.input, *node.output))
+    kinds = {element_of(builder.env.type(name)) for name in names} - {"bool"}
+    return kinds.pop() if len(kinds) == 1 else ""
 
 
 def refusals(state: State, row: Ceiling, lacks: Iterable[RuntimeLack]) -> Iterator[RefusedNode]:

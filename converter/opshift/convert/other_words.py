@@ -27,16 +27,22 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling
 
 UNREAD = 1 << 20  # the cost of an operator that the runtime lacks and no rule writes
+INDEPENDENT = ("bool", "int64")  # element types of conditions, places and sizes beside others
 Rule = tuple[Key, int]  # an operator, and the number of one of its rules
 
 
 @dataclass(slots=True)
 class OtherWords:
-    """The operators that can be written in operators which a runtime reads at one opset."""
+    """The operators that can be written in operators which a runtime reads at one opset.
+
+    If there is an element type, the runtime must have kernels for it.
+    """
 
     adapters: Registry
     row: Ceiling
     opset: int
+    kind: str = ""
+    of_kinds: dict[str, OtherWords] = field(default_factory=dict)
     rules: nx.DiGraph = field(init=False)
     costs: dict[Key, int] = field(default_factory=dict)
     cheapest: dict[Key, Rule] = field(default_factory=dict)
@@ -44,6 +50,12 @@ class OtherWords:
     def lead_from(self, key: Key) -> bool:
         """Whether rules lead from an operator to operators that the runtime reads."""
         return self._cost(key) < UNREAD
+
+    def of_kind(self, kind: str) -> OtherWords:
+        """The same for nodes of one element type."""
+        if kind not in self.of_kinds:
+            self.of_kinds[kind] = OtherWords(self.adapters, self.row, self.opset, kind)
+        return self.of_kinds[kind]
 
     def missing(self, key: Key) -> list[str]:
         """The operators without other words to which the cheapest rules lead an operator."""
@@ -93,7 +105,9 @@ class OtherWords:
             born = history[0].since
             places = [(born, born - 1)]
         else:
-            places = [ALTERNATIVE, WORDS]
+            # An alternative may be for other element types than the one without a kernel.
+            lacked = schema is None or self.row.unread(key, schema.since)
+            places = [ALTERNATIVE, WORDS] if lacked else [WORDS]
         for adapter in filter(None, (self.adapters.get(*key, *place) for place in places)):
             for names in adapter.choices or (frozenset(),):  # nothing is known of a new one
                 yield {(name.rpartition(".")[0], name.rpartition(".")[2]) for name in names}
@@ -102,7 +116,15 @@ class OtherWords:
         schema = schemas.schema(*key, self.opset)
         if schema is None:
             return False
-        return not self.row.unread(key, schema.since)
+        return not self.row.unread(key, schema.since) and not self._lacks_kind(key, schema.since)
+
+    def _lacks_kind(self, key: Key, since: int) -> bool:
+        """Whether the runtime has no kernel of an operator for the element type."""
+        missing = self.row.no_kernels(key, since) if self.kind else None
+        usual = {self.kind, *INDEPENDENT}
+        return missing is not None and any(
+            self.kind in types and usual.issuperset(types) for types in missing.choices
+        )
 
     def _settle(self) -> None:
         """Settles the cost of every operator, the lowest ones first."""
