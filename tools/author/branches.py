@@ -70,6 +70,24 @@ def _run_examples(package: str) -> None:
         testing.assert_shapes(shape, example)
     for bound, example in testing.bound_rules(package):
         testing.bounded(bound, example)
+    _find_misread_forms(package)
+
+
+def _find_misread_forms(package: str) -> None:
+    """Looks for each form that a release misreads in its examples."""
+    from opshift import accepts
+    from opshift.author import registry
+    from opshift.author.misreadings import Misread
+    from opshift.opsets import targets
+    from opshift.testing.model_text import parse_model
+
+    for one in registry.default().each(Misread):
+        if f"{one.has_form.__module__}.".startswith(f"{package}."):
+            row = next(row for row in targets.table() if one.concerns(row))
+            for example in one.examples:
+                imports = ", ".join(f'"{name}" : {at}' for name, at in example.imports.items())
+                header = f"<ir_version: 8, opset_import: [{imports}]>"
+                accepts(parse_model(f"{header} g {example.graph}"), row.shown, isolate=False)
 
 
 def _sentences(path: Path, found: dict[str, Any]) -> Iterator[str]:
