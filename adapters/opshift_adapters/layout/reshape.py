@@ -479,7 +479,7 @@ def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
     while names:
         value = names.pop()
         if value is None or value.name in seen:
-            continue
+            continue  # pragma: no cover: two ways may meet again
         seen.add(value.name)
         found = around.readers(value)
         if found and around.is_read_within(value):

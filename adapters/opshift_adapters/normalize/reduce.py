@@ -494,10 +494,9 @@ def names_axes(node: Node) -> bool:
 def names_axes_out_of_order(node: Node) -> bool:
     axes = node.ints("axes") if "axes" in node.attributes else []
     rank = node["data"].rank_or_none
-    if rank is None and len({axis < 0 for axis in axes}) > 1:
-        return False
     counted = [axis + (rank or 0) if axis < 0 else axis for axis in axes]
-    return counted != sorted(counted)
+    is_certain = rank is not None or len({axis < 0 for axis in axes}) < 2
+    return is_certain and counted != sorted(counted)
 
 
 @alternative("ReduceL1 ReduceLogSum", runtime="openvino==2026.4")

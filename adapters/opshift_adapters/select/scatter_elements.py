@@ -216,8 +216,6 @@ def _counted(op: Builder, places: Value, data: Value, axis: int) -> Value:
 
 
 def _shaped_like(op: Builder, x: Value, data: Value) -> Value:
-    if data.rank_or_none == 1:
-        return x
     return op.Reshape(x, shape_of(op, data), allowzero=1)
 
 

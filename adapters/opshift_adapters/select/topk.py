@@ -67,6 +67,12 @@ PASS_ON = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
     " a) y, i = TopK(x, n) }",
     imports={"": 13},
 )
+@example(
+    "a size that Identity passes on",
+    "(float[2,3] x) => (float[2,k] y, int64[2,k] i) <int64[1] a = {1}> { s = Shape(x) m = Gather(s,"
+    " a) n = Identity(m) y, i = TopK(x, n) }",
+    imports={"": 13},
+)
 def counts_by_gather(node: Node) -> bool:
     """Whether Gather makes a constant count, or operators that keep the type pass it on."""
     waiting, seen = [node["K"]], set[str]()
