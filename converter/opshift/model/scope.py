@@ -141,6 +141,7 @@ class Scope:
         """Gives a dense initializer another name; the caller renames its readers."""
         self.initializers[new] = tensor = self.initializers.pop(name)
         tensor.name = new
+        self._initializer_types = None  # another tensor may have had the new name
         if self._declared is not None:
             self._declared.pop(name, None)
         return tensor
