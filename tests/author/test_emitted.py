@@ -9,7 +9,7 @@ import pytest
 from opshift import convert, convert_version, testing
 from opshift.adapter import Builder, Node, Result, adapter, boundary
 from opshift.author import emitted, registry
-from opshift.author.verdicts import CastNarrowed
+from opshift.author.verdicts import WORDS, CastNarrowed
 from opshift.combinators import cast_around
 from opshift.convert import plan_table
 from opshift.opsets import schemas
@@ -59,9 +59,11 @@ def test_what_no_verdict_was_known_to_write_is_converted_further(with_adapters, 
 def test_without_any_table_each_example_converts_alike(monkeypatch):
     """The tables look ahead: no name that they forget changes a result.
 
-    A detour over a version beyond the goal or the model is found by the names that it writes.
+    A detour over a version beyond the goal or the model is found by the names that it writes, and
+    so is the cheapest way to say an operator in other words.
     """
     fit = [case for case in examples.cases() if not (examples.too_new(case) or _ends(case))]
+    fit = [case for case in fit if (case.adapter.start, case.adapter.to) != WORDS]
     cases = [one for one in random.Random(SEED).sample(fit, SAMPLE) if not _turns(one)]
     assert len(cases) > SAMPLE * 0.9
     expected = [converted(case) for case in cases]
