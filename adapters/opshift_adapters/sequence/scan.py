@@ -7,6 +7,7 @@ from typing import Any
 from opshift.adapter import (
     KEEP,
     Builder,
+    InvalidModel,
     Node,
     Refusal,
     Result,
@@ -286,6 +287,8 @@ def scan_9_8(node: Node, op: Builder) -> Result:
     back = node.ints_or_none("scan_output_directions") or [0] * len(found)
     out_axes = node.ints_or_none("scan_output_axes") or [0] * len(found)
     elements = node.results("body")
+    if len(elements) < len(found):
+        raise InvalidModel(f"its body computes {len(elements)} of {len(found)} outputs")
     results = []
     for i, value in enumerate(found):
         if i >= count and back[i - count]:
