@@ -94,6 +94,18 @@ def test_the_shipped_index_says_what_the_modules_declare(monkeypatch):
     assert indexed, "no line of the index is current: run `python -m tools.author update index`"
 
 
+def test_the_declarations_of_an_operator_have_one_order():
+    """The first flaw of a node is what the user reads, whichever module was imported first."""
+    forwards, backwards = Registry(), Registry()
+    for registry in (forwards, backwards):
+        registry.load(opshift_adapters)
+    forwards._read_all()
+    for name in sorted(backwards._unread, reverse=True):
+        backwards._read(name)
+    for kind in KINDS.values():
+        assert dict(backwards.traits(kind)) == dict(forwards.traits(kind)), kind
+
+
 def test_a_small_conversion_imports_few_adapters(tmp_path):
     code = (
         "import sys, onnx.parser, opshift\n"

@@ -42,6 +42,8 @@ class Registry:
         self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not read yet
         self._unread: dict[str, frozenset[Crossing | TraitKey]] = {}  # what indexed modules declare
         self._taken: dict[int, Declared] = {}  # a module may import its neighbour's declaration
+        self._homes: dict[int, int] = {}  # the number of the module of a declaration
+        self._numbers: dict[str, int] = {}  # of the indexed modules, in the order of the packages
         self._reading = threading.RLock()
         self._tables: dict[type[Trait], LazyTable[Any]] = {
             k: LazyTable(self._read) for k in KINDS.values()
@@ -93,7 +95,12 @@ class Registry:
             if isinstance(declared, SingleTrait):
                 table[key] = declared
             else:
-                table[key] = (*(table.declared(key) or ()), declared)
+                row = (*(table.declared(key) or ()), declared)  # modules come in any order
+                table[key] = tuple(sorted(row, key=self._home))
+
+    def _home(self, declared: Declared) -> int:
+        """The number of the module of a declaration; those without one are last."""
+        return self._homes.get(id(declared), len(self._numbers))
 
     def _add_verdict(self, declared: Adapter) -> None:
         for op in declared.ops:
@@ -129,6 +136,7 @@ class Registry:
             for declared in declarations(_imported(name)):
                 if id(declared) not in self._taken:
                     self._taken[id(declared)] = declared
+                    self._homes[id(declared)] = self._numbers[name]
                     mine = [one for one in places(declared) if one in expected]
                     for one in mine:
                         self._file(one, declared)
@@ -214,6 +222,7 @@ class Registry:
     def _expect(self, name: str, declared: Sequence[Crossing | TraitKey]) -> None:
         """Notes what a module declares without importing it."""
         self._unread[name] = frozenset(declared)
+        self._numbers[name] = len(self._numbers)
         for one in declared:  # not in the order of a set, which differs from run to run
             if isinstance(one, TraitKey):
                 self._require_one(one)
