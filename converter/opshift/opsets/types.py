@@ -4,11 +4,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import TypeAlias
 
 from opshift.opsets import schemas
-from opshift.protos import TensorProto, TypeProto
+from opshift.protos import NodeProto, TensorProto, TypeProto
 
 Dims: TypeAlias = tuple[int | str | None, ...]  # each a number, a symbol, or unknown
 LARGEST_RANK = 64  # of numpy, which allows more than the runtimes
@@ -25,6 +25,19 @@ def element_of(found: TypeProto | None) -> str:
     """The element type of a tensor as schemas spell it; any other type whole, and "" for none."""
     text = schemas.type_name(found) if found is not None else None
     return (text or "").removeprefix("tensor(").removesuffix(")")
+
+
+def elements_by_variable(
+    node: NodeProto, schema: schemas.Schema, type_of: Callable[[str], TypeProto | None]
+) -> dict[str, str]:
+    """The element type of each type variable that a node has a value of; "" if it is unknown."""
+    found: dict[str, str] = {}
+    for names, at in ((node.input, schema.input_at), (node.output, schema.output_at)):
+        for i, name in enumerate(names):
+            param = at(i)
+            if name and param is not None and not found.get(param.variable):
+                found[param.variable] = element_of(type_of(name))
+    return found
 
 
 def dims_of(found: TypeProto) -> Dims:

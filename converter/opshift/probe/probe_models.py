@@ -20,7 +20,7 @@ from opshift.model.arrays import from_array, to_array
 from opshift.opsets import probed, schemas
 from opshift.opsets.kernels import COMMON
 from opshift.opsets.schemas import Schema
-from opshift.opsets.types import element_of, rank_of
+from opshift.opsets.types import elements_by_variable, rank_of
 from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto, onnx_checker
 from opshift.records import dataclass
 from opshift.testing.case_files import examples_of
@@ -221,13 +221,7 @@ def _chosen(model: ModelProto, schema: Schema) -> dict[str, str]:
     """The element type of each type variable that the node uses; no variable for a fixed type."""
     node, known = _node(model), _types(model)
     assert node is not None
-    found: dict[str, str] = {}
-    for names, at in ((node.input, schema.input_at), (node.output, schema.output_at)):
-        for i, name in enumerate(names):
-            param = at(i)
-            if name and param is not None and not found.get(param.variable):
-                found[param.variable] = element_of(known.get(name))
-    return found
+    return elements_by_variable(node, schema, known.get)
 
 
 def _of_types(model: ModelProto, schema: Schema) -> Iterator[tuple[Types, ModelProto]]:

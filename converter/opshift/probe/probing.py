@@ -6,11 +6,9 @@ from __future__ import annotations
 import datetime
 import json
 import platform
-import tempfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -29,7 +27,7 @@ from opshift.release import VERSION
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted, qualified
 from opshift.verify import other_runtime
-from opshift.verify.other_runtime import Answer, OtherRuntime, RuntimeJob
+from opshift.verify.other_runtime import Answer, OtherRuntime
 from opshift.verify.tolerance import StatedTolerance, distance, element_type
 
 BATCH = 100  # models for one process
@@ -217,13 +215,7 @@ def _batches(
 
 def run(runtime: OtherRuntime, batch: Sequence[ProbeCase], limits: Limits) -> list[ProbeResult]:
     """Runs cases in one process, if none of them ends it."""
-    with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
-        jobs = []
-        for number, one in enumerate(batch):
-            path = Path(folder, f"{number}.onnx")
-            path.write_bytes(one.model.SerializeToString())
-            jobs.append(RuntimeJob.of(one.model, path, [one.inputs]))
-        answers = runtime.run(jobs, limits)
+    answers = runtime.run_models([(one.model, one.inputs) for one in batch], limits)
     return [
         _judged(one, answer)
         for one, answer in zip(batch, answers, strict=True)

@@ -3,9 +3,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 
 import numpy as np
 
@@ -14,7 +12,7 @@ from opshift.child_task import Limits
 from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.testing.models import parsed
-from opshift.verify.other_runtime import RAN, OtherRuntime, RuntimeJob
+from opshift.verify.other_runtime import RAN, OtherRuntime
 
 HIGHEST = {"": 30, versions.ML: 7, "ir": 15}  # above what any release of onnx has
 X = {"x": np.array([[-1.5, 2.0]], np.float32)}
@@ -53,13 +51,7 @@ def _limit(numbers: set[int], highest: int) -> int | None:
 def _read(runtime: OtherRuntime, limits: Limits) -> Mapping[str, set[int]]:
     """The numbers at which a model runs."""
     asked = list(_models())
-    with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
-        jobs = []
-        for place, (_, _, model) in enumerate(asked):
-            path = Path(folder, f"{place}.onnx")
-            path.write_bytes(model.SerializeToString())
-            jobs.append(RuntimeJob.of(model, path, [X]))
-        answers = runtime.run(jobs, limits)
+    answers = runtime.run_models([(model, X) for _, _, model in asked], limits)
     found: dict[str, set[int]] = {what: set() for what in HIGHEST}
     for (what, number, _), answer in zip(asked, answers, strict=True):
         if answer.outcome == RAN:

@@ -80,6 +80,18 @@ class OtherRuntime:
     def __str__(self) -> str:
         return f"{self.name} {self.version}".rstrip() + f" of {self.python}"
 
+    def run_models(
+        self, models: Sequence[tuple[ModelProto, Mapping[str, Any]]], limits: Limits
+    ) -> list[Answer]:
+        """Runs models in memory, each with one set of inputs."""
+        with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
+            jobs = []
+            for number, (model, inputs) in enumerate(models):
+                path = Path(folder, f"{number}.onnx")
+                path.write_bytes(model.SerializeToString())
+                jobs.append(RuntimeJob.of(model, path, [inputs]))
+            return self.run(jobs, limits)
+
     def run(self, jobs: Sequence[RuntimeJob], limits: Limits) -> list[Answer]:
         """Runs models one after the other. One that ends its process has no effect on others."""
         with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as name:

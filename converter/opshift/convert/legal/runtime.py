@@ -26,7 +26,7 @@ from opshift.model.walk import name_of
 from opshift.opsets import layouts, schemas
 from opshift.opsets.elements import ELEMENTS
 from opshift.opsets.type_pairs import PAIRS
-from opshift.opsets.types import dims_of, element_of, rank_of
+from opshift.opsets.types import dims_of, element_of, elements_by_variable, rank_of
 from opshift.protos import GraphProto, NodeProto, TypeProto
 from opshift.records import dataclass
 from opshift.text import counted, qualified
@@ -324,13 +324,7 @@ def _chosen(
     """
     domain = schemas.normal(node.domain)
     schema = schemas.schema(domain, node.op_type, root.imports.get(domain) or 1)
-    bound: dict[str, str] = {}
-    sides = ((node.input, schema.input_at), (node.output, schema.output_at)) if schema else ()
-    for names, at in sides:
-        for i, name in enumerate(names):
-            param = at(i)
-            if name and param is not None and not bound.get(param.variable):
-                bound[param.variable] = element_of(type_of(name))
+    bound = elements_by_variable(node, schema, type_of) if schema is not None else {}
     return tuple(bound.get(variable, ABSENT) for variable in variables)
 
 
@@ -459,6 +453,13 @@ def stamps(document: Document, row: Ceiling) -> list[RuntimeLack]:
             shown = domain or "ai.onnx"
             found.append(f"the model imports {shown} {version}; {row.shown} reads it up to {top}")
     return [RuntimeLack("", "", "", 1, says) for says in found]
+
+
+def without_import(row: Ceiling) -> tuple[list[RuntimeLack], list[str]]:
+    """The reason against a model that imports no operator set, or the doubt about it."""
+    if row.is_measured:
+        return [RuntimeLack("", "", "", 1, "the model imports no operator set")], []
+    return [], [f"whether {row.shown} reads a model that imports no operator set"]
 
 
 def below_floor(document: Document, row: Ceiling) -> list[RuntimeLack]:

@@ -32,14 +32,22 @@ class Verdict:
 
 
 def verdict(
-    document: Document, row: Ceiling, facts: Facts, seen: runtime.Seen | None = None
+    document: Document,
+    row: Ceiling,
+    facts: Facts,
+    seen: runtime.Seen | None = None,
+    *,
+    lacks_import: bool = False,
 ) -> Verdict:
     """Whether a runtime runs a model as it is. Nothing is converted.
 
     A caller that asks about one document for many releases gives the same `seen` each time.
+    `lacks_import` says that the import of the document was added.
     """
     seen = {} if seen is None else seen
+    rejected, doubted = runtime.without_import(row) if lacks_import else ([], [])
     reasons = (
+        *rejected,
         *runtime.stamps(document, row),
         *runtime.below_floor(document, row),
         *runtime.lacking(document, row),
@@ -47,6 +55,7 @@ def verdict(
         *runtime.kernels(document, row, facts, seen),
     )
     unknown = (
+        *doubted,
         *runtime.unknown(document, row, facts),
         *runtime.in_doubt(document, row, facts, seen),
     )

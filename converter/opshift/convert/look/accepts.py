@@ -245,14 +245,8 @@ class _Judged:
         return _Judged(document, Facts(document, store, adapters, lambda: view), {})
 
     def told(self, row: Ceiling) -> RuntimeAnswer:
-        found = verdict(self.document, row, self.facts, self.seen).in_words
-        if not self.lacks_import:
-            return found
-        if row.is_measured:
-            reasons = ("the model imports no operator set", *found.reasons)
-            return RuntimeAnswer.of(found.target, reasons, found.unknown)
-        doubt = f"whether {found.target} reads a model that imports no operator set"
-        return RuntimeAnswer.of(found.target, found.reasons, (doubt, *found.unknown))
+        found = verdict(self.document, row, self.facts, self.seen, lacks_import=self.lacks_import)
+        return found.in_words
 
 
 class KnownResults:
