@@ -16,7 +16,7 @@ from opshift import toml
 from opshift.author import registry
 from opshift.cli.entry import main
 from opshift.errors import BadTarget
-from opshift.opsets import probed, targets
+from opshift.opsets import probed, schemas, targets
 from opshift.opsets.probed import DIES, REFUSED, RUNS, WRONG
 from opshift.probe import probing, row
 from opshift.probe.probe_models import case, models
@@ -68,6 +68,24 @@ def test_a_row_can_be_used_at_once(own, tmp_path):
     answer = opshift.accepts(path, "edge-box==2.0")
     assert answer.answer == "not known"
     assert answer.unknown == ("whether edge-box==2.0 runs Exp 13 ('y')",)
+
+
+@pytest.mark.parametrize(("outcome", "answer"), [(RUNS, "yes"), (REFUSED, "no")])
+def test_an_input_that_is_absent_in_a_probe_and_in_the_model_is_no_gap(
+    found, tmp_path, monkeypatch, outcome, answer
+):
+    resize = model(
+        '(float[1,1,2,2] x, float[4] s) => (float[1,1,4,4] y) { y = Resize(x, "", s) }', 13
+    )
+    schema = schemas.schema("", "Resize", 13)
+    features = probed.features(resize.graph.node[0], schema, 4)
+    result = ProbeResult(("", "Resize"), 13, ("float", ""), features, outcome)
+    assert probed.variables(schema) == ("T1", "T2")
+    path = tmp_path / "row.toml"
+    row.write(path, type(found)("edge-box", "3.0", *_rest(found)[:2], (result,), 0))
+    monkeypatch.setenv(targets.CONFIG, str(path))
+    told = opshift.accepts(resize, "edge-box==3.0")
+    assert told.answer == answer, told
 
 
 def test_a_conversion_avoids_what_a_probe_saw_fail(own):

@@ -247,6 +247,9 @@ def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
     schema = schemas.schema(*key, root.imports.get(key[0]) or 1)
     params = (*schema.inputs, *schema.outputs) if schema is not None else ()
     accepted = {param.variable: param.types for param in params}
+    plain = _unnamed(types)
+    if plain in missing.choices or plain in missing.in_doubt:
+        return plain  # a probe ran models without the input
     free = [
         [name for name in kernels.SHORT if f"tensor({name})" in accepted.get(variable, ())]
         if one == ABSENT
@@ -256,8 +259,13 @@ def _with_absent(root: Root, key: Key, types: Types, missing: Missing) -> Types:
     return min(
         itertools.product(*free),
         key=lambda one: (one in missing.choices, one in missing.in_doubt),
-        default=tuple("" if one == ABSENT else one for one in types),
+        default=plain,
     )
+
+
+def _unnamed(types: Types) -> Types:
+    """Element types as a probe names them: an absent one is empty."""
+    return tuple("" if one == ABSENT else one for one in types)
 
 
 def contrib_without_kernel(
@@ -378,7 +386,7 @@ def _unprobed(document: Document, table: ReleaseTable, row: Ceiling, facts: Fact
                     node, root, functools.partial(facts.type, scope), probed.variables(schema)
                 )
                 given = probed.features(node, schema, _rank(node, scope, facts))
-                lack = table.untried(key, since, types, given)
+                lack = table.untried(key, since, _unnamed(types), given)
                 if lack:
                     says = f"whether {row.shown} runs {qualified(*key)} {since}"
                     of = "" if lack == probed.AT_ALL else f" {lack}"
