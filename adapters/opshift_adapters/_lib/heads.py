@@ -36,7 +36,7 @@ def with_last_split(op: Builder, x: Value, sizes: Sequence[int]) -> Value:
 
 
 def together(op: Builder, x: Value, whole: int | None = None) -> Value:
-    """[batch, heads, sequence, size] as [batch, sequence, heads x size], or `whole` if it is known."""
+    """[batch, heads, length, size] as [batch, length, heads x size], or `whole` if it is known."""
     return with_last_merged(op, op.Transpose(x, perm=[0, 2, 1, 3]), whole)
 
 

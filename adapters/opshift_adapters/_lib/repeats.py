@@ -24,7 +24,7 @@ def covers(large: Dims, small: Dims) -> bool:
 
 
 def repeated_to(op: Builder, x: Value, shape: Value, goal: Dims) -> Value | None:
-    """`x` broadcast with a shape of at most its rank by Tile; None if an axis may be repeated or not.
+    """`x` broadcast by Tile with a shape of at most its rank; None if an axis may repeat or not.
 
     `goal` is what is known of the elements of the shape: numbers, and symbols of lengths.
     """

@@ -64,7 +64,10 @@ def _attended(node: Node, op: Builder, projected: Value, w: Value) -> Result:
     return y, op.Concat(*both, axis=0)
 
 
-CODES = "(uint8[2,3,8] x, int8[8,24] w, float[24] b, float s, float t, int32[2,3] m, uint8 z, int8 u) => (float[2,3,8] y) { y = com.microsoft.QAttention<num_heads=2"
+CODES = (
+    "(uint8[2,3,8] x, int8[8,24] w, float[24] b, float s, float t, int32[2,3] m, uint8 z,"
+    " int8 u) => (float[2,3,8] y) { y = com.microsoft.QAttention<num_heads=2"
+)
 SCALES = {"s": 0.02, "t": 0.01, "z": 120, "u": 3, "m": MASK["m"]}
 
 

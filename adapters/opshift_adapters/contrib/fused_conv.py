@@ -5,7 +5,10 @@ from opshift.adapter import Builder, Node, Result, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, activated, attribute, written
 
-IMAGE = "(float[2,2,5,5] x, float[3,2,3,3] w, float[3] b) => (float[2,3,p,q] y) { y = com.microsoft.FusedConv"
+IMAGE = (
+    "(float[2,2,5,5] x, float[3,2,3,3] w, float[3] b) => (float[2,3,p,q] y) { y ="
+    " com.microsoft.FusedConv"
+)
 AS_IN_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 

@@ -120,8 +120,8 @@ GATES = "(float[2,3,4] a, float[4] d, float[4] c, float[2,3,4] b"
 @leaving("LinearAttentionGate", domain=MICROSOFT, since=7)
 @example(
     "both",
-    GATES
-    + ") => (float[2,3,4] y, float[2,3,4] z) { y, z = com.microsoft.LinearAttentionGate(a, d, c, b) }",
+    GATES + ") => (float[2,3,4] y, float[2,3,4] z) { y, z ="
+    " com.microsoft.LinearAttentionGate(a, d, c, b) }",
     gives="Add Softplus Mul Sigmoid",
     atol=1e-5,
 )

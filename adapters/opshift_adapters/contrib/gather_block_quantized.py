@@ -6,9 +6,10 @@ from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, examp
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.nbits import unpacked
 
-CALL = "{ y = com.microsoft.GatherBlockQuantized<block_size=16, quantize_axis=1, gather_axis=0{}>(w, i, s{}) }}".replace(
-    "{ y", "{{ y", 1
-)
+CALL = (
+    "{ y = com.microsoft.GatherBlockQuantized<block_size=16, quantize_axis=1,"
+    " gather_axis=0{}>(w, i, s{}) }}"
+).replace("{ y", "{{ y", 1)
 TABLE = "(uint8[5,16] w, int64[2,2] i, float[5,2] s{}) => (float[2,2,32] y) "
 PLACES = {"i": [[0, 4], [2, 2]]}
 

@@ -6,10 +6,25 @@ from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, examp
 from opshift_adapters._lib.contrib import MICROSOFT, attribute, number
 from opshift_adapters._lib.heads import LOWEST, length, scale_of, turn, width
 
-STEP = "(float[2,1,32] q, float[2,1,16] k, float[2,1,16] v, float[2,2,4,8] c, float[2,2,4,8] d, int32[2] l, int32 t"
-RESULT = ") => (float[2,1,32] y, float[2,2,5,8] e, float[2,2,5,8] f) { y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2"
-FIRST = "(float[2,3,32] q, float[2,3,16] k, float[2,3,16] v, int32[2] l, int32 t) => (float[2,3,32] y, float[2,2,3,8] e, float[2,2,3,8] f) { y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2"
-TURNED = "(float[2,1,64] q, float[2,1,32] k, float[2,1,32] v, float[2,2,4,16] c, float[2,2,4,16] d, int32[2] l, int32 t, float[9,{0}] p, float[9,{0}] s) => (float[2,1,64] y, float[2,2,5,16] e, float[2,2,5,16] f) {{ y, e, f = com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2, do_rotary=1"
+STEP = (
+    "(float[2,1,32] q, float[2,1,16] k, float[2,1,16] v, float[2,2,4,8] c, float[2,2,4,8]"
+    " d, int32[2] l, int32 t"
+)
+RESULT = (
+    ") => (float[2,1,32] y, float[2,2,5,8] e, float[2,2,5,8] f) { y, e, f ="
+    " com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2"
+)
+FIRST = (
+    "(float[2,3,32] q, float[2,3,16] k, float[2,3,16] v, int32[2] l, int32 t) =>"
+    " (float[2,3,32] y, float[2,2,3,8] e, float[2,2,3,8] f) { y, e, f ="
+    " com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2"
+)
+TURNED = (
+    "(float[2,1,64] q, float[2,1,32] k, float[2,1,32] v, float[2,2,4,16] c,"
+    " float[2,2,4,16] d, int32[2] l, int32 t, float[9,{0}] p, float[9,{0}] s) =>"
+    " (float[2,1,64] y, float[2,2,5,16] e, float[2,2,5,16] f) {{ y, e, f ="
+    " com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2, do_rotary=1"
+)
 FULL, NEW = {"l": [4, 4], "t": 5}, {"l": [2, 1], "t": 3}
 
 

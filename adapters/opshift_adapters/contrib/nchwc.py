@@ -53,8 +53,8 @@ def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
 @leaving("Conv", domain=NCHWC)
 @example(
     "few channels",
-    FEW
-    + '{ m = com.microsoft.nchwc.Conv<activation="Relu">(x, w, c) y = com.microsoft.nchwc.ReorderOutput<channels=5>(m) }',
+    FEW + '{ m = com.microsoft.nchwc.Conv<activation="Relu">(x, w, c) y ='
+    " com.microsoft.nchwc.ReorderOutput<channels=5>(m) }",
     gives="Conv Relu Slice",
     atol=1e-5,
 )
@@ -65,7 +65,7 @@ def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
     atol=1e-5,
 )
 def conv(node: Node, op: Builder) -> Result:
-    """Conv in blocks is Conv with the filter in its own order, an optional Add and an activation."""
+    """Conv in blocks is Conv with the filter in its own order, perhaps Add, and an activation."""
     sizes = filter_of(node, width_around(node))
     filter = op.const(plain_filter(node["W"].const(), sizes))
     y: Value = op.Conv(node["X"], filter, node.input("B"), **written(node, "group", *WINDOW))
@@ -123,9 +123,8 @@ def global_pool(node: Node, op: Builder) -> Result:
 )
 @example(
     "linear",
-    BLOCKS
-    + 'm = com.microsoft.nchwc.Upsample<scales=[1,1,2,3], mode="linear", coordinate_transformation_mode="half_pixel">(d)'
-    + TAKEN,
+    BLOCKS + 'm = com.microsoft.nchwc.Upsample<scales=[1,1,2,3], mode="linear",'
+    ' coordinate_transformation_mode="half_pixel">(d)' + TAKEN,
     gives="Pad Conv Resize Slice",
     atol=1e-5,
     imports={"": 11},
@@ -148,8 +147,8 @@ def upsample(node: Node, op: Builder) -> Result:
     "channels last",
     "(float[2,4,3,20] x) => (float[2,20,a,b] y) <float[32,1,1,1] w = {"
     + filling(32)
-    + "}> { i = com.microsoft.nchwc.ReorderInput<channels_last=1>(x) m = com.microsoft.nchwc.Conv<group=32>(i, w)"
-    + TAKEN,
+    + "}> { i = com.microsoft.nchwc.ReorderInput<channels_last=1>(x) m ="
+    " com.microsoft.nchwc.Conv<group=32>(i, w)" + TAKEN,
     gives="Transpose Pad Conv Slice",
     atol=1e-5,
 )
@@ -158,7 +157,9 @@ def upsample(node: Node, op: Builder) -> Result:
     FEW.replace("[2,3,", "[2,16,").replace(
         "[16,3,1,1] w = {" + filling(48), "[16,1,1,1] w = {" + filling(16)
     )
-    + "{ i = com.microsoft.nchwc.ReorderInput(x) m = com.microsoft.nchwc.Conv<group=16>(i, w) y = com.microsoft.nchwc.ReorderOutput<channels=5>(m) }",
+    + "{ i = com.microsoft.nchwc.ReorderInput(x) m ="
+    " com.microsoft.nchwc.Conv<group=16>(i, w) y ="
+    " com.microsoft.nchwc.ReorderOutput<channels=5>(m) }",
     gives="Identity Conv Slice",
     atol=1e-5,
 )
@@ -185,7 +186,8 @@ def reorder_input(node: Node, op: Builder) -> Result:
     "full blocks",
     "(float[1,12,1,2] x) => (float[1,16,a,b] y) <float[16,12,1,1] w = {"
     + filling(192)
-    + "}> { r = com.microsoft.nchwc.Conv(x, w) y = com.microsoft.nchwc.ReorderOutput<channels=16>(r) }",
+    + "}> { r = com.microsoft.nchwc.Conv(x, w) y ="
+    " com.microsoft.nchwc.ReorderOutput<channels=16>(r) }",
     gives="Conv Identity",
     atol=1e-5,
 )

@@ -10,13 +10,28 @@ from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, examp
 
 from opshift_adapters._lib.contrib import MICROSOFT, named, written
 
-PAIR = "(uint8[2,3] a, uint8[2,3] b) => (uint8[2,3] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}, float v = {0.2}, uint8 w = {100}> "
+PAIR = (
+    "(uint8[2,3] a, uint8[2,3] b) => (uint8[2,3] y) <float s = {0.1}, uint8 z = {128},"
+    " float t = {0.05}, uint8 u = {3}, float v = {0.2}, uint8 w = {100}> "
+)
 COMPUTED = "(int8[2,3] a, int8[3] b, float s, int8 z, float t, int8 u) => (int8[2,3] y) "
 SCALES = {"s": 0.1, "t": 0.05, "z": -7, "u": 11}
-ONE = "(uint8[2,30] x) => (uint8[2,30] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
-SIGNED = "(int8[2,30] x) => (int8[2,30] y) <float s = {0.1}, int8 z = {-3}, float t = {0.05}, int8 u = {0}> "
-IMAGE = "(uint8[2,2,6,6] x) => (uint8[2,2,a,b] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
-LAST = "(uint8[2,6,6,2] x) => (uint8[2,a,b,2] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, uint8 u = {3}> "
+ONE = (
+    "(uint8[2,30] x) => (uint8[2,30] y) <float s = {0.1}, uint8 z = {128}, float t ="
+    " {0.05}, uint8 u = {3}> "
+)
+SIGNED = (
+    "(int8[2,30] x) => (int8[2,30] y) <float s = {0.1}, int8 z = {-3}, float t = {0.05},"
+    " int8 u = {0}> "
+)
+IMAGE = (
+    "(uint8[2,2,6,6] x) => (uint8[2,2,a,b] y) <float s = {0.1}, uint8 z = {128}, float t"
+    " = {0.05}, uint8 u = {3}> "
+)
+LAST = (
+    "(uint8[2,6,6,2] x) => (uint8[2,a,b,2] y) <float s = {0.1}, uint8 z = {128}, float t"
+    " = {0.05}, uint8 u = {3}> "
+)
 
 
 def real(node: Node, op: Builder, names: str) -> Value:
@@ -183,14 +198,14 @@ POOL = ("ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides", "au
 @leaving("QLinearAveragePool", domain=MICROSOFT, since=10)
 @example(
     "padded",
-    IMAGE
-    + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], count_include_pad=1>(x, s, z, t, u) }",
+    IMAGE + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,3], pads=[1,1,1,1],"
+    " strides=[2,1], count_include_pad=1>(x, s, z, t, u) }",
     gives="DequantizeLinear AveragePool Div Add QuantizeLinear",
 )
 @example(
     "channels last",
-    LAST
-    + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,2], channels_last=1>(x, s, z, t, u) }",
+    LAST + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,2], channels_last=1>(x,"
+    " s, z, t, u) }",
     gives="DequantizeLinear Transpose AveragePool Transpose Div Add QuantizeLinear",
 )
 def qlinear_average_pool(node: Node, op: Builder) -> Result:
@@ -260,7 +275,11 @@ def qlinear_conv(node: Node, op: Builder) -> Result:
     return op.Transpose(y, perm=[0, *range(2, rank), 1])
 
 
-MATRICES = "(uint8[2,4] a, int8[4,3] b) => (uint8[2,3] y) <float s = {0.1}, uint8 z = {128}, float t = {0.05}, int8 q = {2}, float v = {0.2}, uint8 w = {100}, int32[3] c = {5, -300, 70}> "
+MATRICES = (
+    "(uint8[2,4] a, int8[4,3] b) => (uint8[2,3] y) <float s = {0.1}, uint8 z = {128},"
+    " float t = {0.05}, int8 q = {2}, float v = {0.2}, uint8 w = {100}, int32[3] c = {5,"
+    " -300, 70}> "
+)
 
 
 @leaving("QGemm", domain=MICROSOFT, since=10)

@@ -5,8 +5,15 @@ from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
 
-SIGNED = "(float[2,4] a, int8[4,3] b) => (float[2,3] y) <float[3] s = {0.1, 0.2, 0.05}, int8[3] z = {3, 0, -7}, float[3] c = {1.0, -2.0, 0.5}> "
-CODES = "(uint8[2,4] a, int8[4,3] b) => (float[2,3] y) <float s = {0.1}, float[3] t = {0.1, 0.2, 0.05}, uint8 z = {120}, int8[3] q = {3, 0, -7}, float[3] c = {1.0, -2.0, 0.5}> "
+SIGNED = (
+    "(float[2,4] a, int8[4,3] b) => (float[2,3] y) <float[3] s = {0.1, 0.2, 0.05},"
+    " int8[3] z = {3, 0, -7}, float[3] c = {1.0, -2.0, 0.5}> "
+)
+CODES = (
+    "(uint8[2,4] a, int8[4,3] b) => (float[2,3] y) <float s = {0.1}, float[3] t = {0.1,"
+    " 0.2, 0.05}, uint8 z = {120}, int8[3] q = {3, 0, -7}, float[3] c = {1.0, -2.0, 0.5}>"
+    " "
+)
 
 
 def _product(

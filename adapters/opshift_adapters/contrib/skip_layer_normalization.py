@@ -80,15 +80,15 @@ UNREAD = {"mask_index_type": "only one kind of mask is defined, the number of wo
 @leaving("EmbedLayerNormalization", domain=MICROSOFT, since=13, ignores=UNREAD)
 @example(
     "words, segments, positions",
-    WORDS
-    + ") => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b) }",
+    WORDS + ") => (float[2,3,4] y) { y, n ="
+    " com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b) }",
     inputs=IDS,
     atol=1e-5,
 )
 @example(
     "no segments",
-    WORDS
-    + ') => (float[2,3,4] y) { y, n = com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b) }',
+    WORDS + ") => (float[2,3,4] y) { y, n ="
+    ' com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b) }',
     inputs=IDS,
     atol=1e-5,
     imports={"": 14},
@@ -120,21 +120,25 @@ def _mask_index(node: Node, op: Builder, ids: Value) -> Value:
     return op.ReduceSum(mask, op.const([1]), keepdims=0)
 
 
-CODES = "(int32[2,3] i, int32[2,3] j, uint8[9,4] w, uint8[5,4] p, uint8[2,4] t, uint8[4] g, uint8[4] b) => (float[2,3,4] y) <float s = {0.02}, uint8 z = {128}> "
+CODES = (
+    "(int32[2,3] i, int32[2,3] j, uint8[9,4] w, uint8[5,4] p, uint8[2,4] t, uint8[4] g,"
+    " uint8[4] b) => (float[2,3,4] y) <float s = {0.02}, uint8 z = {128}> "
+)
 
 
 @leaving("QEmbedLayerNormalization", domain=MICROSOFT, since=13)
 @example(
     "words, segments, positions",
-    CODES
-    + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b, "", s, s, s, s, s, z, z, z, z, z) }',
+    CODES + "{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g,"
+    ' b, "", s, s, s, s, s, z, z, z, z, z) }',
     inputs=IDS,
     atol=1e-4,
 )
 @example(
     "no segments",
     CODES.replace("int32[2,3] j, ", "").replace("uint8[2,4] t, ", "")
-    + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b, "", s, s, "", s, s, z, z, "", z, z) }',
+    + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "",'
+    ' g, b, "", s, s, "", s, s, z, z, "", z, z) }',
     inputs=IDS,
     atol=1e-4,
     imports={"": 14},

@@ -216,7 +216,10 @@ ARITHMETIC_14 = boundary(
 
 # -- unsigned integers of 32 and 64 bits for runtimes without kernels ------------------------------
 
-SHIFTS = " => (uint64[4] y) <uint64[4] d = {1, 2, 4611686018427387904, 9223372036854775808}> { y = Div(x, d) }"
+SHIFTS = (
+    " => (uint64[4] y) <uint64[4] d = {1, 2, 4611686018427387904, 9223372036854775808}> {"
+    " y = Div(x, d) }"
+)
 ENDS = {"x": [2**64 - 1, 2**64 - 1, 2**64 - 1, 2**63]}
 
 
@@ -402,8 +405,17 @@ def with_a_node_behind(node: Node, op: Builder) -> Result:
     return op.Identity(op.same(node))
 
 
-GELU_OF = " => (float[{shape}] y) <float[4] b = {1, -2, 3, 0.5}, float r = {1.4142135}, float o = {1}, float h = {0.5}> { m = Abs(x) s = Add({sum}) d = Div(s, r) e = Erf(d) f = Add(e, o) g = Mul(s, h) y = Mul(g, f) }"
-NORMAL_OF = "(float[1,2,4] x, float[1,2,4] z, float[4] g) => (float[1,2,4] y) <float e = {0.1}, float[4] b = {1, -2, 3, 0.5}> { a = Neg(x) c = Add(a, b) s = Add(z, c) m = ReduceMean<axes = [-1]>(s) d = Sub(s, m) q = Mul(d, d) v = ReduceMean<axes = [-1]>(q) w = Add(v, e) r = Sqrt(w) n = Div(d, r) k = Mul(n, g) y = Add(k, b) }"
+GELU_OF = (
+    " => (float[{shape}] y) <float[4] b = {1, -2, 3, 0.5}, float r = {1.4142135}, float o"
+    " = {1}, float h = {0.5}> { m = Abs(x) s = Add({sum}) d = Div(s, r) e = Erf(d) f ="
+    " Add(e, o) g = Mul(s, h) y = Mul(g, f) }"
+)
+NORMAL_OF = (
+    "(float[1,2,4] x, float[1,2,4] z, float[4] g) => (float[1,2,4] y) <float e = {0.1},"
+    " float[4] b = {1, -2, 3, 0.5}> { a = Neg(x) c = Add(a, b) s = Add(z, c) m ="
+    " ReduceMean<axes = [-1]>(s) d = Sub(s, m) q = Mul(d, d) v = ReduceMean<axes ="
+    " [-1]>(q) w = Add(v, e) r = Sqrt(w) n = Div(d, r) k = Mul(n, g) y = Add(k, b) }"
+)
 
 
 FUSED = "measured in 1.1 to 1.3: models of a corpus, and the nodes that were fused"

@@ -35,7 +35,11 @@ CHOSEN = by_width("Cast CastLike", floats=True)  # the type is the result
 READ_BY_VALUE = by_value("Cast", 0, floats=True)
 
 
-STACK = '(int64[2] a, int64[2] b) => (int64[2] y) { p = Unsqueeze<axes=[0]>(a) q = Unsqueeze<axes=[0]>(b) r = Concat<axis=0>(p, q) s = ReduceSum<axes=[0], keepdims=0>(r) y = Cast<to="INT64">(s) }'
+STACK = (
+    "(int64[2] a, int64[2] b) => (int64[2] y) { p = Unsqueeze<axes=[0]>(a) q ="
+    " Unsqueeze<axes=[0]>(b) r = Concat<axis=0>(p, q) s = ReduceSum<axes=[0],"
+    ' keepdims=0>(r) y = Cast<to="INT64">(s) }'
+)
 
 
 @adapter("Cast", 5, 6)
@@ -268,7 +272,10 @@ def drop_saturate(node: Node, op: Builder) -> Result:
     return op.same(node, saturate=None)
 
 
-EIGHT_BITS = "(float[2] x) => (float[2] y) <float8e4m3fn[2] w = {56, 184}> { f = Cast<to=1>(w) y = Add(x, f) }"
+EIGHT_BITS = (
+    "(float[2] x) => (float[2] y) <float8e4m3fn[2] w = {56, 184}> { f = Cast<to=1>(w) y ="
+    " Add(x, f) }"
+)
 CAST_UP_19 = boundary(19, "Cast:24656c", directions="up")
 
 

@@ -109,7 +109,7 @@ def clip_10_11(node: Node, op: Builder) -> Result:
     inputs={"x": [-1e300, math.inf, 0.5]},
 )
 def by_max_and_min(node: Node, op: Builder) -> Result:
-    """No onnxruntime runs Clip of doubles below opset 12; Max and Min are written, or reductions."""
+    """No onnxruntime runs Clip of doubles below opset 12; Max and Min or reductions are written."""
     x = node["input"]
     if not 7 <= op.version < 12 or x.elem_type_or_none != T.DOUBLE:
         return KEEP

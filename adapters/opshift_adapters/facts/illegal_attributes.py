@@ -6,7 +6,10 @@ A conversion asks for them at each node of an operator; the flaws beside them, a
 
 from opshift.objections import LARGEST_RANK, choices, switches, within
 
-REDUCING = "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd ReduceSum ReduceSumSquare"
+REDUCING = (
+    "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin"
+    " ReduceProd ReduceSum ReduceSumSquare"
+)
 POOLS = "AveragePool LpPool MaxPool"
 FLOATS = "1 10 11 16"
 CHOICES = (
@@ -22,10 +25,12 @@ CHOICES = (
     choices("Pad", mode="constant reflect edge wrap"),
     choices("GridSample", padding_mode="zeros border reflection"),
     choices(
-        "Resize", mode="nearest linear cubic", keep_aspect_ratio_policy="stretch not_larger not_smaller",
+        "Resize",
+        mode="nearest linear cubic",
+        keep_aspect_ratio_policy="stretch not_larger not_smaller",
         nearest_mode="round_prefer_floor round_prefer_ceil floor ceil",
     ),
-)  # fmt: skip
+)
 
 SWITCHES = (
     switches("Add And Div Equal Gemm Greater Less Mul Or Pow Sub Xor", "broadcast"),

@@ -118,7 +118,7 @@ def like_the_only_input(node: Node) -> Sequence[int]:
     imports={"": 9},
 )
 def batch_normalization(node: Node) -> Sequence[int]:
-    """Below opset 14, inference tells no type of the statistics, which are shaped as the given ones."""
+    """Below opset 14, inference gives no type of the statistics; they are shaped as the inputs."""
     data, _, _, mean, _ = node.inputs
     assert data is not None  # a required input, and so is the next
     assert mean is not None

@@ -199,8 +199,9 @@ def _uneven_parts(
     ):
         return None
     whole, part = dims[axis], int(each)
-    odd = isinstance(whole, int) and part > 0 and whole % part and whole > part
-    return f"it joins parts of {part} and {whole % part} places along another axis" if odd else None  # type: ignore[operator]
+    if not isinstance(whole, int) or part <= 0 or whole <= part or not whole % part:
+        return None
+    return f"it joins parts of {part} and {whole % part} places along another axis"
 
 
 @flaw("CenterCropPad")
@@ -218,7 +219,7 @@ def sizes_of_other_counts(
 def windows_beyond_the_result(
     node: Node,
 ) -> str | None:  # pragma: no cover: asked of illegal nodes alone
-    """There is a size of the window for each axis, and the padding leaves something of the result."""
+    """There is a size of the window for each axis, and the padding leaves a part of the result."""
     dims, kernel = _dims(node, "X"), node.ints("kernel_shape")
     count = len(kernel)
     strides = node.ints_or_none("strides") or [1] * count
@@ -257,7 +258,7 @@ def outputs_of_other_groups(
 def parameters_of_other_channels(
     node: Node,
 ) -> str | None:  # pragma: no cover: asked of illegal nodes alone
-    """There is a bias for each channel of the output, and one scale and zero point for each or for all."""
+    """Each channel of the output has a bias; a scale and zero point are for each or for all."""
     kernel = _dims(node, "W") or _dims(node, "w")
     channels = kernel[0] if kernel else None
     if node.op == "ConvTranspose":

@@ -59,13 +59,38 @@ TYPES_22 = boundary(
     "Dropout:b67e2d",
     cast=shown(
         narrow_types,
-        example("8 bits", "(float8e5m2[2,3] x) => (float8e5m2[2,3] y, bool[2,3] m) { y, m = Dropout(x) }", gives="Cast Dropout Cast"),
-        example("8 bits in training", "(float8e4m3fn[2,3] x, float r) => (float8e4m3fn[2,3] y, bool[2,3] m) <bool t = {1}> { y, m = Dropout<seed=1>(x, r, t) }", inputs={"r": 0.25}, gives="Cast Cast Dropout Cast"),
-        example("bfloat16 ratio", "(float[2,3] x, bfloat16 r, bool t) => (float[2,3] y) { y = Dropout<seed=1>(x, r, t) }", inputs={"r": 0.25, "t": True}, gives="Cast Dropout"),
-        example("constant ratio", "(float[2,3] x, bool t) => (float[2,3] y) { r = Constant<value = bfloat16 {16000}>() y = Dropout<seed=1>(x, r, t) }", inputs={"t": True}, gives="Dropout"),
-        example("bfloat16 data", "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Dropout(x) }", gives="Dropout"),
+        example(
+            "8 bits",
+            "(float8e5m2[2,3] x) => (float8e5m2[2,3] y, bool[2,3] m) { y, m = Dropout(x) }",
+            gives="Cast Dropout Cast",
+        ),
+        example(
+            "8 bits in training",
+            "(float8e4m3fn[2,3] x, float r) => (float8e4m3fn[2,3] y, bool[2,3] m) <bool t"
+            " = {1}> { y, m = Dropout<seed=1>(x, r, t) }",
+            inputs={"r": 0.25},
+            gives="Cast Cast Dropout Cast",
+        ),
+        example(
+            "bfloat16 ratio",
+            "(float[2,3] x, bfloat16 r, bool t) => (float[2,3] y) { y = Dropout<seed=1>(x, r, t) }",
+            inputs={"r": 0.25, "t": True},
+            gives="Cast Dropout",
+        ),
+        example(
+            "constant ratio",
+            "(float[2,3] x, bool t) => (float[2,3] y) { r = Constant<value = bfloat16"
+            " {16000}>() y = Dropout<seed=1>(x, r, t) }",
+            inputs={"t": True},
+            gives="Dropout",
+        ),
+        example(
+            "bfloat16 data",
+            "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Dropout(x) }",
+            gives="Dropout",
+        ),
     ),
-)  # fmt: skip
+)
 
 BFLOAT16_13 = boundary(13, "Dropout:03e4f9")
 
@@ -206,6 +231,11 @@ CONSUMED_6 = boundary(
     "Dropout:e07e17",
     up=shown(
         drop_attribute("consumed_inputs"),
-        example("inference", "(float[5] x) => (float[5] y) { y = Dropout<ratio=0.25, is_test=1, consumed_inputs=[1]>(x) }", gives="Dropout"),
+        example(
+            "inference",
+            "(float[5] x) => (float[5] y) { y = Dropout<ratio=0.25, is_test=1,"
+            " consumed_inputs=[1]>(x) }",
+            gives="Dropout",
+        ),
     ),
-)  # fmt: skip
+)

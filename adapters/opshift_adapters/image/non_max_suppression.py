@@ -31,7 +31,10 @@ SOME: dict[str, Any] = {
     ],
 }
 NONE_OF = {"b": lambda: np.zeros((1, 0, 4)), "s": lambda: np.zeros((1, 2, 0))}
-OPEN = "(float[B,N,4] b, float[B,C,N] s, int64 m, float o, float t) => (int64[n,3] y) { y = NonMaxSuppression(b, s, m, o, t) }"
+OPEN = (
+    "(float[B,N,4] b, float[B,C,N] s, int64 m, float o, float t) => (int64[n,3] y) { y ="
+    " NonMaxSuppression(b, s, m, o, t) }"
+)
 LIMITS = {"m": 4, "o": 0.4, "t": 0.15}
 
 NO_BOXES = dict.fromkeys(

@@ -43,7 +43,10 @@ ASYMMETRIC = '{ y = Resize<coordinate_transformation_mode="asymmetric",'
 HALF = '{ y = Resize<coordinate_transformation_mode="tf_half_pixel_for_nn",'
 COUNT = {"x": lambda: np.arange(24).reshape(1, 2, 3, 4)}
 RAMP = {"x": lambda: np.arange(72).reshape(2, 1, 6, 6) / 8 - 2}
-COPIED = "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] zero = {0}, int64[1] two = {2}> "
+COPIED = (
+    "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] zero ="
+    " {0}, int64[1] two = {2}> "
+)
 ADDED_11 = (
     "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
     "extrapolation_value",
@@ -132,7 +135,8 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
     "attributes of other modes",
     "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y"
     " ="
-    ' Resize<coordinate_transformation_mode="asymmetric",nearest_mode="floor",cubic_coeff_a=-0.25,extrapolation_value=0.5>(x,'
+    ' Resize<coordinate_transformation_mode="asymmetric",nearest_mode="floor",'
+    "cubic_coeff_a=-0.25,extrapolation_value=0.5>(x,"
     " r, s) }",
     gives="Resize",
 )
@@ -167,8 +171,8 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 )
 @example(
     "computed sizes, two of them copied",
-    COPIED
-    + '{ h = Shape(x) k = Slice(h, zero, two) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }',
+    COPIED + "{ h = Shape(x) k = Slice(h, zero, two) z = Concat<axis=0>(k, w) y ="
+    ' Resize<mode="linear">(x, r, r, z) }',
     atol=1e-6,
     inputs={"w": [5, 3], **COUNT},
 )
@@ -216,7 +220,8 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 @example(
     "computed sizes, picked",
     "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[2] two = {0, 1}> "
-    + '{ h = Shape(x) k = Gather(h, two) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }',
+    + "{ h = Shape(x) k = Gather(h, two) z = Concat<axis=0>(k, w) y ="
+    ' Resize<mode="linear">(x, r, r, z) }',
     atol=1e-6,
     inputs={"w": [5, 3], **COUNT},
 )
@@ -232,7 +237,8 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
     "computed sizes, cut from the middle",
     "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] one = {1},"
     " int64[1] three = {3}> "
-    + '{ h = Shape(x) k = Slice(h, one, three) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }',
+    + "{ h = Shape(x) k = Slice(h, one, three) z = Concat<axis=0>(k, w) y ="
+    ' Resize<mode="linear">(x, r, r, z) }',
     atol=1e-6,
     inputs={"w": [5, 3], **COUNT},
 )
@@ -420,8 +426,9 @@ SYMMETRIC = '{ y = Resize<coordinate_transformation_mode="half_pixel_symmetric",
 @adapter("Resize", 19, 18)
 @example(
     "other mode",
-    OPEN
-    + '<float[4] s = {1.0, 1.0, 2.0, 1.5}, float[8] r = {0.0, 0.0, 0.25, 0.0, 1.0, 1.0, 1.0, 0.5}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x, r, s) }',
+    OPEN + "<float[4] s = {1.0, 1.0, 2.0, 1.5}, float[8] r = {0.0, 0.0, 0.25, 0.0, 1.0, 1.0,"
+    ' 1.0, 0.5}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x,'
+    " r, s) }",
     gives="Resize",
 )
 @example(

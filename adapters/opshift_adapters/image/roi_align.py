@@ -11,9 +11,15 @@ from opshift_adapters._lib.blocks import arange, as_type, column, element, part,
 ROI_ALIGN_22 = boundary(22, "RoiAlign:b0256a", cast=cast_around("float"))
 REGIONS = "(float[2,2,8,8] x, float[2,4] r, int64[2] b) => (float[2,2,2,2] y) "
 PLACES = {"r": [[0, 0, 5, 6], [1, 2, 4, 3.5]], "b": [1, 0]}
-KNOWN = "(float[2,2,8,8] x) => (float[2,2,2,2] y) <int64[2] b = {1, 0}, float[2,4] r = {0,0,5,6, 1,2,8,7}> "
+KNOWN = (
+    "(float[2,2,8,8] x) => (float[2,2,2,2] y) <int64[2] b = {1, 0}, float[2,4] r ="
+    " {0,0,5,6, 1,2,8,7}> "
+)
 SIZED = "output_height=2,output_width=2"
-OPEN = "(float[N,C,H,W] x, float[R,4] r, int64[R] b) => (float[R,C,p,q] y) { y = RoiAlign<output_height=2,output_width=3"
+OPEN = (
+    "(float[N,C,H,W] x, float[R,4] r, int64[R] b) => (float[R,C,p,q] y) { y ="
+    " RoiAlign<output_height=2,output_width=3"
+)
 ANYWHERE = {
     "x": lambda: np.arange(96.0).reshape(2, 2, 4, 6) % 7 - 3,
     "r": [[0, 0, 5, 6], [1, 2, 1.25, 2.5], [-4, -3, 9, 9], [3, 3, 2, 1], [8, 8, 9, 9]],

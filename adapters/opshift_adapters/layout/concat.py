@@ -37,10 +37,19 @@ AXIS_11 = boundary(
     "Concat:bcd325 Split:282133",
     down=shown(
         positive_axis(),
-        example("from the end", "(float[2,3] a, float[2,1] b) => (float[2,4] y) { y = Concat<axis=-1>(a, b) }", gives="Concat"),
-        example("pieces from the end", "(float[2,3] x) => (float[2,1] y, float[2,2] z) { y, z = Split<axis=-1, split=[1,2]>(x) }", gives="Split"),
+        example(
+            "from the end",
+            "(float[2,3] a, float[2,1] b) => (float[2,4] y) { y = Concat<axis=-1>(a, b) }",
+            gives="Concat",
+        ),
+        example(
+            "pieces from the end",
+            "(float[2,3] x) => (float[2,1] y, float[2,2] z) { y, z = Split<axis=-1,"
+            " split=[1,2]>(x) }",
+            gives="Split",
+        ),
     ),
-)  # fmt: skip
+)
 
 
 WIDEST = {"a": [2**63 - 1, -(2**63), 2**53 + 1, -1], "b": [-(2**53) - 1, 0, 2**32]}
@@ -272,7 +281,10 @@ def split_1_2(node: Node, op: Builder) -> Result:
 UNHELD = (T.INT64, T.UINT64, T.STRING, T.COMPLEX64, T.COMPLEX128)  # no float holds all their values
 MOST_COPIES = 256
 TILE_2 = "(float[2,3] x, float t) => (float[a,b] y) <float axis = {1.0}> { y = Tile(x, t, axis) }"
-TILE_RANKLESS = "(float[24] v, int64[n] s, float t) => (float[a,b,c] y) <float axis = {1.0}> { x = Reshape(v, s) y = Tile(x, t, axis) }"
+TILE_RANKLESS = (
+    "(float[24] v, int64[n] s, float t) => (float[a,b,c] y) <float axis = {1.0}> { x ="
+    " Reshape(v, s) y = Tile(x, t, axis) }"
+)
 
 
 @adapter("Tile", 5, 6, handles_types=True)
@@ -375,7 +387,8 @@ def parts(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
 @in_other_words("Split")
 @example(
     "lengths",
-    "(float[2,6] x) => (float[2,2] y, float[2,4] z) <int64[2] s = {2, 4}> { y, z = Split<axis=1>(x, s) }",
+    "(float[2,6] x) => (float[2,2] y, float[2,4] z) <int64[2] s = {2, 4}> { y, z ="
+    " Split<axis=1>(x, s) }",
     gives="Slice Slice",
 )
 @example(

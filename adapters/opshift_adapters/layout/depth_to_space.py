@@ -178,7 +178,7 @@ def _known_sources(node: Node, op: Builder, image: Array, block: Array) -> Value
 
 
 def _covering(op: Builder, elements: Value, sources: Value) -> Value:
-    """The sums of the elements of each channel; a zero behind the last one stands for no element."""
+    """The sums of the elements of each channel; a zero after the last stands for no element."""
     padded = op.Pad(elements, op.const([0, 0, 0, 0, 0, 1]))
     covering = op.Gather(padded, sources, axis=2)
     if elements.elem_type in FLOATS:

@@ -163,8 +163,7 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
 def _by_sign(op: Builder, pads: Value) -> tuple[Value, Value]:
     """The pads that add elements, and as doubles those that remove some; each is 0 for the others.
 
-    Older opsets limit only floats. No pad is so large that a double does not hold it: neither memory
-    nor a tensor has so many elements.
+    Older opsets limit only floats. A double holds every pad, because no tensor has more elements.
     """
     amount = op.Cast(pads, to=T.DOUBLE)
     return op.Cast(op.Relu(amount), to=T.INT64), op.Relu(-amount)
@@ -272,7 +271,10 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
 
 CROPPED = "(float[N,5] x) => (float[a,b] y) { y = Pad<pads = [1, -1, 0, 2]>(x) }"
 
-AXES = '(float[N,5] x) => (float[a,b] y) <int64[4] p = {1, 0, 0, 2}, int64[2] a = {-1, 0}> { y = Pad(x, p, "", a) }'
+AXES = (
+    "(float[N,5] x) => (float[a,b] y) <int64[4] p = {1, 0, 0, 2}, int64[2] a = {-1, 0}> {"
+    ' y = Pad(x, p, "", a) }'
+)
 RANKLESS = "(float[24] v, int64[n] s) => (float[a,b,c] y) "
 
 
@@ -296,7 +298,7 @@ def counts_axes_from_the_end(node: Node) -> bool:
 @example("cropped", CROPPED, imports={"": 9}, gives="Pad Slice")
 @example("axes from the end", AXES, imports={"": 21}, gives="Pad")
 def for_old_runtimes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 errs below opset 11 if pads crop and pad at once; 1.14 ends at negative axes."""
+    """onnxruntime 0.4 errs below opset 11 if pads crop and pad; 1.14 ends at negative axes."""
     if op.version < 18:
         return _cropped_last(node, op)
     return in_order(node, op, ("pads",))

@@ -237,7 +237,7 @@ CUT_SHAPES = [
     gives="Shape Slice",
 )
 def shape_and_slice(node: Node, op: Builder) -> Result:
-    """OpenVINO to 2023.0 does not read `start` and `end` of Shape; a Slice of the shape is written."""
+    """OpenVINO to 2023.0 ignores `start` and `end` of Shape; a Slice of the shape is written."""
     return _sliced_shape(node, op) if op.version >= 15 else KEEP
 
 
@@ -355,8 +355,8 @@ def _reshaped(op: Builder, x: Value, shape: Value) -> Value:
 
     An empty input first gets a 0 on each axis where the shape has one, so that the copy is right.
     """
-    # Ones, and zeros where the shape has some. Inference of runtimes takes a Cast to bool and back for the sizes
-    # themselves, and rejects the Expand.
+    # Ones, and zeros where the shape has some. Inference of runtimes takes a Cast to bool and back
+    # for the sizes themselves, and rejects the Expand.
     ones = op.Cast(~op.Equal(shape, op.const(0)), to=T.INT64)
     flat = x if x.rank_or_none == 1 else op.Reshape(x, op.const([-1]))
     return op.Reshape(op.Expand(flat, ones), shape)
@@ -369,7 +369,11 @@ TYPES_13 = boundary(
         "Transpose:e93d32"
     ),
 )
-TURNED_IN_LOOP = "(float[2,5,6] x, bool t) => (float[5,2,6] y, int64[3] s) { u = {op}(x) s = Shape(u) y = If<then_branch = a () => (float[5,2,6] p) { p = Neg(u) }, else_branch = b () => (float[5,2,6] q) { q = Abs(u) }>(t) }"
+TURNED_IN_LOOP = (
+    "(float[2,5,6] x, bool t) => (float[5,2,6] y, int64[3] s) { u = {op}(x) s = Shape(u)"
+    " y = If<then_branch = a () => (float[5,2,6] p) { p = Neg(u) }, else_branch = b () =>"
+    " (float[5,2,6] q) { q = Abs(u) }>(t) }"
+)
 
 
 # The operators through which onnxruntime moves a Transpose.
@@ -507,7 +511,7 @@ def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
     inputs={"r": [4, 6]},
 )
 def behind_a_reshape(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.10 moves a Transpose that a branch reads, and fails; a Reshape behind it stops that."""
+    """onnxruntime 1.10 moves a Transpose that a branch reads; a Reshape after it stops that."""
     rank = node["data"].rank_or_none
     if rank is None:
         return KEEP

@@ -34,8 +34,14 @@ from opshift_adapters._lib.blocks import (
 TYPES_13 = boundary(13, "Slice:2a2b15")
 SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
 BOUNDS = "<int64[2] s = {0,1}, int64[2] e = {3,-1}, int64[2] axes = {-1,0}> "
-DYNAMIC = "(float[5,6] x, int64[2] s, int64[2] e, int64[2] axes) => (float[a,b] y) { y = Slice(x, s, e, axes) }"
-RANKLESS = "(float[24] v, int64[n] t) => (float[a,b,c] y) <int64[1] s = {1}, int64[1] e = {9}, int64[1] axes = {-1}> { x = Reshape(v, t) y = Slice(x, s, e, axes) }"
+DYNAMIC = (
+    "(float[5,6] x, int64[2] s, int64[2] e, int64[2] axes) => (float[a,b] y) { y ="
+    " Slice(x, s, e, axes) }"
+)
+RANKLESS = (
+    "(float[24] v, int64[n] t) => (float[a,b,c] y) <int64[1] s = {1}, int64[1] e = {9},"
+    " int64[1] axes = {-1}> { x = Reshape(v, t) y = Slice(x, s, e, axes) }"
+)
 
 
 @adapter("Slice", 11, 10)
@@ -65,7 +71,8 @@ def slice_11_10(node: Node, op: Builder) -> Result:
 )
 @example(
     "computed bounds",
-    "(float[5,6] x, int64[2] s) => (float[a,b] y) <int64[2] e = {9,9}, int64[2] axes = {-1,0}> { y = Slice(x, s, e, axes) }",
+    "(float[5,6] x, int64[2] s) => (float[a,b] y) <int64[2] e = {9,9}, int64[2] axes"
+    " = {-1,0}> { y = Slice(x, s, e, axes) }",
     imports={"": 13},
     inputs={"s": [3, 2]},
     gives="Slice",
@@ -77,10 +84,19 @@ def axes_in_order(node: Node, op: Builder) -> Result:
     return in_order(node, op, ("starts", "ends", "steps"))
 
 
-STEPS = "(float[5,6] x) => (float[a,b] y) <int64[2] s = {-1,1}, int64[2] e = {-5,5}, int64[2] axes = {1,0}, int64[2] t = {-2,3}> { y = Slice(x, s, e, axes, t) }"
-COMPUTED = "(float[N,5] x, int64[1] s, int64[1] e, int64[1] t) => (float[a,5] y) <int64[1] axes = {0}> { y = Slice(x, s, e, axes, t) }"
+STEPS = (
+    "(float[5,6] x) => (float[a,b] y) <int64[2] s = {-1,1}, int64[2] e = {-5,5}, int64[2]"
+    " axes = {1,0}, int64[2] t = {-2,3}> { y = Slice(x, s, e, axes, t) }"
+)
+COMPUTED = (
+    "(float[N,5] x, int64[1] s, int64[1] e, int64[1] t) => (float[a,5] y) <int64[1] axes"
+    " = {0}> { y = Slice(x, s, e, axes, t) }"
+)
 
-FROM_END = "(float[24] v, int64[n] t) => (float[a,b,c] y) <{0}> {{ x = Reshape(v, t) h = Shape(x) r = Shape({1}) a = Add(k, r) axes = Where(c, a, k) "
+FROM_END = (
+    "(float[24] v, int64[n] t) => (float[a,b,c] y) <{0}> {{ x = Reshape(v, t) h ="
+    " Shape(x) r = Shape({1}) a = Add(k, r) axes = Where(c, a, k) "
+)
 
 
 def five() -> Array:
@@ -123,13 +139,15 @@ def five() -> Array:
 @example(
     "between sizes along an axis of unknown size",
     "(float[5,M] x, float[N,K] z) => (float[5,b] y) <int64[1] axes = {1}, int64[1] i = {0},"
-    " int64[1] j = {1}> { d = Shape(z) s = Gather(d, i) e = Gather(d, j) y = Slice(x, s, e, axes) }",
+    " int64[1] j = {1}> { d = Shape(z) s = Gather(d, i) e = Gather(d, j) y = Slice(x,"
+    " s, e, axes) }",
     inputs={"x": lambda: np.ones((5, 4)), "z": lambda: np.ones((1, 3))},
 )
 @example(
     "between sizes in no order",
     "(float[5,M] x, float[N,K] z) => (float[5,b] y) <int64[1] axes = {1}, int64[1] i = {0},"
-    " int64[1] j = {1}> { d = Shape(z) s = Gather(d, i) e = Gather(d, j) y = Slice(x, s, e, axes) }",
+    " int64[1] j = {1}> { d = Shape(z) s = Gather(d, i) e = Gather(d, j) y = Slice(x,"
+    " s, e, axes) }",
     inputs={"x": lambda: np.ones((5, 4)), "z": lambda: np.ones((3, 1))},
 )
 def slice_10_9(node: Node, op: Builder) -> Result:

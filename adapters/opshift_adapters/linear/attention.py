@@ -47,7 +47,10 @@ HEADS = "q_num_heads=2,kv_num_heads=2"
 HEADS_OF_FOUR_AXES = dict.fromkeys(
     ("q_num_heads", "kv_num_heads"), "with four axes, the second axis is the number of heads"
 )
-RANKLESS = "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (float[a,b,c,d] y) { q = Reshape(v1, t) "
+RANKLESS = (
+    "(float[48] v1, int64[n] t, float[2,2,5,4] k, float[2,2,5,6] v) => (float[a,b,c,d] y)"
+    " { q = Reshape(v1, t) "
+)
 
 
 @adapter("Attention", 24, 25, ignores=HEADS_OF_FOUR_AXES)

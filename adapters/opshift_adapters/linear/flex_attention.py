@@ -7,7 +7,10 @@ PREVIEW = "ai.onnx.preview"
 INPUTS = "({0}[1,4,3,8] q, {0}[1,{1},5,8] k, {0}[1,{1},5,6] v) => ({0}[1,4,3,6] y) "
 CALL = "{{ y = ai.onnx.preview.FlexAttention{}(q, k, v) }}"
 SCORES = "score_mod = m (float[1,4,3,5] s) => (float[1,4,3,5] t) { t = Tanh(s) }"
-PROBS = "prob_mod = n (float[1,4,3,5] p) => (float[1,4,3,5] r) { two = Constant<value = float {2.0}>() r = Mul(p, two) }"
+PROBS = (
+    "prob_mod = n (float[1,4,3,5] p) => (float[1,4,3,5] r) { two = Constant<value = float"
+    " {2.0}>() r = Mul(p, two) }"
+)
 
 
 @leaving("FlexAttention", domain=PREVIEW, since=18)

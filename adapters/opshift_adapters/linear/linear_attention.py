@@ -15,7 +15,7 @@ DECAY = (
 HEADS = "q_num_heads=2,kv_num_heads=2"
 
 
-@adapter("LinearAttention", 27, 26, ignores={"chunk_size": "the number of steps that a runtime computes at once is a hint for speed"})  # fmt: skip
+@adapter("LinearAttention", 27, 26, ignores={"chunk_size": "it is a hint about speed"})
 @example(
     "gated delta",
     DECAY + " { y, s = LinearAttention<" + HEADS + ">(q, k, v, p, g, b) }",

@@ -52,7 +52,10 @@ def gemm_6_7(node: Node, op: Builder) -> Result:
     return op.same(node, broadcast=None)
 
 
-BIAS = "(float[N,3] a, float[3,4] b, {c} c) => (float[N,4] y) {{ y = Gemm<alpha=0.5, beta=2.0>(a, b, c) }}"
+BIAS = (
+    "(float[N,3] a, float[3,4] b, {c} c) => (float[N,4] y) {{ y = Gemm<alpha=0.5,"
+    " beta=2.0>(a, b, c) }}"
+)
 
 
 @adapter("Gemm", 7, 6)
@@ -447,7 +450,8 @@ DET_22 = boundary(
 )
 @example(
     "factors",
-    "(float[3,2] a, float[4,3] b, float[2,1] c) => (float[2,4] y) { y = Gemm<alpha=0.5, beta=2.0, transA=1, transB=1>(a, b, c) }",
+    "(float[3,2] a, float[4,3] b, float[2,1] c) => (float[2,4] y) { y ="
+    " Gemm<alpha=0.5, beta=2.0, transA=1, transB=1>(a, b, c) }",
     gives="Transpose Transpose MatMul Mul Mul Add",
     rtol=1e-6,
 )

@@ -19,12 +19,18 @@ from opshift.combinators import cast_around
 RNN = "(float[4,2,3] x, float[1,5,3] w, float[1,5,5] r"
 GRU = "(float[4,2,3] x, float[1,15,3] w, float[1,15,5] r"
 LSTM = "(float[4,2,3] x, float[1,20,3] w, float[1,20,5] r"
-BOTH = "(float[4,2,3] x, float[2,20,3] w, float[2,20,5] r, float[2,40] b, int32[4] l, float[4,2,5] h, float[4,2,5] c, float[2,15] p"
+BOTH = (
+    "(float[4,2,3] x, float[2,20,3] w, float[2,20,5] r, float[2,40] b, int32[4] l,"
+    " float[4,2,5] h, float[4,2,5] c, float[2,15] p"
+)
 Y = "float[4,1,2,5] y"
 LAST = "float[1,2,5] h"
 TIMES = {"l": [2, 1, 2, 2]}
 ENDS = {"l": [2, 4]}
-SQUASHED = 'hidden_size=5, direction="bidirectional", activation_alpha=[0.1, 0.2], activation_beta=[0.3, 0.4], activations='
+SQUASHED = (
+    'hidden_size=5, direction="bidirectional", activation_alpha=[0.1, 0.2],'
+    " activation_beta=[0.3, 0.4], activations="
+)
 RNN_ALL = (
     "(float[4,2,3] x, float[2,5,3] w, float[2,5,5] r, float[2,10] b, int32[2] l, float[2,2,5] i)"
     " => (float[4,2,2,5] y) { y = RNN<" + SQUASHED + '["Affine", "HardSigmoid"]'
@@ -47,9 +53,14 @@ BFLOAT16_22 = boundary(
     "RNN:fd4c07 GRU:405f19 LSTM:40d096",
     cast=shown(
         cast_around("float"),
-        example("bfloat16", "(bfloat16[4,2,3] x, bfloat16[1,5,3] w, bfloat16[1,5,5] r) => (bfloat16[4,1,2,5] y) { y = RNN<hidden_size=5>(x, w, r) }", gives="Cast Cast Cast RNN Cast"),
+        example(
+            "bfloat16",
+            "(bfloat16[4,2,3] x, bfloat16[1,5,3] w, bfloat16[1,5,5] r) =>"
+            " (bfloat16[4,1,2,5] y) { y = RNN<hidden_size=5>(x, w, r) }",
+            gives="Cast Cast Cast RNN Cast",
+        ),
     ),
-)  # fmt: skip
+)
 LAYOUT_14 = boundary(14, "RNN:228454 GRU:452a0a LSTM:ec6f5e", directions="up")
 
 

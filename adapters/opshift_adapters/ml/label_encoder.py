@@ -188,7 +188,8 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 @example(
     "a default of another type",
     "(string[4] x) => (int64[4] y) { y ="
-    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1],default_float=0.5,default_string="z">(x)'
+    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1],'
+    'default_float=0.5,default_string="z">(x)'
     " }",
     gives="LabelEncoder",
     inputs=WORDS,
@@ -293,14 +294,18 @@ def label_encoder_3_4(node: Node, op: Builder) -> Result:
 SHORT = (
     "<keys_tensor=int32[2] {1, 7}, values_tensor=int16[2] {10, 70}, default_tensor=int16[1] {5}>"
 )
-DOUBLES = "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1, 0.2, 0.3}, default_tensor=double[1] {0.7}>"
+DOUBLES = (
+    "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1, 0.2, 0.3},"
+    " default_tensor=double[1] {0.7}>"
+)
 
 
 @adapter("LabelEncoder", 4, 3, domain=ML, since=7, handles_types=True, ignores=OTHERS)
 @example(
     "a default of another type",
     "(string[4] x) => (int64[4] y) { y ="
-    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],default_float=0.5,default_string="z">(x)'
+    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],'
+    'default_float=0.5,default_string="z">(x)'
     " }",
     gives="LabelEncoder",
     inputs=WORDS,

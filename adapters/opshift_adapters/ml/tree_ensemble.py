@@ -52,7 +52,10 @@ SHAPE = (
     "nodes_truenodeids=[1,0,3,0,0,0],nodes_falsenodeids=[2,0,4,0,0,0]"
 )
 SPLITS = "nodes_values=[0.5,0.0,-1.0,0.0,0.0,0.0]"
-VOTES = "target_treeids=[0,0,0,1],target_nodeids=[1,3,4,0],target_ids=[0,0,0,0],target_weights=[1.5,2.25,3.0,0.1]"
+VOTES = (
+    "target_treeids=[0,0,0,1],target_nodeids=[1,3,4,0],target_ids=[0,0,0,0],"
+    "target_weights=[1.5,2.25,3.0,0.1]"
+)
 ONE = f"n_targets=1,{SHAPE},{SPLITS},{VOTES}"
 TWO = (
     f"n_targets=2,{SHAPE},{SPLITS},target_treeids=[0,0,0,0,1],target_nodeids=[1,1,3,4,0],"
@@ -62,7 +65,10 @@ CLASSES = (
     f"{SHAPE},{SPLITS},class_treeids=[0,0,0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,4,4,0,0,0],"
     "class_ids=[0,1,1,2,2,0,0,1,2],class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]"
 )
-NAMED = '(float[N,2] x) => (string[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b","c"],'
+NAMED = (
+    "(float[N,2] x) => (string[N] l, float[N,3] z) { l, z ="
+    ' ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b","c"],'
+)
 RATES = ",nodes_hitrates_as_tensor=double[6] {1.0, 0.5, 0.5, 0.25, 0.25, 1.0}"
 X = "(float[N,2] x) => (float[N,k] y) { y = ai.onnx.ml.TreeEnsembleRegressor<"
 ROWS = {"x": lambda: [[0, 0], [0.5, 3], [1, 0], [1, -1], [2, -1.5], [np.nan, 0], [3, np.nan]]}
@@ -219,9 +225,8 @@ TENSORS_3_UP = boundary(
 )
 @example(
     "all lists of a classifier",
-    NAMED
-    + CLASSES
-    + ",base_values=[0.5,0.25,0.0],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }",
+    NAMED + CLASSES + ",base_values=[0.5,0.25,0.0],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],"
+    "nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }",
     gives="TreeEnsembleClassifier",
     inputs=ROWS,
     imports=NEW,
@@ -243,9 +248,8 @@ TENSORS_3_UP = boundary(
 )
 @example(
     "all lists of a regressor",
-    X
-    + TWO
-    + ",base_values=[0.5,-0.25],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }",
+    X + TWO + ",base_values=[0.5,-0.25],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],"
+    "nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }",
     gives="TreeEnsembleRegressor",
     inputs=ROWS,
     imports=NEW,
@@ -417,7 +421,8 @@ HINTS = dict.fromkeys(
     X
     + ONE.replace(
         VOTES,
-        "target_treeids=[0,0,1],target_nodeids=[1,3,0],target_ids=[0,0,0],target_weights=[1.5,2.25,0.1]",
+        "target_treeids=[0,0,1],target_nodeids=[1,3,0],target_ids=[0,0,0],"
+        "target_weights=[1.5,2.25,0.1]",
     )
     + ',aggregate_function="MAX">(x) }',
     refuses=Why.NOT_EXPRESSIBLE,
@@ -509,16 +514,26 @@ def _transformed(
     return op.Softmax(y, axis=1) if post == "SOFTMAX" else y
 
 
-CLASSIFIED = "(float[N,2] x) => (int64[N] l, float[N,3] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
-SHARES = f"{SHAPE},{SPLITS},class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[0,0,0,0],class_weights=[0.4,0.6,0.1,0.2]"
+CLASSIFIED = (
+    "(float[N,2] x) => (int64[N] l, float[N,3] z) { l, z ="
+    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
+)
+SHARES = (
+    f"{SHAPE},{SPLITS},class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[0,0,0,"
+    "0],class_weights=[0.4,0.6,0.1,0.2]"
+)
 ODDS = SHARES.replace("0.4,", "-0.4,")
 SECOND = SHARES.replace("class_ids=[0,0,0,0]", "class_ids=[1,1,1,1]")
 UNSURE = SECOND.replace(
-    "class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[1,1,1,1],class_weights=[0.4,0.6,0.1,0.2]",
+    "class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[1,1,1,1],"
+    "class_weights=[0.4,0.6,0.1,0.2]",
     "class_treeids=[0,0],class_nodeids=[1,3],class_ids=[1,1],class_weights=[0.4,0.6]",
 )
 PAIR = CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,0,1,0,1,0,1,1]")
-HALF = "(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],"
+HALF = (
+    "(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z ="
+    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],"
+)
 
 
 @adapter("TreeEnsembleClassifier", 4, 5, domain=ML, since=9, ignores=HINTS)
@@ -526,7 +541,8 @@ HALF = "(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEns
     "three classes",
     CLASSIFIED
     + CLASSES
-    + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,0,1,0,0,0]>(x) }",
+    + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,"
+    "0,1,0,0,0]>(x) }",
     gives="TreeEnsemble ArgMax Gather",
     inputs=ROWS,
     imports=NEW,
@@ -718,8 +734,11 @@ HALF = "(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z = ai.onnx.ml.TreeEns
 )
 @example(
     "a leaf of two branches",
-    CLASSIFIED
-    + 'nodes_treeids=[0,0,0,0,1],nodes_nodeids=[0,1,2,3,0],nodes_featureids=[0,0,1,0,0],nodes_modes=["BRANCH_LEQ","LEAF","BRANCH_GT","LEAF","LEAF"],nodes_truenodeids=[1,0,3,0,0],nodes_falsenodeids=[2,0,3,0,0],nodes_values=[0.5,0.0,-1.0,0.0,0.0],class_treeids=[0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,0,0,0],class_ids=[0,1,1,2,0,1,2],class_weights=[1.5,0.5,2.25,0.25,0.1,0.2,0.15]>(x) }',
+    CLASSIFIED + "nodes_treeids=[0,0,0,0,1],nodes_nodeids=[0,1,2,3,0],nodes_featureids=[0,0,1,0,"
+    '0],nodes_modes=["BRANCH_LEQ","LEAF","BRANCH_GT","LEAF","LEAF"],'
+    "nodes_truenodeids=[1,0,3,0,0],nodes_falsenodeids=[2,0,3,0,0],nodes_values=[0.5,"
+    "0.0,-1.0,0.0,0.0],class_treeids=[0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,0,0,0],"
+    "class_ids=[0,1,1,2,0,1,2],class_weights=[1.5,0.5,2.25,0.25,0.1,0.2,0.15]>(x) }",
     gives="TreeEnsemble ArgMax Gather",
     inputs=ROWS,
     imports=NEW,
@@ -811,9 +830,13 @@ ONLY = NODES.replace("n_targets=2", "n_targets=1").replace(
     "leaf_targetids=[0,1,0,1,0]", "leaf_targetids=[0,0,0,0,0]"
 )
 SHARED = ENSEMBLE + (
-    f"n_targets=2,tree_roots=[0],nodes_featureids={[0] * 17},nodes_modes=uint8[17] {{{', '.join('0' * 17)}}},"
-    f"nodes_splits=float[17] {{{', '.join('0' * 17)}}},nodes_truenodeids={[*range(1, 17), 0]},nodes_trueleafs={[0] * 16 + [1]},"
-    f"nodes_falsenodeids={[*range(1, 17), 0]},nodes_falseleafs={[0] * 16 + [1]},leaf_targetids=[0],leaf_weights=float[1] {{1.0}}>(x) }}"
+    f"n_targets=2,tree_roots=[0],nodes_featureids={[0] * 17},nodes_modes=uint8[17]"
+    f" {{{', '.join('0' * 17)}}},"
+    "nodes_splits=float[17]"
+    f" {{{', '.join('0' * 17)}}},nodes_truenodeids={[*range(1, 17), 0]},"
+    f"nodes_trueleafs={[0] * 16 + [1]},"
+    f"nodes_falsenodeids={[*range(1, 17), 0]},nodes_falseleafs={[0] * 16 + [1]},"
+    f"leaf_targetids=[0],leaf_weights=float[1] {{1.0}}>(x) }}"
 )
 MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
 
@@ -859,7 +882,8 @@ MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [
     "(float[N,2] x) => (float[N,1] y) { y ="
     " ai.onnx.ml.TreeEnsemble<n_targets=1,tree_roots=[0],nodes_featureids=[0],nodes_modes=uint8[1]"
     " {0},nodes_splits=float[1]"
-    " {0.0},nodes_truenodeids=[0],nodes_trueleafs=[1],nodes_falsenodeids=[0],nodes_falseleafs=[1],leaf_targetids=[0],leaf_weights=float[1]"
+    " {0.0},nodes_truenodeids=[0],nodes_trueleafs=[1],nodes_falsenodeids=[0],"
+    "nodes_falseleafs=[1],leaf_targetids=[0],leaf_weights=float[1]"
     " {2.5}>(x) }",
     gives="TreeEnsembleRegressor",
     imports=NEW,

@@ -189,7 +189,8 @@ NO_KEYS = "a query without a visible key gives zeros, not NaN"
     QKV
     + ", float[1,1,3,5] m"
     + Y
-    + "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r = MatMul(qs, ks) b = Add(r, m) p = Softmax(b) y = MatMul(p, v) }",
+    + "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r ="
+    " MatMul(qs, ks) b = Add(r, m) p = Softmax(b) y = MatMul(p, v) }",
     gives="Attention",
     approximate=True,
     rtol=1e-5,
@@ -205,7 +206,10 @@ MASK = (
     + ", float[2,1,3,5] m"
     + Y.replace("c = {0.5}", "c = {0.5}, float i = {-inf}, float o = {0}")
 )
-HIDES = "b = Add(r, m) p = Softmax(b) h = ReduceMax<keepdims=1>(m, a) w = Equal(h, i) e = Where(w, o, p) y = MatMul(e, v) }"
+HIDES = (
+    "b = Add(r, m) p = Softmax(b) h = ReduceMax<keepdims=1>(m, a) w = Equal(h, i) e ="
+    " Where(w, o, p) y = MatMul(e, v) }"
+)
 FACTORS = (
     "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r = MatMul(qs, ks) "
 )

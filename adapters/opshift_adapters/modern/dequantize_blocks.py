@@ -8,9 +8,21 @@ from opshift.adapter import Formula, Found, T, Term, example, modern
 from opshift_adapters.modern.codes import whole_point
 
 SMALL = (T.INT8, T.UINT8, T.INT16, T.UINT16, T.INT32)
-BLOCKS = "(uint8[3,4] x, float[3,2] s, uint8[3,2] z) => (float[3,4] y) <int64[1] n = {2}, int64[3] r = {1, 1, 2}, int64[2] g = {3, 4}> { us = Unsqueeze(s, n) es = Expand(us, r) fs = Reshape(es, g) zf = Cast<to=1>(z) uz = Unsqueeze(zf, n) ez = Expand(uz, r) fz = Reshape(ez, g) a = Cast<to=1>(x) d = Sub(a, fz) y = Mul(d, fs) }"
+BLOCKS = (
+    "(uint8[3,4] x, float[3,2] s, uint8[3,2] z) => (float[3,4] y) <int64[1] n = {2},"
+    " int64[3] r = {1, 1, 2}, int64[2] g = {3, 4}> { us = Unsqueeze(s, n) es = Expand(us,"
+    " r) fs = Reshape(es, g) zf = Cast<to=1>(z) uz = Unsqueeze(zf, n) ez = Expand(uz, r)"
+    " fz = Reshape(ez, g) a = Cast<to=1>(x) d = Sub(a, fz) y = Mul(d, fs) }"
+)
 
-CUT = "(uint8[3,3] x, float[3,2] s, uint8[3,2] z) => (float[3,3] y) <int64[1] n = {2}, int64[3] r = {1, 1, 2}, int64[2] g = {3, 4}, int64[1] l = {0}, int64[1] h = {3}, int64[1] o = {1}> { us = Unsqueeze(s, n) es = Expand(us, r) ws = Reshape(es, g) fs = Slice(ws, l, h, o) zf = Cast<to=1>(z) uz = Unsqueeze(zf, n) ez = Expand(uz, r) wz = Reshape(ez, g) fz = Slice(wz, l, h, o) a = Cast<to=1>(x) d = Sub(a, fz) y = Mul(d, fs) }"
+CUT = (
+    "(uint8[3,3] x, float[3,2] s, uint8[3,2] z) => (float[3,3] y) <int64[1] n = {2},"
+    " int64[3] r = {1, 1, 2}, int64[2] g = {3, 4}, int64[1] l = {0}, int64[1] h = {3},"
+    " int64[1] o = {1}> { us = Unsqueeze(s, n) es = Expand(us, r) ws = Reshape(es, g) fs"
+    " = Slice(ws, l, h, o) zf = Cast<to=1>(z) uz = Unsqueeze(zf, n) ez = Expand(uz, r) wz"
+    " = Reshape(ez, g) fz = Slice(wz, l, h, o) a = Cast<to=1>(x) d = Sub(a, fz) y ="
+    " Mul(d, fs) }"
+)
 
 
 def spread(op: Formula, part: Term) -> Term:

@@ -7,7 +7,11 @@ from opshift.adapter import Formula, Found, T, Term, example, modern
 
 from opshift_adapters.modern.codes import CODES, reshaped
 
-CHANNELS = "(uint8[2,3,4] x, float[3] s, uint8[3] z) => (float[2,3,4] y) <int64[2] g = {-1, 1}> { rs = Reshape(s, g) f = Cast<to=1>(z) rz = Reshape(f, g) a = Cast<to=1>(x) d = Sub(a, rz) y = Mul(d, rs) }"
+CHANNELS = (
+    "(uint8[2,3,4] x, float[3] s, uint8[3] z) => (float[2,3,4] y) <int64[2] g = {-1, 1}>"
+    " { rs = Reshape(s, g) f = Cast<to=1>(z) rz = Reshape(f, g) a = Cast<to=1>(x) d ="
+    " Sub(a, rz) y = Mul(d, rs) }"
+)
 AS_WRITTEN = "Reshape Cast Reshape Cast Sub Mul"
 
 

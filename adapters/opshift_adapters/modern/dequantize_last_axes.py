@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DequantizeLinear along an axis with scales that lie along it already, as constants do below opset 13."""
+"""DequantizeLinear with scales that lie along an axis already, as constants below opset 13."""
 
 from typing import Any
 
@@ -7,8 +7,14 @@ from opshift.adapter import Formula, Found, T, Term, example, modern
 
 from opshift_adapters.modern.codes import lying
 
-FIXED = "(int8[2,3,2] x) => (float[2,3,2] y) <float[3,1] s = {0.5, 1.5, 2.5}, float[3,1] z = {0, -128, 127}> { a = Cast<to=1>(x) d = Sub(a, z) y = Mul(d, s) }"
-LAST = "(uint8[2,3] x, float[3] s, uint8[3] z) => (float[2,3] y) { a = Cast<to=1>(x) f = Cast<to=1>(z) d = Sub(a, f) y = Mul(d, s) }"
+FIXED = (
+    "(int8[2,3,2] x) => (float[2,3,2] y) <float[3,1] s = {0.5, 1.5, 2.5}, float[3,1] z ="
+    " {0, -128, 127}> { a = Cast<to=1>(x) d = Sub(a, z) y = Mul(d, s) }"
+)
+LAST = (
+    "(uint8[2,3] x, float[3] s, uint8[3] z) => (float[2,3] y) { a = Cast<to=1>(x) f ="
+    " Cast<to=1>(z) d = Sub(a, f) y = Mul(d, s) }"
+)
 
 
 def dequantizes_lying(found: Found) -> dict[str, Any] | None:

@@ -26,20 +26,23 @@ def by_error_function(op: Formula, x: Term) -> Term:
     return 0.5 * x * (op.Erf(x / op.root(2)) + 1)
 
 
-TANH = "(float[2,3] x) => (float[2,3] y) <float three = {3}, float c = {0.044715}, float r = {0.7978846}, float one = {1}, float half = {0.5}> "
+TANH = (
+    "(float[2,3] x) => (float[2,3] y) <float three = {3}, float c = {0.044715}, float r ="
+    " {0.7978846}, float one = {1}, float half = {0.5}> "
+)
 
 
 @modern("Gelu", since=20, attributes={"approximate": "tanh"})
 @example(
     "a power",
-    TANH
-    + "{ p = Pow(x, three) q = Mul(c, p) s = Add(x, q) i = Mul(r, s) t = Tanh(i) u = Add(one, t) h = Mul(half, x) y = Mul(h, u) }",
+    TANH + "{ p = Pow(x, three) q = Mul(c, p) s = Add(x, q) i = Mul(r, s) t = Tanh(i) u ="
+    " Add(one, t) h = Mul(half, x) y = Mul(h, u) }",
     gives="Gelu",
 )
 @example(
     "products",
-    TANH
-    + "{ p = Mul(x, x) p3 = Mul(p, x) q = Mul(c, p3) s = Add(x, q) i = Mul(r, s) t = Tanh(i) u = Add(one, t) h = Mul(half, x) y = Mul(h, u) }",
+    TANH + "{ p = Mul(x, x) p3 = Mul(p, x) q = Mul(c, p3) s = Add(x, q) i = Mul(r, s) t ="
+    " Tanh(i) u = Add(one, t) h = Mul(half, x) y = Mul(h, u) }",
     gives="Gelu",
 )
 def by_tanh(op: Formula, x: Term) -> Term:

@@ -5,8 +5,14 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, Value, example, modern
 
-LAYER = "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> "
-MEANS = "{ m = ReduceMean(x, a) d = Sub(x, m) p = Pow(d, two) v = ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) n = Div(d, r) "
+LAYER = (
+    "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) <float e = {0.00001},"
+    " float two = {2}, int64[1] a = {-1}> "
+)
+MEANS = (
+    "{ m = ReduceMean(x, a) d = Sub(x, m) p = Pow(d, two) v = ReduceMean(p, a) w = Add(v,"
+    " e) r = Sqrt(w) n = Div(d, r) "
+)
 AT_18 = {"": 18}
 STASHES = (T.FLOAT, T.BFLOAT16)  # types of the mean and the deviation of LayerNormalization
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear around a constant: a sum with a large float, which rounds to even numbers, below opset 10."""
+"""QuantizeLinear around a constant: below opset 10, a sum with a large float rounds to even."""
 
 from typing import Any
 
@@ -8,7 +8,11 @@ from opshift.adapter import Formula, Found, T, Term, dtype_of, example, modern, 
 from opshift_adapters.modern.codes import is_scalar
 
 WHOLE = 3 * 2**22  # floats of this size have no fraction
-FIXED = "(float[2,3] x, float s) => (uint8[2,3] y) <float w = {12582912}, float b = {12582905}> { q = Div(x, s) r = Add(q, w) c = Clip<min=12582905.0, max=12583160.0>(r) d = Sub(c, b) y = Cast<to=2>(d) }"
+FIXED = (
+    "(float[2,3] x, float s) => (uint8[2,3] y) <float w = {12582912}, float b ="
+    " {12582905}> { q = Div(x, s) r = Add(q, w) c = Clip<min=12582905.0,"
+    " max=12583160.0>(r) d = Sub(c, b) y = Cast<to=2>(d) }"
+)
 HALVES = {"x": [[0.5, 1.5, -0.5], [2.5, 3000.0, -3000.0]], "s": 1.0}
 OLD = {"": 10}
 

@@ -8,7 +8,11 @@ from opshift.adapter import Formula, Found, Term, example, modern
 from opshift_adapters.modern.codes import is_scalar
 from opshift_adapters.modern.quantize_around_number import HALVES, OLD, WHOLE, rounded, rounds
 
-MOVED = "(float[2,3] x, float s, int8 z) => (int8[2,3] y) <float w = {12582912}> { q = Div(x, s) f = Cast<to=1>(z) r = Add(q, w) a = Add(r, f) c = Clip<min=12582784.0, max=12583039.0>(a) d = Sub(c, w) y = Cast<to=3>(d) }"
+MOVED = (
+    "(float[2,3] x, float s, int8 z) => (int8[2,3] y) <float w = {12582912}> { q = Div(x,"
+    " s) f = Cast<to=1>(z) r = Add(q, w) a = Add(r, f) c = Clip<min=12582784.0,"
+    " max=12583039.0>(a) d = Sub(c, w) y = Cast<to=3>(d) }"
+)
 
 
 def around_a_point(found: Found) -> dict[str, Any] | None:

@@ -7,7 +7,11 @@ from opshift.adapter import Formula, Found, T, Term, example, modern
 
 from opshift_adapters.modern.codes import limits_of, reshaped
 
-ROUNDED = "(float[2,3,4] x, float[3] s, uint8[3] z) => (uint8[2,3,4] y) <int64[2] g = {-1, 1}, float l = {0}, float h = {255}> { rs = Reshape(s, g) q = Div(x, rs) r = Round(q) f = Cast<to=1>(z) rz = Reshape(f, g) a = Add(r, rz) c = Clip(a, l, h) "
+ROUNDED = (
+    "(float[2,3,4] x, float[3] s, uint8[3] z) => (uint8[2,3,4] y) <int64[2] g = {-1, 1},"
+    " float l = {0}, float h = {255}> { rs = Reshape(s, g) q = Div(x, rs) r = Round(q) f"
+    " = Cast<to=1>(z) rz = Reshape(f, g) a = Add(r, rz) c = Clip(a, l, h) "
+)
 
 
 def quantizes_reshaped(found: Found) -> dict[str, Any] | None:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear along an axis with scales that lie along it already, as constants do below opset 13."""
+"""QuantizeLinear with scales that lie along an axis already, as constants below opset 13."""
 
 from typing import Any
 
@@ -7,8 +7,16 @@ from opshift.adapter import Formula, Found, Term, example, modern
 
 from opshift_adapters.modern.codes import limits_of, lying
 
-STRETCHED = "(float[2,3,2] x) => (int8[2,3,2] y) <float[3,1] s = {0.5, 1.5, 2.5}, float[3,1] z = {0, -128, 127}, float l = {-128}, float h = {127}> { q = Div(x, s) r = Round(q) a = Add(r, z) c = Clip(a, l, h) y = Cast<to=3>(c) }"
-ALONG_LAST = "(float[2,3] x, float[3] s, uint8[3] z) => (uint8[2,3] y) <float l = {0}, float h = {255}> { q = Div(x, s) r = Round(q) f = Cast<to=1>(z) a = Add(r, f) c = Clip(a, l, h) y = Cast<to=2>(c) }"
+STRETCHED = (
+    "(float[2,3,2] x) => (int8[2,3,2] y) <float[3,1] s = {0.5, 1.5, 2.5}, float[3,1] z ="
+    " {0, -128, 127}, float l = {-128}, float h = {127}> { q = Div(x, s) r = Round(q) a ="
+    " Add(r, z) c = Clip(a, l, h) y = Cast<to=3>(c) }"
+)
+ALONG_LAST = (
+    "(float[2,3] x, float[3] s, uint8[3] z) => (uint8[2,3] y) <float l = {0}, float h ="
+    " {255}> { q = Div(x, s) r = Round(q) f = Cast<to=1>(z) a = Add(r, f) c = Clip(a, l,"
+    " h) y = Cast<to=2>(c) }"
+)
 
 
 def quantizes_lying(found: Found) -> dict[str, Any] | None:

@@ -7,7 +7,10 @@ from opshift.adapter import Formula, Found, T, Term, example, modern
 
 from opshift_adapters.modern.codes import is_scalar, limits_of
 
-ROUNDED = "(float[2,3] x, float s, uint8 z) => (uint8[2,3] y) <float l = {0}, float h = {255}> { q = Div(x, s) r = Round(q) b = Cast<to=1>(z) a = Add(r, b) c = Clip(a, l, h) "
+ROUNDED = (
+    "(float[2,3] x, float s, uint8 z) => (uint8[2,3] y) <float l = {0}, float h = {255}>"
+    " { q = Div(x, s) r = Round(q) b = Cast<to=1>(z) a = Add(r, b) c = Clip(a, l, h) "
+)
 
 
 def quantizes(found: Found) -> dict[str, Any] | None:

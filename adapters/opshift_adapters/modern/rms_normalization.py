@@ -7,7 +7,10 @@ from opshift.adapter import Formula, Found, T, Term, example, modern
 
 from opshift_adapters.modern.layer_normalization import mean, stretches
 
-RMS = "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) <float e = {0.00001}, float two = {2}, int64[1] a = {-1}> "
+RMS = (
+    "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) <float e = {0.00001}, float two ="
+    " {2}, int64[1] a = {-1}> "
+)
 SQUARES = "{ p = Pow(x, two) v = ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) "
 
 

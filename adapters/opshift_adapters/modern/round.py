@@ -5,7 +5,11 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, example, modern
 
-UP = "(float[2,3] x) => (float[2,3] y) <float h = {0.5}, float e = {5.9604645e-08}> { a = Ceil(x) b = Mul(a, h) f = Floor(b) o = Sub(b, f) d = Sub(a, x) p = Mul(o, e) l = Sub(h, p) g = Greater(d, l) c = Cast<to=1>(g) y = Sub(a, c) }"
+UP = (
+    "(float[2,3] x) => (float[2,3] y) <float h = {0.5}, float e = {5.9604645e-08}> { a ="
+    " Ceil(x) b = Mul(a, h) f = Floor(b) o = Sub(b, f) d = Sub(a, x) p = Mul(o, e) l ="
+    " Sub(h, p) g = Greater(d, l) c = Cast<to=1>(g) y = Sub(a, c) }"
+)
 AS_WRITTEN = "Ceil Mul Floor Sub Sub Mul Sub Greater Cast Sub"
 HALVES = {"x": [[0.5, 1.5, -0.5], [2.5, 0.49999997, -1.5000001]]}
 
@@ -27,7 +31,11 @@ def round_from_above(op: Formula, X: Term) -> Term:  # noqa: N803 (the name of t
     return above - op.cast(op.Greater(above - X, 0.5 - odd * op.number("step")))
 
 
-IN_DOUBLE = "(float[2,3] x) => (float[2,3] y) <double w = {6755399441055744}> { a = Ceil(x) d = Cast<to=11>(x) n = Add(d, w) e = Cast<to=11>(a) h = Add(w, e) l = Less(n, h) c = Cast<to=1>(l) y = Sub(a, c) }"
+IN_DOUBLE = (
+    "(float[2,3] x) => (float[2,3] y) <double w = {6755399441055744}> { a = Ceil(x) d ="
+    " Cast<to=11>(x) n = Add(d, w) e = Cast<to=11>(a) h = Add(w, e) l = Less(n, h) c ="
+    " Cast<to=1>(l) y = Sub(a, c) }"
+)
 IN_FLOAT = IN_DOUBLE.replace("to=11", "to=1").replace(
     "double w = {6755399441055744}", "float w = {12582912}"
 )

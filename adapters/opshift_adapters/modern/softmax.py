@@ -5,7 +5,10 @@ from opshift.adapter import Formula, Term, example, modern
 
 from opshift_adapters.modern.turned_axes import TURNED, of_turned_axes, turned_back
 
-SHIFTED = "(float[2,3,4] x) => (float[2,3,4] y) <int64[1] a = {-1}> { m = ReduceMax<keepdims=1>(x, a) d = Sub(x, m) "
+SHIFTED = (
+    "(float[2,3,4] x) => (float[2,3,4] y) <int64[1] a = {-1}> { m ="
+    " ReduceMax<keepdims=1>(x, a) d = Sub(x, m) "
+)
 AT_18 = {"": 18}
 OVERFLOWS = "large numbers no longer overflow in its exponentials"
 

@@ -5,7 +5,10 @@ from typing import Any
 
 from opshift.adapter import Formula, Found, Term
 
-TURNED = "(float[2,3,4] x) => (float[2,3,4] y) { t = Transpose<perm=[2,1,0]>(x) s = {op}(t) y = Transpose<perm=[2,1,0]>(s) }"
+TURNED = (
+    "(float[2,3,4] x) => (float[2,3,4] y) { t = Transpose<perm=[2,1,0]>(x) s = {op}(t) y"
+    " = Transpose<perm=[2,1,0]>(s) }"
+)
 AS_WRITTEN = "Transpose {op} Transpose"
 
 

@@ -223,17 +223,32 @@ CONSUMED_6 = boundary(
     "BatchNormalization:be04ae",
     up=shown(
         drop_attribute("consumed_inputs"),
-        example("image", f"(float[2,3,4,5] x, {PARAMETERS}) => (float[2,3,4,5] y) {{ y = BatchNormalization<is_test=1, epsilon=0.5, momentum=0.5, consumed_inputs=[0,0,0,1,1]>(x, s, b, m, v) }}", gives="BatchNormalization", inputs=POSITIVE),
-        example("each element", "(float[2,2,1,3] x, float[6] s, float[6] b, float[6] m, float[6] v) => (float[2,2,1,3] y) { y = BatchNormalization<is_test=1, spatial=0, consumed_inputs=[0,0,0,1,1]>(x, s, b, m, v) }", gives="BatchNormalization", inputs={"v": [0.5, 1.0, 2.0, 3.0, 0.1, 1.0]}),
+        example(
+            "image",
+            f"(float[2,3,4,5] x, {PARAMETERS}) => (float[2,3,4,5] y) {{ y ="
+            " BatchNormalization<is_test=1, epsilon=0.5, momentum=0.5,"
+            f" consumed_inputs=[0,0,0,1,1]>(x, s, b, m, v) }}",
+            gives="BatchNormalization",
+            inputs=POSITIVE,
+        ),
+        example(
+            "each element",
+            "(float[2,2,1,3] x, float[6] s, float[6] b, float[6] m, float[6] v) =>"
+            " (float[2,2,1,3] y) { y = BatchNormalization<is_test=1, spatial=0,"
+            " consumed_inputs=[0,0,0,1,1]>(x, s, b, m, v) }",
+            gives="BatchNormalization",
+            inputs={"v": [0.5, 1.0, 2.0, 3.0, 0.1, 1.0]},
+        ),
     ),
     directions="up",
-)  # fmt: skip
+)
 
 
 @adapter("BatchNormalization", 6, 5)
 @example(
     "image",
-    f"(float[2,3,4,5] x, {PARAMETERS}) => (float[2,3,4,5] y) {{ y = BatchNormalization<is_test=1>(x, s, b, m, v) }}",
+    f"(float[2,3,4,5] x, {PARAMETERS}) => (float[2,3,4,5] y) {{ y ="
+    f" BatchNormalization<is_test=1>(x, s, b, m, v) }}",
     gives="BatchNormalization",
     inputs=POSITIVE,
 )
@@ -261,14 +276,17 @@ def batch_normalization_6_5(node: Node, op: Builder) -> Result:
 @in_other_words("BatchNormalization")
 @example(
     "inference",
-    "(float[2,3,4] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[2,3,4] y) { y = BatchNormalization<epsilon=0.01>(x, s, b, m, v) }",
+    "(float[2,3,4] x, float[3] s, float[3] b, float[3] m, float[3] v) =>"
+    " (float[2,3,4] y) { y = BatchNormalization<epsilon=0.01>(x, s, b, m, v) }",
     inputs={"v": [0.5, 1.0, 2.0]},
     rtol=1e-5,
     atol=1e-6,
 )
 @example(
     "training",
-    "(float[2,3] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[2,3] y, float[3] n, float[3] w) { y, n, w = BatchNormalization<training_mode=1>(x, s, b, m, v) }",
+    "(float[2,3] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float[2,3] y,"
+    " float[3] n, float[3] w) { y, n, w = BatchNormalization<training_mode=1>(x, s,"
+    " b, m, v) }",
     refuses=Why.TARGET_LACKS,
 )
 def scaled_and_moved(node: Node, op: Builder) -> Result:

@@ -18,7 +18,10 @@ PLAIN = "(float[3,5] x, int64[3] t) => (float y) "
 EACH = "(float[3,5] x, int64[3] t) => (float[3] y) "
 WEIGHTED = "(float[3,5] x, int64[3] t, float[5] w) => (float y) "
 IMAGE = "(double[2,3,2,2] x, int32[2,2,2] t, double[3] w) => (double y) "
-RANKLESS = "(float[24] v, int64[n] s, int64[k] u, int64[m] r) => (float y) { x = Reshape(v, s) t = Reshape(u, r) "
+RANKLESS = (
+    "(float[24] v, int64[n] s, int64[k] u, int64[m] r) => (float y) { x = Reshape(v, s) t"
+    " = Reshape(u, r) "
+)
 LABELS = {"t": [4, 0, 2]}
 SOME = {"t": [4, -1, 2]}
 POSITIVE = {"w": [0.5, 1, 2, 0.25, 3]}

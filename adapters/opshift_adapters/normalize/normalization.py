@@ -42,20 +42,35 @@ BFLOAT16_22 = boundary(
     "InstanceNormalization:7f9424 LpNormalization:16a2be",
     cast=shown(
         cast_around("float"),
-        example("bfloat16", "(bfloat16[2,3,4] x) => (bfloat16[2,3,4] y) { y = LpNormalization<axis=1>(x) }", gives="Cast LpNormalization Cast"),
-        example("bfloat16 instances", "(bfloat16[2,3,4] x, bfloat16[3] s, bfloat16[3] b) => (bfloat16[2,3,4] y) { y = InstanceNormalization(x, s, b) }", gives="Cast Cast Cast InstanceNormalization Cast", atol=0.02),
+        example(
+            "bfloat16",
+            "(bfloat16[2,3,4] x) => (bfloat16[2,3,4] y) { y = LpNormalization<axis=1>(x) }",
+            gives="Cast LpNormalization Cast",
+        ),
+        example(
+            "bfloat16 instances",
+            "(bfloat16[2,3,4] x, bfloat16[3] s, bfloat16[3] b) => (bfloat16[2,3,4] y) { y"
+            " = InstanceNormalization(x, s, b) }",
+            gives="Cast Cast Cast InstanceNormalization Cast",
+            atol=0.02,
+        ),
     ),
-)  # fmt: skip
+)
 BFLOAT16_13 = boundary(13, "LRN:fc10ad")
 CONSUMED_6 = boundary(
     6,
     "InstanceNormalization:a50ea0",
     up=shown(
         drop_attribute("consumed_inputs"),
-        example("image", "(float[2,3,4,5] x, float[3] s, float[3] b) => (float[2,3,4,5] y) { y = InstanceNormalization<epsilon=0.5, consumed_inputs=[0,0,0]>(x, s, b) }", gives="InstanceNormalization"),
+        example(
+            "image",
+            "(float[2,3,4,5] x, float[3] s, float[3] b) => (float[2,3,4,5] y) { y ="
+            " InstanceNormalization<epsilon=0.5, consumed_inputs=[0,0,0]>(x, s, b) }",
+            gives="InstanceNormalization",
+        ),
     ),
     directions="up",
-)  # fmt: skip
+)
 
 
 @adapter("InstanceNormalization", 6, 5)
@@ -382,10 +397,14 @@ MEAN_VARIANCE_13 = boundary(
     "MeanVarianceNormalization:a73b3f",
     up=shown(
         written_axes,
-        example("default axes", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = {op}(x) }", gives="{op}"),
-        example("axes", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axes=[1]>(x) }", gives="{op}"),
+        example(
+            "default axes", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = {op}(x) }", gives="{op}"
+        ),
+        example(
+            "axes", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}<axes=[1]>(x) }", gives="{op}"
+        ),
     ),
-)  # fmt: skip
+)
 
 
 # The body of the function reads `axes`, and inference binds no defaults.

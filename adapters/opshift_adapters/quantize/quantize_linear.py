@@ -163,7 +163,7 @@ def by_a_huge_scale(node: Node) -> bool:
     inputs={**LOWEST_CODES, "z": -128},
 )
 def over_unsigned_codes(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.0 to 1.2 give -127 for -128; codes of uint8 are written, and 128 is taken off."""
+    """onnxruntime 1.0 to 1.2 give -127 for -128; codes of uint8 minus 128 are written."""
     zero = node.input("y_zero_point")
     if zero is None or zero.elem_type_or_none != T.INT8:
         return KEEP
@@ -209,37 +209,98 @@ def _name(value: Value) -> str:
     return T(value.elem_type).name.lower()
 
 
-F6 = "() => (float[4] y) <float6e2m3[4] w = {0, 8, 31, 63}, float s = {0.5}> { y = DequantizeLinear(w, s) }"
-WEIGHTS = "(float[4] x) => (float[4] y) <TYPE[4] w = {1, 0, -1, 1}, float s = {0.5}> { d = DequantizeLinear(w, s) y = Add(x, d) }"
-BETWEEN = "(float[2,3] x, float[3] s) => (float[2,3] y) <TYPE[3] z = {1, 0, 1}> { q = QuantizeLinear<axis=1>(x, s, z) y = DequantizeLinear<axis=1>(q, s, z) }"
+F6 = (
+    "() => (float[4] y) <float6e2m3[4] w = {0, 8, 31, 63}, float s = {0.5}> { y ="
+    " DequantizeLinear(w, s) }"
+)
+WEIGHTS = (
+    "(float[4] x) => (float[4] y) <TYPE[4] w = {1, 0, -1, 1}, float s = {0.5}> { d ="
+    " DequantizeLinear(w, s) y = Add(x, d) }"
+)
+BETWEEN = (
+    "(float[2,3] x, float[3] s) => (float[2,3] y) <TYPE[3] z = {1, 0, 1}> { q ="
+    " QuantizeLinear<axis=1>(x, s, z) y = DequantizeLinear<axis=1>(q, s, z) }"
+)
 
-DEQUANTIZE_28 = boundary(28, "DequantizeLinear:ce9785", cast=shown(
-    dequantize_widened,
-    example("constant", F6, gives="DequantizeLinear"),
-    example("input", "(float6e2m3[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
-))  # fmt: skip
+DEQUANTIZE_28 = boundary(
+    28,
+    "DequantizeLinear:ce9785",
+    cast=shown(
+        dequantize_widened,
+        example("constant", F6, gives="DequantizeLinear"),
+        example(
+            "input",
+            "(float6e2m3[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }",
+            refuses=Why.TYPE_NOT_AVAILABLE,
+        ),
+    ),
+)
 QUANTIZE_28 = boundary(28, "QuantizeLinear:53d63b")
-DEQUANTIZE_25 = boundary(25, "DequantizeLinear:8bb9bf", cast=shown(
-    dequantize_widened,
-    example("constant", WEIGHTS.replace("TYPE", "int2"), gives="DequantizeLinear Add"),
-    example("between the two", BETWEEN.replace("TYPE", "int2"), gives="QuantizeLinear Clip DequantizeLinear"),
-    example("input", "(uint2[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
-))  # fmt: skip
-QUANTIZE_25 = boundary(25, "QuantizeLinear:172e0f", cast=shown(
-    gone_with_its_reader,
-    example("between the two", BETWEEN.replace("TYPE", "uint2"), gives="QuantizeLinear Clip DequantizeLinear"),
-    example("by its name", "(float[2,3] x, float s) => (float[2,3] y) { q = QuantizeLinear<output_dtype=26>(x, s) y = DequantizeLinear(q, s) }", gives="QuantizeLinear Clip DequantizeLinear"),
-    example("output", "(float[2,3] x, float s) => (uint2[2,3] q) { q = QuantizeLinear<output_dtype=25>(x, s) }", refuses=Why.NOT_EXPRESSIBLE),
-))  # fmt: skip
+DEQUANTIZE_25 = boundary(
+    25,
+    "DequantizeLinear:8bb9bf",
+    cast=shown(
+        dequantize_widened,
+        example("constant", WEIGHTS.replace("TYPE", "int2"), gives="DequantizeLinear Add"),
+        example(
+            "between the two",
+            BETWEEN.replace("TYPE", "int2"),
+            gives="QuantizeLinear Clip DequantizeLinear",
+        ),
+        example(
+            "input",
+            "(uint2[4] w, float s) => (float[4] y) { y = DequantizeLinear(w, s) }",
+            refuses=Why.TYPE_NOT_AVAILABLE,
+        ),
+    ),
+)
+QUANTIZE_25 = boundary(
+    25,
+    "QuantizeLinear:172e0f",
+    cast=shown(
+        gone_with_its_reader,
+        example(
+            "between the two",
+            BETWEEN.replace("TYPE", "uint2"),
+            gives="QuantizeLinear Clip DequantizeLinear",
+        ),
+        example(
+            "by its name",
+            "(float[2,3] x, float s) => (float[2,3] y) { q ="
+            " QuantizeLinear<output_dtype=26>(x, s) y = DequantizeLinear(q, s) }",
+            gives="QuantizeLinear Clip DequantizeLinear",
+        ),
+        example(
+            "output",
+            "(float[2,3] x, float s) => (uint2[2,3] q) { q ="
+            " QuantizeLinear<output_dtype=25>(x, s) }",
+            refuses=Why.NOT_EXPRESSIBLE,
+        ),
+    ),
+)
 
 # -- scales of eight bits ------------------------------------------------------------------------
 
 POWERS = "float8e8m0[2] s = {126, 128}"
-DEQUANTIZE_24 = boundary(24, "DequantizeLinear:3afd7a", cast=shown(
-    dequantize_widened,
-    example("constant scale", f"(int8[2,4] x) => (float[2,4] y) <{POWERS}> {{ y = DequantizeLinear<axis=0, output_dtype=1>(x, s) }}", gives="DequantizeLinear"),
-    example("computed scale", "(int8[2,4] x, float8e8m0[2] s) => (float[2,4] y) { y = DequantizeLinear<axis=0, output_dtype=1>(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
-))  # fmt: skip
+DEQUANTIZE_24 = boundary(
+    24,
+    "DequantizeLinear:3afd7a",
+    cast=shown(
+        dequantize_widened,
+        example(
+            "constant scale",
+            f"(int8[2,4] x) => (float[2,4] y) <{POWERS}> {{ y = DequantizeLinear<axis=0,"
+            f" output_dtype=1>(x, s) }}",
+            gives="DequantizeLinear",
+        ),
+        example(
+            "computed scale",
+            "(int8[2,4] x, float8e8m0[2] s) => (float[2,4] y) { y = DequantizeLinear<axis=0,"
+            " output_dtype=1>(x, s) }",
+            refuses=Why.TYPE_NOT_AVAILABLE,
+        ),
+    ),
+)
 
 
 def quantize_widened(node: Node, op: Builder) -> Result:
@@ -248,11 +309,24 @@ def quantize_widened(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"y_scale": widened(op, node["y_scale"])}, precision=precision)
 
 
-QUANTIZE_24 = boundary(24, "QuantizeLinear:eddcb4", cast=shown(
-    quantize_widened,
-    example("constant scale", f"(float16[2,4] x) => (int8[2,4] y) <{POWERS}, int8[2] z = {{0, 1}}> {{ y = QuantizeLinear<axis=0, precision=10>(x, s, z) }}", gives="QuantizeLinear"),
-    example("no precision", f"(float16[2,4] x) => (uint8[2,4] y) <{POWERS}> {{ y = QuantizeLinear<axis=0>(x, s) }}", gives="QuantizeLinear"),
-))  # fmt: skip
+QUANTIZE_24 = boundary(
+    24,
+    "QuantizeLinear:eddcb4",
+    cast=shown(
+        quantize_widened,
+        example(
+            "constant scale",
+            f"(float16[2,4] x) => (int8[2,4] y) <{POWERS}, int8[2] z = {{0, 1}}> {{ y ="
+            f" QuantizeLinear<axis=0, precision=10>(x, s, z) }}",
+            gives="QuantizeLinear",
+        ),
+        example(
+            "no precision",
+            f"(float16[2,4] x) => (uint8[2,4] y) <{POWERS}> {{ y = QuantizeLinear<axis=0>(x, s) }}",
+            gives="QuantizeLinear",
+        ),
+    ),
+)
 
 # -- types of the result and of the division -----------------------------------------------------
 
@@ -307,7 +381,10 @@ def quantize_linear_23_22(node: Node, op: Builder) -> Result:
 # -- blocks, 16 and 4 bits -----------------------------------------------------------------------
 
 LINEAR_21_UP = boundary(21, "QuantizeLinear:1aff0c DequantizeLinear:514aa9", directions="up")
-BLOCKED = "(TYPE[3,5] x, float16[3,3] s, TYPE[3,3] z) => (float16[3,5] y) { y = DequantizeLinear<axis=1, block_size=2>(x, s, z) }"
+BLOCKED = (
+    "(TYPE[3,5] x, float16[3,3] s, TYPE[3,3] z) => (float16[3,5] y) { y ="
+    " DequantizeLinear<axis=1, block_size=2>(x, s, z) }"
+)
 
 
 @adapter("DequantizeLinear", 21, 20, handles_types=True)
@@ -357,7 +434,10 @@ def _in_integers(node: Node, op: Builder, kind: int) -> Value:
     return rounded(op, node, lambda p: along(op, p, node["x"], axis, block), kind)
 
 
-BLOCKS_OF = "(float[3,5] x, float[3,3] s) => (TYPE[3,5] y) { y = QuantizeLinear<axis=1, block_size=2, output_dtype=KIND>(x, s) }"
+BLOCKS_OF = (
+    "(float[3,5] x, float[3,3] s) => (TYPE[3,5] y) { y = QuantizeLinear<axis=1,"
+    " block_size=2, output_dtype=KIND>(x, s) }"
+)
 
 
 @adapter("QuantizeLinear", 21, 20, handles_types=True)
@@ -412,14 +492,41 @@ def dequantize_in_float(node: Node, op: Builder) -> Result:
     return as_type(op, op.same(node, inputs=inputs), scale.elem_type)
 
 
-DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=shown(
-    dequantize_in_float,
-    example("float16", "(int8[2,3] x, float16[3] s, int8[3] z) => (float16[2,3] y) { y = DequantizeLinear(x, s, z) }", gives="Cast DequantizeLinear Cast"),
-    example("bfloat16", "(uint8[2,3] x, bfloat16 s) => (bfloat16[2,3] y) { y = DequantizeLinear(x, s) }", gives="Cast DequantizeLinear Cast"),
-    example("float8 weights", "(float16[2] s) => (float16[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}> { y = DequantizeLinear<axis=0>(w, s) }", gives="Cast Reshape Mul Cast"),
-    example("float8 with zero points", "(float[2] s) => (float[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}, float8e4m3fn[2] z = {0, 0}> { y = DequantizeLinear<axis=0>(w, s, z) }", gives="Reshape Mul"),
-    example("float8", "(float8e5m2[2,2] x, float s) => (float[2,2] y) { y = DequantizeLinear(x, s) }", refuses=Why.TYPE_NOT_AVAILABLE),
-))  # fmt: skip
+DEQUANTIZE_19 = boundary(
+    19,
+    "DequantizeLinear:ae89f5",
+    cast=shown(
+        dequantize_in_float,
+        example(
+            "float16",
+            "(int8[2,3] x, float16[3] s, int8[3] z) => (float16[2,3] y) { y ="
+            " DequantizeLinear(x, s, z) }",
+            gives="Cast DequantizeLinear Cast",
+        ),
+        example(
+            "bfloat16",
+            "(uint8[2,3] x, bfloat16 s) => (bfloat16[2,3] y) { y = DequantizeLinear(x, s) }",
+            gives="Cast DequantizeLinear Cast",
+        ),
+        example(
+            "float8 weights",
+            "(float16[2] s) => (float16[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126}> { y"
+            " = DequantizeLinear<axis=0>(w, s) }",
+            gives="Cast Reshape Mul Cast",
+        ),
+        example(
+            "float8 with zero points",
+            "(float[2] s) => (float[2,2] y) <float8e4m3fn[2,2] w = {1, 64, 130, 126},"
+            " float8e4m3fn[2] z = {0, 0}> { y = DequantizeLinear<axis=0>(w, s, z) }",
+            gives="Reshape Mul",
+        ),
+        example(
+            "float8",
+            "(float8e5m2[2,2] x, float s) => (float[2,2] y) { y = DequantizeLinear(x, s) }",
+            refuses=Why.TYPE_NOT_AVAILABLE,
+        ),
+    ),
+)
 
 
 @adapter("QuantizeLinear", 18, 19)
@@ -474,7 +581,10 @@ def quantize_linear_19_18(node: Node, op: Builder) -> Result:
 
 ONE_SCALE = {"axis": "a single scale has none"}
 LINEAR_13_UP = boundary(13, "QuantizeLinear:48a123 DequantizeLinear:ec4034", directions="up")
-RANKLESS = "(int8[n] v, int64[k] g, float[3] s, int8[3] z) => (float[a,b] y) { x = Reshape(v, g) y = DequantizeLinear"
+RANKLESS = (
+    "(int8[n] v, int64[k] g, float[3] s, int8[3] z) => (float[a,b] y) { x = Reshape(v, g)"
+    " y = DequantizeLinear"
+)
 GIVEN = {"v": lambda: np.arange(6), "g": [2, 3]}
 
 
@@ -518,7 +628,11 @@ def quantize_linear_13_12(node: Node, op: Builder) -> Result:
     return rounded(op, node, lambda p: along(op, p, node["x"], node.int("axis")), kind)
 
 
-PAIRS = "(uint8[16,16] x) => (float[16,16] y) <float s = {0.1}, float u = {0.1}, uint8 z = {131}, int64[2] r = {16, 16}> { d = DequantizeLinear(x, s, z) MOVE q = QuantizeLinear(m, u, z) y = DequantizeLinear(q, u, z) }"
+PAIRS = (
+    "(uint8[16,16] x) => (float[16,16] y) <float s = {0.1}, float u = {0.1}, uint8 z ="
+    " {131}, int64[2] r = {16, 16}> { d = DequantizeLinear(x, s, z) MOVE q ="
+    " QuantizeLinear(m, u, z) y = DequantizeLinear(q, u, z) }"
+)
 ALL_CODES = {"x": lambda: np.arange(256).reshape(16, 16)}
 
 

@@ -52,7 +52,10 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
 # -- sums of integer products --------------------------------------------------------------------
 
 
-PRODUCT_OF_CODES = "(float[2,K] x, uint8[K,4] b, uint8 p, uint8[4] q) => (int32[2,4] y) <float s = {0.5}> { a = QuantizeLinear(x, s, p) y = MatMulInteger(a, b, p, q) }"
+PRODUCT_OF_CODES = (
+    "(float[2,K] x, uint8[K,4] b, uint8 p, uint8[4] q) => (int32[2,4] y) <float s ="
+    " {0.5}> { a = QuantizeLinear(x, s, p) y = MatMulInteger(a, b, p, q) }"
+)
 
 
 @adapter("MatMulInteger", 10, 9)
@@ -90,11 +93,17 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
     return as_type(op, product, T.INT32)
 
 
-SIGNED = "(uint8[2,3] a, uint8 p) => (int32[2,4] y) <int8[3,4] b = {1,-2,3,-4,5,-6,7,-128,127,0,-1,2}, int8 q = {3}> { y = MatMulInteger(a, b, p, q) }"
+SIGNED = (
+    "(uint8[2,3] a, uint8 p) => (int32[2,4] y) <int8[3,4] b ="
+    " {1,-2,3,-4,5,-6,7,-128,127,0,-1,2}, int8 q = {3}> { y = MatMulInteger(a, b, p, q) }"
+)
 
 
 SINGLE_TYPES = "measured in 1.0 to 1.3 and 1.14: nodes of single element types"
-SHIFTED = "(uint8[2,3] a, {0}[3,4] b) => (int32[2,4] y) <uint8 z = {{1}}, {0} w = {{1}}> {{ y = MatMulInteger(a, b, {1}) }}"
+SHIFTED = (
+    "(uint8[2,3] a, {0}[3,4] b) => (int32[2,4] y) <uint8 z = {{1}}, {0} w = {{1}}> {{ y ="
+    " MatMulInteger(a, b, {1}) }}"
+)
 
 
 @misread(
@@ -157,7 +166,7 @@ def of_dynamic_codes(node: Node) -> bool:
     gives="Cast Add Cast Cast Add Cast MatMulInteger",
 )
 def of_unsigned_codes(node: Node, op: Builder) -> Result:
-    """Codes of int8 and their zero points are written as uint8, 128 higher; both points are given."""
+    """Codes of int8 and their zero points become uint8, 128 higher; both points are written."""
     a, p = _unsigned(op, node["A"], node.input("a_zero_point"))
     b, q = _unsigned(op, node["B"], node.input("b_zero_point"))
     return op.MatMulInteger(a, b, p, q)
@@ -195,7 +204,10 @@ def _per_row(op: Builder, x: Value, p: Value, rows: bool) -> Value:
     return op.Unsqueeze(p, axes=[1]) if rows and p.rank == 1 else p
 
 
-MANY = "(uint8[2,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[2,2,a,b] y) { y = ConvInteger(x, w, p, q) }"
+MANY = (
+    "(uint8[2,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[2,2,a,b] y) { y ="
+    " ConvInteger(x, w, p, q) }"
+)
 
 
 @adapter("ConvInteger", 10, 9)
@@ -207,7 +219,8 @@ MANY = "(uint8[2,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[2,2,a
 @example(
     "padded, zero points",
     "(uint8[2,2,4,5] x, int8[2,2,3,3] w, uint8 p, int8 q) => (int32[a,b,c,d] y) { y ="
-    " ConvInteger<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1], dilations=[1,2]>(x, w, p, q) }",
+    " ConvInteger<kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1],"
+    " dilations=[1,2]>(x, w, p, q) }",
     gives="Cast Cast Cast Sub Cast Sub Conv Cast",
 )
 @example(
@@ -230,7 +243,7 @@ MANY = "(uint8[2,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[2,2,a
     },
 )
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added ConvInteger; below it, Conv of differences is written, for each digit of the weights."""
+    """Opset 10 added ConvInteger; below it, Conv of differences is written, digit by digit."""
     zeros = node.input("x_zero_point"), node.input("w_zero_point")
     return as_type(op, _convolved(node, op, node["x"], node["w"], *zeros), T.INT32)
 
@@ -312,13 +325,25 @@ def scales_in_float(node: Node, op: Builder) -> Result:
     return op.same(node, inputs=scales)
 
 
-PRODUCT = "(uint8[2,3] a, TYPE p, uint8 i, uint8[3,4] b, TYPE q, uint8 j, TYPE s, uint8 k) => (uint8[2,4] y) { y = QLinearMatMul(a, p, i, b, q, j, s, k) }"
+PRODUCT = (
+    "(uint8[2,3] a, TYPE p, uint8 i, uint8[3,4] b, TYPE q, uint8 j, TYPE s, uint8 k) =>"
+    " (uint8[2,4] y) { y = QLinearMatMul(a, p, i, b, q, j, s, k) }"
+)
 SCALES = {"p": 0.1, "q": 0.2, "s": 0.3, "i": 3, "j": 5, "k": 100}
 
-Q_LINEAR_MAT_MUL_21 = boundary(21, "QLinearMatMul:b67ba5", cast=shown(
-    scales_in_float,
-    example("float16", PRODUCT.replace("TYPE", "float16"), gives="Cast Cast Cast QLinearMatMul", inputs=SCALES),
-))  # fmt: skip
+Q_LINEAR_MAT_MUL_21 = boundary(
+    21,
+    "QLinearMatMul:b67ba5",
+    cast=shown(
+        scales_in_float,
+        example(
+            "float16",
+            PRODUCT.replace("TYPE", "float16"),
+            gives="Cast Cast Cast QLinearMatMul",
+            inputs=SCALES,
+        ),
+    ),
+)
 
 
 @adapter("QLinearMatMul", 10, 9)
@@ -330,7 +355,7 @@ Q_LINEAR_MAT_MUL_21 = boundary(21, "QLinearMatMul:b67ba5", cast=shown(
     inputs={"s": 100.0},
 )
 def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QLinearMatMul; below it, MatMul of differences is scaled in float and rounded."""
+    """Opset 10 added QLinearMatMul; below it, a MatMul of differences is scaled and rounded."""
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
     b = _shifted(op, node["b"], node["b_zero_point"], T.INT32, rows=False)
     rows, columns = (_per_row(op, node[n], node[f"{n}_scale"], n == "a") for n in ("a", "b"))

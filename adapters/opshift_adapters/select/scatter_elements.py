@@ -49,7 +49,10 @@ REDUCED = by_width("ScatterElements ScatterND", unless=only_moves)  # integers w
 SCATTER_16 = boundary(16, "ScatterElements:8031ad ScatterND:c5242f", directions="up")
 SCATTER_18 = boundary(18, "ScatterElements:765e77 ScatterND:a6b0ae", directions="up")
 
-FIXED = "(float[3,4] x, float[2,4] u) => (float[3,4] y) <int64[2,4] i = {0, -1, 2, 1, 1, 0, 0, -1}> { y = ScatterElements"
+FIXED = (
+    "(float[3,4] x, float[2,4] u) => (float[3,4] y) <int64[2,4] i = {0, -1, 2, 1, 1, 0,"
+    " 0, -1}> { y = ScatterElements"
+)
 ELEMENTS = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = ScatterElements"
 REPEATED = {"i": [[0, -1, 2], [0, 2, -3]], "u": [[1, 2, 3], [0.1, 0.2, 0.3]]}
 FEW = "(float[3,2] x, int64[2,2] i, float[2,2] u) => (float[3,2] y) { y = ScatterElements"

@@ -29,7 +29,11 @@ RANKLESS = "(float[24] w, int64[n] s) => "
 SHAPE = {"s": [2, 3, 4]}
 TWO = "<int64[1] k = {2}> "
 OPEN = "(float[R,N] x, int64[1] k) => (float[R,n] v, int64[R,n] i) "
-AT_MOST = "(float[R,N] x) => (float[R,n] v, int64[R,n] i) <int64[1] one = {{1}}, int64[1] m = {{{}}}> {{ h = Shape(x) n = Gather(h, one) l = Less(n, m) k = Where(l, n, m) v, i = TopK(x, k) }}"
+AT_MOST = (
+    "(float[R,N] x) => (float[R,n] v, int64[R,n] i) <int64[1] one = {{1}}, int64[1] m ="
+    " {{{}}}> {{ h = Shape(x) n = Gather(h, one) l = Less(n, m) k = Where(l, n, m) v, i ="
+    " TopK(x, k) }}"
+)
 LOW = float("-inf")
 TIES = {"x": [[1, 2, 2, 1], [3, 3, 3, 3], [0, -1, 4, 4]]}
 
@@ -44,7 +48,10 @@ def from_the_front(node: Node, op: Builder) -> Result:
     return op.Transpose(op.same(node, inputs={"data": op.Transpose(x)}, axis=-1 - axis))
 
 
-KNOWN = "(float[2,3] x) => (float[a,b] v, int64[a,b] i) <int64[1] one = {1}, int64[1] m = {-1}> { s = Shape(x) k = Gather(s, one) "
+KNOWN = (
+    "(float[2,3] x) => (float[a,b] v, int64[a,b] i) <int64[1] one = {1}, int64[1] m ="
+    " {-1}> { s = Shape(x) k = Gather(s, one) "
+)
 GATHERED = KNOWN + "v, i = TopK(x, k) }"
 
 
@@ -57,7 +64,8 @@ PASS_ON = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
     "onnxruntime 1.24..1.27",
     "TopK with a count that Gather takes from a known shape is not loaded",
     source="measured in 1.17.3, 1.24.4, 1.27.0 and 1.32.0: 17 ways to compute the count of TopK; 20"
-    " more with operators behind Gather in 1.24.4 and 1.25.1; a corpus in 1.23.2, 1.25.1 and 1.28.0",
+    " more with operators behind Gather in 1.24.4 and 1.25.1; a corpus in 1.23.2,"
+    " 1.25.1 and 1.28.0",
     date="2026-11-28",
     since=10,
 )
@@ -99,7 +107,7 @@ def counts_by_gather(node: Node) -> bool:
     gives="Shape Gather TopK",
 )
 def of_a_written_count(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.24 to 1.27 take a count from Gather for a scalar; it is written as a constant."""
+    """onnxruntime 1.24 to 1.27 read a count from Gather as a scalar; a constant is written."""
     known = node["K"].const_or_none() if op.version >= 10 else None  # below, it is an attribute
     return KEEP if known is None else op.same(node, inputs={"K": op.const(known)})
 

@@ -18,7 +18,10 @@ from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import FLOATS, arange
 
-ALL = "(float[N] y, int64[N] first, int64[M] inverse, int64[N] counts) { y, first, inverse, counts = Unique"
+ALL = (
+    "(float[N] y, int64[N] first, int64[M] inverse, int64[N] counts) { y, first, inverse,"
+    " counts = Unique"
+)
 NUMBERS = "(float[7] x) => "
 SEVEN = {"x": [2, 1, 1, 3, 4, 3, -1]}
 

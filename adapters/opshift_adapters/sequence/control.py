@@ -88,15 +88,50 @@ def _declared(info: ValueInfoProto) -> tuple[int, Sequence[Any] | None]:
     return tensor.elem_type, [d.dim_value if d.HasField("dim_value") else d.dim_param for d in dims]
 
 
-CHOICE = "(bool c, bfloat16[2] x) => (bfloat16[2] y, int64[1] z) { y, z = If(c) <then_branch = t () => (bfloat16[2] p, int64[1] q) { p = Add(x, x) q = Shape(x) }, else_branch = e () => (bfloat16[2] r, int64[1] s) { r = Neg(x) s = Shape(x) }> }"
-CONTROL_16 = boundary(16, "If:6bc99b Loop:70553c", cast=shown(
-    through_float,
-    example("branches", CHOICE, gives="If Cast"),
-    example("loop", '(int64 n, bfloat16[2] x) => (bfloat16[2] y, bfloat16[k,2] z) { y, z = Loop(n, "", x) <body = b (int64 i, bool g, bfloat16[2] p) => (bool o, bfloat16[2] q, bfloat16[2] r) { o = Identity(g) q = Add(p, x) r = Mul(p, p) }> }', gives="Cast Loop Cast Cast", inputs={"n": 3}),
-    example("loop of unknown rank", '(int64 n, bfloat16[6] v, int64[r] s) => (bfloat16[a,b] y) { x = Reshape(v, s) y = Loop(n, "", x) <body = b (int64 i, bool g, bfloat16[] p) => (bool o, bfloat16[] q) { o = Identity(g) q = Add(p, p) }> }', gives="Reshape Cast Loop Cast", inputs={"n": 2, "s": [2, 3]}),
-    example("loop of unknown type", '(int64 n, bfloat16[2] x) => (bfloat16[2] y) { y = Loop(n, "", x) <body = b (int64 i, bool g, p) => (bool o, q) { o = Identity(g) q = Add(p, p) }> }', refuses=Why.NEEDS_TYPE, inputs={"n": 2}),
-    example("optional", "(bool c, optional(float[2]) x) => (optional(float[2]) y) { y = If(c) <then_branch = t () => (optional(float[2]) p) { p = Identity(x) }, else_branch = e () => (optional(float[2]) q) { q = Identity(x) }> }", refuses=Why.TYPE_NOT_AVAILABLE, inputs={"x": [1.0, 2.0]}),
-))  # fmt: skip
+CHOICE = (
+    "(bool c, bfloat16[2] x) => (bfloat16[2] y, int64[1] z) { y, z = If(c) <then_branch ="
+    " t () => (bfloat16[2] p, int64[1] q) { p = Add(x, x) q = Shape(x) }, else_branch = e"
+    " () => (bfloat16[2] r, int64[1] s) { r = Neg(x) s = Shape(x) }> }"
+)
+CONTROL_16 = boundary(
+    16,
+    "If:6bc99b Loop:70553c",
+    cast=shown(
+        through_float,
+        example("branches", CHOICE, gives="If Cast"),
+        example(
+            "loop",
+            "(int64 n, bfloat16[2] x) => (bfloat16[2] y, bfloat16[k,2] z) { y, z = Loop(n,"
+            ' "", x) <body = b (int64 i, bool g, bfloat16[2] p) => (bool o, bfloat16[2] q,'
+            " bfloat16[2] r) { o = Identity(g) q = Add(p, x) r = Mul(p, p) }> }",
+            gives="Cast Loop Cast Cast",
+            inputs={"n": 3},
+        ),
+        example(
+            "loop of unknown rank",
+            "(int64 n, bfloat16[6] v, int64[r] s) => (bfloat16[a,b] y) { x = Reshape(v, s) y"
+            ' = Loop(n, "", x) <body = b (int64 i, bool g, bfloat16[] p) => (bool o,'
+            " bfloat16[] q) { o = Identity(g) q = Add(p, p) }> }",
+            gives="Reshape Cast Loop Cast",
+            inputs={"n": 2, "s": [2, 3]},
+        ),
+        example(
+            "loop of unknown type",
+            '(int64 n, bfloat16[2] x) => (bfloat16[2] y) { y = Loop(n, "", x) <body = b'
+            " (int64 i, bool g, p) => (bool o, q) { o = Identity(g) q = Add(p, p) }> }",
+            refuses=Why.NEEDS_TYPE,
+            inputs={"n": 2},
+        ),
+        example(
+            "optional",
+            "(bool c, optional(float[2]) x) => (optional(float[2]) y) { y = If(c)"
+            " <then_branch = t () => (optional(float[2]) p) { p = Identity(x) }, else_branch"
+            " = e () => (optional(float[2]) q) { q = Identity(x) }> }",
+            refuses=Why.TYPE_NOT_AVAILABLE,
+            inputs={"x": [1.0, 2.0]},
+        ),
+    ),
+)
 IF_13 = boundary(13, "If:7afcd9")
 
 
@@ -159,20 +194,70 @@ def _reads(graph: GraphProto, name: str) -> int:
     return count
 
 
-COLLECTED = '(float[3,2] x, int64 n) => (float[N,2] y, float[2] z, float[N] w) { s = SequenceEmpty() u = SequenceEmpty() b, c, t, w = Loop(n, "", s, x, u) <body = b (int64 i, bool k, seq(float[2]) p, float[3,2] v, seq(float[2]) m) => (bool o, seq(float[2]) q, float[3,2] f, seq(float[2]) g, float r) { o = Identity(k) a = Gather(x, i) q = SequenceInsert(p, a) f = Add(v, x) h = Neg(a) g = SequenceInsert(m, h) r = ReduceMax<keepdims=0>(a) } > zero = Constant<value_int=0>() y = ConcatFromSequence<axis=0, new_axis=1>(b) z = SequenceAt(t, zero) }'
-LOOP_13 = boundary(13, "Loop:6dbee5", cast=shown(
-    grown_as_scanned,
-    example("rows collected", COLLECTED, gives="Loop SplitToSequence SplitToSequence Constant ConcatFromSequence SequenceAt", inputs={"n": 3}),
-    example("none collected", COLLECTED.replace("SequenceAt(t, zero)", "Gather(x, zero)").replace("y = Concat", "l = SequenceLength(b) y = Identity(x) z9 = Concat").replace(" z9 = ConcatFromSequence<axis=0, new_axis=1>(b)", "").replace("float[N,2] y", "float[3,2] y, int64 l"), inputs={"n": 0}),
-    example("a sequence that shrinks", '(float[2] x, int64 n) => (float[2] y) <int64 z = {0}> { s = SequenceConstruct(x, x) t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[2]) p) => (bool o, seq(float[2]) q) { o = Identity(k) q = SequenceErase(p) } > y = SequenceAt(t, z) }', refuses=Why.TYPE_NOT_AVAILABLE),
-    example("a sequence that begins with a row", '(int64 n, float[2] x) => (float[k,2] y) { s = SequenceConstruct(x) t = Loop(n, "", s) <body = b (int64 i, bool g, seq(float[2]) p) => (bool o, seq(float[2]) q) { o = Identity(g) q = SequenceInsert(p, x) }> y = ConcatFromSequence<axis=0, new_axis=1>(t) }', refuses=Why.TYPE_NOT_AVAILABLE, inputs={"n": 2}),
-    example("rows of unknown size", '(float[N,M] x, int64 n) => (float[K,M] y) { s = SequenceEmpty() t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[M]) p) => (bool o, seq(float[M]) q) { o = Identity(k) a = Gather(x, i) q = SequenceInsert(p, a) } > y = ConcatFromSequence<axis=0, new_axis=1>(t) }', refuses=Why.TYPE_NOT_AVAILABLE),
-))  # fmt: skip
+COLLECTED = (
+    "(float[3,2] x, int64 n) => (float[N,2] y, float[2] z, float[N] w) { s ="
+    ' SequenceEmpty() u = SequenceEmpty() b, c, t, w = Loop(n, "", s, x, u) <body = b'
+    " (int64 i, bool k, seq(float[2]) p, float[3,2] v, seq(float[2]) m) => (bool o,"
+    " seq(float[2]) q, float[3,2] f, seq(float[2]) g, float r) { o = Identity(k) a ="
+    " Gather(x, i) q = SequenceInsert(p, a) f = Add(v, x) h = Neg(a) g ="
+    " SequenceInsert(m, h) r = ReduceMax<keepdims=0>(a) } > zero ="
+    " Constant<value_int=0>() y = ConcatFromSequence<axis=0, new_axis=1>(b) z ="
+    " SequenceAt(t, zero) }"
+)
+LOOP_13 = boundary(
+    13,
+    "Loop:6dbee5",
+    cast=shown(
+        grown_as_scanned,
+        example(
+            "rows collected",
+            COLLECTED,
+            gives="Loop SplitToSequence SplitToSequence Constant ConcatFromSequence SequenceAt",
+            inputs={"n": 3},
+        ),
+        example(
+            "none collected",
+            COLLECTED.replace("SequenceAt(t, zero)", "Gather(x, zero)")
+            .replace("y = Concat", "l = SequenceLength(b) y = Identity(x) z9 = Concat")
+            .replace(" z9 = ConcatFromSequence<axis=0, new_axis=1>(b)", "")
+            .replace("float[N,2] y", "float[3,2] y, int64 l"),
+            inputs={"n": 0},
+        ),
+        example(
+            "a sequence that shrinks",
+            "(float[2] x, int64 n) => (float[2] y) <int64 z = {0}> { s = SequenceConstruct(x,"
+            ' x) t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[2]) p) => (bool o,'
+            " seq(float[2]) q) { o = Identity(k) q = SequenceErase(p) } > y = SequenceAt(t,"
+            " z) }",
+            refuses=Why.TYPE_NOT_AVAILABLE,
+        ),
+        example(
+            "a sequence that begins with a row",
+            "(int64 n, float[2] x) => (float[k,2] y) { s = SequenceConstruct(x) t = Loop(n,"
+            ' "", s) <body = b (int64 i, bool g, seq(float[2]) p) => (bool o, seq(float[2])'
+            " q) { o = Identity(g) q = SequenceInsert(p, x) }> y = ConcatFromSequence<axis=0,"
+            " new_axis=1>(t) }",
+            refuses=Why.TYPE_NOT_AVAILABLE,
+            inputs={"n": 2},
+        ),
+        example(
+            "rows of unknown size",
+            '(float[N,M] x, int64 n) => (float[K,M] y) { s = SequenceEmpty() t = Loop(n, "",'
+            " s) <body = b (int64 i, bool k, seq(float[M]) p) => (bool o, seq(float[M]) q) {"
+            " o = Identity(k) a = Gather(x, i) q = SequenceInsert(p, a) } > y ="
+            " ConcatFromSequence<axis=0, new_axis=1>(t) }",
+            refuses=Why.TYPE_NOT_AVAILABLE,
+        ),
+    ),
+)
 CONTROL_11 = boundary(11, "If:e6e4f5 Loop:6105ef", directions="up")
 
 
 def branches(then: str, other: str) -> str:
-    return f"(bool c, float[2,3] x, float[3,2] z, int64[n] s) => (float[a,b] y) {{ y = If(c) <then_branch = t () => ({then}, else_branch = e () => ({other} > }}"
+    return (
+        f"(bool c, float[2,3] x, float[3,2] z, int64[n] s) => (float[a,b] y) {{ y = If(c)"
+        f" <then_branch = t () => ({then}, else_branch = e () => ({other} > }}"
+    )
 
 
 @adapter("If", 11, 10)
@@ -261,7 +346,10 @@ def with_condition(node: Node, op: Builder) -> Result:
     return op.same(node, outputs=node.n_outputs, **changed) if changed else KEEP
 
 
-UNDECLARED = "(bool c, float[2,3] x{}) => (float[2,3] y) {{ y = If(c) <then_branch = t () => (float[] p) {{ p = {} }}, else_branch = e () => (float[] q) {{ q = Neg(x) }}> }}"
+UNDECLARED = (
+    "(bool c, float[2,3] x{}) => (float[2,3] y) {{ y = If(c) <then_branch = t () =>"
+    " (float[] p) {{ p = {} }}, else_branch = e () => (float[] q) {{ q = Neg(x) }}> }}"
+)
 UNTYPED = UNDECLARED.format("", "Relu(x)").replace("float[] ", "")
 
 
@@ -286,7 +374,12 @@ def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
     return graphs if changed else {}
 
 
-TWO_RANKS = "(float[2,3] x, int64[r] s, int64 n) => (float[a,b] y, float[k] z) <bool go = {1}> { v = Reshape(x, s) y, z = Loop(n, go, v) <body = b (int64 i, bool k, float[] p) => (bool o, float[] q, float w) <int64[2] t = {3,2}> { o = Identity(k) q = Reshape(p, t) w = ReduceSum<keepdims=0>(p) } > }"
+TWO_RANKS = (
+    "(float[2,3] x, int64[r] s, int64 n) => (float[a,b] y, float[k] z) <bool go = {1}> {"
+    " v = Reshape(x, s) y, z = Loop(n, go, v) <body = b (int64 i, bool k, float[] p) =>"
+    " (bool o, float[] q, float w) <int64[2] t = {3,2}> { o = Identity(k) q = Reshape(p,"
+    " t) w = ReduceSum<keepdims=0>(p) } > }"
+)
 
 
 COUNTED = (
@@ -416,7 +509,7 @@ def gives_unsized_results(node: Node) -> bool:
 )
 @example("types that are not declared", UNTYPED, imports={"": 10}, gives="If", inputs={"c": True})
 def with_declared_ranks(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 needs types, ranks and sizes of the results of branches; they are declared."""
+    """onnxruntime 0.4 needs types and shapes of the results of branches; they are declared."""
     then, other = node.graph("then_branch"), node.graph("else_branch")
     for name, graph in (("then_branch", then), ("else_branch", other)):
         declare_types(graph.output, known_of(node.results(name)))
@@ -507,8 +600,8 @@ ROWS = "(float[3,2] x) => (float[3,2] y) <int64 n = {3}, bool go = {1}> { y = Lo
 @adapter("Loop", 11, 10)
 @example(
     "no state",
-    ROWS
-    + '(n, "") <body = b (int64 i, bool k) => (bool o, float[2] r) { o = Identity(k) r = Gather(x, i) } > }',
+    ROWS + '(n, "") <body = b (int64 i, bool k) => (bool o, float[2] r) { o = Identity(k) r'
+    " = Gather(x, i) } > }",
     gives="Loop",
 )
 @example(

@@ -21,7 +21,10 @@ from opshift_adapters._lib.blocks import END, cast_over, counted_axis, one_slice
 Step = Callable[[Builder, Value, Value], Value]
 ROW = " => ({0} y) <int64 a = {{{1}}}> {{ y = {{op}}{2}(x, a) }}"
 COMPUTED = "(float[2,3,4] x, {0} a) => (float[2,3,4] y) {{ y = {{op}}{1}(x, a) }}"
-RANKLESS = "(float[24] v, int64[n] s) => (float[p,q,r] y) <int64 a = {%d}> { x = Reshape(v, s) y = {op}(x, a) }"
+RANKLESS = (
+    "(float[24] v, int64[n] s) => (float[p,q,r] y) <int64 a = {%d}> { x = Reshape(v, s) y"
+    " = {op}(x, a) }"
+)
 
 
 def row(x: str, axis: int, settings: str = "") -> str:
@@ -191,7 +194,7 @@ def cum_sum_11_10(node: Node, op: Builder) -> Result:
 
 
 def _step_by_step(node: Node, op: Builder) -> Value:
-    """Opset 14 added the 16-bit floats of CumSum; below it, runs that double are added, or a Scan adds elements."""
+    """Opset 14 added 16-bit floats to CumSum; below it, doubled runs or a Scan of elements add."""
     return along(node, op, lambda b, before, element: before + element, 0)
 
 
@@ -256,5 +259,5 @@ CUM_SUM_14 = boundary(
     inputs={"x": lambda: np.zeros((0, 2))},
 )
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
-    """Opset 26 added CumProd; below it, runs that double are multiplied, or elements are scanned."""
+    """Opset 26 added CumProd; below it, doubled runs are multiplied, or elements are scanned."""
     return along(node, op, lambda b, before, element: before * element, 1)

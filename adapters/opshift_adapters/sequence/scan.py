@@ -32,7 +32,10 @@ from opshift_adapters.sequence.control import (
     through_float,
 )
 
-COLUMNS = "<num_scan_inputs=1, {}, body = b (float[2] s, float[2] i) => (float[2] t, float[2] o) {{ t = Add(s, i) o = Mul(t, i) }} >"
+COLUMNS = (
+    "<num_scan_inputs=1, {}, body = b (float[2] s, float[2] i) => (float[2] t, float[2]"
+    " o) {{ t = Add(s, i) o = Mul(t, i) }} >"
+)
 
 
 @illegal("Scan")
@@ -77,10 +80,21 @@ TYPES_24 = boundary(24, "Scan:bc86df")
 TYPES_23 = boundary(23, "Scan:34480e")
 TYPES_21 = boundary(21, "Scan:c9c25e")
 TYPES_19 = boundary(19, "Scan:78a9c0")
-BFLOAT16_16 = boundary(16, "Scan:90a9ec", cast=shown(
-    through_float,
-    example("scan", "(bfloat16[2] s, bfloat16[2,3] x) => (bfloat16[2] t, bfloat16[2,3] y) { t, y = Scan(s, x) <num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[-1], body = b (bfloat16[2] p, bfloat16[2] i) => (bfloat16[2] q, bfloat16[2] o) { q = Add(p, i) o = Mul(p, i) }> }", gives="Cast Cast Scan Cast Cast"),
-))  # fmt: skip
+BFLOAT16_16 = boundary(
+    16,
+    "Scan:90a9ec",
+    cast=shown(
+        through_float,
+        example(
+            "scan",
+            "(bfloat16[2] s, bfloat16[2,3] x) => (bfloat16[2] t, bfloat16[2,3] y) { t, y ="
+            " Scan(s, x) <num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[-1], body"
+            " = b (bfloat16[2] p, bfloat16[2] i) => (bfloat16[2] q, bfloat16[2] o) { q ="
+            " Add(p, i) o = Mul(p, i) }> }",
+            gives="Cast Cast Scan Cast Cast",
+        ),
+    ),
+)
 AXES_11 = boundary(11, "Scan:787e3b", directions="up")
 
 
@@ -175,11 +189,23 @@ def scan_8(
     batch: str, lengths: str = '""', attributes: str = "", states: str = "float[2] s"
 ) -> str:
     given = f"int64[{batch}] n, " if lengths == "n" else ""
-    return f"({given}float[{batch},2] a, float[{batch},4,2] x) => (float[{batch},2] t, float[{batch},4,2] y) {{ t, y = Scan({lengths}, a, x) <num_scan_inputs=1, {attributes} body = b (float[2] s, float[2] i) => (float[2] u, float[2] o) {{ u = Add(s, i) o = Mul(u, i) }} > }}"
+    return (
+        f"({given}float[{batch},2] a, float[{batch},4,2] x) => (float[{batch},2] t,"
+        f" float[{batch},4,2] y) {{ t, y = Scan({lengths}, a, x) <num_scan_inputs=1,"
+        f" {attributes} body = b (float[2] s, float[2] i) => (float[2] u, float[2] o) {{ u"
+        f" = Add(s, i) o = Mul(u, i) }} > }}"
+    )
 
 
-MAP_8 = '(float[{0},4,2] x) => (float[{0},4,2] y) {{ y = Scan("", x) <num_scan_inputs=1, directions=[1], body = b (float[2] i) => (float[2] o) {{ o = Neg(i) }} > }}'
-SUM_8 = "(int64[3] n, float[3,2] a, float[3,4,2] x) => (float[3,2] t) { t, y = Scan(n, a, x) <num_scan_inputs=1, body = b (float[2] s, float[2] i) => (float[2] u, float[2] o) { u = Add(s, i) o = Mul(u, i) } > }"
+MAP_8 = (
+    '(float[{0},4,2] x) => (float[{0},4,2] y) {{ y = Scan("", x) <num_scan_inputs=1,'
+    " directions=[1], body = b (float[2] i) => (float[2] o) {{ o = Neg(i) }} > }}"
+)
+SUM_8 = (
+    "(int64[3] n, float[3,2] a, float[3,4,2] x) => (float[3,2] t) { t, y = Scan(n, a, x)"
+    " <num_scan_inputs=1, body = b (float[2] s, float[2] i) => (float[2] u, float[2] o) {"
+    " u = Add(s, i) o = Mul(u, i) } > }"
+)
 LENGTHS = {"n": [4, 0, 2]}
 
 
@@ -279,9 +305,10 @@ def scan_9_8(node: Node, op: Builder) -> Result:
         op.Unsqueeze(_to_front(op, value, axis), axes=[0])
         for value, axis in zip(values, axes, strict=True)
     ]
+    directions, body = node.ints_or_none("scan_input_directions"), node.graph("body")
     found = op.Scan(
-        None, *batch, num_scan_inputs=scanned, directions=node.ints_or_none("scan_input_directions"),
-        body=node.graph("body"), outputs=node.n_outputs,
+        None, *batch, num_scan_inputs=scanned, directions=directions, body=body,
+        outputs=node.n_outputs,
     )  # fmt: skip
     back = node.ints_or_none("scan_output_directions") or [0] * len(found)
     out_axes = node.ints_or_none("scan_output_axes") or [0] * len(found)

@@ -129,8 +129,14 @@ def split_one_by_one(sequence: Value) -> Node | None:
     return node if alone else None
 
 
-OF_TWO = "(float[2] a, float[3] b, int64 i) => (float[n] y) <int64 one = {1}, int64 last = {-1}> { s = SequenceConstruct(a, b) "
-SPLIT = "(float[4,3] x, float[N,3] d, int64 i) => (float[a,b] y) <int64 one = {1}, int64 last = {-1}, int64 three = {3}, int64[2] parts = {3,1}> { "
+OF_TWO = (
+    "(float[2] a, float[3] b, int64 i) => (float[n] y) <int64 one = {1}, int64 last ="
+    " {-1}> { s = SequenceConstruct(a, b) "
+)
+SPLIT = (
+    "(float[4,3] x, float[N,3] d, int64 i) => (float[a,b] y) <int64 one = {1}, int64 last"
+    " = {-1}, int64 three = {3}, int64[2] parts = {3,1}> { "
+)
 ROW = SPLIT.replace("[a,b]", "[a]")
 
 
@@ -286,22 +292,36 @@ def sequence_11_10(node: Node, op: Builder) -> Result:
 
 
 MAX_UNROLLED = 64
-MAPPED = "(float[2] a, float[3] b, float[1] c) => (float[n] y, int64 l) <int64 one = {1}> { s = SequenceConstruct(a, b) "
-DOUBLED = "m = SequenceMap(s) <body = g (float[k] e) => (float[k] f) { f = Add(e, e) }> y = SequenceAt(m, one) l = SequenceLength(m) }"
-PAIRED = "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, seq(float[n]) z) { y, z = SequenceMap(s, t, c) <body = g (float[k] e, float[k] f, float[1] d) => (float[k] p, float[l] q) { p = Mul(e, d) q = Concat<axis=0>(e, f) }> }"
+MAPPED = (
+    "(float[2] a, float[3] b, float[1] c) => (float[n] y, int64 l) <int64 one = {1}> { s"
+    " = SequenceConstruct(a, b) "
+)
+DOUBLED = (
+    "m = SequenceMap(s) <body = g (float[k] e) => (float[k] f) { f = Add(e, e) }> y ="
+    " SequenceAt(m, one) l = SequenceLength(m) }"
+)
+PAIRED = (
+    "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, seq(float[n]) z)"
+    " { y, z = SequenceMap(s, t, c) <body = g (float[k] e, float[k] f, float[1] d) =>"
+    " (float[k] p, float[l] q) { p = Mul(e, d) q = Concat<axis=0>(e, f) }> }"
+)
 
 
 @adapter("SequenceMap", 17, 16)
 @example(
     "known elements",
     MAPPED + DOUBLED,
-    gives="SequenceConstruct SequenceAt Add SequenceAt Add SequenceConstruct SequenceAt SequenceLength",
+    gives="SequenceConstruct SequenceAt Add SequenceAt Add SequenceConstruct SequenceAt"
+    " SequenceLength",
 )
 @example(
     "a graph in the body",
-    MAPPED
-    + "t = Constant<value = bool {1}>() n = Constant<value = int64 {2}>() m = SequenceMap(s) <body = g (float[k] e) => (float[k] f) { f = Loop(n, t, e) <body = h (int64 i, bool q, float[k] u) => (bool r, float[k] v) { r = Identity(q) v = Add(u, u) }> }> y = SequenceAt(m, one) l = SequenceLength(m) }",
-    gives="SequenceConstruct Constant Constant SequenceAt Loop SequenceAt Loop SequenceConstruct SequenceAt SequenceLength",
+    MAPPED + "t = Constant<value = bool {1}>() n = Constant<value = int64 {2}>() m ="
+    " SequenceMap(s) <body = g (float[k] e) => (float[k] f) { f = Loop(n, t, e) <body"
+    " = h (int64 i, bool q, float[k] u) => (bool r, float[k] v) { r = Identity(q) v ="
+    " Add(u, u) }> }> y = SequenceAt(m, one) l = SequenceLength(m) }",
+    gives="SequenceConstruct Constant Constant SequenceAt Loop SequenceAt Loop"
+    " SequenceConstruct SequenceAt SequenceLength",
 )
 @example(
     "inputs",

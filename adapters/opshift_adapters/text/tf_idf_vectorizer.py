@@ -37,7 +37,7 @@ GIVEN = {"x": [[2, 3, 5, 5, 2, 3], [5, 2, 5, 3, 3, 2]]}
 @example("counts with skips", ROWS.format("TF", 2, ""), inputs=GIVEN)
 @example("no elements", ROWS.format("TF", 1, ""), inputs={"x": lambda: np.zeros((2, 0), np.int64)})
 def tf_idf_vectorizer_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added TfIdfVectorizer; below it, integers are compared with each n-gram and counted."""
+    """Opset 9 added TfIdfVectorizer; below it, integers that equal each n-gram are counted."""
     if node.attr("pool_strings") is not None:
         raise Refusal(Why.NOT_EXPRESSIBLE, "no operator compares texts before opset 9")
     grams, goals = _grams(node)
@@ -55,7 +55,7 @@ def tf_idf_vectorizer_9_8(node: Node, op: Builder) -> Result:
 
 
 def _grams(node: Node) -> tuple[list[Array], Array]:
-    """The n-grams of each wanted length, and a matrix that has a 1 for the place of each of them."""
+    """The n-grams of each wanted length, and a matrix with a 1 for the place of each of them."""
     pool, starts, places = (
         np.array(node.ints(name)) for name in ("pool_int64s", "ngram_counts", "ngram_indexes")
     )

@@ -46,16 +46,23 @@ UNRANKED = "(float[42] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) y 
 SEVEN = {"x": lambda: np.arange(42).reshape(3, 2, 7) % 5}
 FLAT_SEVEN = {"s": [3, 2, 7]}
 POOL_CALL = "(float[3,2,{}] x) => (float[3,2,{}] y) {{ y = own.pool(x) }}"
-POOL_BODY = '<opset_import: ["" : 22], domain: "own"> pool (x) => (y) {{ y = {}<kernel_shape=[2], {}, ceil_mode=1>(x) }}'
+POOL_BODY = (
+    '<opset_import: ["" : 22], domain: "own"> pool (x) => (y) {{ y = {}<kernel_shape=[2],'
+    " {}, ceil_mode=1>(x) }}"
+)
 
 BFLOAT16_22 = boundary(
     22,
     "GlobalAveragePool:0b6629 GlobalMaxPool:7be94c MaxRoiPool:6a4509",
     cast=shown(
         cast_around("float"),
-        example("bfloat16", "(bfloat16[3,2,7] x) => (bfloat16[3,2,1] y) { y = GlobalAveragePool(x) }", gives="Cast GlobalAveragePool Cast"),
+        example(
+            "bfloat16",
+            "(bfloat16[3,2,7] x) => (bfloat16[3,2,1] y) { y = GlobalAveragePool(x) }",
+            gives="Cast GlobalAveragePool Cast",
+        ),
     ),
-)  # fmt: skip
+)
 CEIL_22 = boundary(22, "AveragePool:1cb9bf MaxPool:702056", directions="up")
 
 
@@ -120,10 +127,19 @@ INT8_12 = boundary(
     "MaxPool:c13afe",
     cast=shown(
         cast_around("float"),
-        example("bytes", "(uint8[3,2,7] x) => (uint8[3,2,o] y) { y = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }", gives="Cast MaxPool Cast"),
-        example("signed bytes with indices", "(int8[3,2,7] x) => (int8[3,2,o] y, int64[3,2,o] i) { y, i = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }", gives="Cast MaxPool Cast"),
+        example(
+            "bytes",
+            "(uint8[3,2,7] x) => (uint8[3,2,o] y) { y = MaxPool<kernel_shape=[3], pads=[1,1]>(x) }",
+            gives="Cast MaxPool Cast",
+        ),
+        example(
+            "signed bytes with indices",
+            "(int8[3,2,7] x) => (int8[3,2,o] y, int64[3,2,o] i) { y, i ="
+            " MaxPool<kernel_shape=[3], pads=[1,1]>(x) }",
+            gives="Cast MaxPool Cast",
+        ),
     ),
-)  # fmt: skip
+)
 TEXT_11 = boundary(11, "AveragePool:ca6623 MaxPool:112b82")
 CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 
@@ -176,8 +192,8 @@ def counts_beyond_the_end(node: Node) -> bool:
 @alternative("AveragePool", runtime="onnxruntime==1.16")
 @example(
     "pads that count",
-    PLANE
-    + "<kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1, count_include_pad=1>(x) }",
+    PLANE + "<kernel_shape=[3, 3], strides=[2, 2], pads=[1, 0, 1, 1], ceil_mode=1,"
+    " count_include_pad=1>(x) }",
     imports={"": 18},
     gives="Pad {op}",
     atol=1e-6,

@@ -358,7 +358,10 @@ def _computed_window(node: Node, op: Builder) -> Value:
 
 
 MEL = "{ y = MelWeightMatrix(bins, n, rate, low, high) }"
-SPEECH = "<int64 bins = {8}, int64 n = {64}, int64 rate = {16000}, float low = {20.0}, float high = {7600.0}> "
+SPEECH = (
+    "<int64 bins = {8}, int64 n = {64}, int64 rate = {16000}, float low = {20.0}, float"
+    " high = {7600.0}> "
+)
 
 
 @adapter("MelWeightMatrix", 17, 16, approximate=True)
