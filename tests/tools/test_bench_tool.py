@@ -41,6 +41,19 @@ def test_weights_lie_in_the_file_or_beside_it(tmp_path: Path) -> None:
         onnx.checker.check_model(tmp_path / workload / "m.onnx", full_check=True)
 
 
+def test_real_models_of_the_wanted_size_are_copied(tmp_path: Path) -> None:
+    for name, nodes, opset in (("small", 2, 13), ("large", 60, 13), ("at_target", 2, 18)):
+        (tmp_path / "corpus" / name).mkdir(parents=True)
+        model = workloads.layers(opset, nodes)
+        onnx.save(model, tmp_path / "corpus" / name / "model.onnx")
+    for least, most, count in ((1, 40, 1), (41, 100, 1), (1, 100, 2)):
+        case = Benchmark(
+            "R", "", "memory", 0, 18, least, corpus=str(tmp_path / "corpus"), most=most
+        )
+        bench_engines.generate(case, str(tmp_path / case.name))
+        assert len(list((tmp_path / case.name).iterdir())) == count
+
+
 def test_one_measurement(tmp_path: Path) -> None:
     """The engines that are measured run in processes of their own, which nothing else starts."""
     case = Benchmark("W3", "few nodes", "memory", 13, 18, 100)

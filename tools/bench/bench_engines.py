@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import re
@@ -25,6 +26,9 @@ def generate(case: Benchmark, folder: str) -> None:
 
     where = Path(folder)
     where.mkdir(parents=True, exist_ok=True)
+    if case.corpus:
+        _copy_real(case, where)
+        return
     if case.workload == "W5":
         for i in range(case.size):
             build = nested if i % 5 == 4 else layers
@@ -39,6 +43,23 @@ def generate(case: Benchmark, folder: str) -> None:
     }
     model = builds.get(case.workload, transformer)(case.source, case.size)
     (where / "m.onnx").write_bytes(model.SerializeToString())
+
+
+def _copy_real(case: Benchmark, where: Path) -> None:
+    """Copies the models of a corpus that have the wanted size and that both converters convert."""
+    import onnx
+    from onnx import version_converter
+    from opshift import convert_version
+    from opshift.model import walk
+
+    for number, path in enumerate(sorted(Path(case.corpus).glob("*/model.onnx"))):
+        model = onnx.load(path, load_external_data=False)
+        old = {one.version for one in model.opset_import if not one.domain} != {case.target}
+        if old and case.size <= sum(1 for _ in walk.nodes(model)) <= case.most:
+            with contextlib.suppress(Exception):  # the C++ converter raises errors of many kinds
+                convert_version(model, case.target)
+                version_converter.convert_version(model, case.target)
+                onnx.save(model, where / f"m{number:03}.onnx")
 
 
 def opshift_engine(case: Benchmark, folder: Path) -> Work:
@@ -164,6 +185,8 @@ def _flaw(result: Any, case: Benchmark, folder: Path) -> str:
     """The objection of the full checker to the first result, shortened."""
     import onnx
 
+    if case.corpus and not result:
+        return "the corpus has no such model"
     try:
         if case.mode == "file":
             onnx.checker.check_model(folder / "out.onnx", full_check=True)

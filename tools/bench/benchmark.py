@@ -27,11 +27,20 @@ class Benchmark:
     target: int
     size: int
     goal: Goal = Goal()
+    corpus: str = ""  # the folder of real models, which have `size` to `most` nodes
+    most: int = 0
 
     @property
     def name(self) -> str:
         """The name of the folder of its models, shared by the rows that start from the same."""
+        if self.corpus:
+            return f"{self.workload}-{self.target}-{self.size}-{self.most}"
         return f"{self.workload}-{self.source}-{self.size}"
+
+    @property
+    def steps(self) -> str:
+        """The conversion in words."""
+        return f"{self.source or 'any'} → {self.target}"
 
 
 @dataclass(frozen=True)

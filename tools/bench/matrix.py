@@ -11,11 +11,8 @@ hand before a release; the workflow `matrix.yml` runs it every week.
 from __future__ import annotations
 
 import argparse
-import glob
 import os
-import platform
 import re
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -23,21 +20,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.lib.interpreters import pythons
+
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
 ONNX = ("1.17", "1.18", "1.19", "1.20", "1.21", "1.22", "1.23")
 PROTOBUF = ("4", "5", "6", "7")
 SMOKE = (
-    "tests/cli/test_cli.py",
-    "tests/convert/test_step.py",
-    "tests/model/test_arrays.py",
-    "tests/model/test_weights.py",
-    "tests/opsets/test_versions.py",
-    "tests/convert/test_plan.py",
-)
+    "tests/cli/test_cli.py", "tests/convert/test_step.py", "tests/model/test_arrays.py",
+    "tests/model/test_weights.py", "tests/opsets/test_versions.py", "tests/convert/test_plan.py",
+)  # fmt: skip
 BASE = (
-    "click", "ml-dtypes", "networkx", "numpy", "tomli",
-    "pytest", "pytest-xdist", "hypothesis",
+    "click", "ml-dtypes", "networkx", "numpy", "tomli", "pytest", "pytest-xdist", "hypothesis",
 )  # fmt: skip
 SECONDS = 600
 
@@ -50,22 +44,6 @@ class CombinationResult:
     onnx: str
     protobuf: str
     result: str
-
-
-def interpreters(wanted: list[str]) -> Iterator[tuple[str, str]]:
-    """(version, path) of each wanted Python on this machine: in PATH, in pyenv, or this one."""
-    for version in wanted:
-        places = sorted(glob.glob(os.path.expanduser(f"~/.pyenv/versions/{version}.*/bin/python")))
-        own = sys.executable if platform.python_version().startswith(version + ".") else None
-        named = [path] if (path := shutil.which(f"python{version}")) else []
-        works = (path for path in ([own] if own else [*places, *named]) if _runs(path))
-        if found := next(works, None):
-            yield version, found
-
-
-def _runs(python: str) -> bool:
-    """Whether this is an interpreter: a version manager leaves stubs of those that are not set."""
-    return subprocess.run([python, "-c", ""], capture_output=True, check=False).returncode == 0
 
 
 def combinations(every: bool) -> Iterator[tuple[str, str]]:
@@ -109,9 +87,8 @@ def _pip(inside: Path, *what: str) -> subprocess.CompletedProcess[str]:
 
 def _version(inside: Path, package: str) -> str:
     code = f"from importlib.metadata import version; print(version({package!r}))"
-    return subprocess.run(
-        [str(inside), "-c", code], capture_output=True, text=True, check=True
-    ).stdout.strip()
+    words = [str(inside), "-c", code]
+    return subprocess.run(words, capture_output=True, text=True, check=True).stdout.strip()
 
 
 def main() -> int:
@@ -124,8 +101,9 @@ def main() -> int:
     given = parser.parse_args()
     found: list[CombinationResult] = []
     with tempfile.TemporaryDirectory() as scratch:
-        for version, python in interpreters(given.python or list(PYTHONS)):
-            inside = environment(python, (given.work or Path(scratch)) / f"python{version}")
+        for version in [one for one in given.python or PYTHONS if one in pythons()]:
+            place = (given.work or Path(scratch)) / f"python{version}"
+            inside = environment(pythons()[version], place)
             for onnx, protobuf in combinations(given.all):
                 if given.onnx and onnx not in given.onnx:
                     continue

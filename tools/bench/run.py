@@ -2,6 +2,11 @@
 """Measures opshift beside onnx.version_converter and cp on generated models, in one run.
 
     python -m tools.bench run [--only W3 W4] [--scale small] [--repeats 3]
+    python -m tools.bench run --corpus FOLDER [--to 21 13]
+
+With `--corpus`, real models are measured instead of generated ones, in bands of their size.
+FOLDER has a folder for each model, with a model.onnx. Models that one of the converters does not
+convert are left out.
 
 Every figure is the median of runs in fresh child processes, one after the other. Imports and a
 first tiny conversion happen before the clock starts. Peak memory is the high-water mark of the
@@ -22,7 +27,7 @@ from pathlib import Path
 
 from tools.bench.bench_engines import generate, measure
 from tools.bench.benchmark import Benchmark, Goal, Measurement, Row, short
-from tools.bench.page import machine
+from tools.bench.machine import machine
 from tools.bench.table import growth, imports_line, table
 from tools.lib import children
 
@@ -62,13 +67,25 @@ TRANSFORMERS = (
 )
 
 
+BANDS = ((1, 9), (10, 23), (24, 99), (100, 399), (400, sys.maxsize), (1, sys.maxsize))
+
+
+def real(corpus: Path, targets: Sequence[int]) -> Iterator[Benchmark]:
+    """The rows of real models: one for each band of sizes, and one for all models."""
+    for to in targets:
+        for least, most in BANDS:
+            size = f"{least} to {most}" if most < sys.maxsize else f"{least} or more"
+            title = f"real models of {size} nodes"
+            yield Benchmark("R", title, "memory", 0, to, least, corpus=str(corpus), most=most)
+
+
 def run_case(case: Benchmark, folder: Path, repeats: int, limit: float) -> Row:
     """Generate, then let the engines take turns; an engine that is slow or fails gets one turn."""
     models = folder / case.name
     if not models.exists():
         made = children.run(generate, case, str(models), seconds=900, start="spawn")
-        if not made.ok:
-            raise SystemExit(f"{case.workload}: {made}\n{made.trace}")
+        if made.error:
+            raise SystemExit(f"{case.workload}: {made.error}\n{made.trace}")
     engines = ["opshift", "C++", "cp" if case.mode == "file" else "checks"]
     taken: dict[str, list[Measurement]] = {engine: [] for engine in engines}
     for turn in range(repeats):
@@ -88,42 +105,30 @@ def _turn(engine: str, case: Benchmark, models: Path, limit: float, verify: bool
         subprocess.run(["rm", "-rf", str(old)], check=True)
     args = (engine, case, str(models), verify)
     outcome = children.run(measure, *args, seconds=limit, start="spawn")
-    if outcome.ok:
+    if not outcome.error:
         measured: Measurement = outcome.value
         return measured
-    if outcome.status == "timeout":
-        return Measurement(
-            limit,
-            limit,
-            note=f"not finished in {limit:g} s, which is taken as its time",
-            bound=True,
-        )
-    return Measurement(note=short(str(outcome)))
+    if outcome.late:
+        note = f"not finished in {limit:g} s, which is taken as its time"
+        return Measurement(limit, limit, note=note, bound=True)
+    return Measurement(note=short(outcome.error))
 
 
 def _median(runs: Sequence[Measurement]) -> Measurement:
-    def middle(name: str) -> float:
-        return float(statistics.median(getattr(run, name) for run in runs))
-
-    return replace(
-        runs[0],
-        cpu=middle("cpu"),
-        wall=middle("wall"),
-        peak_mb=middle("peak_mb"),
-        imports=middle("imports"),
-        later=middle("later"),
-        base_mb=middle("base_mb"),
-    )
+    names = ("cpu", "wall", "peak_mb", "imports", "later", "base_mb")
+    middle = {name: statistics.median(getattr(run, name) for run in runs) for name in names}
+    return replace(runs[0], **middle)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     args = _parser().parse_args(argv)
-    wanted = [c for c in cases(args.scale == "small") if not args.only or c.workload in args.only]
+    every = real(args.corpus, args.to) if args.corpus else cases(args.scale == "small")
+    wanted = [case for case in every if not args.only or case.workload in args.only]
     rows = []
     with tempfile.TemporaryDirectory(prefix="bench-", dir=args.dir) as folder:
         for case in wanted:
-            print(f"{case.workload} {case.title} {case.source} -> {case.target}", file=sys.stderr)
+            print(f"{case.workload} {case.title} {case.steps}", file=sys.stderr)
             rows.append(run_case(case, Path(folder), args.repeats, args.limit))
             if case.workload in ("W1", "W2"):
                 subprocess.run(["rm", "-rf", str(Path(folder) / case.name)], check=True)
@@ -137,12 +142,14 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Measure opshift beside the C++ converter and cp.")
+    parser = argparse.ArgumentParser(description="Compare opshift with the C++ converter and cp.")
     add = parser.add_argument
     add("--only", nargs="+", default=[], metavar="W", help="workloads W1 to W6")
     add("--scale", choices=["small", "full"], default="full")
     add("--repeats", type=int, default=3)
     add("--limit", type=float, default=120.0, help="seconds one run may take")
+    add("--corpus", type=Path, metavar="FOLDER", help="measure the real models of this folder")
+    add("--to", type=int, nargs="+", default=[21, 13], help="the versions for real models")
     add("--dir", type=Path, help="where the models are written (6 GB)")
     return parser
 

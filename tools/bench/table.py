@@ -49,21 +49,9 @@ def verdict(case: Benchmark, by: dict[str, Measurement]) -> tuple[str, str]:
 
 
 COLUMNS = (
-    "workload",
-    "conversion",
-    "opshift CPU s",
-    "wall s",
-    "peak MiB",
-    "C++ CPU s",
-    "wall s",
-    "peak MiB",
-    "cp wall s",
-    "CPU / C++",
-    "later / C++",
-    "checks / C++",
-    "target",
-    "met",
-)
+    "workload", "conversion", "opshift CPU s", "wall s", "peak MiB", "C++ CPU s", "wall s",
+    "peak MiB", "cp wall s", "CPU / C++", "later / C++", "checks / C++", "target", "met",
+)  # fmt: skip
 
 
 def table(rows: Iterable[Row]) -> str:
@@ -72,7 +60,7 @@ def table(rows: Iterable[Row]) -> str:
     notes: dict[str, list[str]] = {}
     for case, by in rows:
         ours, theirs, copy, checks = by["opshift"], by["C++"], by.get("cp"), by.get("checks")
-        name = [f"{case.workload} {case.title}", f"{case.source} → {case.target}"]
+        name = [f"{case.workload} {case.title}", case.steps]
         cells = [*_figures(ours), *_figures(theirs), f"{copy.wall:.2f}" if copy else "-"]
         again = later(ours, theirs)
         cells += [_share(ours, theirs), "-" if again is None else f"{again:.3f}"]

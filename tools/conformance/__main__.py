@@ -1,10 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs a tool of this program."""
 
-import sys
-
 from tools.lib.program import run
 
-TOOLS = "nodes"
-
-sys.exit(run("tools.conformance", TOOLS.split()))
+run("tools.conformance", "nodes")

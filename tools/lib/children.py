@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one call in a child process with limits, so that a crash or a leak there is a plain answer.
+"""Runs one call in a child process with limits, so that a crash or a leak there is an outcome.
 
 `fork` children start from a server that has converted once, so that the imports and the reading
 of all adapters are done; `spawn` children start from nothing, so that what they measure is theirs.
@@ -22,7 +22,6 @@ from pathlib import Path
 from typing import Any, Literal
 
 PRELOADED = ["onnx.reference", "opshift.verify.oracle", "opshift.zoo.workers.warm"]
-Start = Literal["fork", "spawn"]
 
 # multiprocessing reaps all children whenever one starts; two threads must not do so at once.
 _reaping = threading.Lock()
@@ -30,30 +29,18 @@ _reaping = threading.Lock()
 
 @dataclass(frozen=True, slots=True)
 class CallOutcome:
-    """What became of one call: a value, an exception told as text, a timeout or a crash."""
+    """The value of a call, or an error in words: an exception, a crash or a call that is late."""
 
-    status: Literal["ok", "raised", "timeout", "crashed"]
     value: Any = None
     error: str = ""
-    message: str = ""
     trace: str = ""
-
-    @property
-    def ok(self) -> bool:
-        """Whether the call returned."""
-        return self.status == "ok"
-
-    def __str__(self) -> str:
-        return f"{self.error}: {self.message}" if self.error else self.message or self.status
+    late: bool = False
 
 
 def run(
-    task: Callable[..., Any],
-    *args: Any,
-    seconds: float,
-    megabytes: int | None = None,
-    start: Start = "fork",
-) -> CallOutcome:
+    task: Callable[..., Any], *args: Any, seconds: float, megabytes: int | None = None,
+    start: Literal["fork", "spawn"] = "fork",
+) -> CallOutcome:  # fmt: skip
     """Call `task(*args)` in a child that may use that much time and address space."""
     context: Any = multiprocessing.get_context("forkserver" if start == "fork" else "spawn")
     context.set_forkserver_preload(PRELOADED)
@@ -63,39 +50,26 @@ def run(
         with _reaping:
             process.start()
         theirs.close()
-        outcome = _receive(ours, seconds)
-        if outcome is None or outcome.status == "timeout":
+        outcome = None
+        if not ours.poll(seconds):
+            outcome = CallOutcome(error=f"not finished in {seconds:g} s", late=True)
             process.kill()
+        else:
+            with contextlib.suppress(EOFError, ConnectionResetError):
+                outcome = ours.recv()
         with _reaping:
             process.join()
         return outcome or _crashed(process.exitcode, Path(log.name).read_text(errors="replace"))
 
 
-def _receive(ours: Connection, seconds: float) -> CallOutcome | None:
-    """Wait for the child's answer; None when it went away without one."""
-    if not ours.poll(seconds):
-        return CallOutcome("timeout", message=f"not finished in {seconds:g} s")
-    try:
-        return ours.recv()  # type: ignore[no-any-return]
-    except (EOFError, ConnectionResetError):
-        return None
-
-
-def _crashed(code: int | None, log: str) -> CallOutcome:
-    """Name the signal that ended the child, and the last line it wrote."""
-    reason = f"exit code {code}"
-    if code is not None and code < 0:
-        reason = signal.Signals(-code).name
-    last = log.strip().splitlines()[-1:]
-    return CallOutcome("crashed", message=": ".join([reason, *last]), trace=log)
+def _crashed(code: int, log: str) -> CallOutcome:
+    """Names the signal that ended the child, and the last line that it wrote."""
+    reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
+    return CallOutcome(error=": ".join([reason, *log.strip().splitlines()[-1:]]), trace=log)
 
 
 def _child(
-    theirs: Connection,
-    log: str,
-    megabytes: int | None,
-    task: Callable[..., Any],
-    args: tuple[Any, ...],
+    theirs: Connection, log: str, megabytes: int | None, task: Callable[..., Any], args: Any
 ) -> None:
     """The child's side: limits, the call, the answer."""
     with open(log, "wb") as file:
@@ -105,8 +79,8 @@ def _child(
     if megabytes is not None:
         resource.setrlimit(resource.RLIMIT_AS, (megabytes << 20, megabytes << 20))
     try:
-        outcome = CallOutcome("ok", task(*args))
+        outcome = CallOutcome(task(*args))
     except Exception as error:
-        name, text = type(error).__name__, str(error)
-        outcome = CallOutcome("raised", None, name, text, traceback.format_exc())
+        told = f"{type(error).__name__}: {error}"
+        outcome = CallOutcome(error=told, trace=traceback.format_exc())
     theirs.send(outcome)

@@ -9,10 +9,15 @@ import importlib
 import sys
 from collections.abc import Sequence
 from pathlib import Path
+from typing import NoReturn
 
 
-def run(package: str, names: Sequence[str]) -> int:
-    """Runs the tool that the first word names, or lists the tools of a program."""
+def run(package: str, tools: str) -> NoReturn:
+    """Runs the tool that the first word names, or lists the tools of a program, and exits."""
+    sys.exit(_exit_code(package, tools.split()))
+
+
+def _exit_code(package: str, names: Sequence[str]) -> int:
     words = sys.argv[1:]
     if not words or words[0] in ("-h", "--help"):
         print(f"usage: python -m {package} NAME [-h] ...\n")

@@ -3,15 +3,15 @@
 
 from __future__ import annotations
 
-import functools
 import json
 import os
-import re
 import shutil
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
+
+from tools.lib.interpreters import numbers, pythons
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opshift-runtimes"
 
@@ -56,30 +56,6 @@ class Installed:
         return {**os.environ, "PYTHONPATH": self.site, "PYTHONNOUSERSITE": "1"}
 
 
-def numbers(version: str) -> tuple[int, ...]:
-    return tuple(int(part) for part in re.findall(r"\d+", version))
-
-
-@functools.cache
-def pythons() -> dict[str, str]:
-    """Interpreters by minor version: those on PATH, those of pyenv, and this one."""
-    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    found: dict[str, str] = {}
-    named = [shutil.which(f"python{minor}") for minor in WHEELS]
-    there = sorted(root.glob("*/bin/python"), key=lambda path: numbers(path.parts[-3]))
-    for path in [*named, *map(str, reversed(there)), sys.executable]:
-        if path is None:
-            continue
-        code = "import sys; print('%d.%d' % sys.version_info[:2])"
-        try:
-            done = subprocess.run([path, "-c", code], capture_output=True, text=True, timeout=60)
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        if done.returncode == 0:  # a shim answers only for versions that are switched on
-            found.setdefault(done.stdout.strip(), path)
-    return found
-
-
 def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Installed:
     """The release in a folder of its own; one that was installed before is used again."""
     final = cache / f"{name}-{version}"
@@ -117,31 +93,29 @@ def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Ins
 
 
 def _npm(site: Path, what: str) -> str:
-    """Installs into a folder; what npm says where it cannot."""
+    """Installs into a folder; returns the message of npm if it cannot."""
     node, npm = shutil.which("node"), shutil.which("npm")
     if node is None or npm is None:
         return "node and npm are not on PATH"
     site.mkdir(parents=True)
-    command = [npm, "install", "--prefix", str(site), "--no-audit", "--no-fund"]
-    command += ["--fetch-retries", "1", "--fetch-timeout", "60000", what]
-    done = subprocess.run(command, capture_output=True, text=True)
-    if done.returncode:
-        shutil.rmtree(site, ignore_errors=True)
-    lines = done.stderr.strip().splitlines() or ["npm said nothing"]
-    return f"npm cannot install {what}: {lines[-1]}" if done.returncode else ""
+    options = ["--no-audit", "--no-fund", "--fetch-retries", "1", "--fetch-timeout", "60000"]
+    return _run([npm, "install", "--prefix", str(site), *options, what], site)
 
 
 def _pip(python: str, site: Path, wanted: list[list[str]]) -> str:
-    """Installs into a folder; what pip says where it cannot."""
+    """Installs into a folder; returns the message of pip if it cannot."""
     command = [python, "-m", "pip", "install", "-q", "--disable-pip-version-check"]
     command += ["--only-binary", ":all:", "--target", str(site)]
-    for what in wanted:
-        done = subprocess.run([*command, *what], capture_output=True, text=True)
-        if done.returncode:
-            shutil.rmtree(site, ignore_errors=True)
-            told = (done.stderr.strip().splitlines() or ["pip said nothing"])[-1]
-            return f"pip of {python} cannot install {what[0]}: {told}"
-    return ""
+    return next(filter(None, (_run([*command, *what], site) for what in wanted)), "")
+
+
+def _run(command: list[str], site: Path) -> str:
+    """Runs an installer; if it fails, removes the folder and returns its last message."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if not done.returncode:
+        return ""
+    shutil.rmtree(site, ignore_errors=True)
+    return f"{command[0]}: {(done.stderr.strip().splitlines() or ['no message'])[-1]}"
 
 
 def _wrapper(python: str, site: Path, final: Path) -> None:
