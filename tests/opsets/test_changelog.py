@@ -19,9 +19,9 @@ from opshift.opsets.changelog import Changelog
 from opshift.opsets.opset_changelog_pb2 import Change, Domain, OpsetChangelog, Version
 from text_models import model
 
-from tools.author import ops_database
+from tools.author import shipped_tables
 
-SHIPPED = OpsetChangelog.FromString(ops_database.SHIPPED.read_bytes())
+SHIPPED = OpsetChangelog.FromString(shipped_tables.DATABASE.read_bytes())
 PAST, SIGNATURES = (
     json.loads((Path(__file__).parent / f"opset_changelog_{name}.json").read_text())
     for name in ("digests", "signatures")

@@ -18,7 +18,7 @@ import pytest
 from browser import MISSING, Browser
 from onnx import parser
 
-from tools.author.browser_page.__main__ import HERE, ROOT, build
+from tools.author.browser_page import HERE, ROOT, build
 
 EXAMPLE = ROOT / "examples" / "attention_opset12.onnx"
 PLAIN = """<ir_version: 8, opset_import: ["": 13]> g (float[1,3,8,8] x, float[4,3,3,3] w)

@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import importlib
 import re
 
 import pytest
@@ -12,8 +11,8 @@ from tools.author import generated
 
 FILES = [
     (name, path)
-    for name, module in generated.NAMES.items()
-    for path in importlib.import_module(f"tools.author.{module}").files()
+    for name in generated.NAMES
+    for path in generated.generators(name)
     if path.suffix != ".bin"
 ]
 OTHERS = sorted((generated.ROOT / "converter/opshift/opsets").glob("*.txt"))

@@ -22,7 +22,7 @@ import json
 import lzma
 import random
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -109,21 +109,23 @@ def outcome(model: Any, target: dict[str, int], approximate: bool) -> tuple[str,
     return hashlib.sha256(content).hexdigest()[:16], after
 
 
+def _packed() -> tuple[bytes]:
+    return (lzma.compress(json.dumps(list(models()), sort_keys=True).encode(), preset=9),)
+
+
 def write(folder: Path) -> None:
     """Writes the frozen files of this release; existing files are never replaced."""
     home = folder / release.VERSION
     home.mkdir(parents=True, exist_ok=True)
-    if not (home / MODELS).exists():
-        text = json.dumps(list(models()), sort_keys=True)
-        (home / MODELS).write_bytes(lzma.compress(text.encode(), preset=9))
-    if not (home / FORMS).exists():
-        forms, batch = frozen_forms.frozen()
-        (home / FORMS).write_bytes(forms)
-        (home / BATCH).write_bytes(batch)
-    if not (home / NAMES).exists():
-        names, vendor = frozen_names.frozen()
-        (home / NAMES).write_bytes(names)
-        (home / VENDOR).write_bytes(vendor)
+    parts: dict[tuple[str, ...], Callable[[], tuple[bytes, ...]]] = {
+        (MODELS,): _packed,
+        (FORMS, BATCH): frozen_forms.frozen,
+        (NAMES, VENDOR): frozen_names.frozen,
+    }
+    for names, make in parts.items():
+        if not (home / names[0]).exists():
+            for name, content in zip(names, make(), strict=True):
+                (home / name).write_bytes(content)
     listed = dict(reversed(line.split()) for line in _lines(folder))
     for path in sorted(folder.rglob("*")):
         name = path.relative_to(folder).as_posix()

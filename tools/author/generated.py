@@ -6,18 +6,19 @@ from __future__ import annotations
 import argparse
 import importlib
 import multiprocessing
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).resolve().parents[2]
 NAMES = {
-    "ops_database": "ops_database",
-    "targets": "shipped_targets",
-    "index": "adapter_index",
-    "plans": "plans",
-    "lengths": "lengths",
+    "ops_database": ("shipped_tables", "database_files"),
+    "targets": ("shipped_tables", "target_files"),
+    "index": ("adapter_index", "files"),
+    "plans": ("shipped_tables", "plan_files"),
+    "lengths": ("lengths", "files"),
 }
-"""The modules with a function `files()`, in the order of their dependencies."""
+"""The modules and the functions that generate files, in the order of their dependencies."""
 FORMAT = 1  # of the text files; raise it with a change of what a line means
 
 
@@ -41,6 +42,15 @@ def update(chosen: Sequence[str]) -> list[str]:
     return [path for paths in found for path in paths]
 
 
+def generators(name: str) -> Mapping[Path, Callable[[], Any]]:
+    """The files of a name, each with the function that generates its content."""
+    module, function = NAMES[name]
+    found: Mapping[Path, Callable[[], Any]] = getattr(
+        importlib.import_module(f"tools.author.{module}"), function
+    )()
+    return found
+
+
 def headed(name: str, text: str) -> str:
     """A generated text below the command that makes it, and its format."""
     return f"# python -m tools.author update {name}, format {FORMAT}\n{text}"
@@ -49,7 +59,7 @@ def headed(name: str, text: str) -> str:
 def differing(name: str, write: bool = False) -> list[str]:
     """The files that are not as the code generates them; `write` replaces them."""
     found = []
-    for path, generate in importlib.import_module(f"tools.author.{NAMES[name]}").files().items():
+    for path, generate in generators(name).items():
         content = generate()
         if path.suffix == ".txt":
             content = headed(name, content)

@@ -41,27 +41,20 @@ CLAIM = """
 {name}_{version} = boundary({version}, "{op}:{fingerprint}"{domain})
 """
 
-PAIR = '''
+STEP = '''
 
-@adapter("{op}", {version}, {below}{domain})
+@adapter("{op}", {start}, {to}{domain})
 @example("SAY WHICH CASE", "{example}", gives="{op}")
-def {name}_{version}_{below}(node: Node, op: Builder) -> Result:
-    """SAY WHAT CHANGED: {changes}"""
-    raise Refusal(Why.NOT_EXPRESSIBLE, "the verdict is not written yet")
-
-
-@adapter("{op}", {below}, {version}{domain})
-@example("SAY WHICH CASE", "{example}", gives="{op}")
-def {name}_{below}_{version}(node: Node, op: Builder) -> Result:
+def {name}_{start}_{to}(node: Node, op: Builder) -> Result:
     """SAY WHAT CHANGED: {changes}"""
     raise Refusal(Why.NOT_EXPRESSIBLE, "the verdict is not written yet")
 '''
 
 BIRTH = '''
 
-@adapter("{op}", {version}, {below}{domain})
+@adapter("{op}", {start}, {to}{domain})
 @example("SAY WHICH CASE", "{example}")
-def {name}_{version}_{below}(node: Node, op: Builder) -> Result:
+def {name}_{start}_{to}(node: Node, op: Builder) -> Result:
     """The operator is new in {version}."""
     return op.expand(node)
 '''
@@ -78,19 +71,22 @@ def missing(domain: str, version: int | None) -> list[Schema]:
 
 def stub(one: Schema) -> str:
     """The verdicts of one implementation, to be filled in by its author."""
-    changes = changes_of(one)
+    changes, below = changes_of(one), one.since - 1
     first = schemas.history(one.domain, one.name)[0].since == one.since
-    form = BIRTH if first else PAIR if any(c.breaks for c in changes) else CLAIM
-    return form.format(
-        op=one.name,
-        name=_snake(one.name),
-        version=one.since,
-        below=one.since - 1,
-        fingerprint=schemas.fingerprint(one.domain, one.name, one.since),
-        domain=f', domain="{one.domain}"' if one.domain else "",
-        example=_example(one),
-        changes="; ".join(change.text for change in changes),
+    breaks = any(change.breaks for change in changes)
+    steps = (
+        ((one.since, below), (below, one.since)) if breaks and not first else ((one.since, below),)
     )
+    form = BIRTH if first else STEP if breaks else CLAIM
+    return "".join(
+        form.format(
+            op=one.name, name=_snake(one.name), version=one.since, start=start, to=to,
+            fingerprint=schemas.fingerprint(one.domain, one.name, one.since),
+            domain=f', domain="{one.domain}"' if one.domain else "", example=_example(one),
+            changes="; ".join(change.text for change in changes),
+        )
+        for start, to in steps
+    )  # fmt: skip
 
 
 def changes_of(one: Schema) -> tuple[SchemaChange, ...]:

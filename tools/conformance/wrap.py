@@ -7,20 +7,14 @@ from random import Random
 
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, helper
 
+from tools.conformance import node_tests
+
 DEEP = (2, 5, 29, 31, 60)
 
 
 def into_if(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Moves the whole graph into both branches of an If."""
-    body = GraphProto(name="branch", node=model.graph.node)
-    body.output.extend(model.graph.output)
-    outputs = [value.name for value in model.graph.output]
-    del model.graph.node[:]
-    condition = helper.make_tensor("condition", TensorProto.BOOL, [], [True])
-    model.graph.node.append(helper.make_node("Constant", [], ["condition"], value=condition))
-    model.graph.node.append(
-        helper.make_node("If", ["condition"], outputs, then_branch=body, else_branch=body)
-    )
+    model.CopyFrom(node_tests.nested(model))
 
 
 def into_loop(rng: Random, model: ModelProto, donor: ModelProto) -> None:
@@ -38,20 +32,15 @@ def into_loop(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 def into_function(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Moves the whole graph into a function, whose name may be an operator's."""
+    model.CopyFrom(node_tests.function(model))
+    body, call, imported = model.functions[-1], model.graph.node[0], model.opset_import[-1]
     domain, name = rng.choice((("acme", "F"), ("", "Relu"), ("acme", ""), ("ai.onnx", "F")))
-    inputs = [value.name for value in model.graph.input]
-    outputs = [value.name for value in model.graph.output]
-    function = helper.make_function(
-        domain, name, inputs, outputs, list(model.graph.node), list(model.opset_import)
-    )
-    del model.graph.node[:]
-    model.functions.append(function)
-    model.ir_version = max(model.ir_version, 8)
+    body.domain = call.domain = imported.domain = domain
+    body.name = call.op_type = name
     if rng.random() < 0.3:
-        function.overload = rng.choice(("", "v2"))
-    if rng.random() < 0.9 and domain:
-        model.opset_import.add(domain=domain, version=1)
-    model.graph.node.append(helper.make_node(name, inputs, outputs, domain=domain))
+        body.overload = rng.choice(("", "v2"))
+    if rng.random() < 0.1 or not domain:
+        del model.opset_import[-1]
 
 
 def recursion(rng: Random, model: ModelProto, donor: ModelProto) -> None:

@@ -156,20 +156,14 @@ def reorder(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def _swap(values: Any, here: int, there: int) -> None:
-    """Lists of messages take no assignment; they can be emptied and filled again."""
-    rest = list(values)
-    copies = [_copied(value) for value in rest]
-    copies[here], copies[there] = copies[there], copies[here]
-    del values[:]
-    values.extend(copies)
-
-
-def _copied(value: Any) -> Any:
-    if not isinstance(value, Message):
-        return value
-    copy = type(value)()
-    copy.CopyFrom(value)
-    return copy
+    """Exchanges two elements; lists of messages take no assignment."""
+    if not isinstance(values[here], Message):
+        values[here], values[there] = values[there], values[here]
+    elif here != there:
+        kept = type(values[here])()
+        kept.CopyFrom(values[here])
+        values[here].CopyFrom(values[there])
+        values[there].CopyFrom(kept)
 
 
 # ---------------------------------------------------------------- names and operators

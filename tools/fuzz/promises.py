@@ -189,21 +189,7 @@ def _convert_file(case: Case) -> tuple[str, str]:
     return sound(case, ModelProto.FromString(text), folder)
 
 
-def _plan(case: Case) -> tuple[str, str]:
-    call = case.call
-    before = tree()
-    try:
-        model = "work/in.onnx" if call.place == "path" else ModelProto.FromString(case.model)
-    except DecodeError:
-        return "unreadable", ""
-    told = opshift.plan(model, call.target, **call.options)
-    _nothing_changed(before)
-    if not isinstance(model, str) and model != ModelProto.FromString(case.model):
-        raise BrokenPromise("plan changed the model")
-    return "planned", f"{told}\n{told.to_json()}"
-
-
-def _asked(case: Case, ask: Callable[[Any], VerbAnswer]) -> tuple[str, str]:
+def _asked(case: Case, ask: Callable[[Any], VerbAnswer], kind: str = "answered") -> tuple[str, str]:
     """The answer of a verb that only looks: it changes nothing, and it can be shown and stored."""
     before = tree()
     try:
@@ -215,7 +201,7 @@ def _asked(case: Case, ask: Callable[[Any], VerbAnswer]) -> tuple[str, str]:
     _nothing_changed(before)
     if not isinstance(model, str) and model != ModelProto.FromString(case.model):
         raise BrokenPromise(f"{case.call.function} changed the model")
-    return "answered", f"{told}\n{json.dumps(told.as_dict(), sort_keys=True)}"
+    return kind, f"{told}\n{json.dumps(told.as_dict(), sort_keys=True)}"
 
 
 def _check(case: Case) -> tuple[str, str]:
@@ -232,7 +218,9 @@ _CALLS: dict[str, Callable[[Case], tuple[str, str]]] = {
     "convert_version": _convert_version,
     "modernize": _convert_version,
     "convert_file": _convert_file,
-    "plan": _plan,
+    "plan": lambda case: _asked(
+        case, lambda one: opshift.plan(one, case.call.target, **case.call.options), "planned"
+    ),
     "check": _check,
     "diff": lambda case: _asked(case, lambda one: opshift.diff(one, f"work/{OTHER}")),
     "lowest": lambda case: _asked(case, opshift.lowest_versions),

@@ -11,10 +11,8 @@ from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
-import onnx.parser
-from opshift import versions
-from opshift.author import registry
-from opshift.testing.case_files import examples_of
+from opshift import testing
+from opshift.testing import example_models
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 20_000
@@ -61,21 +59,10 @@ def _frozen() -> Iterator[bytes]:
 
 
 def _examples_of_adapters() -> Iterator[bytes]:
-    """Each example at the version that its adapter leaves; not what this onnx cannot read."""
-    for adapter in registry.default().adapters():
-        for example in examples_of(adapter):
-            imports = dict(example.imports)
-            if adapter.at_boundary:
-                imports[adapter.domain] = adapter.start
-            ir = example.ir_version or max(versions.ir_for(imports), 8 if example.functions else 4)
-            listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
-            header = f"<ir_version: {ir}, opset_import: [{listed}]>"
-            try:
-                model = onnx.parser.parse_model(
-                    f"{header} example {example.graph} {example.functions}"
-                )
-            except onnx.parser.ParseError:
-                continue
+    """Each example that this onnx can read, at the version that its adapter leaves."""
+    for adapter, example in testing.examples("opshift_adapters"):
+        if not example_models.too_new(adapter, example):
+            model = testing.example_model(adapter, example)
             yield model.SerializeToString(deterministic=True)
 
 

@@ -9,13 +9,7 @@ from typing import Any
 
 import ml_dtypes  # noqa: F401 - registers the types that numpy lacks
 import numpy as np
-from onnx import (
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    defs,
-    shape_inference,
-)
+from onnx import ModelProto, NodeProto, TensorProto, defs, shape_inference
 from opshift.model.arrays import dtype_of
 
 from tools.lib.graphs import graphs_in
@@ -25,25 +19,9 @@ INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProt
 # onnxruntime 1.6 to 1.16 merge two Casts, unless the type between is one of these.
 NEVER_MERGED = (TensorProto.BOOL, TensorProto.STRING)
 NUMBERS = (
-    0,
-    1,
-    -1,
-    0.5,
-    0.1,
-    1e-8,
-    100,
-    -100,
-    255,
-    256,
-    -129,
-    2049,
-    65535,
-    65536,
-    2**31 - 1,
-    -(2**31),
-    2**53 + 1,
-    2**63 - 1024,
-)
+    0, 1, -1, 0.5, 0.1, 1e-8, 100, -100, 255, 256, -129, 2049, 65535, 65536,
+    2**31 - 1, -(2**31), 2**53 + 1, 2**63 - 1024,
+)  # fmt: skip
 
 
 def objections(before: ModelProto, after: ModelProto) -> list[str]:

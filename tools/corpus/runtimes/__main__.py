@@ -2,11 +2,13 @@
 """Converts a corpus for runtimes, runs it there, and prints how many models are right.
 
     python -m tools.corpus runtimes [--ort 1.10.0 1.4.0 ...] [--runtimes openvino==2026.4.0 ...]
-        [--corpus FOLDER] [--only GLOB ...] [--json FILE [--resume]] [--page FILE]
+        [--corpus FOLDER] [--only GLOB ...] [--json FILE [--resume]]
 
-FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. A runtime that
-cannot be installed here is passed over with the reason. Who runs it: the author of a change to a
-target or to an adapter that a target chooses; the tests run a sample.
+FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. A result is
+right if its error is at most 1e-3 of the largest expected magnitude. A model is not expressible
+if its conversion is refused, or if the release has no kernel for an operator or type of the result.
+A runtime that cannot be installed here is passed over with the reason. Who runs it: the author of a
+change to a target or to an adapter that a target chooses; the tests run a sample.
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 
 import onnx
+import opshift
 
-from tools.lib import repository
 from tools.lib.program import described
 
 from . import runtime_table
@@ -36,7 +38,7 @@ RELEASES = ("0.4.0", "1.2.0", "1.4.0", "1.7.0", "1.10.0", "1.14.1", "1.17.3")
 
 def main() -> int:
     args = _parser().parse_args()
-    found, commit = runtime_table.Results(), repository.commit()
+    found = runtime_table.Results()
     if args.json and args.json.exists():
         found.models = json.loads(args.json.read_text())
     folders = _chosen(args.corpus.iterdir(), args.only)
@@ -51,15 +53,13 @@ def main() -> int:
         measured = found.models.setdefault(asked, {})
         rest = [one for one in folders if not args.resume or one.name not in measured]
         for name, outcomes in measure(runtime, args, rest):
-            measured[name] = {**outcomes, "by": {"commit": commit}}
+            measured[name] = {**outcomes, "by": {"build": opshift.__version__}}
             if args.json:
                 _save(found, args.json)
         print(runtime_table.row(asked, found), file=sys.stderr, flush=True)
     found.models = dict(sorted(found.models.items(), key=lambda item: _order(item[0])))
     print(runtime_table.table(found))
-    print("\n".join(("", *runtime_table.matrix(found))))
-    if args.page:
-        args.page.write_text(runtime_table.page(found))
+    print("\n".join(("", *runtime_table.matrix(found), *runtime_table.failures(found))))
     return 0
 
 
@@ -149,8 +149,6 @@ def _stamped(original: Path, result: Path) -> Path:
 
 def convert(task: tuple[str, str, str]) -> dict[str, str]:
     """Writes the converted model, or says why there is none."""
-    import opshift
-
     source, result, target = task
     try:
         told = {"as it came": opshift.accepts(source, target).answer}
@@ -160,8 +158,6 @@ def convert(task: tuple[str, str, str]) -> dict[str, str]:
 
 
 def _converted(source: str, result: str, target: str) -> dict[str, str]:
-    import opshift
-
     try:
         report = opshift.convert_file(source, result, target, external="inline")
     except opshift.Refused as refused:
@@ -186,7 +182,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--json", type=Path, help="where all outcomes go; what it has is kept")
     parser.add_argument("--resume", action="store_true",
                         help="leave out the models that the file of --json has")  # fmt: skip
-    parser.add_argument("--page", type=Path, help="where the page with the table goes")
     return parser
 
 

@@ -12,21 +12,21 @@ whoever adds a release.
 
 from __future__ import annotations
 
-import base64
-import json
 import re
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import Any
 
-from onnx import NodeProto, TensorProto, ValueInfoProto, helper
+from onnx import TensorProto, ValueInfoProto, helper
 from opshift.opsets import fields
 from opshift.opsets.kernels import SHORT
 
+from tools.lib.interpreters import numbers
+
 from . import probes
-from .install import Installed, NotHere, install, numbers
-from .kernel_table import CHILD, CONTRIB, parser
+from .install import Installed
+from .kernel_table import CHILD, CONTRIB, contrib_schemas, parser, stored
 from .runner import Runner
 
 FILE = Path(fields.__file__).with_name("fields.txt")
@@ -42,78 +42,49 @@ STRANGE = re.compile(r"Unrecognized attribute: (\w+) for operator")
 INVALID = re.compile(r"Type '\S+' of input parameter \(\w+\) of operator")
 UNKNOWN = re.compile(r"is not a registered function")
 VALUES = {"INT": 1, "INTS": [1], "FLOAT": 1.0, "FLOATS": [1.0], "STRING": "a", "STRINGS": ["a"]}
-# An attribute and a value for it, by the operator.
-Operators: TypeAlias = "dict[str, list[tuple[str, Any]]]"
 
 
 @dataclass(frozen=True)
 class ContribOperator:
-    """What an operator needs: its inputs by their types, and these types by their names."""
+    """An operator: its required inputs by their types, these types by name, and attributes.
+
+    There are no inputs if some of them are not tensors, or if an attribute needs a rare type.
+    """
 
     inputs: tuple[str, ...]
     kinds: dict[str, tuple[str, ...]]
-    required: dict[str, Any]
+    required: frozenset[str]
+    values: dict[str, Any]  # a value for each attribute
 
 
 def main() -> int:
     args = parser(__doc__ or "", FILE).parse_args()
-    args.results.mkdir(parents=True, exist_ok=True)
     known: dict[str, dict[str, Any]] = {}
-    for version in args.ort:
-        kept = args.results / f"fields-{version}.json"
-        try:
-            if not kept.exists():
-                runtime = install(version, args.cache)
-                kept.write_text(json.dumps(measure(runtime, contrib(), signatures())))
-        except NotHere as reason:
-            print(f"passed over: {reason}", file=sys.stderr)
-            continue
-        known[".".join(version.split(".")[:2])] = json.loads(kept.read_text())
-        print(version, len(known), file=sys.stderr, flush=True)
+    for minor, answers in stored(args, "fields-{}", lambda one: measure(one, contrib())):
+        known[minor] = answers
+        print(minor, len(known), file=sys.stderr, flush=True)
     if args.write:
-        args.write.write_text(
-            HEAD
-            + "\n".join(fields.written(tabulated(known, fields.shipped()["onnxruntime"])))
-            + "\n"
-        )
+        table = tabulated(known, fields.shipped()["onnxruntime"])
+        args.write.write_text(HEAD + "\n".join(fields.written(table)) + "\n")
     return 0
 
 
-def contrib() -> Operators:
-    """The attributes of the operators of com.microsoft that the installed onnxruntime has."""
-    import onnxruntime.capi.onnxruntime_pybind11_state as state
-
-    return {
-        schema.name: [
-            (name, VALUES[kind])
-            for name, attribute in sorted(schema.attributes.items())
-            if (kind := attribute.type.name) in VALUES
-        ]
-        for schema in sorted(state.get_all_operator_schema(), key=lambda one: one.name)
-        if schema.domain == CONTRIB
-    }  # fmt: skip
+def contrib() -> dict[str, ContribOperator]:
+    """The operators of com.microsoft that the installed onnxruntime has."""
+    return {schema.name: _operator(schema) for schema in contrib_schemas()}
 
 
-def signatures() -> dict[str, ContribOperator]:
-    """The operators of com.microsoft whose inputs are tensors, with what they need."""
-    import onnxruntime.capi.onnxruntime_pybind11_state as state
-
-    return {
-        schema.name: found
-        for schema in state.get_all_operator_schema()
-        if schema.domain == CONTRIB and (found := _signature(schema)) is not None
-    }
-
-
-def _signature(schema: Any) -> ContribOperator | None:
+def _operator(schema: Any) -> ContribOperator:
     allowed = {c.type_param_str: c.allowed_type_strs for c in schema.type_constraints}
     needed = [i for i, one in enumerate(schema.inputs) if one.option.name != "Optional"]
     inputs = tuple(one.typeStr for one in schema.inputs[: needed[-1] + 1] if needed)
     kinds = {name: tuple(probes.elements(allowed.get(name, [name]))) for name in inputs}
-    required = [one for one in schema.attributes.values() if one.required]
-    if not inputs or not all(kinds.values()) or not all(a.type.name in VALUES for a in required):
-        return None
-    return ContribOperator(inputs, kinds, {one.name: VALUES[one.type.name] for one in required})
+    kinds_of = {one.name: one.type.name for _, one in sorted(schema.attributes.items())}
+    required = {one.name for one in schema.attributes.values() if one.required}
+    if not all(kinds.values()) or not all(kinds_of[name] in VALUES for name in required):
+        inputs = ()
+    values = {name: VALUES[kind] for name, kind in kinds_of.items() if kind in VALUES}
+    return ContribOperator(inputs, kinds, frozenset(required), values)
 
 
 def tabulated(known: dict[str, dict[str, Any]], before: fields.FieldTable) -> fields.FieldTable:
@@ -141,26 +112,24 @@ def tabulated(known: dict[str, dict[str, Any]], before: fields.FieldTable) -> fi
     return fields.FieldTable("onnxruntime", releases, unknown)
 
 
-def measure(
-    runtime: Installed, operators: Operators, typed: dict[str, ContribOperator]
-) -> dict[str, Any]:
+def measure(runtime: Installed, operators: dict[str, ContribOperator]) -> dict[str, Any]:
     """What a release knows of each operator: [attributes and numbers, and types that it lacks]."""
     runner, found = Runner(runtime, 60, CHILD), {}
     try:
         registered = runner.ask({"registered": True})["registered"]
         listed = None if registered is None else {(domain, op) for domain, op, *_ in registered}
-        for op, attributes in operators.items():
-            known = _known(runner, op, attributes)
+        for op, signature in operators.items():
+            known = _known(runner, op, signature.values)
             if known is not None:
                 unlisted = listed is not None and (CONTRIB, op) not in listed
-                types = _lacking(runner, op, typed[op], unlisted=unlisted) if op in typed else []
+                types = _lacking(runner, op, signature, unlisted) if signature.inputs else []
                 found[op] = [*known, types]
     finally:
         runner.close()
     return found
 
 
-def _lacking(runner: Runner, op: str, signature: ContribOperator, *, unlisted: bool) -> list[str]:
+def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool) -> list[str]:
     """The types for which no choice of the others has a kernel; `*` where none has one.
 
     A release that objects to a node for another reason has no kernel if it lists none.
@@ -188,7 +157,7 @@ def _loads(
     runner: Runner, op: str, signature: ContribOperator, chosen: dict[str, str]
 ) -> bool | None:
     """Whether a node of these types loads at any rank; None where all complaints are others."""
-    told = set()
+    told, required = set(), {name: signature.values[name] for name in signature.required}
     for rank in (None, 1, 2, 3, 4):
         shape = None if rank is None else [f"d{i}" for i in range(rank)]
         inputs = [
@@ -196,14 +165,14 @@ def _loads(
             for i, name in enumerate(signature.inputs)
         ]
         names = [x.name for x in inputs]
-        node = helper.make_node(op, names, ["y"], domain=CONTRIB, **signature.required)
-        model = _packed(node, inputs, [ValueInfoProto(name="y")])
+        node = helper.make_node(op, names, ["y"], domain=CONTRIB, **required)
+        model = probes.packed(node, inputs, [ValueInfoProto(name="y")])
         answer = runner.ask({"model": model})
         told.add(False if INVALID.search(answer.get("why", "")) else answer.get("kernel"))
     return True if True in told else False if False in told else None
 
 
-def _known(runner: Runner, op: str, given: list[tuple[str, Any]]) -> list[Any] | None:
+def _known(runner: Runner, op: str, given: dict[str, Any]) -> list[Any] | None:
     inputs, outputs, attributes, strange = MANY, MANY, dict(given), []
     most = {}
     while True:
@@ -233,14 +202,7 @@ def _model(op: str, inputs: int, outputs: int, attributes: dict[str, Any]) -> st
     node = helper.make_node(
         op, [x.name for x in left], [y.name for y in right], domain=CONTRIB, **attributes
     )
-    return _packed(node, left, right)
-
-
-def _packed(node: NodeProto, left: list[ValueInfoProto], right: list[ValueInfoProto]) -> str:
-    graph = helper.make_graph([node], "g", left, right)
-    imports = [helper.make_opsetid("", 8), helper.make_opsetid(CONTRIB, 1)]
-    model = helper.make_model(graph, opset_imports=imports, ir_version=3)
-    return base64.b64encode(model.SerializeToString()).decode()
+    return probes.packed(node, left, right)
 
 
 if __name__ == "__main__":

@@ -13,18 +13,21 @@ and operators that are not measured. Who runs it: whoever adds a release.
 from __future__ import annotations
 
 import argparse
-import base64
 import json
 import sys
 from collections import Counter
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, TypeAlias
 
 from onnx import defs
 from opshift.opsets import kernels, targets
 
+from tools.lib.interpreters import numbers
+from tools.lib.program import described
+
 from . import probes
-from .install import CACHE, Installed, NotHere, install, numbers
+from .install import CACHE, Installed, NotHere, install
 from .runner import Runner
 
 CHILD = Path(__file__).with_name("kernel_child.py")
@@ -50,25 +53,32 @@ def main() -> int:
     options = parser(__doc__ or "", FILE)
     options.add_argument("--op", nargs="+", default=[], help="measure these operators alone")
     args = options.parse_args()
-    args.results.mkdir(parents=True, exist_ok=True)
     lacking: dict[str, set[Choice]] = {}
-    contrib = [] if args.op else _contrib()
-    for version in args.ort:
-        kept = args.results / ("-".join([version, *args.op]) + ".json")
-        try:
-            if not kept.exists():
-                kept.write_text(json.dumps(measure(install(version, args.cache), contrib, args.op)))
-        except NotHere as reason:
-            print(f"passed over: {reason}", file=sys.stderr)
-            continue
-        found = json.loads(kept.read_text())
-        minor = ".".join(version.split(".")[:2])
+    contrib = [] if args.op else list(dict.fromkeys(one.name for one in contrib_schemas()))
+    name = "-".join(["{}", *args.op])
+    for minor, found in stored(args, name, lambda one: measure(one, contrib, args.op)):
         lacking[minor] = {(d, op, n, tuple(v), tuple(t)) for d, op, n, v, t in found["lacks"]}
         print(minor, found["counts"], file=sys.stderr, flush=True)
     table = tabulated(lacking, kernels.shipped()["onnxruntime"], args.op)
     if args.write:
         args.write.write_text(HEAD + "\n".join(kernels.written(table)) + "\n")
     return 0
+
+
+def stored(
+    args: argparse.Namespace, name: str, measure: Callable[[Installed], dict[str, Any]]
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    """The answers of each release in files of this name; it measures those that are missing."""
+    args.results.mkdir(parents=True, exist_ok=True)
+    for version in args.ort:
+        path = args.results / f"{name.format(version)}.json"
+        try:
+            if not path.exists():
+                path.write_text(json.dumps(measure(install(version, args.cache))))
+        except NotHere as reason:
+            print(f"passed over: {reason}", file=sys.stderr)
+            continue
+        yield ".".join(version.split(".")[:2]), json.loads(path.read_text())
 
 
 def measure(runtime: Installed, contrib: list[str], only: list[str]) -> dict[str, Any]:
@@ -92,8 +102,7 @@ def measure(runtime: Installed, contrib: list[str], only: list[str]) -> dict[str
                     if loads is False and not known:
                         lacks.append(_choice(probe))
         for op in contrib:
-            model = base64.b64encode(probes.bare(op, CONTRIB)).decode()
-            if runner.ask({"model": model}).get("kernel") is False:
+            if runner.ask({"model": probes.bare(op, CONTRIB)}).get("kernel") is False:
                 lacks.append((CONTRIB, op, 1, (), ()))
     finally:
         runner.close()
@@ -103,7 +112,7 @@ def measure(runtime: Installed, contrib: list[str], only: list[str]) -> dict[str
 def answer(runner: Runner, probe: probes.Probe) -> bool | None:
     """Whether a node loads; None where the runtime objects to each model for another reason."""
     for model in probe.models():
-        told = runner.ask({"model": base64.b64encode(model).decode()})
+        told = runner.ask({"model": model})
         found: bool | None = told.get("kernel")
         if found is not None or "outcome" in told:
             return found
@@ -161,18 +170,17 @@ def tabulated(
     return kernels.KernelTable("onnxruntime", releases, lacks)
 
 
-def _contrib() -> list[str]:
-    """The operators of com.microsoft that the installed onnxruntime has."""
+def contrib_schemas() -> list[Any]:
+    """The schemas of com.microsoft in the installed onnxruntime, by name."""
     import onnxruntime.capi.onnxruntime_pybind11_state as state
 
-    return sorted({s.name for s in state.get_all_operator_schema() if s.domain == CONTRIB})
+    every = sorted(state.get_all_operator_schema(), key=lambda one: str(one.name))
+    return [one for one in every if one.domain == CONTRIB]
 
 
 def parser(says: str, file: Path) -> argparse.ArgumentParser:
     """The options of the tools that write a table of all releases."""
-    found = argparse.ArgumentParser(
-        description=says, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    found = described(says)
     found.add_argument("--ort", nargs="+", default=RELEASES, metavar="VERSION")
     found.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")
     found.add_argument("--results", type=Path, default=CACHE / "kernels", help="where answers go")

@@ -6,8 +6,9 @@ A runtime that is asked to load such a model tells whether it has a kernel for t
 
 from __future__ import annotations
 
+import base64
 import itertools
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import onnx
@@ -31,29 +32,45 @@ class Probe:
     types: tuple[str, ...]
     imported: int
 
-    def models(self) -> Iterator[bytes]:
+    def models(self) -> Iterator[str]:
         """The node with inputs of unknown rank, then with inputs of each small rank."""
         schema = defs.get_schema(self.op, self.since, self.domain)
         for rank in (None, 1, 2, 3, 4, 0):
             yield _model(schema, self, rank)
 
 
-def bare(op: str, domain: str) -> bytes:
+def bare(op: str, domain: str) -> str:
     """A model of one node without inputs, to ask whether a runtime knows an operator at all."""
-    node = helper.make_node(op, [], ["y"], domain=domain)
-    graph = helper.make_graph([node], "g", [], [onnx.ValueInfoProto(name="y")])
-    imports = [helper.make_opsetid("", 8), helper.make_opsetid(domain, 1)]
-    return helper.make_model(graph, opset_imports=imports, ir_version=3).SerializeToString()
+    outputs = [onnx.ValueInfoProto(name="y")]
+    return packed(helper.make_node(op, [], ["y"], domain=domain), [], outputs)
+
+
+def packed(
+    node: onnx.NodeProto, inputs: Sequence[onnx.ValueInfoProto],
+    outputs: Sequence[onnx.ValueInfoProto], version: int = 1,
+) -> str:  # fmt: skip
+    """A model of one node, at a version of its domain, in the letters of base64."""
+    graph = helper.make_graph([node], "g", inputs, outputs)
+    imports = [helper.make_opsetid("", 8 if node.domain else version)]
+    if node.domain:
+        imports.append(helper.make_opsetid(node.domain, version))
+    model = helper.make_model(graph, opset_imports=imports, ir_version=3)
+    return base64.b64encode(model.SerializeToString()).decode()
 
 
 def schemas(domain: str) -> list[defs.OpSchema]:
     """The versions of operators that a node can have and that need no graph."""
+    graph, floor = defs.OpSchema.AttrType.GRAPH, FLOOR.get(domain, 1)
+    every = [one for one in defs.get_all_schemas_with_history() if one.domain == domain]
+    first: dict[str, int] = {}  # the version of each operator at the floor
+    for one in every:
+        if first.get(one.name, 1) <= one.since_version <= floor:
+            first[one.name] = one.since_version
     return [
-        schema
-        for schema in defs.get_all_schemas_with_history()
-        if schema.domain == domain
-        and not any(a.type == defs.OpSchema.AttrType.GRAPH for a in schema.attributes.values())
-        and _last(schema) >= FLOOR.get(domain, 1)
+        one
+        for one in every
+        if one.since_version >= first.get(one.name, 1)
+        and not any(attribute.type == graph for attribute in one.attributes.values())
     ]
 
 
@@ -81,18 +98,7 @@ def elements(types: list[str] | set[str]) -> list[str]:
     return sorted(t[7:-1] for t in types if t.startswith("tensor(") and t[7:-1] in kernels.SHORT)
 
 
-def _last(schema: defs.OpSchema) -> int:
-    """The last version of the domain at which an operator has this schema."""
-    later = [
-        one.since_version for one in defs.get_all_schemas_with_history()
-        if (one.domain, one.name) == (schema.domain, schema.name)
-        and one.since_version > schema.since_version
-    ]  # fmt: skip
-    newest = defs.onnx_opset_version() if schema.domain == "" else 1 << 30
-    return min(later, default=newest + 1) - 1
-
-
-def _model(schema: defs.OpSchema, probe: Probe, rank: int | None) -> bytes:
+def _model(schema: defs.OpSchema, probe: Probe, rank: int | None) -> str:
     chosen = dict(zip(probe.variables, probe.types, strict=True))
     shape = None if rank is None else [f"d{i}" for i in range(rank)]
 
@@ -114,11 +120,7 @@ def _model(schema: defs.OpSchema, probe: Probe, rank: int | None) -> bytes:
         schema.name, [x.name for x in inputs], [y.name for y in outputs], domain=schema.domain
     )
     node.attribute.extend(_attributes(schema, chosen))
-    graph = helper.make_graph([node], "g", inputs, outputs)
-    imports = [helper.make_opsetid("", probe.imported if not probe.domain else 8)]
-    if probe.domain:
-        imports.append(helper.make_opsetid(probe.domain, probe.imported))
-    return helper.make_model(graph, opset_imports=imports, ir_version=3).SerializeToString()
+    return packed(node, inputs, outputs, probe.imported)
 
 
 def _needed(schema: defs.OpSchema, chosen: dict[str, str]) -> int:

@@ -11,7 +11,7 @@ from typing import TypeAlias
 
 Told: TypeAlias = "dict[str, str]"
 # "before" and "after"; "stamped" is the original under numbers that the runtime reads, "later" the
-# result in a later release, and "by" names the commit that converted it
+# result in a later release, and "by" names the build of opshift that converted it
 Measured: TypeAlias = "dict[str, Told]"
 
 # What a runtime answers where it has no kernel for an operator, or not for its type.
@@ -121,20 +121,20 @@ def row(version: str, found: Results) -> str:
     cells += [after[name] for name in OUTCOMES]
     bad = [name for name, measured in models.items() if worse(measured)]
     faults = sum(bool(fault(name, version, found)) for name in bad)
-    cells += [faults, len(bad) - faults, commits(models.values())]
+    cells += [faults, len(bad) - faults, builds(models.values())]
     return "| " + " | ".join(map(str, cells)) + " |"
 
 
 HEADER = (
     "| runtime | models | right before | right after | expressible | share right of these | "
     + " | ".join(OUTCOMES)
-    + " | not before, fault of the runtime | not before, other | commit |"
+    + " | not before, fault of the runtime | not before, other | build |"
 )
 
 
-def commits(measured: Iterable[Measured]) -> str:
-    """The commits that converted some models, the one of most models first."""
-    counts = Counter(one.get("by", {}).get("commit", "not recorded") for one in measured)
+def builds(measured: Iterable[Measured]) -> str:
+    """The builds that converted some models, the one of most models first."""
+    counts = Counter(one.get("by", {}).get("build", "not recorded") for one in measured)
     (most, _), *others = counts.most_common() or [("-", 0)]
     return ", ".join([most, *(f"{name} ({count})" for name, count in others)])
 
@@ -148,40 +148,25 @@ def table(found: Results) -> str:
     return "\n".join([HEADER, line, *(row(version, found) for version in found.models)])
 
 
-def page(found: Results) -> str:
-    """The page of the documentation."""
-    return "\n".join(_page(found)) + "\n"
-
-
-def _page(found: Results) -> Iterator[str]:
-    yield "# Converted models in the runtimes they were converted for"
-    yield ""
-    yield "Written by `python -m tools.corpus runtimes`. Each model of the corpus was converted"
-    yield "with `--for onnxruntime==VERSION` and default flags, and run in that release. Right: the"
-    yield "error is at most 1e-3 of the largest expected magnitude. A model is not expressible if"
-    yield "its conversion is refused, or if the release has no kernel for an operator or type of"
-    yield "the result. Operators of com.microsoft in a form of a later release are lacking, too."
-    yield ""
-    yield table(found)
-    for version, reason in found.passed_over.items():
-        yield f"\n{_named(version)} was passed over: {reason}"
+def failures(found: Results) -> Iterator[str]:
+    """For each runtime, the models that are not right after their conversion, by the reason."""
     for version, models in found.models.items():
-        yield f"\n## {_named(version)}: models that are not right"
         grouped: dict[str, list[str]] = defaultdict(list)
         for name, measured in sorted(models.items()):
-            after = measured["after"]
-            if after["outcome"] == "right":
-                continue
-            if missing := lacks(after):
-                grouped[f"lacks {missing}"].append(name)
-            else:
-                mark = ""
-                if worse(measured):
-                    proof = fault(name, version, found)
-                    mark = f" ({proof or 'the original was neither wrong nor a crash'})"
-                before = measured["before"]["outcome"]
-                why = " ".join(after.get("why", "").split())[:160]
-                grouped[f"{after['outcome']}, before {before}{mark}: {why}"].append(name)
-        yield ""
-        for reason, names in sorted(grouped.items()):
-            yield f"* {reason}: {', '.join(names)}"
+            if measured["after"]["outcome"] != "right":
+                grouped[_reason(name, version, found)].append(name)
+        yield f"\n{_named(version)}: models that are not right\n"
+        yield from (f"* {reason}: {', '.join(names)}" for reason, names in sorted(grouped.items()))
+
+
+def _reason(name: str, version: str, found: Results) -> str:
+    measured = found.models[version][name]
+    after = measured["after"]
+    if missing := lacks(after):
+        return f"lacks {missing}"
+    mark = ""
+    if worse(measured):
+        proof = fault(name, version, found)
+        mark = f" ({proof or 'the original was neither wrong nor a crash'})"
+    why = " ".join(after.get("why", "").split())[:160]
+    return f"{after['outcome']}, before {measured['before']['outcome']}{mark}: {why}"

@@ -24,8 +24,8 @@ from opshift.versions import RELEASES
 
 from tools.lib.program import described
 
-HERE = Path(__file__).resolve().parent
-ROOT = HERE.parents[2]
+ROOT = Path(__file__).resolve().parents[2]
+HERE = ROOT / "docs" / "browser"
 PAGE = ("index.html", "page.css", "page.mjs", "worker.mjs", "session.py", "offline.js")
 PYODIDE = "pyodide@314.0.7"
 CORE = (
