@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import ast
 import copy
+import inspect
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -69,6 +70,7 @@ def found(module: ModuleType, name: str) -> FunctionType | None:
     owner, _, method = name.rpartition(".")
     value = vars(getattr(module, owner)).get(method) if owner else getattr(module, name, None)
     for _ in range(3):
+        value = inspect.unwrap(value) if callable(value) else value  # a cache, a context manager
         if isinstance(value, FunctionType):
             return value if value.__module__ == module.__name__ else None
         held = (getattr(value, part, None) for part in ("run", "fget", "func", "__func__"))

@@ -26,7 +26,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
-from types import CodeType, FrameType, FunctionType
+from types import CodeType, FrameType, FunctionType, ModuleType
 from typing import Any
 
 from opshift import InvalidModel, Refused, convert_version, testing
@@ -109,20 +109,29 @@ def traced(package: str) -> Lines:
 
 @contextmanager
 def installed(mutant: Mutant) -> Iterator[None]:
-    """Replaces the function by the mutant."""
-    function = found(sys.modules[mutant.module], mutant.function)
+    """Replaces the function by the mutant; no answer of its module is cached."""
+    module = sys.modules[mutant.module]
+    function = found(module, mutant.function)
     assert function is not None
     replaced = dict(_functions(function.__code__, mutant.source.code()))
     originals = {one: one.__code__ for one in replaced}
     for one, code in replaced.items():
         one.__code__ = code
-    call_records.forget()
+    _forget(module)
     try:
         yield
     finally:
         for one, code in originals.items():
             one.__code__ = code
-        call_records.forget()
+        _forget(module)
+
+
+def _forget(module: ModuleType) -> None:
+    """Forgets the answers of a module: those in caches, and those of adapters."""
+    call_records.forget()
+    for value in vars(module).values():
+        if hasattr(value, "cache_clear"):
+            value.cache_clear()
 
 
 def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, CodeType]]:

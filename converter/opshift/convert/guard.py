@@ -74,14 +74,10 @@ class Guard:
 
     def touches(self, node: Node) -> bool:
         """Whether a kept node has an attribute, input or output that the new schema lacks."""
-        if not self.structural:
-            return False
         if any(name in node.attributes for name in self.lost_attributes):
             return True
-        n_inputs = len(node.proto.input)
-        return 0 <= self.new.max_input < n_inputs or 0 <= self.new.max_output < len(
-            node.proto.output
-        )
+        inputs, outputs = len(node.proto.input), len(node.proto.output)
+        return 0 <= self.new.max_input < inputs or 0 <= self.new.max_output < outputs
 
     def check_structure(self, node: Node) -> None:
         """Refuses a node that uses an attribute, input or output that the new schema lacks."""
