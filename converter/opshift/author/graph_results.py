@@ -80,9 +80,9 @@ def _begins_with(inner: TypeProto | None, given: TypeProto | None, *, carried: b
         return True
     if inner is None or schemas.type_name(inner) is None:
         return False
-    if not carried or given is None:
+    if not carried:
         return rank_of(inner) is not None
-    if rank_of(given) is None:
+    if given is None or rank_of(given) is None:
         return True
     return rank_of(inner) == rank_of(given) and all(
         own == more for own, more in zip(dims_of(inner), dims_of(given), strict=True) if more
