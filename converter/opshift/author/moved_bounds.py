@@ -29,9 +29,6 @@ class _Positions(Delegating):
     def constant(self, name: str) -> Array | None:
         return self.given[name] if name in self.given else self.env.constant(name)
 
-    def producer(self, name: str) -> Node | None:
-        return None if name in self.given else self.env.producer(name)
-
     def why_dynamic(self, name: str) -> str:
         return "it is computed"
 
@@ -48,12 +45,12 @@ def moved(node: Node, data: Sequence[Value]) -> Bounds:
         for value, one in zip(data, bounds, strict=True):
             size = one.low.size
             positions[value.name] = np.arange(count, count + size).reshape(one.low.shape)
-            lows.append(one.low.reshape(-1))
-            highs.append(one.high.reshape(-1))
+            lows.append(one.low.ravel())
+            highs.append(one.high.ravel())
             count += size
         places = _folded(node, positions, len(data))
         if places is not None and places.size <= MOST_EACH:
-            low, high = (np.concatenate(parts)[places.reshape(-1)] for parts in (lows, highs))
+            low, high = (np.concatenate(parts)[places.ravel()] for parts in (lows, highs))
             return Bounds(low.reshape(places.shape), high.reshape(places.shape), each=True)
     return for_all(min(one.lowest for one in bounds), max(one.highest for one in bounds))
 
