@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import filecmp
 import itertools
 import os
 import re
@@ -18,7 +17,7 @@ from opshift.model.bytes.claim import WAIT, Claim, tidy
 from opshift.model.bytes.file_attributes import Attributes, Readers
 from opshift.model.bytes.file_names import errors_name
 from opshift.model.bytes.ranges import Moved, Region, write_pieces
-from opshift.model.bytes.source import BINARY, Identity, Named
+from opshift.model.bytes.source import BINARY, Identity, Named, has_equal_bytes
 from opshift.records import dataclass
 
 Pieces = Iterable["bytes | memoryview | Moved"]
@@ -157,12 +156,12 @@ class Staging:
             _require_same(name, place)
             return
         linked = own and _linked(name, place)
-        if not linked:  # nobody but another copy wants this name
+        if not linked:  # only another copy may want this name
             os.replace(name, place)
         if own or self._sweeps:
             self._undo.append(place)  # of many results, others may already read a copy
         if linked:
-            os.unlink(name)
+            os.unlink(name)  # onnx reads no data of a file that has two names
 
     def _written(self, path: str, pieces: Pieces, sources: Sequence[Readers]) -> str:
         """A temporary file of these bytes; nobody may read it who may not read the result."""
@@ -265,12 +264,12 @@ def _serves(path: str, name: str) -> bool:
     there, staged = os.lstat(path), os.stat(name)
     if there.st_size != staged.st_size or there.st_nlink > 1 or os.path.islink(path):
         return False
-    return os.path.isfile(path) and filecmp.cmp(path, name, shallow=False)
+    return os.path.isfile(path) and has_equal_bytes(path, name)
 
 
 def _require_same(source: str, path: str) -> None:
     if not os.path.isfile(path) or not (
-        os.path.samefile(source, path) or filecmp.cmp(source, path, shallow=False)
+        os.path.samefile(source, path) or has_equal_bytes(source, path)
     ):
         raise BadDestination(
             f"{path!r} is there already and differs from {source!r}: "

@@ -4,7 +4,6 @@
 from __future__ import annotations
 
 import contextlib
-import filecmp
 import os
 import posixpath
 from collections.abc import Iterable
@@ -13,6 +12,7 @@ from dataclasses import replace
 from opshift.errors import choose_external
 from opshift.model import weights
 from opshift.model.bytes.external import inside, location_of
+from opshift.model.bytes.source import has_equal_bytes
 from opshift.model.walk import tensors
 from opshift.protos import TensorProto
 from opshift.records import dataclass
@@ -118,7 +118,7 @@ def _same(store: Store, there: Stamp, path: str) -> bool:
     copy = os.path.join(os.path.dirname(path), ".opshift-there")
     try:
         store.fetch(there[0], copy)
-        return filecmp.cmp(path, copy, shallow=False)
+        return has_equal_bytes(path, copy)
     finally:
         with contextlib.suppress(FileNotFoundError):
             os.unlink(copy)
