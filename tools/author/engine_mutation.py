@@ -4,7 +4,8 @@
     python -m tools.author engine_mutation [--count 100] [--seed 0] [--modules author.bounds]
         [--tests tests/author tests/model]
 
-The tests run once to see which of them enter each function. Then each mutant runs in a process of
+The tests of a module are those of the file in its room that has its name, if no others are given.
+They run once to see which of them enter each function. Then each mutant runs in a process of
 its own, with the tests that enter its function, the fastest first. It is killed if one fails.
 `tools/author/engine_mutation.toml` lists mutants that compute the same, with reasons.
 """
@@ -34,10 +35,9 @@ from tools.lib.program import described
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_suffix(".toml")
 MODULES = (
-    "author.bounds", "author.facts", "author.fit", "convert.guard", "convert.legal.verdict",
-    "convert.legal.graph_rules", "model.rename", "model.bytes.staging",
+    "author.bounds", "author.fit", "author.graph_results", "author.moved_bounds", "convert.guard",
+    "model.bytes.staging", "model.rename",
 )  # fmt: skip
-TESTS = ("tests/author", "tests/convert", "tests/model", "tests/opsets")
 SECONDS = 120  # a mutant that takes longer is killed: it does not end
 
 Entered = dict[tuple[str, str], list[tuple[float, pytest.Item]]]
@@ -74,6 +74,12 @@ class Gate:
 def name_of(mutant: Mutant) -> str:
     """The module without its package, the function and the change."""
     return f"{mutant.module.removeprefix('opshift.')} {mutant.function} {mutant.name}"
+
+
+def nearest(module: str) -> str:
+    """The file with the tests of a module."""
+    room, *_, name = module.split(".")
+    return f"tests/{room}/test_{name}.py"
 
 
 def _key(mutant: Mutant) -> tuple[str, str]:
@@ -131,11 +137,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--count", type=int, default=100, help="so many mutants; 0 means all")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--modules", nargs="+", default=MODULES, metavar="MODULE")
-    parser.add_argument("--tests", nargs="+", default=TESTS, metavar="PATH")
+    parser.add_argument("--tests", nargs="+", metavar="PATH")
     args = parser.parse_args(argv)
     gate = Gate(args.modules, args.count, args.seed)
     os.chdir(ROOT)
-    pytest.main(["-p", "no:cacheprovider", *args.tests], plugins=[gate])
+    tests = args.tests or map(nearest, args.modules)
+    pytest.main(["-p", "no:cacheprovider", *tests], plugins=[gate])
     killed, meant, part = share(gate.results)
     print(f"{len(gate.results)} mutants: {killed} of {meant} killed ({part:.1%})")
     return int(killed < meant)
