@@ -200,7 +200,9 @@ def test_a_form_of_some_types_is_told_and_written_otherwise(graph, opset, runtim
     (reason,) = accepts(before, runtime).reasons
     assert says in reason
     for runs in accepts(convert_version(before, runtime), runtime), accepts(before, fine):
-        assert runs.answer == ("yes" if "onnxruntime" in runs.target else "not known")
+        saturates = graph == CODES and runs.target == fine  # on some processors
+        is_known = "onnxruntime" in runs.target and not saturates
+        assert runs.answer == ("yes" if is_known else "not known")
 
 
 @pytest.mark.parametrize(

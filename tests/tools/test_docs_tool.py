@@ -67,7 +67,7 @@ def test_the_table_of_runtimes_has_each_release_with_its_source_and_date():
         top = row.imports.get("")
         assert top is None or f"{top} |" in line
         found = all_misreadings(registry.default(), row)
-        assert all(form.says in line for _, form in found)
+        assert all(form.described(op) in line for op, form in found)
 
 
 def test_the_first_page_links_the_table_of_runtimes():

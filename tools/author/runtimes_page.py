@@ -59,8 +59,9 @@ def _lacks(row: Ceiling) -> Iterator[str]:
         yield f"outputs of {', '.join(row.outputs)}"
     if not row.functions:
         yield "functions of the model"
-    found = (one for _, one in all_misreadings(registry.default(), row))
-    for says, source, date in sorted({(one.says, one.source, one.date) for one in found}):
+    found = all_misreadings(registry.default(), row)
+    forms = {(one.described(op), one.source, one.date) for op, one in found}
+    for says, source, date in sorted(forms):
         yield f"{says} ({source}; {date})"
     if row.kernels and not row.provider and (count := _without_kernels(row)):
         fact = row.facts.get("kernels")

@@ -35,6 +35,7 @@ class Misread(Trait):
     before: int = NEWEST
     neighbours: bool = False  # whether the nodes around a node decide
     wider: str = ""  # the input that may have a wider type instead, in which the form is read
+    processors: str = ""  # the only ones on which it is misread; empty for all
     examples: tuple[Example, ...] = ()
 
     def concerns(self, row: Ceiling) -> bool:
@@ -54,7 +55,8 @@ class Misread(Trait):
 
     def described(self, op: str) -> str:
         """The form and its effect in words."""
-        return self.says.replace("{op}", op)
+        where = f" on {self.processors}" if self.processors else ""
+        return self.says.replace("{op}", op) + where
 
 
 def misread(
@@ -68,6 +70,7 @@ def misread(
     before: int = NEWEST,
     neighbours: bool = False,
     wider: str = "",
+    processors: str = "",
     domain: str = "",
 ) -> Callable[[Callable[..., bool] | Draft], Misread]:
     """Declares a legal form of operators that releases of a runtime misread.
@@ -75,7 +78,8 @@ def misread(
     `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The function returns
     whether a node has the form at the opsets from `since` to below `before`. With `neighbours`, it
     gets the `Surroundings` of the node as well. `{op}` in `says` is the operator. `wider` names an
-    input: if its element type is wider, the runtime reads the node.
+    input: if its element type is wider, the runtime reads the node. `processors` names the only
+    ones on which it is misread: the verdict is then "not known", and no other form is written.
     """
     runtime, _, listed_releases = releases.partition(" ")
     names = listed(ops)
@@ -85,16 +89,25 @@ def misread(
         return Misread(
             ops=names, domain=domain, runtime=runtime, releases=listed_releases, says=says,
             source=source, date=date, has_form=draft.run, since=since, before=before,
-            neighbours=neighbours, wider=wider, examples=spread(draft.examples, names),
+            neighbours=neighbours, wider=wider, processors=processors,
+            examples=spread(draft.examples, names),
         )  # fmt: skip
 
     return declare
 
 
 def misreadings(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
-    """The forms of an operator that a release misreads."""
-    declared = rules.traits(Misread).get(key, ())
-    yield from (one for one in declared if one.concerns(row))
+    """The forms of an operator that a release misreads on every processor."""
+    yield from (one for one in _declared(rules, row, key) if not one.processors)
+
+
+def on_some_processors(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
+    """The forms of an operator that a release misreads on some processors."""
+    yield from (one for one in _declared(rules, row, key) if one.processors)
+
+
+def _declared(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
+    yield from (one for one in rules.traits(Misread).get(key, ()) if one.concerns(row))
 
 
 def all_misreadings(rules: DeclaredRules, row: Ceiling) -> Iterator[tuple[str, Misread]]:

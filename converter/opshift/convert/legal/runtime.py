@@ -12,7 +12,12 @@ from typing import TYPE_CHECKING, TypeAlias
 from opshift import terms, versions
 from opshift.author.builder import Builder
 from opshift.author.facts import Facts
-from opshift.author.misreadings import Misread, all_misreadings, misreadings
+from opshift.author.misreadings import (
+    Misread,
+    all_misreadings,
+    misreadings,
+    on_some_processors,
+)
 from opshift.author.node import Node
 from opshift.author.present_types import collect_present_types
 from opshift.author.surroundings import Surroundings, node_at, readers
@@ -103,13 +108,16 @@ def _not_handed_out(document: Document, row: Ceiling) -> list[RuntimeLack]:
     ]  # fmt: skip
 
 
+Declared: TypeAlias = "Callable[[DeclaredRules, Ceiling, Key], Iterator[Misread]]"
+
+
 def misread_nodes(
-    document: Document, row: Ceiling, facts: Facts
+    document: Document, row: Ceiling, facts: Facts, declared: Declared = misreadings
 ) -> Iterator[tuple[Key, Misread, list[Place]]]:
     """The nodes that a runtime misreads, by their operator and form."""
     read_by = readers()
     for key in sorted({key for root in document.roots for key in root.index}):
-        for one in misreadings(facts.adapters, row, key):
+        for one in declared(facts.adapters, row, key):
             places = [
                 (scope, at)
                 for root in document.roots
@@ -339,6 +347,7 @@ def _chosen(
 def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
     """The gaps in the facts about a runtime and the operators of a model."""
     found = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
+    found += _by_processor(document, row, facts)
     if row.fixed_sizes:
         found += _free_sizes(document.model.graph, row)
     if row.probed is not None and not row.kernels:
@@ -353,6 +362,13 @@ def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
             known = "only some were measured"
         found.append(f"which operators {row.shown} runs: {known}")
     return found
+
+
+def _by_processor(document: Document, row: Ceiling, facts: Facts) -> Iterator[str]:
+    """The forms that a runtime misreads on some processors."""
+    for key, one, places in misread_nodes(document, row, facts, on_some_processors):
+        says = f"whether {row.shown} gives the same numbers everywhere: {one.described(key[1])}"
+        yield str(_lack(*key, [scope.node(at) for scope, at in places], says))
 
 
 def _free_sizes(graph: GraphProto, row: Ceiling) -> Iterator[str]:

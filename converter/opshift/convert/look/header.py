@@ -96,13 +96,13 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
 
 def _looks_closer(row: Ceiling, operators: Collection[Key]) -> bool:
     """Whether the engine must look at operators that the runtime may lack or run differently."""
-    from opshift.author.misreadings import misreadings
+    from opshift.author.misreadings import all_misreadings
     from opshift.author.registry import installed  # only a runtime needs it
 
     named = any(row.may_lack(key) for key in operators)
     foreign = any(domain and domain not in row.imports for domain, _ in operators)
     return bool(row.remark or row.types or named or foreign) or any(
-        any(misreadings(installed(), row, key)) for key in operators
+        (one.domain, op) in operators for op, one in all_misreadings(installed(), row)
     )
 
 
