@@ -82,7 +82,7 @@ def choices(ops: str, *, domain: str = "", **allowed: str) -> Illegal:
 
     Runtimes read other values differently, so a model with such a value is not converted.
     """
-    known = {name: text.split() for name, text in allowed.items()}
+    known = {name: listed(text) for name, text in allowed.items()}
 
     def object_to(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
         for name, value in given.items():
@@ -91,7 +91,9 @@ def choices(ops: str, *, domain: str = "", **allowed: str) -> Illegal:
                 return f"{name} is {shown!r}, but must be one of {', '.join(known[name])}"
         return None
 
-    return Illegal(ops=listed(ops), domain=domain, objection=object_to, reads=frozenset(known))
+    return Illegal(
+        ops=listed(ops), domain=domain, objection=object_to, reads=frozenset(known), choices=known
+    )
 
 
 def switches(ops: str, names: str, *, domain: str = "") -> Illegal:

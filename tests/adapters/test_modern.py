@@ -4,13 +4,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from typing import Any
 
 import pytest
-from onnx import ModelProto
+from onnx import AttributeProto, ModelProto, helper
 from opshift import convert_version, testing
-from opshift.author import formula
+from opshift.author import formula, registry
 from opshift.author.example import Example
-from opshift.author.modern_rules import Modern
+from opshift.author.modern_rules import Mirror, Modern
 from opshift.author.verdicts import Adapter
 from opshift.convert.api import convert_with_report
 from opshift.opsets import schemas
@@ -92,6 +93,8 @@ def operators(model: ModelProto) -> Counter[str]:
     return Counter(node.op_type for node in model.graph.node if node.op_type != "Constant")
 
 
+MIRRORS = {one.op: one for one in registry.default().each(Mirror)}
+ALL = [*registry.default().each(Modern), *MIRRORS.values()]
 GIVING = [(rule, example) for rule, example in RULES if example.gives == rule.op]
 
 
@@ -99,7 +102,7 @@ def newest() -> int:
     return schemas.latest("") or 0
 
 
-def too_new(rule: Modern, example: Example) -> bool:
+def too_new(rule: Modern | Mirror, example: Example) -> bool:
     return (
         max(rule.since, *example.imports.values(), 0) > newest()
         if example.imports
@@ -110,7 +113,7 @@ def too_new(rule: Modern, example: Example) -> bool:
 @pytest.mark.parametrize(
     ("rule", "example"), RULES, ids=[f"{r.source.rpartition('.')[2]}-{e.title}" for r, e in RULES]
 )
-def test_example(rule: Modern, example: Example) -> None:
+def test_example(rule: Modern | Mirror, example: Example) -> None:
     if too_new(rule, example):
         pytest.skip("the installed onnx is older than the example")
     testing.assert_modern(rule, example)
@@ -121,7 +124,9 @@ def test_example(rule: Modern, example: Example) -> None:
     GIVING,
     ids=[f"{rule.source.rpartition('.')[2]}-{example.title}" for rule, example in GIVING],
 )
-def test_what_an_example_gives_goes_down_and_comes_back(rule: Modern, example: Example) -> None:
+def test_what_an_example_gives_goes_down_and_comes_back(
+    rule: Modern | Mirror, example: Example
+) -> None:
     if too_new(rule, example):
         pytest.skip("the installed onnx is older than the example")
     newer = convert_version(
@@ -146,11 +151,13 @@ def test_what_an_example_gives_goes_down_and_comes_back(rule: Modern, example: E
 
 
 READ_BY_ANOTHER = {  # the rule that reads what is written for the examples of a rule
-    "attention.attention_with_a_mask": "attention.attention_that_hides",
+    "modern.attention.attention_with_a_mask": "modern.attention.attention_that_hides",
+    "modern.gelu.by_tanh": "elementwise.activation.gelu_20_19",  # by another constant
+    "modern.hard_swish.hard_swish": "elementwise.activation.hard_swish_14_13",
 }
 
 
-def rules_that_take_back(rule: Modern, example: Example) -> set[str]:
+def rules_that_take_back(rule: Modern | Mirror, example: Example) -> set[str]:
     """The rules that find what is written for an example below the opset of its rule."""
     wishes = {"modernize": True, "allow_approximate": example.approximate}
     newer = convert_version(modern_model(rule, example), **wishes)
@@ -158,7 +165,7 @@ def rules_that_take_back(rule: Modern, example: Example) -> set[str]:
     if operators(older)[rule.op]:
         return set()
     again = convert_with_report(older, newer.opset_import[0].version, **wishes)
-    return {site.rule.removeprefix("opshift_adapters.modern.") for site in again.report.modernized}
+    return {site.rule.removeprefix("opshift_adapters.") for site in again.report.modernized}
 
 
 @pytest.mark.parametrize("source", sorted({rule.source for rule, _ in GIVING}))
@@ -167,14 +174,14 @@ def test_a_formula_reads_what_the_decomposition_of_its_operator_writes(source: s
     found = set[str]().union(*(rules_that_take_back(rule, example) for rule, example in own))
     if not found:
         pytest.skip("the operator is kept, or is newer than the installed onnx")
-    name = source.removeprefix("opshift_adapters.modern.")
+    name = source.removeprefix("opshift_adapters.")
     assert READ_BY_ANOTHER.get(name, name) in found
 
 
 def decomposed() -> list[tuple[str, Adapter, Example]]:
     """The examples of adapters that take an operator away which some formula finds again."""
     since: dict[str, int] = {}
-    for rule, _ in RULES:
+    for rule in ALL:
         since[rule.op] = min(since.get(rule.op, rule.since), rule.since)
     return [
         (op, adapter, example)
@@ -189,8 +196,35 @@ def decomposed() -> list[tuple[str, Adapter, Example]]:
     ]
 
 
+def stated(model: ModelProto, op: str, *, about: bool = False) -> list[dict[str, Any]]:
+    """The attributes of each node of an operator, with the defaults and axes from the end.
+
+    With `about`, floats equal those that bfloat16 rounds them to.
+    """
+    schema = schemas.schema("", op, model.opset_import[0].version)
+    assert schema is not None
+    ranks = {one.name: len(one.type.tensor_type.shape.dim) for one in model.graph.input}
+    found = []
+    for node in (one for one in model.graph.node if one.op_type == op):
+        told = {one.name: one.default for one in schema.attributes.values()}
+        told |= {one.name: plain(one) for one in node.attribute} | {"inputs": len(node.input)}
+        if isinstance(axis := told.get("axis"), int) and axis >= 0:
+            told["axis"] = axis - ranks[node.input[0]]
+        floats = {name: one for name, one in told.items() if about and isinstance(one, float)}
+        found.append(
+            {**told, **{name: pytest.approx(one, rel=2**-8) for name, one in floats.items()}}
+        )
+    return found
+
+
+def plain(attribute: AttributeProto) -> Any:
+    value = helper.get_attribute_value(attribute)
+    return value.decode() if isinstance(value, bytes) else value
+
+
 DECOMPOSED = decomposed()
-OF_ITSELF = {rule.op for rule, _ in RULES if rule.op in formula.operators(rule.formula)}
+FORMULAS = registry.default().each(Modern)
+OF_ITSELF = {rule.op for rule in FORMULAS if rule.op in formula.operators(rule.formula)}
 
 
 @pytest.mark.parametrize(
@@ -214,6 +248,8 @@ def test_what_a_decomposition_writes_becomes_the_operator_again(
     stays = [title for titles in STAYS.get(op, {}).values() for title in titles]
     assert comes_back != (example.title in stays)
     assert [site.op for site in again.report.modernized].count(op) >= comes_back
+    if comes_back and op in MIRRORS:
+        assert stated(again.model, op) == stated(before, op, about=True)
     case = examples.Case(adapter, example)
     told = examples.difference(case, older, again.model)
     assert told is None, told

@@ -43,7 +43,7 @@ def test_it_works_at_the_target_and_removes_what_is_no_longer_read():
     assert not found.model.graph.initializer
     (site,) = found.report.modernized
     assert (site.op, site.value, site.nodes) == ("Gelu", "y", 5)
-    assert site.rule == "opshift_adapters.modern.gelu.by_error_function"
+    assert site.rule == "opshift_adapters.elementwise.activation.gelu_20_19"
     assert Report.from_json(found.report.to_json()) == found.report
 
 

@@ -6,6 +6,7 @@ from typing import Any
 from opshift.adapter import (
     KEEP,
     Builder,
+    Found,
     Node,
     Refusal,
     Result,
@@ -18,6 +19,7 @@ from opshift.adapter import (
     dtype_of,
     example,
     in_other_words,
+    mirrored,
     misread,
     np,
     retired,
@@ -229,6 +231,25 @@ def swiglu_28_27(node: Node, op: Builder) -> Result:
 SWI_GLU_IN_OTHER_WORDS = in_other_words("SwiGLU")(swiglu_28_27)
 
 
+def equal_shapes(found: Found) -> dict[str, Any] | None:
+    """The attributes, if both shapes are equal, because SwiGLU does not broadcast; else None."""
+    a, b = found["A"].dims_or_none, found["B"].dims_or_none
+    return found.numbers if a is not None and a == b and None not in a else None
+
+
+SWI_GLU_MIRRORED = mirrored(
+    swiglu_28_27,
+    example(
+        "of Sigmoid",
+        "(float[2,3] x, float[2,3] b) => (float[2,3] y) { s = Sigmoid(x) w = Mul(s, x) y = Mul(w,"
+        " b) }",
+        gives="SwiGLU",
+        atol=1e-6,
+    ),
+    when=equal_shapes,
+)
+
+
 @adapter("Swish", 24, 23)
 @example(
     "default",
@@ -249,6 +270,14 @@ def swish_24_23(node: Node, op: Builder) -> Result:
 
 
 SWISH_IN_OTHER_WORDS = in_other_words("Swish")(swish_24_23)
+SWISH_MIRRORED = mirrored(
+    swish_24_23,
+    example(
+        "of another value",
+        "(float[2,3] x, float[2,3] z) => (float[2,3] y) { s = Sigmoid(z) y = Mul(s, x) }",
+        gives="Sigmoid Mul",
+    ),
+)
 
 
 @adapter("Gelu", 20, 19)
@@ -274,6 +303,23 @@ def gelu_20_19(node: Node, op: Builder) -> Result:
 
 
 GELU_IN_OTHER_WORDS = in_other_words("Gelu")(gelu_20_19)
+TORCH = (
+    "(float[2,3] x) => (float[2,3] y) <float two = {2}, float one = {1}, float half = {0.5}>"
+    " { r = Sqrt(two) d = Div(x, r) e = Erf(d) "
+)
+GELU_MIRRORED = mirrored(
+    gelu_20_19,
+    example(
+        "as torch writes it",
+        TORCH + "a = Add(e, one) m = Mul(x, a) y = Mul(m, half) }",
+        gives="Gelu",
+    ),
+    example(
+        "in another order",
+        TORCH + "a = Add(one, e) h = Mul(half, a) y = Mul(h, x) }",
+        gives="Gelu",
+    ),
+)
 
 
 @adapter("Mish", 18, 17)
@@ -291,6 +337,7 @@ def mish_18_17(node: Node, op: Builder) -> Result:
 
 
 MISH_IN_OTHER_WORDS = in_other_words("Mish")(mish_18_17)
+MISH_MIRRORED = mirrored(mish_18_17)
 
 
 @adapter("HardSwish", 14, 13)
@@ -310,6 +357,14 @@ def hard_swish_14_13(node: Node, op: Builder) -> Result:
 
 
 HARD_SWISH_IN_OTHER_WORDS = in_other_words("HardSwish")(hard_swish_14_13)
+HARD_SWISH_MIRRORED = mirrored(
+    hard_swish_14_13,
+    example(
+        "another slope",
+        "(float[2,3] x) => (float[2,3] y) { h = HardSigmoid(x) y = Mul(x, h) }",
+        gives="HardSigmoid Mul",
+    ),
+)
 
 
 @adapter("Celu", 12, 11)
@@ -334,6 +389,7 @@ def celu_12_11(node: Node, op: Builder) -> Result:
 
 
 CELU_IN_OTHER_WORDS = in_other_words("Celu")(celu_12_11)
+CELU_MIRRORED = mirrored(celu_12_11)
 
 
 @adapter("ThresholdedRelu", 10, 9)

@@ -13,6 +13,7 @@ from opshift.adapter import (
     boundary,
     example,
     in_other_words,
+    mirrored,
     np,
     shown,
 )
@@ -188,6 +189,7 @@ def round_11_10(node: Node, op: Builder) -> Result:
 
 
 ROUND_IN_OTHER_WORDS = in_other_words("Round")(round_11_10)
+ROUND_MIRRORED = mirrored(round_11_10)
 
 
 def _round_in_float(op: Builder, x: Value) -> Value:

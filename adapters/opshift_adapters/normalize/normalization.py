@@ -1,9 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instance, layer, group and RMS normalization, LRN, LpNormalization, MeanVarianceNormalization."""
 
+from typing import Any
+
 from opshift.adapter import (
     KEEP,
     Builder,
+    Found,
     Node,
     Refusal,
     Result,
@@ -14,6 +17,7 @@ from opshift.adapter import (
     boundary,
     example,
     in_other_words,
+    mirrored,
     misread,
     np,
     output_types,
@@ -161,6 +165,70 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
 LAYER_NORMALIZATION_IN_OTHER_WORDS = in_other_words("LayerNormalization")(layer_normalization_17_16)
 
 
+def stretches(x: Value, part: Value, axis: int) -> bool:
+    """Whether a scale or a bias is known to broadcast to the last axes of x."""
+    dims, own = x.dims_or_none, part.shape_or_none
+    if own is None or len(own) > -axis:
+        return False
+    if all(size == 1 for size in own):
+        return True
+    if dims is None:
+        return False
+    wide = dims[len(dims) - len(own) :]
+    return all(size in (1, length) for size, length in zip(own, wide, strict=True))
+
+
+def stretched(found: Found) -> dict[str, Any] | None:
+    """The attributes, if scale and bias do not make the result larger than `X`, else None.
+
+    Nodes that compute in float16 stay, because runtimes compute the operator in float.
+    """
+    told, x = found.numbers, found["X"]
+    if told.get("stash_type", x.elem_type_or_none) == T.FLOAT16:
+        return None
+    parts = [found[name] for name in ("Scale", "scale", "B") if name in found]
+    return told if all(stretches(x, part, told["axis"]) for part in parts) else None
+
+
+def in_float(found: Found) -> dict[str, Any] | None:
+    """The attributes, if the mean and the deviation have types that LayerNormalization gives."""
+    stash = found.numbers.get("stash_type", found["X"].elem_type_or_none)
+    return stretched(found) if stash in (T.FLOAT, T.BFLOAT16) else None
+
+
+LAYER = (
+    "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) <float e = {0.00001}, float two"
+    " = {2}, int64[1] a = {-1}> { m = ReduceMean(x, a) d = Sub(x, m) p = Pow(d, two) v ="
+    " ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) n = Div(d, r) "
+)
+LAYER_NORMALIZATION_MIRRORED = mirrored(
+    layer_normalization_17_16,
+    example(
+        "as torch writes it",
+        LAYER + "t = Mul(n, s) y = Add(t, b) }",
+        gives="LayerNormalization",
+        atol=1e-5,
+        imports={"": 18},
+    ),
+    example(
+        "axes as an attribute",
+        "(float[2,3,4] x, float[3,4] s, float[4] b) => (float[2,3,4] y) <float e = {0.5}> { m ="
+        " ReduceMean<axes=[1, 2]>(x) d = Sub(x, m) p = Mul(d, d) v = ReduceMean<axes=[-2, -1]>(p)"
+        " w = Add(e, v) r = Sqrt(w) n = Div(d, r) t = Mul(n, s) y = Add(t, b) }",
+        gives="LayerNormalization",
+        atol=1e-5,
+    ),
+    example(
+        "no bias",
+        LAYER.replace(", float[4] b", "") + "y = Mul(s, n) }",
+        gives="LayerNormalization",
+        atol=1e-5,
+        imports={"": 18},
+    ),
+    when=in_float,
+)
+
+
 EARLY = (  # onnxruntime runs these without a schema of onnx
     output_types("", "LayerNormalization", (1, 2), rank=(0,)),
     output_types("", "SimplifiedLayerNormalization", (1,), rank=(0,)),
@@ -248,6 +316,18 @@ def rms_normalization_23_22(node: Node, op: Builder) -> Result:
 
 
 RMSNORMALIZATION_IN_OTHER_WORDS = in_other_words("RMSNormalization")(rms_normalization_23_22)
+RMS_NORMALIZATION_MIRRORED = mirrored(
+    rms_normalization_23_22,
+    example(
+        "times the reciprocal",
+        "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) <float e = {0.00001}, float two = {2},"
+        " int64[1] a = {-1}> { p = Pow(x, two) v = ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) i ="
+        " Reciprocal(r) n = Mul(x, i) y = Mul(s, n) }",
+        gives="RMSNormalization",
+        atol=1e-5,
+    ),
+    when=stretched,
+)
 
 
 def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> Value:

@@ -9,7 +9,6 @@ grouping of their operands do not matter.
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, ClassVar, TypeAlias
@@ -62,7 +61,6 @@ class Number(Term):
     """A constant with one element: a known number, or the one that an attribute has."""
 
     value: float | str
-    root_of: float | None = None  # the number whose root is taken in the element type
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -97,10 +95,10 @@ class Applied(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Converted(Term):
-    """A value in the element type that an attribute names, or in any: a Cast may stand here."""
+    """A value in a type, in that which an attribute names, or in any: a Cast may stand here."""
 
     operand: Term
-    kind: str | None = None
+    kind: str | int | None = None
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -140,17 +138,9 @@ class Formula:
         """The number that an attribute of the operator holds."""
         return Number(name)
 
-    def root(self, of: float) -> Term:
-        """The square root of a number, which may have been rounded before."""
-        return Number(math.sqrt(of), of)
-
     def axis(self, name: str) -> Axes:
         """The one axis that an attribute of the operator holds."""
         return Axes(name, last=False)
-
-    def last_axes(self, name: str) -> Axes:
-        """All axes from the one on that an attribute of the operator holds."""
-        return Axes(name, last=True)
 
     def either(self, *ways: Term) -> Term:
         """A value that is written in one of several ways."""

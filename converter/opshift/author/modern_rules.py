@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from opshift.author.example import Draft, Example, drafted
+from opshift.author.example import Draft, Example, drafted, shown
 from opshift.author.traits import Trait
 from opshift.errors import AdapterBug
 from opshift.records import dataclass
@@ -17,6 +17,7 @@ from opshift.records import dataclass
 if TYPE_CHECKING:
     from opshift.author.formula import Term
     from opshift.author.unify import Found
+    from opshift.author.verdicts import Adapter
 
 When: TypeAlias = "Callable[[Found], Mapping[str, Any] | None]"
 
@@ -90,3 +91,49 @@ def modern(
         return found
 
     return declare
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror(Trait):
+    """An adapter that takes an operator away: its formulas are derived from the nodes it writes."""
+
+    table = "mirrors"
+    down: Adapter
+    when: When | None = None
+    examples: tuple[Example, ...] = ()
+
+    @property
+    def op(self) -> str:
+        """The operator."""
+        return self.ops[0]
+
+    @property
+    def since(self) -> int:
+        """The opset from which on the operator is written."""
+        return self.down.start
+
+    @property
+    def run(self) -> Callable[..., Any]:
+        """The function of the adapter."""
+        assert self.down.run is not None
+        return self.down.run
+
+    @property
+    def source(self) -> str:
+        """The name of the adapter."""
+        return self.down.source
+
+
+def mirrored(
+    down: Adapter,
+    *examples: Callable[[Callable[..., Any] | Draft], Draft],
+    when: When | None = None,
+) -> Mirror:
+    """Declares that `--modernize` finds the operator in the nodes that an adapter writes for it.
+
+    `when` is given what was found. It returns the attributes, or None if the node would be illegal.
+    """
+    if down.run is None or down.start <= down.to or len(down.ops) != 1:
+        raise AdapterBug(f"{down.source} takes no operator away, so it has no mirror")
+    shown_by = shown(down.run, *examples).examples
+    return Mirror(ops=down.ops, domain=down.domain, down=down, when=when, examples=shown_by)

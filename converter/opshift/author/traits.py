@@ -7,7 +7,7 @@ A new kind is a class here and the function that declares it.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from types import EllipsisType
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, TypeAlias, TypeVar
 
@@ -239,6 +239,7 @@ class Illegal(Trait):
     table = "illegal"
     objection: Objection
     reads: frozenset[str] | None = None  # the attributes that it looks at; None means all
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # all legal values
 
     def against(self, node: NodeProto, *bound: AttributeProto) -> str | None:
         """The objection to the attributes that are written on a node, or bound by a call."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -92,10 +92,12 @@ class FormulaSearch:
         self.arithmetic = arithmetic_of(adapters)
         self.commutes = adapters.traits(Commutes)
 
-    def find(self, pattern: Term, name: str) -> Iterator[Binding]:
-        """Every way in which the nodes behind a value compute a formula."""
+    def find(
+        self, pattern: Term, name: str, values: Mapping[str, str] | None = None
+    ) -> Iterator[Binding]:
+        """Every way in which the nodes behind a value compute a formula, of these inputs if any."""
         try:
-            yield from self._match(pattern, name, Binding({}, {}, frozenset()))
+            yield from self._match(pattern, name, Binding(dict(values or {}), {}, frozenset()))
         except Refusal:  # an attribute that a function is only given by its call
             return
 
@@ -228,8 +230,7 @@ class FormulaSearch:
             else:
                 total = _combined(kind, total, float(value), sign)
         if not unknown:
-            root = plus[0].root_of if len(plus) == 1 and not minus else None  # type: ignore[attr-defined]
-            if is_same_number(found, total) or (root is not None and is_root(found, root)):
+            if is_same_number(found, total):
                 yield known
         elif len(unknown) == 1:
             own = float(found.item())
@@ -318,8 +319,10 @@ class FormulaSearch:
             for told in self._of_kind(pattern.kind, kind or 0, known):
                 yield from self._match(pattern.operand, name, told)
 
-    def _of_kind(self, name: str | None, kind: int, known: Binding) -> Iterator[Binding]:
-        return known.with_number(name, kind) if name is not None else iter((known,))
+    def _of_kind(self, wanted: str | int | None, kind: int, known: Binding) -> Iterator[Binding]:
+        if isinstance(wanted, str):
+            return known.with_number(wanted, kind)
+        return iter((known,) if wanted in (None, kind) else ())
 
 
 def is_same_number(found: Array, wanted: float) -> bool:
@@ -330,12 +333,6 @@ def is_same_number(found: Array, wanted: float) -> bool:
     return any(
         own == float(np.asarray(form, found.dtype).item()) for form in (wanted, np.float32(wanted))
     )
-
-
-def is_root(found: Array, of: float) -> bool:
-    """Whether a constant is the root, taken in its own type, of a number in that type."""
-    forms = (np.asarray(form).astype(found.dtype) for form in (of, np.float32(of)))
-    return any(found.item() == np.sqrt(form).item() for form in forms)
 
 
 def _combined(kind: type[Group], a: float, b: float, sign: Literal[1, -1] | int) -> float:

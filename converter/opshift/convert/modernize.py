@@ -10,7 +10,8 @@ from typing import Any
 from opshift.author import formula
 from opshift.author.adapter_answers import KEEP, Result
 from opshift.author.builder import Builder
-from opshift.author.modern_rules import Modern
+from opshift.author.formula import Term
+from opshift.author.modern_rules import Mirror, Modern
 from opshift.author.node import Env, Node, Value
 from opshift.author.registry import Registry
 from opshift.author.unify import Binding, FormulaSearch, Found, arithmetic_of
@@ -19,7 +20,9 @@ from opshift.author.verdicts import (
     Adapter,
     Rewrite,
 )
+from opshift.author.written import MadeEnv
 from opshift.convert.change import NodeChange, Task
+from opshift.convert.mirror import choices, formulas, traced
 from opshift.convert.plan_table import Edge
 from opshift.convert.step import Stepper
 from opshift.lazy import deferred
@@ -28,16 +31,56 @@ from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.opsets import schemas
 from opshift.protos import GraphProto
+from opshift.records import dataclass
 from opshift.report import Site
 
 np: Any = deferred("numpy")
 
 
-def in_order(adapters: Registry, version: int) -> list[Modern]:
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """One formula of an operator, declared or derived from the adapter that writes it."""
+
+    declared: Modern | Mirror
+    formula: Term
+    inputs: tuple[str, ...]
+
+    @property
+    def op(self) -> str:
+        return self.declared.op
+
+    @property
+    def mirror(self) -> Mirror | None:
+        """The adapter that confirms what was found."""
+        return self.declared if isinstance(self.declared, Mirror) else None
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        """The attributes that each node has."""
+        return {} if isinstance(self.declared, Mirror) else self.declared.attributes
+
+    @property
+    def differs(self) -> str:
+        return "" if isinstance(self.declared, Mirror) else self.declared.differs
+
+
+def rules(adapters: Registry, version: int) -> list[Rule]:
+    """The formulas of the operators that an opset has."""
+    found = [
+        Rule(one, one.formula, one.inputs) for one in adapters.each(Modern) if one.since <= version
+    ]
+    for mirror in adapters.each(Mirror):
+        if mirror.since <= version and (schema := schemas.schema("", mirror.op, mirror.since)):
+            inputs = tuple(param.name for param in schema.inputs)
+            found += [Rule(mirror, term, inputs) for term in formulas(mirror, adapters)]
+    return found
+
+
+def in_order(adapters: Registry, version: int) -> list[Rule]:
     """The rules for an opset, sorted: the operators of a formula first, then larger formulas."""
-    waiting = [rule for rule in adapters.each(Modern) if rule.since <= version]
-    waiting.sort(key=lambda rule: (-formula.size(rule.formula), rule.source))
-    found: list[Modern] = []
+    waiting = rules(adapters, version)
+    waiting.sort(key=lambda rule: (-formula.size(rule.formula), rule.declared.source))
+    found: list[Rule] = []
     while waiting:
         open_ops = {rule.op for rule in waiting}
         ready = [
@@ -50,14 +93,14 @@ def in_order(adapters: Registry, version: int) -> list[Modern]:
 
 def edges(adapters: Registry, newest: int) -> dict[Key, Edge]:
     """The operators that rules write up to an opset, by the last operator of a formula."""
-    known, found = arithmetic_of(adapters), dict[Key, list[Modern]]()
-    for rule in adapters.each(Modern):
-        for op in formula.heads(rule.formula, known) if rule.since <= newest else ():
+    known, found = arithmetic_of(adapters), dict[Key, list[Rule]]()
+    for rule in rules(adapters, newest):
+        for op in formula.heads(rule.formula, known):
             found.setdefault(("", op), []).append(rule)
     return {key: _edge(key[1], rules) for key, rules in found.items()}
 
 
-def _edge(op: str, rules: list[Modern]) -> Edge:
+def _edge(op: str, rules: list[Rule]) -> Edge:
     writes = tuple(sorted({op, *(rule.op for rule in rules)}))
     return Edge(*MODERN, "rewrite", any(rule.differs for rule in rules), writes)
 
@@ -65,11 +108,11 @@ def _edge(op: str, rules: list[Modern]) -> Edge:
 class Modernizer(Stepper):
     """Writes the operator of one rule wherever the model computes its formula."""
 
-    rule: Modern
+    rule: Rule
     sites: list[Site]
     _nodes: frozenset[int]  # those of the formula that was found last
 
-    def of(self, rule: Modern) -> Modernizer:
+    def of(self, rule: Rule) -> Modernizer:
         """The stepper for a rule."""
         self.rule, self.sites, self.boundary = rule, [], MODERN
         self.records = None  # the search looks at nodes without asking
@@ -84,7 +127,7 @@ class Modernizer(Stepper):
                 adapter = Adapter(
                     (op,), *MODERN,
                     Rewrite(self._write, handles_types=True, approximate=bool(self.rule.differs)),
-                    named=frozenset({self.rule.op}), source=self.rule.source,
+                    named=frozenset({self.rule.op}), source=self.rule.declared.source,
                 )  # fmt: skip
                 self.plan.edge(("", op), MODERN)  # which leads to the operator of the rule
                 yield ("", op), adapter
@@ -95,7 +138,7 @@ class Modernizer(Stepper):
             scope, position = place
             self._taken |= {(id(scope), one) for one in self._nodes}
             value, count = scope.node(position).output[0], len(self._nodes)
-            self.sites.append(Site(self.rule.op, value, count, self.rule.source))
+            self.sites.append(Site(self.rule.op, value, count, self.rule.declared.source))
         return change
 
     def _write(self, node: Node, op: Builder) -> Result:
@@ -109,17 +152,35 @@ class Modernizer(Stepper):
             if taken & self._taken or not _stands_alone(self.document, root, name, found):
                 continue
             told = self._told(found, op.env)
+            if told is not None and self.rule.mirror is not None:
+                told = self._confirmed(self.rule.mirror, found, told, name, op.env)
             result = None if told is None else self._written(found, told, node, op)
             if result is not None:
                 self._nodes = found.nodes
                 return result
         return KEEP
 
+    def _confirmed(
+        self, mirror: Mirror, found: Binding, told: Mapping[str, Any], name: str, env: MadeEnv
+    ) -> dict[str, Any] | None:
+        """The attributes with which the adapter writes exactly the nodes that were found."""
+        search = FormulaSearch(env, self.adapters)
+        inputs = {one: found.values.get(one) for one in self.rule.inputs if one in found.values}
+        for chosen in choices(mirror, self.adapters):
+            attributes = {**chosen, **told}
+            if any(chosen[one] != attributes[one] for one in chosen):
+                continue
+            written = traced(mirror, self.adapters, env, inputs, attributes)
+            again = search.find(written[0], name, found.values) if written else ()
+            if any(one.nodes == found.nodes for one in again):
+                return attributes
+        return None
+
     def _told(self, found: Binding, env: Env) -> dict[str, Any] | None:
         """The attributes and the new constants; None if the operator computes something else."""
         told: Mapping[str, Any] | None = found.numbers
-        if self.rule.when is not None:
-            told = self.rule.when(Found(found, env))
+        if self.rule.declared.when is not None:
+            told = self.rule.declared.when(Found(found, env))
         if told is None:
             return None
         written = {**told, **self.rule.attributes}
@@ -137,6 +198,7 @@ class Modernizer(Stepper):
         inputs = [
             op.const(told[name]) if is_array(told.get(name)) else Value(found.values[name], op.env)
             for name in self.rule.inputs
+            if name in found.values or name in told
         ]
         schema = schemas.schema(self.domain, self.rule.op, self.start)
         assert schema is not None

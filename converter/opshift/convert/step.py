@@ -64,6 +64,23 @@ def is_idle(adapter: Adapter, derived: Guard) -> bool:
     return isinstance(adapter.verdict, Unchanged | CastNarrowed) and not derived.structural
 
 
+def cross(adapters: registry.Registry, node: Node, start: int, to: int, op: Builder) -> Result:
+    """Converts a node that an adapter writes in another opset over one boundary."""
+    key = (schemas.normal(node.proto.domain), node.op)
+    if max(start, to) not in {one.since for one in schemas.history(*key)}:
+        return KEEP
+    adapter = adapters.get(*key, start, to)
+    if adapter is None or not registry.reviewed(adapter, node.op):
+        raise AdapterBug(f"no verdict leads {node.op} from {start} to {to}")
+    schema, derived = schemas.schema(*key, start), guard.derive(*key, start, to)
+    lost = _lost(derived, op.env.possible_types()) if derived else frozenset[str]()
+    return ask(Task(key, adapter, schema, derived, lost), node, op)
+
+
+def _lost(derived: Guard, present: frozenset[str]) -> frozenset[str]:
+    return derived.lost_in(present) if derived.lost else frozenset()
+
+
 class Stepper:
     """Converts a document over one boundary of one domain."""
 
@@ -142,16 +159,7 @@ class Stepper:
         return self.document.constant(root, content, tensor)
 
     def cross(self, node: Node, start: int, to: int, op: Builder) -> Result:
-        """Converts a node that an adapter writes in another opset over one boundary."""
-        key = (schemas.normal(node.proto.domain), node.op)
-        if max(start, to) not in {one.since for one in schemas.history(*key)}:
-            return KEEP
-        adapter = self.adapters.get(*key, start, to)
-        if adapter is None or not registry.reviewed(adapter, node.op):
-            raise AdapterBug(f"no verdict leads {node.op} from {start} to {to}")
-        schema, derived = schemas.schema(*key, start), guard.derive(*key, start, to)
-        lost = self._lost(derived, op.env.possible_types()) if derived else frozenset[str]()
-        return ask(Task(key, adapter, schema, derived, lost), node, op)
+        return cross(self.adapters, node, start, to, op)
 
     # -- the step ----------------------------------------------------------------------------
 
@@ -315,10 +323,7 @@ class Stepper:
 
     def _lost_here(self, derived: Guard | None) -> frozenset[str]:
         """The types that the new schema lacks and the model can hold; usually none."""
-        return self._lost(derived, self.facts.present_types) if derived else frozenset()
-
-    def _lost(self, derived: Guard, present: frozenset[str]) -> frozenset[str]:
-        return derived.lost_in(present) if derived.lost else frozenset()
+        return _lost(derived, self.facts.present_types) if derived else frozenset()
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
         """The answer about one node; a bug of its adapter names the boundary and the node."""

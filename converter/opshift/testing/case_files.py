@@ -12,6 +12,7 @@ from typing import Any, Protocol
 from opshift import toml
 from opshift.assumptions import Assumption
 from opshift.author.example import Example, spread
+from opshift.author.modern_rules import Mirror
 from opshift.author.verdicts import WORDS
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug
@@ -33,13 +34,15 @@ class Declared(Protocol):
 def examples_of(declared: Declared) -> tuple[Example, ...]:
     """The examples above a function, and the cases in the file beside its module.
 
-    The cases are about an adapter; a rule for other words may use its function.
+    The cases are about an adapter; a rule for other words may use its function. Those of its mirror
+    have the name "FUNCTION mirrored".
     """
     run = declared.run if getattr(declared, "start", None) != WORDS[0] else None
     path = getattr(sys.modules.get(run.__module__), "__file__", None) if run else None
     if run is None or path is None:
         return declared.examples
-    return (*declared.examples, *spread(_cases(path).get(run.__name__, ()), declared.ops))
+    name = f"{run.__name__} mirrored" if isinstance(declared, Mirror) else run.__name__
+    return (*declared.examples, *spread(_cases(path).get(name, ()), declared.ops))
 
 
 @cache

@@ -14,7 +14,7 @@ from opshift.author.bounds import Bounds
 from opshift.author.corrected import is_wrong
 from opshift.author.example import Example
 from opshift.author.facts import Facts
-from opshift.author.modern_rules import Modern
+from opshift.author.modern_rules import Mirror, Modern
 from opshift.author.registry import Registry
 from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputShapes
 from opshift.model.arrays import Array
@@ -28,7 +28,7 @@ from opshift.testing.input_sets import SIZES, input_sets
 from opshift.testing.model_text import parse_model
 from opshift.verify import oracle
 
-_Kind = TypeVar("_Kind", Fold, Modern, OutputBounds, OutputRanks, OutputShapes)
+_Kind = TypeVar("_Kind", Fold, Mirror, Modern, OutputBounds, OutputRanks, OutputShapes)
 
 
 def rules_of(kind: type[_Kind], package: str) -> list[tuple[_Kind, Example]]:

@@ -3,21 +3,22 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from opshift import versions
 from opshift.author.example import Example
-from opshift.author.modern_rules import Modern
+from opshift.author.modern_rules import Mirror, Modern
 from opshift.convert.request import Request
 from opshift.protos import ModelProto
 from opshift.testing.known import rules_of
 from opshift.testing.models import Evaluate, assert_model_converts, parsed
 from opshift.verify import oracle
 
-modern_rules = partial(rules_of, Modern)
+
+def modern_rules(package: str) -> list[tuple[Modern | Mirror, Example]]:
+    """All examples of a package's formulas, declared or derived, for `pytest.mark.parametrize`."""
+    return [*rules_of(Modern, package), *rules_of(Mirror, package)]
 
 
-def modern_model(rule: Modern, example: Example) -> ModelProto:
+def modern_model(rule: Modern | Mirror, example: Example) -> ModelProto:
     """The example as a model, at the lowest opset that has the operator unless it names one."""
     imports = {rule.domain: rule.since, **example.imports}
     ir = example.ir_version or max(versions.ir_for(imports), 4)
@@ -27,7 +28,7 @@ def modern_model(rule: Modern, example: Example) -> ModelProto:
 
 
 def assert_modern(
-    rule: Modern, example: Example, *, evaluate: Evaluate | None = None
+    rule: Modern | Mirror, example: Example, *, evaluate: Evaluate | None = None
 ) -> ModelProto:
     """Asserts that the example is modernized as it says and computes equal results."""
     model = modern_model(rule, example)

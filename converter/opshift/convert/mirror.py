@@ -1,0 +1,316 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Derives the formulas of an operator from the nodes that its adapter writes below its opset."""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
+from dataclasses import field
+from typing import Any
+
+from opshift.assumptions import Assumption
+from opshift.author.adapter_answers import Result
+from opshift.author.attributes import is_default
+from opshift.author.builder import Builder
+from opshift.author.env import ModelEnv
+from opshift.author.facts import Facts, ScopeEnv
+from opshift.author.formula import (
+    Applied,
+    Axes,
+    Converted,
+    Free,
+    Group,
+    Handed,
+    Number,
+    Product,
+    Sum,
+    Term,
+    parts,
+)
+from opshift.author.modern_rules import Mirror
+from opshift.author.node import Node, Value
+from opshift.author.registry import Registry
+from opshift.author.traits import Illegal
+from opshift.author.unify import NUMERIC, arithmetic_of, is_same_number
+from opshift.convert.replay.comparable import Untraceable
+from opshift.convert.step import cross
+from opshift.errors import Refusal
+from opshift.lazy import deferred
+from opshift.model.arrays import Array, dtype_of
+from opshift.model.document import Document
+from opshift.model.scope import Root
+from opshift.model.weights.store import Weights
+from opshift.opsets import schemas
+from opshift.opsets.elements import T
+from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto, helper
+from opshift.records import dataclass
+
+np: Any = deferred("numpy")
+
+KINDS = (T.FLOAT, T.FLOAT16, T.DOUBLE, T.BFLOAT16)
+SHAPE = (2, 3, 4)
+AXIS = -2  # the last axes are two, so that they differ from the one axis
+FLOATS = (0.40625, 0.71875, 1.1875)  # no adapter writes them, and each type holds them
+
+
+class Below:
+    """The crossing of a Builder that writes as a model of the opset below an operator would."""
+
+    enters = ""
+    allow_approximate = False
+    assume: Collection[Assumption] = ()
+    lowest = 1
+
+    def __init__(self, adapters: Registry, to: int) -> None:
+        self.adapters = adapters
+        self.to = to
+        self._names = itertools.count()
+
+    def fresh(self, hint: str) -> str:
+        return f"⟦{next(self._names)}⟧"
+
+    def version(self, root: Root, domain: str) -> int:
+        if domain:
+            raise Untraceable
+        return self.to
+
+    def constant(
+        self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
+    ) -> TensorProto:
+        placed = TensorProto()
+        placed.CopyFrom(tensor())
+        placed.name = self.fresh("const")
+        return placed
+
+    def cross(self, node: Node, start: int, to: int, op: Builder) -> Result:
+        return cross(self.adapters, node, start, to, op)
+
+
+def traced(
+    mirror: Mirror,
+    adapters: Registry,
+    model: ModelEnv,
+    inputs: Mapping[str, str | None],
+    attributes: Mapping[str, Any],
+    holes: Mapping[str, Any] | None = None,
+) -> tuple[Term, int] | None:
+    """The formula that the adapter writes for a node, and its number of nodes.
+
+    `inputs` has the names of the values by parameter. `holes` are the attributes that the formula
+    leaves open; without them it is exact. None if the adapter refuses, or writes no formula.
+    """
+    op = Builder(Below(adapters, mirror.down.to), model)
+    given = [None if name is None else Value(name, op.env) for name in inputs.values()]
+    try:
+        made = op.emit(mirror.op, *given, since=mirror.since, **attributes)
+        names = {name: param for param, name in inputs.items() if name is not None}
+        return _Reader(op, adapters, names, holes).term(made.name), len(op.made.nodes)
+    except (Refusal, Untraceable):
+        return None
+
+
+@dataclass(slots=True)
+class _Reader:
+    """Reads the nodes of a Builder as a formula."""
+
+    op: Builder
+    adapters: Registry
+    params: Mapping[str, str]  # the parameters by the names of their values
+    holes: Mapping[str, Any] | None
+    terms: dict[str, Term] = field(default_factory=dict)  # a value that is read twice is one term
+
+    def term(self, name: str) -> Term:
+        if name not in self.terms:
+            self.terms[name] = self._term(name)
+        return self.terms[name]
+
+    def _term(self, name: str) -> Term:
+        if name in self.params:
+            return Free(self.params[name])
+        if (known := self.op.env.constant(name)) is not None:
+            return self._number(known)
+        node = self.op.made.makers[name]
+        if node.domain or len(node.output) != 1:
+            raise Untraceable
+        if (found := self._arithmetic(node)) is not None:
+            return found
+        if node.op_type == "Identity":
+            return self.term(node.input[0])
+        return self._cast(node) if node.op_type == "Cast" else self._applied(node)
+
+    def _number(self, known: Array) -> Number:
+        """A constant with one element."""
+        if known.size != 1 or known.dtype.kind not in NUMERIC:
+            raise Untraceable
+        number = float(known.item())
+        for name, value in (self.holes or {}).items():
+            if number == value and value in FLOATS:
+                return Number(name)
+        return Number(number)
+
+    def _arithmetic(self, node: NodeProto) -> Term | None:
+        """A sum, a product, or a power with a whole exponent as a product."""
+        known = arithmetic_of(self.adapters)
+        for kind in (Sum, Product):
+            one = known[kind.kind]
+            if node.op_type == one.turn:
+                return kind((), (self.term(node.input[0]),))
+            if node.op_type in (one.join, one.part):
+                left, right = map(self.term, node.input)
+                if kind is Sum:
+                    return left + right if node.op_type == one.join else left - right
+                return left * right if node.op_type == one.join else left / right
+            if node.op_type == one.power:
+                exponent = self.op.env.constant(node.input[1])
+                if exponent is not None and exponent.size == 1 and exponent.item() in (2, 3, 4):
+                    return kind((self.term(node.input[0]),) * int(exponent.item()))
+        return None
+
+    def _cast(self, node: NodeProto) -> Term:
+        """A Cast to a type that an attribute names; in a pattern, to any type that fits."""
+        to: int = node.attribute[0].i
+        if self.holes is None:
+            return Converted(self.term(node.input[0]), to)
+        names = [name for name, value in self.holes.items() if value == to]
+        return Converted(self.term(node.input[0]), names[0] if names else None)
+
+    def _applied(self, node: NodeProto) -> Term:
+        schema = schemas.schema("", node.op_type, self.op.opset())
+        assert schema is not None
+        operands: list[Term] = []
+        attributes: dict[str, Any] = {}
+        for at, name in enumerate(node.input):
+            param = schema.input_at(at)
+            known = None if name in self.params or not name else self.op.env.constant(name)
+            if known is not None and param and (known.ndim or known.dtype.kind in "iu"):
+                attributes[param.name] = self._handed(known.tolist())
+            elif name and not attributes:
+                operands.append(self.term(name))
+            elif name:
+                raise Untraceable
+        for proto in node.attribute:
+            if proto.type in (AttributeProto.GRAPH, AttributeProto.TENSOR):
+                raise Untraceable
+            if not is_default(schema, proto):
+                attributes[proto.name] = self._handed(helper.get_attribute_value(proto))
+        return Applied(node.op_type, tuple(operands), attributes)
+
+    def _handed(self, value: Any) -> Any:
+        """A value of an attribute, or the attribute of the operator that it comes from."""
+        for name, own in (self.holes or {}).items():
+            if own not in (AXIS, *FLOATS):
+                continue
+            if value == [own] or (value == list(range(AXIS, 0)) and own == AXIS):
+                return Axes(name, last=len(value) > 1)
+            if value == own:
+                return Handed(name)
+        return value
+
+
+# -- patterns -------------------------------------------------------------------------------------
+
+_DERIVED: weakref.WeakKeyDictionary[Registry, dict[int, tuple[Term, ...]]]
+_DERIVED = weakref.WeakKeyDictionary()
+
+
+def formulas(mirror: Mirror, adapters: Registry) -> tuple[Term, ...]:
+    """The formulas that the adapter writes for floats, each once."""
+    known = _DERIVED.setdefault(adapters, {})
+    if id(mirror) not in known:
+        found = sorted(_patterns(mirror, adapters), key=lambda one: -_casts(one[0]))
+        kept: list[Term] = []
+        for term, kind in found:
+            if not any(_covers(one, term, kind) for one in kept):
+                kept.append(term)
+        known[id(mirror)] = tuple(kept)
+    return known[id(mirror)]
+
+
+def _patterns(mirror: Mirror, adapters: Registry) -> Iterator[tuple[Term, int]]:
+    schema = schemas.schema("", mirror.op, mirror.since)
+    assert schema is not None
+    least = sum(not one.optional for one in schema.inputs)
+    numbers, legal = _numbers(schema), choices(mirror, adapters)
+    for kind in KINDS:
+        if f"tensor({T(kind).element.name})" not in schema.inputs[0].types:
+            continue
+        for count in range(least, len(schema.inputs) + 1):
+            env, inputs = _specimen(schema.inputs[:count], kind, adapters)
+            for chosen in legal:
+                for open_numbers in (numbers, {}) if numbers else ({},):
+                    holes = {**chosen, **open_numbers}
+                    found = traced(mirror, adapters, env, inputs, holes, holes)
+                    if found is not None and found[1] > 1:
+                        yield found[0], kind
+
+
+def _numbers(schema: schemas.Schema) -> dict[str, Any]:
+    """A number for each attribute that may have any."""
+    floats = iter(FLOATS)
+    return {
+        name: AXIS if one.kind == AttributeProto.INT else next(floats)
+        for name, one in schema.attributes.items()
+        if one.kind == AttributeProto.FLOAT
+        or (one.kind == AttributeProto.INT and one.default == -1)
+    }
+
+
+def choices(mirror: Mirror, adapters: Registry) -> list[dict[str, Any]]:
+    """Each combination of the legal values of attributes that have few."""
+    schema = schemas.schema("", mirror.op, mirror.since)
+    assert schema is not None
+    allowed: dict[str, Sequence[str]] = {}
+    for one in adapters.traits(Illegal).get(("", mirror.op), ()):
+        allowed |= one.choices
+    own = {name: texts for name, texts in allowed.items() if name in schema.attributes}
+    kinds = {name: schema.attributes[name].kind for name in own}
+    values = [
+        [int(text) if kinds[name] == AttributeProto.INT else text for text in texts]
+        for name, texts in own.items()
+    ]
+    return [dict(zip(own, row, strict=True)) for row in itertools.product(*values)]
+
+
+def _specimen(
+    inputs: Sequence[schemas.Param], kind: int, adapters: Registry
+) -> tuple[ScopeEnv, dict[str, str | None]]:
+    """A model with an input of one type for each parameter."""
+    model = ModelProto()
+    for one in inputs:
+        value = model.graph.input.add(name=one.name)
+        value.type.CopyFrom(helper.make_tensor_type_proto(kind, SHAPE))
+    document = Document(model)
+    facts = Facts(document, Weights(), adapters, lambda: model)
+    return ScopeEnv(facts, document.main), {one.name: one.name for one in inputs}
+
+
+def _covers(pattern: Term, other: Term, kind: int) -> bool:
+    """Whether a pattern finds all that another one finds, whose constants have a type."""
+    while isinstance(pattern, Converted) and not isinstance(other, Converted):
+        pattern = pattern.operand
+    match pattern, other:
+        case Number(value=one), Number(value=two) if isinstance(one, str) or isinstance(two, str):
+            return isinstance(one, str)
+        case Number(value=float() as one), Number(value=two):
+            return is_same_number(np.asarray(two, dtype_of(kind)), one)
+        case Free(name=one), Free(name=two):
+            return one == two
+        case Applied(op=one), Applied(op=two):
+            left, right = pattern.attributes, other.attributes
+            fixed = {n: v for n, v in left.items() if not isinstance(v, Axes | Handed)}
+            rest = {n: v for n, v in right.items() if n in fixed or n not in left}
+            if one != two or fixed != rest:
+                return False
+        case Group(plus=one), Group(plus=two) if len(one) != len(two):
+            return False
+    own, others = parts(pattern), parts(other)
+    return (
+        type(pattern) is type(other)
+        and len(own) == len(others)
+        and all(_covers(a, b, kind) for a, b in zip(own, others, strict=True))
+    )
+
+
+def _casts(term: Term) -> int:
+    return isinstance(term, Converted) + sum(map(_casts, parts(term)))
