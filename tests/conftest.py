@@ -4,6 +4,7 @@
 `addopts` in pyproject.toml names the plugins of pytest, so that none is loaded for being installed.
 """
 
+import gc
 import importlib
 import os
 import sys
@@ -18,6 +19,9 @@ from opshift.author.traits import Fold
 from opshift.author.verdicts import Adapter
 from opshift.verify.engine_runs import sentence
 from xdist.scheduler.worksteal import WorkStealingScheduling
+
+# A run creates few cycles and keeps many objects; the collector would look at all of them again.
+gc.set_threshold(50_000, 20, 10)
 
 SECONDS = 0.07  # of one core, for a test of the whole suite on average
 

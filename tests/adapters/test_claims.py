@@ -42,7 +42,7 @@ MODELS = {
     + TREE + ",target_treeids=[0,0],target_nodeids=[1,2],target_ids=[0,0],target_weights=[1.5,2.5]>(x) }",
     "Unsqueeze": "(float[2,3] x) => (float[2,1,3] y) { y = Unsqueeze<axes=[1]>(x) }",
 }  # fmt: skip
-PROOFS = int(os.environ.get("OPSHIFT_PROOFS", "3"))  # official tests of each claim
+PROOFS = int(os.environ.get("OPSHIFT_PROOFS", "2"))  # official tests of each claim
 OWN = {op: text.replace("{op}", op) for ops, text in MODELS.items() for op in ops.split()}
 UNPROVEN = {
     "Scatter 11->10": "It is deprecated at 11, and nobody says what it computes there.",
@@ -188,5 +188,6 @@ def test_a_wrong_claim_is_found_out(monkeypatch: pytest.MonkeyPatch) -> None:
     branch = registry.default().branch()
     branch._verdicts["", "Softmax", 13, 12] = wrong
     monkeypatch.setattr(registry, "default", lambda: branch)
+    claim = Claim("Softmax", wrong)
     with pytest.raises(AssertionError, match="Softmax 13->12 changes what test_softmax"):
-        proofs(Claim("Softmax", wrong))
+        assert all(proves(claim, one) for one in official_subjects(claim))

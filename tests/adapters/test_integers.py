@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import os
 import random
 
 import numpy as np
@@ -90,10 +91,13 @@ EXACT = {  # the reference of an old onnx divides by way of a double
     "Div": np.floor_divide, "BitwiseAnd": np.bitwise_and, "BitwiseOr": np.bitwise_or,
     "BitwiseXor": np.bitwise_xor,
 }  # fmt: skip
+EVERY = "OPSHIFT_PROPERTIES" in os.environ  # the results of bitwise operators have 3,000 nodes
 
 
-@pytest.mark.parametrize("target", [5, 1])
-@pytest.mark.parametrize("op", EXACT)
+@pytest.mark.parametrize(
+    ("op", "target"),
+    [(op, 5) for op in EXACT] + [(op, 1) for op in EXACT if EVERY or op in ("Div", "BitwiseXor")],
+)
 def test_unsigned_integers_beyond_the_signed_ones_are_exact(op: str, target: int) -> None:
     model = parser.parse_model(
         '<ir_version: 8, opset_import: ["": 18]> g (uint64[N] a, uint64[N] b) => (uint64[N] y)'

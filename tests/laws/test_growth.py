@@ -13,7 +13,7 @@ from growth_families import FAMILIES, TARGET
 from onnx import ModelProto, checker
 from opshift.opsets import schemas
 
-SIZES = (20, 40, 80)
+SIZES = (12, 24, 48)
 MOST = (
     2.35  # twice the elements more: work that grows with n needs twice as much, with n * n 4 times
 )
