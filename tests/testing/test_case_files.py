@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
 import sys
 from pathlib import Path
@@ -44,6 +45,17 @@ def test_each_case_belongs_to_a_function(path: Path) -> None:
     module = importlib.import_module(".".join(parts).removesuffix(".cases.toml"))
     names = {name.removesuffix(" mirrored") for name in toml.loads(path.read_text())}
     assert names <= set(vars(module))
+
+
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
+def test_at_most_six_examples_stand_above_a_function(path: Path) -> None:
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.FunctionDef | ast.Call):
+            continue
+        listed = node.args if isinstance(node, ast.Call) else node.decorator_list
+        names = [ast.unparse(one.func) for one in listed if isinstance(one, ast.Call)]
+        shown = [name for name in names if name == "example"]
+        assert len(shown) <= 6, f"{path.name}:{node.lineno}: move examples to the file of cases"
 
 
 def test_a_case_has_the_words_of_an_example(adapter: Adapter, tmp_path: Path) -> None:

@@ -102,11 +102,6 @@ BASIC_6 = boundary(
     cast=shown(
         _through_double,
         example(
-            "floats",
-            "(float[2,3] a, float[3] b) => (float[2,3] y) { y = {op}<broadcast=1>(a, b) }",
-            gives="{op}",
-        ),
-        example(
             "int32", "(int32[3] a, int32[3] b) => (int32[3] y) { y = {op}(a, b) }", inputs=EXTREMES
         ),
         example(
@@ -118,37 +113,6 @@ BASIC_6 = boundary(
         ),
         example(
             "int64", "(int64[6] a, int64[6] b) => (int64[6] y) { y = {op}(a, b) }", inputs=WIDEST
-        ),
-        example(
-            "uint64",
-            "(uint64[3] a, uint64[3] b) => (uint64[3] y) { y = Mul(a, b) }",
-            inputs={"a": [2**64 - 1, 2**53 + 1, 7], "b": [2**64 - 1, 3, 2**63]},
-        ),
-        example(
-            "uint64 quotient",
-            "(uint64[8] a, uint64[8] b) => (uint64[8] y) { y = Div(a, b) }",
-            inputs=UNSIGNED_QUOTIENTS,
-        ),
-        example(
-            "uint64 by a scalar",
-            "(uint64[2,2] a, uint64 b) => (uint64[2,2] y) { y = Div<broadcast=1>(a, b) }",
-            inputs={"a": [[2**64 - 1, 2**63], [2**53 + 1, 2]], "b": 3},
-        ),
-        example(
-            "sizes",
-            "(float[N,3] x) => (int64[2] y) <int64[2] c = {7, -2}> { s = Shape(x) y = {op}(s, c) }",
-            gives="Shape Cast {op} Cast",
-        ),
-        example(
-            "sizes by a large number",
-            "(float[N,3] x) => (int64[2] y) <int64[2] c = {4503599627370497, 3}> { s = Shape(x) y"
-            " = Mul(s, c) }",
-            inputs={"x": [[1, 2, 3]] * 3},
-        ),
-        example(
-            "int64 with axis",
-            "(int64[2,N] a, int64[2] b) => (int64[2,N] y) { y = {op}<broadcast=1, axis=0>(a, b) }",
-            inputs={"a": [[2**62 + 1, -(2**63), 2**53 + 1]] * 2, "b": [2**63 - 1, -(2**62) - 1]},
         ),
         example(
             "int64 and a scalar",
@@ -802,12 +766,6 @@ def product_with_reciprocal(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Pow", approximate=True)
-@example(
-    "square",
-    "(float[2,3] x) => (float[2,3] y) <float e = {2}> { y = Pow(x, e) }",
-    gives="Mul",
-    inputs={"x": ZEROS["a"]},
-)
 @example(
     "integer",
     "(int64[3] x) => (int64[3] y) <int64 e = {3}> { y = Pow(x, e) }",

@@ -155,44 +155,6 @@ EQUAL_11 = boundary(
             gives="Equal",
         ),
         example(
-            "floats",
-            "(float[N,1] a, float[M] b) => (bool[N,M] y) { y = Equal(a, b) }",
-            gives="Less Greater Equal Mul Less And",
-            inputs={"a": [[x] for x in EVERY_KIND], "b": EVERY_KIND},
-        ),
-        example(
-            "doubles",
-            "(double[N,1] a, double[M] b) => (bool[N,M] y) { y = Equal(a, b) }",
-            gives="Less Greater Equal Mul Less And",
-            inputs={"a": [[x] for x in EVERY_KIND], "b": EVERY_KIND},
-        ),
-        example(
-            "halfs",
-            "(float16[N,1] a, float16[M] b) => (bool[N,M] y) { y = Equal(a, b) }",
-            inputs={
-                "a": [[x] for x in [NAN, INF, -INF, 0.0, -0.0, 6e-8, -65504, 65504]],
-                "b": [NAN, INF, -INF, 0.0, -0.0, 6e-8, -65504, 65504],
-            },
-        ),
-        example(
-            "constant zero of one axis",
-            "(float[5] a) => (bool[5] y) <float[1] b = {0}> { y = Equal(a, b) }",
-            gives="Cast Not",
-            inputs={"a": [NAN, -0.0, 0.0, 1e-45, -INF]},
-        ),
-        example(
-            "constant zero",
-            "(float[5] a) => (bool[5] y) <float b = {0}> { y = Equal(a, b) }",
-            gives="Cast Not",
-            inputs={"a": [NAN, -0.0, 0.0, 1e-45, -INF]},
-        ),
-        example(
-            "a constant",
-            "(float[5] a) => (bool[5] y) <float b = {1.5}> { y = Equal(b, a) }",
-            gives="Greater Less And",
-            inputs={"a": [NAN, INF, 1.5, 1.4999999, 1.5000001]},
-        ),
-        example(
             "constants, a zero among them",
             "(float[2] a, float[2] c) => (bool[2] y) <float[2] b = {1, 0}> { d = Equal(a, b) e ="
             " Equal(c, b) y = And(d, e) }",

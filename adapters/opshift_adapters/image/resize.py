@@ -132,37 +132,6 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
 
 @adapter("Resize", 11, 10, handles_types=True, ignores=OF_OTHER_MODES)
 @example(
-    "attributes of other modes",
-    "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> { y"
-    " ="
-    ' Resize<coordinate_transformation_mode="asymmetric",nearest_mode="floor",'
-    "cubic_coeff_a=-0.25,extrapolation_value=0.5>(x,"
-    " r, s) }",
-    gives="Resize",
-)
-@example(
-    "grows",
-    "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 1.5}> "
-    + ASYMMETRIC
-    + 'nearest_mode="floor">(x, r, s) }',
-    gives="Resize",
-)
-@example(
-    "whole factors",
-    "(float[N,C,H,W] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 2.0, 3.0}> { y"
-    " = Resize(x, r, s) }",
-    gives="Resize",
-    inputs=COUNT,
-)
-@example(
-    "linear",
-    "(float[N,C,H,W] x, float[0] r, float[4] s) => (float[a,b,c,d] y) "
-    + ASYMMETRIC
-    + 'mode="linear">(x, r, s) }',
-    gives="Resize",
-    inputs={"s": [1, 1, 2, 0.5], **COUNT},
-)
-@example(
     "linear, computed sizes",
     "(float[N,C,H,W] x, float[0] r, float[0] s, int64[4] z) => (float[a,b,c,d] y) { y ="
     ' Resize<mode="linear",coordinate_transformation_mode="pytorch_half_pixel">(x, r, s, z) }',
@@ -170,25 +139,11 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
     inputs={"z": [2, 3, 5, 1], **COUNT, "x": lambda: np.arange(72).reshape(2, 3, 3, 4)},
 )
 @example(
-    "computed sizes, two of them copied",
-    COPIED + "{ h = Shape(x) k = Slice(h, zero, two) z = Concat<axis=0>(k, w) y ="
-    ' Resize<mode="linear">(x, r, r, z) }',
-    atol=1e-6,
-    inputs={"w": [5, 3], **COUNT},
-)
-@example(
     "cubic",
     "(float[2,1,6,6] x, float[0] r) => (float[a,b,c,d] y) <float[4] s = {1.0, 1.0, 0.8, 2.0}> { y"
     ' = Resize<mode="cubic">(x, r, s) }',
     inputs=RAMP,
     atol=5e-6,
-)
-@example(
-    "cubic, computed sizes",
-    "(float[1,1,4,4] x, float[0] r, float[0] s, int64[4] z) => (float[a,b,c,d] y) { y ="
-    ' Resize<mode="cubic",cubic_coeff_a=-0.6>(x, r, s, z) }',
-    atol=1e-6,
-    inputs={"z": [1, 1, 4, 7], "x": lambda: np.arange(16).reshape(1, 1, 4, 4)},
 )
 @example(
     "cubic, computed sizes, usual weights",
@@ -216,31 +171,6 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
     "(float[N,C,H,W] x, float[0] r, float[4] s) => (float[a,b,c,d] y) { y ="
     ' Resize<coordinate_transformation_mode="align_corners">(x, r, s) }',
     inputs={"s": [1, 1, 1.7, 0.6], **COUNT},
-)
-@example(
-    "computed sizes, picked",
-    "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[2] two = {0, 1}> "
-    + "{ h = Shape(x) k = Gather(h, two) z = Concat<axis=0>(k, w) y ="
-    ' Resize<mode="linear">(x, r, r, z) }',
-    atol=1e-6,
-    inputs={"w": [5, 3], **COUNT},
-)
-@example(
-    "computed sizes, cut from a list",
-    "(float[N,C,H,W] x, int64[5] g, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] one ="
-    " {1}, int64[1] three = {3}> "
-    + '{ k = Slice(g, one, three) z = Concat<axis=0>(k, w) y = Resize<mode="linear">(x, r, r, z) }',
-    atol=1e-6,
-    inputs={"g": [1, 1, 2, 3, 4], "w": [5, 3], **COUNT},
-)
-@example(
-    "computed sizes, cut from the middle",
-    "(float[N,C,H,W] x, int64[2] w, float[0] r) => (float[a,b,c,d] y) <int64[1] one = {1},"
-    " int64[1] three = {3}> "
-    + "{ h = Shape(x) k = Slice(h, one, three) z = Concat<axis=0>(k, w) y ="
-    ' Resize<mode="linear">(x, r, r, z) }',
-    atol=1e-6,
-    inputs={"w": [5, 3], **COUNT},
 )
 def resize_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added modes and `sizes`; below it, other modes are written as sampling."""

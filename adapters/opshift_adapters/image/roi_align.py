@@ -82,7 +82,6 @@ def roi_align_16_15(node: Node, op: Builder) -> Result:
 
 
 @adapter("RoiAlign", 10, 9)
-@example("average", REGIONS + f"{{ y = RoiAlign<{SIZED}>(x, r, b) }}", inputs=PLACES, atol=1e-6)
 @example("as many samples as pixels", OPEN + ">(x, r, b) }", inputs=ANYWHERE, atol=1e-5)
 @example(
     "some samples",

@@ -400,23 +400,11 @@ TYPES_13 = boundary(
             gives="Cast Cast Pad Cast",
         ),
         example(
-            "bool edge",
-            '(bool[2,3] x) => (bool[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad<mode="edge">(x, p)'
-            " }",
-            gives="Cast Pad Cast",
-        ),
-        example(
             "string",
             "(string[2,3] x) => (string[4,2] y) <int64[4] p = {1,0,1,-1}> { y = Pad(x, p) }",
             gives="Concat Slice",
         ),
         example("computed string", STRINGS, inputs={"p": [1, 2, 0, -1]}),
-        example(
-            "string edge",
-            "(string[2,3] x) => (string[2,7] y) <int64[4] p = {0,1,0,3}> { y ="
-            ' Pad<mode="edge">(x, p) }',
-            gives="Gather",
-        ),
         example(
             "complex reflect",
             "(complex64[N,3] x) => (complex64[a,3] y) <int64[4] p = {1,0,1,0}> { y ="

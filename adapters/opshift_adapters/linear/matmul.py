@@ -140,21 +140,6 @@ MATRIX_9 = boundary(
     cast=shown(
         _integer_product,
         example(
-            "floats",
-            "(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = MatMul(a, b) }",
-            gives="MatMul",
-        ),
-        example(
-            "int32 that wraps",
-            "(int32[1,2] a, int32[2,1] b) => (int32[1,1] y) { y = MatMul(a, b) }",
-            inputs={"a": [[2147483647, -5]], "b": [[2147483647], [7]]},
-        ),
-        example(
-            "int64 in batches",
-            "(int64[2,1,3,4] a, int64[5,4,2] b) => (int64[2,5,3,2] y) { y = MatMul(a, b) }",
-            inputs=LARGE,
-        ),
-        example(
             "vector and matrix",
             "(int32[4] a, int32[3,4,2] b) => (int32[3,2] y) { y = MatMul(a, b) }",
         ),
@@ -180,12 +165,6 @@ MATRIX_9 = boundary(
             "Gemm",
             "(int32[3,2] a, int32[4,3] b, int32[4] c) => (int32[2,4] y) { y = Gemm<transA=1,"
             " transB=1, alpha=2.0, beta=3.0>(a, b, c) }",
-        ),
-        example(
-            "fractional alpha",
-            "(int32[2,3] a, int32[3,4] b, int32[4] c) => (int32[2,4] y) { y = Gemm<alpha=0.5>(a,"
-            " b, c) }",
-            refuses=Why.NOT_EXPRESSIBLE,
         ),
     ),
 )

@@ -186,16 +186,6 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 
 @adapter("LabelEncoder", 2, 1, domain=ML, since=7, handles_types=True, ignores=OTHERS)
 @example(
-    "a default of another type",
-    "(string[4] x) => (int64[4] y) { y ="
-    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1],'
-    'default_float=0.5,default_string="z">(x)'
-    " }",
-    gives="LabelEncoder",
-    inputs=WORDS,
-    imports=BOTH,
-)
-@example(
     "names in order",
     "(string[4] x) => (int64[4] y) { y ="
     ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1]>(x) }',

@@ -154,50 +154,6 @@ TENSORS_3_UP = boundary(
     imports=NEW,
 )
 @example(
-    "whole numbers in classes",
-    "(int64[N,2] x) => (int64[N] l, float[N,3] z) { l, z ="
-    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9]," + CLASSES + ">(x) }",
-    gives="TreeEnsembleClassifier",
-    inputs={"x": [[1, -1], [0, 2], [1, -2]]},
-    imports=NEW,
-)
-@example(
-    "weights of double",
-    X
-    + ONE.replace(
-        "target_weights=[1.5,2.25,3.0,0.1]",
-        "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.125}",
-    )
-    + ">(x) }",
-    gives="TreeEnsembleRegressor",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "weights beyond float",
-    X
-    + ONE.replace(
-        "target_weights=[1.5,2.25,3.0,0.1]",
-        "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}",
-    )
-    + ">(x) }",
-    refuses=Why.NOT_EXPRESSIBLE,
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "a weight that is no number",
-    X
-    + ONE.replace(
-        "target_weights=[1.5,2.25,3.0,0.1]",
-        "target_weights_as_tensor=double[4] {1.5, 2.25, nan, 0.125}",
-    )
-    + ">(x) }",
-    gives="TreeEnsembleRegressor",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
     "thresholds beyond float",
     (X + _in_tree(ONE) + ">(x) }").replace("float[N,2]", "double[N,2]"),
     refuses=Why.NOT_EXPRESSIBLE,
@@ -205,43 +161,9 @@ TENSORS_3_UP = boundary(
     imports=NEW,
 )
 @example(
-    "classifier",
-    "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z ="
-    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
-    + _in_tree(CLASSES).replace("-1.1", "-1.0")
-    + ">(x) }",
-    gives="TreeEnsembleClassifier",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "thresholds and rates in tensors",
-    X
-    + ONE.replace(SPLITS, "nodes_values_as_tensor=float[6] {0.5, 0.0, -1.0, 0.0, 0.0, 0.0}")
-    + ",nodes_hitrates_as_tensor=double[6] {0.5, 0.25, 0.0, 0.0, 0.1, 0.2}>(x) }",
-    gives="TreeEnsembleRegressor",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
     "all lists of a classifier",
     NAMED + CLASSES + ",base_values=[0.5,0.25,0.0],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],"
     "nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }",
-    gives="TreeEnsembleClassifier",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "all tensors of a classifier",
-    "(double[N,2] x) => (int64[N] l, float[N,3] z) { l, z ="
-    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
-    + CLASSES.replace(
-        "class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]",
-        "class_weights_as_tensor=double[9] {1.5,0.5,2.25,0.25,3.0,1.0,0.125,0.5,0.25}",
-    )
-    + ",base_values_as_tensor=double[3] {0.5,0.25,0.0}"
-    + RATES
-    + ">(x) }",
     gives="TreeEnsembleClassifier",
     inputs=ROWS,
     imports=NEW,
@@ -290,91 +212,7 @@ HINTS = dict.fromkeys(
 
 
 @adapter("TreeEnsembleRegressor", 4, 5, domain=ML, since=7, ignores=HINTS)
-@example(
-    "sum",
-    X + ONE + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0]>(x) }",
-    gives="TreeEnsemble",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "missing values",
-    X
-    + ONE
-    + ",nodes_missing_value_tracks_true=[1,0,1,0,0,0]"
-    + RATES.replace("double", "float")
-    + ">(x) }",
-    gives="TreeEnsemble",
-    inputs=ROWS,
-    imports=NEW,
-)
 @example("several votes", X + TWO + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example(
-    "average",
-    X + ONE + ',aggregate_function="AVERAGE">(x) }',
-    gives="TreeEnsemble",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "average of several votes",
-    X + TWO + ',aggregate_function="AVERAGE">(x) }',
-    gives="TreeEnsemble Div",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "largest",
-    X + ONE + ',aggregate_function="MAX">(x) }',
-    gives="TreeEnsemble",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "least of several votes",
-    X + TWO + ',aggregate_function="MIN">(x) }',
-    gives="TreeEnsemble",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "largest of several negative votes",
-    X + TWO.replace("target_weights=[", "target_weights=[-") + ',aggregate_function="MAX">(x) }',
-    gives="TreeEnsemble",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "base and transform",
-    X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }',
-    gives="TreeEnsemble Add Softmax",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "logistic",
-    X + ONE + ',post_transform="LOGISTIC">(x) }',
-    gives="TreeEnsemble Sigmoid",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "base under another transform",
-    X + TWO + ',base_values=[0.5,-0.25],post_transform="SOFTMAX_ZERO">(x) }',
-    gives="TreeEnsemble",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "base beside an average, under another transform",
-    X
-    + TWO
-    + ',base_values=[0.5,-0.25],aggregate_function="AVERAGE",post_transform="SOFTMAX_ZERO">(x) }',
-    refuses=Why.NOT_EXPRESSIBLE,
-    inputs=ROWS,
-    imports=NEW,
-)
 @example(
     "double",
     (X + _in_tree(TWO) + ">(x) }").replace("float[N,2]", "double[N,2]"),
@@ -390,19 +228,6 @@ HINTS = dict.fromkeys(
     imports=NEW,
 )
 @example(
-    "weights beyond float",
-    X
-    + ONE.replace(
-        "target_weights=[1.5,2.25,3.0,0.1]",
-        "target_weights_as_tensor=double[4] {1.5, 2.25, 3.0, 0.1}",
-    )
-    + ">(x) }",
-    gives="Cast TreeEnsemble Cast",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
     "whole numbers",
     (X + ONE + ">(x) }").replace("float[N,2]", "int64[N,2]"),
     gives="Cast TreeEnsemble",
@@ -413,19 +238,6 @@ HINTS = dict.fromkeys(
     "a base in a tensor",
     X + TWO + ",base_values_as_tensor=float[2] {0.5, -0.25}>(x) }",
     gives="TreeEnsemble Add",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "largest, a leaf without a vote",
-    X
-    + ONE.replace(
-        VOTES,
-        "target_treeids=[0,0,1],target_nodeids=[1,3,0],target_ids=[0,0,0],"
-        "target_weights=[1.5,2.25,0.1]",
-    )
-    + ',aggregate_function="MAX">(x) }',
-    refuses=Why.NOT_EXPRESSIBLE,
     inputs=ROWS,
     imports=NEW,
 )
@@ -538,102 +350,6 @@ HALF = (
 
 @adapter("TreeEnsembleClassifier", 4, 5, domain=ML, since=9, ignores=HINTS)
 @example(
-    "three classes",
-    CLASSIFIED
-    + CLASSES
-    + ",nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],nodes_missing_value_tracks_true=[1,"
-    "0,1,0,0,0]>(x) }",
-    gives="TreeEnsemble ArgMax Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "classes of whole numbers",
-    CLASSIFIED.replace("float[N,2]", "int64[N,2]") + CLASSES + ">(x) }",
-    inputs={"x": [[1, -1], [0, 2], [1, -2]]},
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "names",
-    NAMED + CLASSES + ',base_values=[0.5,0.25,0.0],post_transform="SOFTMAX">(x) }',
-    gives="TreeEnsemble Add ArgMax Softmax Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "negative votes, bases in a tensor",
-    CLASSIFIED
-    + CLASSES.replace(
-        "class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]",
-        "class_weights_as_tensor=float[9]"
-        " {1.5,0.5,2.25,0.25,3.0,1.0,-0.1,-0.2,-0.15},base_values_as_tensor=float[3]"
-        " {-5.0,0.25,0.0}",
-    )
-    + RATES.replace("double", "float")
-    + ">(x) }",
-    gives="TreeEnsemble Add ArgMax Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "classes without votes",
-    CLASSIFIED
-    + CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,1,2,2,0,0,1,1]").replace(
-        "1.5,0.5,", "-1.5,-0.5,"
-    )
-    + ">(x) }",
-    gives="TreeEnsemble TreeEnsemble Greater Where ArgMax Gather",
-    atol=1e-6,
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "shares of two classes",
-    HALF + SHARES + ">(x) }",
-    gives="TreeEnsemble Sub Concat Greater Reshape Cast Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "odds of two classes",
-    HALF + SHARES.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }',
-    gives="TreeEnsemble Neg Concat Sigmoid Greater Reshape Cast Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "shares of two named classes in double",
-    HALF.replace("int64", "string", 1)
-    .replace("classlabels_int64s=[0,1]", 'classlabels_strings=["no","yes"]')
-    .replace("float[N,2] x", "double[N,2] x")
-    + _in_tree(SHARES)
-    + ">(x) }",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "odds of two classes, not transformed",
-    HALF + ODDS + ">(x) }",
-    gives="TreeEnsemble Neg Concat Greater Reshape Cast Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "odds of two classes with a base",
-    HALF + ODDS + ',base_values=[0.25],post_transform="LOGISTIC">(x) }',
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
     "shares of two classes as odds",
     HALF + SHARES + ',post_transform="LOGISTIC">(x) }',
     inputs=ROWS,
@@ -641,32 +357,8 @@ HALF = (
     atol=1e-6,
 )
 @example(
-    "shares of two classes under softmax",
-    HALF + SHARES + ',post_transform="SOFTMAX">(x) }',
-    gives="TreeEnsemble Sub Concat Greater Reshape Cast Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "shares of the second class",
-    HALF + SECOND + ">(x) }",
-    gives="TreeEnsemble Gather Greater Reshape Cast Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
     "odds of the second class",
     HALF + SECOND.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }',
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "second class, perhaps without a vote",
-    HALF + UNSURE + ">(x) }",
-    gives="TreeEnsemble Gather TreeEnsemble Gather Greater Where Greater Reshape Cast Gather",
     inputs=ROWS,
     imports=NEW,
     atol=1e-6,
@@ -686,63 +378,11 @@ HALF = (
     imports=NEW,
 )
 @example(
-    "two classes",
-    HALF + PAIR + ">(x) }",
-    gives="TreeEnsemble ArgMax Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "two classes with bases under softmax",
-    HALF + PAIR + ',base_values=[0.5,-0.25],post_transform="SOFTMAX">(x) }',
-    gives="TreeEnsemble Add ArgMax Softmax Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "two classes by softmax without zeros",
-    HALF + PAIR.replace("1.5,", "-1.5,") + ',post_transform="SOFTMAX_ZERO">(x) }',
-    gives="TreeEnsemble ArgMax TreeEnsemble Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "bases for votes of one class",
-    HALF + SHARES + ",base_values=[0.5,-0.25]>(x) }",
-    gives="TreeEnsemble Add ArgMax Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
     "one base for two classes",
     HALF + PAIR + ",base_values=[0.5]>(x) }",
     refuses=Why.AMBIGUOUS,
     inputs=ROWS,
     imports=NEW,
-)
-@example(
-    "one class",
-    "(float[N,2] x) => (int64[N] l, float[N,1] z) { l, z ="
-    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[1]," + SHARES + ">(x) }",
-    refuses=Why.AMBIGUOUS,
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "a leaf of two branches",
-    CLASSIFIED + "nodes_treeids=[0,0,0,0,1],nodes_nodeids=[0,1,2,3,0],nodes_featureids=[0,0,1,0,"
-    '0],nodes_modes=["BRANCH_LEQ","LEAF","BRANCH_GT","LEAF","LEAF"],'
-    "nodes_truenodeids=[1,0,3,0,0],nodes_falsenodeids=[2,0,3,0,0],nodes_values=[0.5,"
-    "0.0,-1.0,0.0,0.0],class_treeids=[0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,0,0,0],"
-    "class_ids=[0,1,1,2,0,1,2],class_weights=[1.5,0.5,2.25,0.25,0.1,0.2,0.15]>(x) }",
-    gives="TreeEnsemble ArgMax Gather",
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
 )
 @example(
     "a node that nothing leads to",
@@ -843,77 +483,10 @@ MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [
 
 @adapter("TreeEnsemble", 5, 4, domain=ML, since=7, handles_types=True, ignores=HINTS)
 @example(
-    "members",
-    ENSEMBLE + NODES + ",nodes_hitrates=float[3] {1.0, 0.5, 0.25}>(x) }",
-    gives="TreeEnsembleRegressor",
-    inputs=MEMBERS,
-    imports=NEW,
-)
-@example(
-    "average",
-    ENSEMBLE + NODES + ",aggregate_function=0>(x) }",
-    gives="TreeEnsembleRegressor",
-    inputs=MEMBERS,
-    imports=NEW,
-)
-@example(
-    "softmax",
-    ENSEMBLE + NODES + ",post_transform=1>(x) }",
-    gives="TreeEnsembleRegressor Softmax",
-    inputs=MEMBERS,
-    imports=NEW,
-)
-@example(
-    "logistic",
-    ENSEMBLE + NODES + ",post_transform=2>(x) }",
-    gives="TreeEnsembleRegressor Sigmoid",
-    inputs=MEMBERS,
-    imports=NEW,
-)
-@example(
-    "softmax of what is not zero",
-    ENSEMBLE + NODES + ",post_transform=3>(x) }",
-    gives="TreeEnsembleRegressor",
-    inputs=MEMBERS,
-    imports=NEW,
-)
-@example(
-    "one leaf",
-    "(float[N,2] x) => (float[N,1] y) { y ="
-    " ai.onnx.ml.TreeEnsemble<n_targets=1,tree_roots=[0],nodes_featureids=[0],nodes_modes=uint8[1]"
-    " {0},nodes_splits=float[1]"
-    " {0.0},nodes_truenodeids=[0],nodes_trueleafs=[1],nodes_falsenodeids=[0],"
-    "nodes_falseleafs=[1],leaf_targetids=[0],leaf_weights=float[1]"
-    " {2.5}>(x) }",
-    gives="TreeEnsembleRegressor",
-    imports=NEW,
-)
-@example(
-    "double",
-    (ENSEMBLE + NODES + ">(x) }").replace("float", "double"),
-    gives="TreeEnsembleRegressor Cast Gather ReduceSum",
-    inputs=MEMBERS,
-    imports=NEW,
-)
-@example(
-    "average of doubles",
-    (ENSEMBLE + NODES + ",aggregate_function=0,post_transform=2>(x) }").replace("float", "double"),
-    gives="TreeEnsembleRegressor Cast Gather ReduceSum Div Sigmoid",
-    inputs=MEMBERS,
-    imports=NEW,
-)
-@example(
     "softmax of doubles",
     (ENSEMBLE + NODES + ",post_transform=1>(x) }").replace("float", "double"),
     inputs=MEMBERS,
     imports={ML: 1, "": 12},
-)
-@example(
-    "least of doubles",
-    (ENSEMBLE + ONLY + ",aggregate_function=2>(x) }").replace("float", "double"),
-    gives="TreeEnsembleRegressor Cast Gather ReduceMin",
-    inputs=MEMBERS,
-    imports=NEW,
 )
 @example(
     "largest of doubles",
@@ -932,17 +505,6 @@ MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [
     "softmax of doubles that are not zero",
     (ENSEMBLE + NODES + ",post_transform=3>(x) }").replace("float", "double"),
     refuses=Why.NOT_EXPRESSIBLE,
-    inputs=MEMBERS,
-    imports=NEW,
-)
-@example(
-    "members too few",
-    ENSEMBLE
-    + NODES.replace("membership_values=float[3] {1.0, -1.0, nan},", "").replace(
-        "{0, 6, 5}", "{0, 6, 6}"
-    )
-    + ">(x) }",
-    refuses=Why.AMBIGUOUS,
     inputs=MEMBERS,
     imports=NEW,
 )

@@ -67,12 +67,6 @@ REDUCE_11 = boundary(
         ),
         example("no axes", "(float[2,3,4] x) => (float[1,1,1] y) { y = {op}(x) }", gives="{op}"),
         example(
-            "unknown rank",
-            RANKLESS + "y = {op}<axes=[-1]>(x) }",
-            gives="Reshape Transpose {op} Transpose",
-            inputs=SHAPE,
-        ),
-        example(
             "unknown rank, dropped",
             RANKLESS.replace("a,b,c", "a") + "y = {op}<axes=[-2, -1], keepdims=0>(x) }",
             inputs=SHAPE,
