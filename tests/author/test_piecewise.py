@@ -11,6 +11,7 @@ from onnx import ModelProto
 from opshift import check
 from opshift.author import piecewise
 from opshift.author.scope_types import by_graph
+from opshift.model.bytes.outline import ModelBytes
 from opshift.protos.shape_inference import InferenceError
 from text_models import model
 
@@ -47,9 +48,9 @@ def test_pieces_have_the_types_of_the_whole(
     family: str, data_prop: bool, request: pytest.FixtureRequest
 ) -> None:
     data = FAMILIES[family](40).SerializeToString()
-    whole = piecewise.infer(data, data_prop=data_prop)
+    whole = piecewise.infer(ModelBytes(data), data_prop=data_prop)
     request.getfixturevalue("always_in_pieces")
-    pieces = piecewise.infer(data, data_prop=data_prop)
+    pieces = piecewise.infer(ModelBytes(data), data_prop=data_prop)
     assert types(pieces) == types(whole)
     assert [n.SerializeToString() for n in pieces.graph.node if not n.attribute] == [
         n.SerializeToString() for n in whole.graph.node if not n.attribute
@@ -64,7 +65,10 @@ def test_unknown_lengths_of_two_pieces_have_different_symbols() -> None:
         for i in range(20)
     )
     made = model(f"(float[N] x, bool c) => (float[N] y19) {{ {parts} }}", 13)
-    found = {info.name: info for info in piecewise.infer(made.SerializeToString()).graph.value_info}
+    found = {
+        info.name: info
+        for info in piecewise.infer(ModelBytes(made.SerializeToString())).graph.value_info
+    }
     lengths = [found[f"n{i}"].type.tensor_type.shape.dim[1].dim_param for i in range(20)]
     assert len({*lengths} - {""}) == 20
 
@@ -74,14 +78,16 @@ def test_strict_inference_rejects_a_fault_in_any_piece() -> None:
     made = FAMILIES["nodes with graphs"](30)
     made.graph.node[random.Random(1).randrange(30)].attribute[0].g.node[0].attribute[0].i = 9
     with pytest.raises(InferenceError, match="axis"):
-        piecewise.infer(made.SerializeToString(), strict=True)
+        piecewise.infer(ModelBytes(made.SerializeToString()), strict=True)
     assert check(made).fails(strict=False)
 
 
 @pytest.mark.parametrize("family", SLOW)
 def test_a_large_model_is_inferred_in_pieces(family: str) -> None:
-    assert piecewise.is_slow(FAMILIES[family](1200).SerializeToString()) == (family != SLOW[-1])
-    assert not piecewise.is_slow(FAMILIES[family](50).SerializeToString())
+    assert piecewise.is_slow(ModelBytes(FAMILIES[family](1200).SerializeToString())) == (
+        family != SLOW[-1]
+    )
+    assert not piecewise.is_slow(ModelBytes(FAMILIES[family](50).SerializeToString()))
 
 
 def test_what_a_caller_may_replace_is_no_constant_of_a_piece() -> None:

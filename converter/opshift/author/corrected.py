@@ -11,7 +11,7 @@ from opshift.author.env import TypesOnly
 from opshift.author.node import Node
 from opshift.author.scope_types import by_graph
 from opshift.author.traits import OutputShapes, ToldDims, answer_of
-from opshift.model.bytes.outline import Content, look_at
+from opshift.model.bytes.outline import ModelBytes
 from opshift.model.scope import FunctionId, call_id
 from opshift.model.walk import graphs_in, nodes_in
 from opshift.opsets import schemas
@@ -34,9 +34,9 @@ def infer(model: bytes | ModelProto, adapters: DeclaredRules) -> ModelProto:
     Such an output gets the shape of the rule, and inference continues from it.
     """
     rules = adapters.rules(OutputShapes)
-    data = model if isinstance(model, bytes) else model.SerializeToString()
-    found = safe_inference.infer(data, adapters, data_prop=True)
-    if look_at(Content, data).operators().isdisjoint(op for _, op in rules):
+    own = ModelBytes(model if isinstance(model, bytes) else model.SerializeToString())
+    found = safe_inference.infer(own, adapters, data_prop=True)
+    if own.operators.isdisjoint(op for _, op in rules):
         return found
     misjudged: dict[Output, TypeProto] = {}
     for left in range(ROUNDS, -1, -1):

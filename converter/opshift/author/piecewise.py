@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
-from opshift.model.bytes.outline import Content, look_at
+from opshift.model.bytes.outline import ModelBytes
 from opshift.model.functions import behind, calls_of, functions_of
 from opshift.model.names import unused_prefix
 from opshift.model.scope import FunctionId, call_id, tensor_type
@@ -31,28 +31,28 @@ SMALL = 1 << 16  # bytes of a model that is too small for so many copies
 
 
 def infer(
-    data: bytes, *, strict: bool = False, data_prop: bool = False, risky: bool = False
+    model: ModelBytes, *, strict: bool = False, data_prop: bool = False, risky: bool = False
 ) -> ModelProto:
     """The result of onnx's inference, of the whole model or of its pieces."""
     options = {
         "check_type": strict, "strict_mode": strict, "data_prop": data_prop, "risky": risky
     }  # fmt: skip
-    if not is_slow(data):
-        return infer_shapes(data, **options)
-    model = ModelProto.FromString(data)
-    types = _Types(model, unused_prefix(data))
-    for number, part in enumerate(_parts(model)):
+    if not is_slow(model):
+        return infer_shapes(model.data, **options)
+    whole = ModelProto.FromString(model.data)
+    types = _Types(whole, unused_prefix(model.data))
+    for number, part in enumerate(_parts(whole)):
         piece = types.piece(part)
         given = {dim.dim_param for dim in _dims(piece)}
         types.take(infer_shapes(piece, **options), part, number, given)
     return types.written()
 
 
-def is_slow(data: bytes) -> bool:
+def is_slow(seen: ModelBytes) -> bool:
     """Whether inference of the whole model copies more than it computes."""
-    if len(data) < SMALL or not ((held := look_at(Content, data)).is_nested or held.has_functions):
+    if len(seen.data) < SMALL or not (seen.content.is_nested or seen.content.has_functions):
         return False
-    model = ModelProto.FromString(data)
+    model = ModelProto.FromString(seen.data)
     values = len(model.graph.node) + len(model.graph.initializer) + len(model.graph.input)
     graphs = sum(1 for _ in graphs_directly_in(model.graph))
     if graphs * values > MOST_COPIES:

@@ -48,14 +48,17 @@ def collect_present_types(document: Document) -> set[str]:
     for root in document.roots:
         for scope in root.scopes:
             proto = scope.proto
-            infos = list(getattr(proto, "value_info", ()))
+            infos, kinds = list(getattr(proto, "value_info", ())), set[int]()
             if isinstance(proto, GraphProto):
                 infos += [*proto.input, *proto.output]
                 sparse = [one.values for one in proto.sparse_initializer]
                 kinds = {tensor.data_type for tensor in (*proto.initializer, *sparse)}
-                found |= {schemas.element_name(kind) or "" for kind in kinds}
-            for info in infos:
-                found |= element_types(info.type)
+            for kind in (info.type for info in infos):
+                if kind.HasField("tensor_type"):
+                    kinds.add(kind.tensor_type.elem_type)
+                else:
+                    found |= element_types(kind)
+            found |= {schemas.element_name(kind) or "" for kind in kinds}
         for key, places in root.index.items():
             version = root.imports.get(key[0])
             schema = schemas.schema(*key, version) if version else None

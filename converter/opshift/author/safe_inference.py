@@ -17,7 +17,7 @@ from opshift.author.attributes import make_attribute
 from opshift.author.scope_types import by_graph, by_name
 from opshift.author.traits import Fragile, Undefaulted
 from opshift.model import imports
-from opshift.model.bytes.outline import Content, Sizes, look_at
+from opshift.model.bytes.outline import ModelBytes, Sizes, look_at
 from opshift.model.bytes.outline_pb2 import SizedTensor
 from opshift.model.walk import graphs_in, nodes, nodes_in
 from opshift.opsets import schemas
@@ -48,34 +48,40 @@ NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
 class ShownModel(NamedTuple):
     """The model that inference may see, and whether it may end the process in spite of all."""
 
-    data: bytes
+    model: ModelBytes
     risky: bool = False
 
 
 def infer(
-    model: bytes | ModelProto,
+    model: bytes | ModelProto | ModelBytes,
     adapters: DeclaredRules,
     *,
     strict: bool = False,
     data_prop: bool = False,
 ) -> ModelProto:
     """The result of onnx's inference, with the nodes hidden that would end the process."""
-    data = model if isinstance(model, bytes) else model.SerializeToString()
-    shown = _survivable(data, adapters, data_prop=data_prop)
+    own = _as_bytes(model)
+    shown = _survivable(own, adapters, data_prop=data_prop)
     found = _inferred(shown, strict=strict, data_prop=data_prop)
-    if shown.data is not data:
-        _give_back(found, model)
+    if shown.model is not own:
+        _give_back(found, own.data)
     return found
 
 
+def _as_bytes(model: bytes | ModelProto | ModelBytes) -> ModelBytes:
+    if isinstance(model, ModelBytes):
+        return model
+    return ModelBytes(model if isinstance(model, bytes) else model.SerializeToString())
+
+
 def _inferred(shown: ShownModel, *, strict: bool = False, data_prop: bool = False) -> ModelProto:
-    data_prop = data_prop and may_propagate(shown.data, risky=shown.risky)
-    return piecewise.infer(shown.data, strict=strict, data_prop=data_prop, risky=shown.risky)
+    data_prop = data_prop and may_propagate(shown.model, risky=shown.risky)
+    return piecewise.infer(shown.model, strict=strict, data_prop=data_prop, risky=shown.risky)
 
 
-def may_propagate(known: bytes, *, risky: bool = False) -> bool:
+def may_propagate(known: ModelBytes, *, risky: bool = False) -> bool:
     """Whether data propagation makes no list that is as long as a huge dimension."""
-    sizes, names_one = look_at(Sizes, known), False
+    sizes, names_one = look_at(Sizes, known.data), False
     if max(sizes.declared(), default=0) > MOST_PROPAGATED:
         return False
     for one in sizes.tensors():
@@ -103,10 +109,9 @@ def _is_huge_in(raw: bytes, kind: int) -> bool:
     return any(MOST_PROPAGATED < one < last for (one,) in struct.iter_unpack(layout, raw[:whole]))
 
 
-def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
+def _give_back(found: ModelProto, data: bytes) -> None:
     """Gives the hidden nodes their domains back."""
-    original = model if isinstance(model, ModelProto) else ModelProto.FromString(model)
-    for node, own in zip(nodes(found), nodes(original), strict=True):
+    for node, own in zip(nodes(found), nodes(ModelProto.FromString(data)), strict=True):
         if node.domain == NOBODY:
             node.domain = own.domain
         if len(node.attribute) > len(own.attribute):
@@ -117,25 +122,24 @@ def _give_back(found: ModelProto, model: bytes | ModelProto) -> None:
 
 def is_at_risk(model: bytes | ModelProto, adapters: DeclaredRules) -> bool:
     """Whether onnx must not infer the model as it is: see `infer`."""
-    data = model if isinstance(model, bytes) else model.SerializeToString()
-    return _may_be_hidden(data, adapters) or piecewise.is_slow(data)
+    own = _as_bytes(model)
+    return _may_be_hidden(own, adapters) or piecewise.is_slow(own)
 
 
-def _may_be_hidden(data: bytes, adapters: DeclaredRules) -> bool:
+def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
     """Whether the model may have an operator that ends the process, or is rejected by fault."""
-    held = look_at(Content, data).operators()
     at_fault = {op for kind in (Fragile, Undefaulted) for _, op in adapters.traits(kind)}
-    return not held.isdisjoint(at_fault) or shrinking.may_hold(data, held, adapters)
+    return not model.operators.isdisjoint(at_fault) or shrinking.may_hold(model, adapters)
 
 
-def _survivable(data: bytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
+def _survivable(own: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
     """The model, or a copy of it without what inference ends the process for, or rejects by fault.
 
     Hidden nodes have an unknown domain there.
     """
-    if not _may_be_hidden(data, adapters):
-        return ShownModel(data)
-    copy = ModelProto.FromString(data)
+    if not _may_be_hidden(own, adapters):
+        return ShownModel(own)
+    copy = ModelProto.FromString(own.data)
     _write_defaults(copy, adapters)
     copy.opset_import.add(domain=NOBODY, version=1)
     for function in copy.functions:
@@ -143,13 +147,13 @@ def _survivable(data: bytes, adapters: DeclaredRules, *, data_prop: bool) -> Sho
     risky = _hide_fragile(copy, adapters)
 
     def infer_sizes(model: ModelProto) -> ModelProto:
-        return _inferred(ShownModel(model.SerializeToString(), risky), data_prop=data_prop)
+        return _inferred(ShownModel(_as_bytes(model), risky), data_prop=data_prop)
 
     try:
         risky |= shrinking.hide(copy, NOBODY, adapters, infer_sizes)
     except COMPLAINTS:
         risky = True  # inference rejects the model, but perhaps behind such a size
-    return ShownModel(copy.SerializeToString(), risky)
+    return ShownModel(_as_bytes(copy), risky)
 
 
 def _hide_fragile(copy: ModelProto, adapters: DeclaredRules) -> bool:
@@ -191,7 +195,7 @@ def _write_defaults(model: ModelProto, adapters: DeclaredRules) -> None:
 def _typed(model: ModelProto) -> set[str]:
     """The names of the graph, not of functions, whose type inference finds."""
     try:
-        model = piecewise.infer(model.SerializeToString())
+        model = piecewise.infer(_as_bytes(model))
     except COMPLAINTS:
         return set()
     types = by_name(by_graph(model))

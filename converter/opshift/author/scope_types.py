@@ -47,6 +47,9 @@ def by_name(scopes: Iterable[GraphTypes]) -> Inferred:
     """The types by name alone; None if two graphs use one name differently."""
     found: Inferred = {}
     untyped: set[str] = set()
+    scopes = list(scopes)
+    if len(scopes) == 1:
+        return {name: kind for name, kind in scopes[0].own.items() if kind is not None}
     for scope in scopes:
         for name, kind in scope.own.items():
             if kind is None:

@@ -8,7 +8,7 @@ shows it. A size that depends on their results stays unknown before.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from opshift.author.attributes import CONSTANT_FORMS
@@ -19,6 +19,7 @@ from opshift.author.traits import FatalSizes, Shrinks, answer_of
 from opshift.lazy import deferred
 from opshift.model import imports
 from opshift.model.arrays import Array, to_array
+from opshift.model.bytes.outline import ModelBytes
 from opshift.model.functions import functions_of
 from opshift.model.scope import call_id, tensor_type
 from opshift.model.walk import containers, nodes, nodes_in
@@ -45,15 +46,13 @@ else:
 Infer = Callable[[ModelProto], ModelProto]
 
 
-def may_hold(data: bytes, operators: Set[str], adapters: DeclaredRules) -> bool:
-    """Whether a model has a node that may give a negative size, and one that must not see it.
-
-    `operators` are the names of all operators of the model.
-    """
-    if any(operators.isdisjoint(_names(kind, adapters)) for kind in (FatalSizes, Shrinks)):
+def may_hold(seen: ModelBytes, adapters: DeclaredRules) -> bool:
+    """Whether a model has a node that may give a negative size, and one that must not see it."""
+    if any(seen.operators.isdisjoint(_names(kind, adapters)) for kind in (FatalSizes, Shrinks)):
         return False
-    model = ModelProto.FromString(data)
-    return _has_any(_fatal(model, adapters)) and _has_any(_suspects(model, adapters))
+    model, nested = ModelProto.FromString(seen.data), not seen.content.is_flat
+    fatal, suspects = _fatal(model, adapters), _suspects(model, adapters, nested=nested)
+    return _has_any(fatal) and _has_any(suspects)
 
 
 def _has_any(found: Iterator[object]) -> bool:
@@ -100,14 +99,19 @@ def _fatal(model: ModelProto, adapters: DeclaredRules) -> Iterator[NodeProto]:
     return (node for node in nodes(model) if node.op_type in names and _key(node) in declared)
 
 
-def _suspects(model: ModelProto, adapters: DeclaredRules) -> Iterator[tuple[int | None, NodeProto]]:
-    """The nodes that may have a negative size, and the number of each in the graph of the model."""
+def _suspects(
+    model: ModelProto, adapters: DeclaredRules, *, nested: bool = True
+) -> Iterator[tuple[int | None, NodeProto]]:
+    """The nodes that may have a negative size, and the number of each in the graph of the model.
+
+    Without `nested`, no node of the graph holds a graph.
+    """
     names, declared = _names(Shrinks, adapters), adapters.traits(Shrinks)
-    own, env = functions_of(model), _Constants(model)
+    own, env = functions_of(model), _Constants(model, nested=nested)
     for owner in imports.owners(model):
         body = owner if isinstance(owner, FunctionProto) else owner.graph
         versions = imports.versions(owner)
-        for position, node in enumerate(nodes_in(body)):
+        for position, node in enumerate(nodes_in(body) if nested else body.node):
             if node.op_type not in names or (key := _key(node)) not in declared:
                 continue
             if call_id(node) in own:
@@ -121,20 +125,21 @@ def _suspects(model: ModelProto, adapters: DeclaredRules) -> Iterator[tuple[int 
 class _Constants(TypesOnly):
     """The constants of a model that no node computes; a name may stand for several."""
 
-    def __init__(self, model: ModelProto) -> None:
+    def __init__(self, model: ModelProto, *, nested: bool) -> None:
         super().__init__({}, self._value)
-        self.model = model
+        self.containers = containers(model) if nested else iter((model.graph,))
 
     @functools.cached_property
     def held(self) -> dict[str, list[TensorProto | AttributeProto]]:
         """The constants by name. They are collected when a node asks for one."""
         found: dict[str, list[TensorProto | AttributeProto]] = {}
-        for container in containers(self.model):
+        for container in self.containers:
             for tensor in container.initializer if isinstance(container, GraphProto) else ():
                 found.setdefault(tensor.name, []).append(tensor)
             for node in container.node:
-                if _key(node) == ("", "Constant") and node.output and node.attribute:
-                    found.setdefault(node.output[0], []).append(node.attribute[0])
+                if node.op_type == "Constant" and _key(node)[0] == "" and node.attribute:
+                    for name in node.output[:1]:
+                        found.setdefault(name, []).append(node.attribute[0])
         return found
 
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:

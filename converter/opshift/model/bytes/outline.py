@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, TypeVar
 
@@ -87,6 +88,11 @@ class Content:
         return self.all.HasField("functions")
 
     @property
+    def is_flat(self) -> bool:
+        """Whether the graph of the model is its only graph or function."""
+        return not (self.is_nested or self.has_functions or self.all.HasField("training_info"))
+
+    @property
     def references(self) -> bool:
         """Whether an attribute in a graph may refer to an attribute of a function."""
         return any(graph.node.attribute.ref_attr_name for graph in self.graphs)
@@ -157,6 +163,23 @@ def look_at(kind: type[_View], data: bytes) -> _View:
         known = ModelProto.FromString(data)
         known.DiscardUnknownFields()
         return kind(known.SerializeToString())
+
+
+class ModelBytes:
+    """The bytes of a model, and its outline, which is parsed at most once."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+
+    @functools.cached_property
+    def content(self) -> Content:
+        """Which kinds of things the model holds."""
+        return look_at(Content, self.data)
+
+    @functools.cached_property
+    def operators(self) -> set[str]:
+        """The names of all operators and functions that are called."""
+        return self.content.operators()
 
 
 def spans(data: bytes, *, of_function: bool) -> Sequence[bytes]:

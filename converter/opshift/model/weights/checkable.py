@@ -139,8 +139,10 @@ def _is_default(tensor: TensorProto, declared: Collection[str]) -> bool:
 
 
 def _constant(node: NodeProto) -> TensorProto | None:
-    """The tensor of a plain Constant; any other node stays for the checker to look at."""
+    """The stub in a plain Constant; any other node stays for the checker to look at."""
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
+        return None
+    if not any(Weights.is_stub(one.t) for one in node.attribute):
         return None
     if node.input or len(node.output) != 1 or len(node.attribute) != 1:
         return None
