@@ -7,7 +7,7 @@ write.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING
 
@@ -138,17 +138,6 @@ def way_of(
             ]
     adapters.ways[domain, op, version, goal] = edges
     return edges
-
-
-def own_way(adapters: Registry, domain: str, op: str, version: int, goal: int) -> Iterator[Edge]:
-    """The edges of an operator on the way to a version, for as long as it stays that operator."""
-    at = _entry(domain, op, version, goal)
-    while (here := schemas.schema(domain, op, at)) is not None:
-        edge = edge_of(adapters, domain, op, here.since, down=goal < at)
-        if edge is None or not _lies_before(edge, goal):
-            return
-        yield edge
-        at = edge.to
 
 
 def _entry(domain: str, op: str, version: int, goal: int) -> int:

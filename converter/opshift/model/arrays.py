@@ -73,11 +73,6 @@ def dtype_of(elem_type: int) -> np.dtype[Any]:
     return found
 
 
-def is_loaded() -> bool:
-    """Whether numpy is imported, which takes as long as a small conversion."""
-    return "numpy" in sys.modules
-
-
 def load() -> None:
     """Imports numpy."""
     importlib.import_module("numpy")

@@ -149,17 +149,6 @@ def claims_more(declared: TypeProto, known: TypeProto | None) -> bool:
     )
 
 
-def tells_more(later: TypeProto, kind: bytes | None) -> bool:
-    """Whether a type tells an element type, a rank or a length that a serialized type does not."""
-    known = TypeProto.FromString(kind or b"")
-    if not later.HasField("tensor_type"):
-        return kind is None and schemas.type_name(later) is not None
-    own, told = known.tensor_type, later.tensor_type
-    if told.elem_type != own.elem_type or (told.HasField("shape") and not own.HasField("shape")):
-        return True
-    return claims_more(later, known)
-
-
 def better(declared: TypeProto | None, inferred: TypeProto | None) -> TypeProto | None:
     if declared is None or inferred is None:
         return inferred or declared

@@ -18,7 +18,7 @@ from opshift.model.bytes.ranges import Late, LateParts, Moved, Region, chunks
 from opshift.model.bytes.source import Identity, Named, Opened, changed
 from opshift.model.walk import tensors
 from opshift.opsets.elements import ELEMENTS
-from opshift.protos import AttributeProto, ModelProto, TensorProto
+from opshift.protos import ModelProto, TensorProto
 from opshift.records import dataclass
 
 _PAYLOAD = tuple(wire.PAYLOAD.values())
@@ -336,11 +336,6 @@ def marker_of(tensor: TensorProto) -> str | None:
         if entry.key == wire.MARK:
             return entry.value
     return None
-
-
-def is_carved(attribute: AttributeProto) -> bool:
-    """Whether an attribute is a tensor whose payload is elsewhere."""
-    return attribute.HasField("t") and marker_of(attribute.t) is not None
 
 
 def header_of(stub: TensorProto) -> TensorProto:
