@@ -104,6 +104,8 @@ def _entered(items: Sequence[pytest.Item], modules: set[str]) -> Entered:
             passed = _passes(item)
         finally:
             sys.setprofile(None)
+        if not passed:
+            print(f"left out, it fails without a mutant: {item.nodeid}")
         for key in reached if passed else ():
             entered[key].append((time.perf_counter() - begun, item))
     return entered

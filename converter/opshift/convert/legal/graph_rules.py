@@ -59,10 +59,8 @@ def _definitions(scope: Scope) -> Iterator[str]:
 def sparse_names(checked: Checked) -> Iterator[str]:
     """No sparse initializer has the name of a dense one, which the checker may not see."""
     for scope in checked.document.scopes():
-        if scope.sparse and isinstance(scope.proto, GraphProto):
-            names = {tensor.name for tensor in scope.proto.initializer}
-            for name in sorted(names & {one.values.name for one in scope.proto.sparse_initializer}):
-                yield f"initializer {name!r} in graph {scope.proto.name!r} occurs twice"
+        for name in sorted(scope.sparse & scope.initializers.keys()):
+            yield f"initializer {name!r} in graph {scope.proto.name!r} occurs twice"
 
 
 def defaults(checked: Checked) -> Iterator[str]:
@@ -174,11 +172,12 @@ def input_types(checked: Checked) -> Iterator[str]:
     for scope in checked.document.scopes():
         for node in scope.proto.node:
             schema = scope.root.schema_of(node)
-            for i, name in enumerate(node.input if schema is not None else ()):
-                param = schema.input_at(i) if schema is not None and name else None
-                kind = checked.facts.type(scope, name) if param is not None else None
+            if schema is None:
+                continue
+            for i, name in enumerate(node.input):
+                param, kind = schema.input_at(i), checked.facts.type(scope, name)
                 found = schemas.type_name(kind) if kind is not None else None
-                if schema and param and found is not None and found not in param.types:
+                if param is not None and found is not None and found not in param.types:
                     text = f"{named(node)} reads {name!r} of type {found}, which it does not accept"
                     yield text + _accepted_before(schema, i, found)
 
@@ -217,6 +216,6 @@ def _unknown(domain: str, op: str, version: int) -> str:
         return f"{since}, and the model imports {shown} {version}"
     import difflib
 
-    near = difflib.get_close_matches(op, list(schemas.operators(domain)), n=1)
+    near = difflib.get_close_matches(op, list(schemas.operators(domain)))
     guess = f"; did you mean {near[0]}?" if near else ""
     return f"no operator of that name exists in {shown} {version}{guess}"
