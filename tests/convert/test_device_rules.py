@@ -1,0 +1,104 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The rules about configurations of devices, and about the nodes that they place."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from checked import assert_finds, checked
+from onnx import ModelProto
+from opshift.convert.legal import device_rules
+from text_models import model
+
+pytestmark = pytest.mark.skipif(
+    not hasattr(onnx, "DeviceConfigurationProto"), reason="onnx 1.17 has no devices"
+)
+
+
+def configured(count: int = 2, *devices: str, name: str = "c") -> ModelProto:
+    made = model("(float[2,3] x) => (float[2,3] y) { y = Neg(x) }", 13, ir=11)
+    made.configuration.add(name=name, num_devices=count, device=devices)
+    return made
+
+
+def placed(made: ModelProto, tensor: str = "x", configuration: str = "c"):
+    one = made.graph.node[0].device_configurations.add(configuration_id=configuration)
+    return one.sharding_spec.add(tensor_name=tensor)
+
+
+def names_of(rule, made: ModelProto) -> list[list[str]]:
+    return [sorted(names) for names, _ in rule(checked(made).document)]
+
+
+@pytest.mark.parametrize(
+    ("count", "devices", "patterns"),
+    [
+        (1, [], []), (2, ["a", "b"], []), (0, [], ["'c' has 0 devices"]),
+        (-1, ["a"], ["'c' has -1 devices"]), (1, ["a", "b"], ["1 device and names 2"]),
+        (2, ["a"], ["2 devices and names 1"]),
+    ],
+)  # fmt: skip
+def test_a_configuration_has_as_many_devices_as_it_names(count, devices, patterns):
+    made = configured(count, *devices)
+    assert_finds(device_rules.configurations, checked(made).document, *patterns)
+    assert names_of(device_rules.configurations, made) == [["c"]] * len(patterns)
+
+
+def test_configurations_have_names_of_their_own():
+    made = configured()
+    for name in ("d", "d", "", ""):
+        made.configuration.add(name=name, num_devices=1)
+    patterns = ["2 configurations are called 'd'", "2 configurations without a name"]
+    assert_finds(device_rules.configurations, checked(made).document, *patterns)
+    assert names_of(device_rules.configurations, made) == [["d"], [""]]
+    assert_finds(
+        device_rules.configurations,
+        checked(configured(name="")).document,
+        "1 configuration without",
+    )
+
+
+def test_a_node_is_placed_by_a_configuration_of_the_model():
+    made = configured()
+    placed(made)
+    assert_finds(device_rules.of_nothing, checked(made).document)
+    placed(made, configuration="d")
+    assert_finds(device_rules.of_nothing, checked(made).document, "Neg 'y' is placed by.*'d'")
+    assert names_of(device_rules.of_nothing, made) == [["d"]]
+
+
+@pytest.mark.parametrize("tensor", ["x", "y", "z"])
+def test_a_node_shards_values_that_it_reads_or_writes(tensor):
+    made = configured()
+    placed(made, tensor)
+    patterns = ["sharding of 'z', which it neither"] if tensor == "z" else []
+    assert_finds(device_rules.of_nothing, checked(made).document, *patterns)
+
+
+@pytest.mark.parametrize(
+    ("devices", "groups", "wrong"),
+    [
+        ([0, 1], {}, []), ([0, 2], {}, [2]), ([-1], {}, [-1]), ([7, -3], {}, [-3, 7]),
+        ([-1, 0], {-1: [0, 1]}, []), ([-1], {-1: [1, 2]}, [2]), ([-1, -2], {-1: [0]}, [-2]),
+    ],
+)  # fmt: skip
+def test_the_devices_of_a_sharding_are_those_of_the_configuration(devices, groups, wrong):
+    """A device may be the key of a group of devices."""
+    made = configured()
+    spec = placed(made)
+    spec.device.extend(devices)
+    for key, value in groups.items():
+        spec.index_to_device_group_map.add(key=key, value=value)
+    patterns = [f"over device {one}, .*'c' has 2 devices" for one in wrong]
+    assert_finds(device_rules.of_nothing, checked(made).document, *patterns)
+
+
+@pytest.mark.parametrize(
+    ("axis", "is_right"), [(0, True), (1, True), (2, False), (-2, True), (-3, False)]
+)
+def test_a_value_is_sharded_along_an_axis_that_it_has(axis, is_right):
+    made = configured()
+    placed(made).sharded_dim.add(axis=axis)
+    placed(made, "unknown").sharded_dim.add(axis=axis)
+    patterns = [] if is_right else [f"'x' along axis {axis}, .* rank 2"]
+    assert_finds(device_rules.axes, checked(made), *patterns)
