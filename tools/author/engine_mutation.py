@@ -36,9 +36,13 @@ ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_suffix(".toml")
 MODULES = (
     "author.bounds", "author.fit", "author.graph_results", "author.moved_bounds", "convert.guard",
+    "convert.legal.author_rules", "convert.legal.cause", "convert.legal.device_rules",
+    "convert.legal.findings", "convert.legal.function_rules", "convert.legal.graph_rules",
+    "convert.legal.guessed_types", "convert.legal.opening", "convert.legal.verdict",
     "model.bytes.staging", "model.rename",
 )  # fmt: skip
 SECONDS = 120  # a mutant that takes longer is killed: it does not end
+CPU_SECONDS = 10  # more than the tests of a function take
 
 Entered = dict[tuple[str, str], list[tuple[float, pytest.Item]]]
 
@@ -121,6 +125,7 @@ def _killer(mutant: Mutant, tests: Sequence[pytest.Item]) -> str:
     child = os.fork()
     if not child:
         signal.alarm(SECONDS)  # it ends the process
+        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         with installed(mutant):
             failed = next((item.nodeid for item in tests if not _passes(item)), "")

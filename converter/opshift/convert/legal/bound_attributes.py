@@ -58,7 +58,7 @@ class BoundAttributes:
                 value = AttributeProto()
                 value.CopyFrom(given)
                 value.ClearField("name")
-                found[value.SerializeToString(deterministic=True)] = value
+                found[value.SerializeToString()] = value
         self.known[wanted] = found
         return found
 

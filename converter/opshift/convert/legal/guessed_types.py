@@ -13,7 +13,7 @@ from opshift.author.attributes import CONSTANT_FORMS
 from opshift.model.walk import nodes_in
 from opshift.opsets import schemas
 from opshift.opsets.elements import ELEMENTS
-from opshift.protos import AttributeProto, FunctionProto, NodeProto
+from opshift.protos import FunctionProto, NodeProto
 
 LIKELY = ("float", "double", "float16", "string", "bool", "uint8", "int32", "int64")
 EVERY = (*LIKELY, *(row.name for row in ELEMENTS.values() if row.name not in LIKELY))
@@ -68,10 +68,10 @@ def _groups(function: FunctionProto) -> Iterator[Group]:
 
 
 def _constant(node: NodeProto) -> Iterator[Group]:
-    """The type that the attribute of a constant tells."""
-    for one in node.attribute if len(node.input) == 0 and len(node.output) == 1 else ():
+    """The type that the attribute of a constant, or of equal constants, tells."""
+    for one in node.attribute if len(node.output) == 1 else ():
         kind = CONSTANT_FORMS.get(one.name)
-        if one.name == "value" and one.type == AttributeProto.TENSOR:
+        if one.name == "value":
             kind = schemas.element_name(one.t.data_type)
         if kind is not None:
             yield (node.output[0],), frozenset({_NAMES.get(kind, kind)})

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What authors declare about operators is applied to the nodes that it concerns."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+from types import SimpleNamespace
+
+import pytest
+from checked import assert_finds, checked
+from opshift.adapter import Why
+from opshift.author.traits import Differs, Flaw, Illegal, differs, flaw, illegal
+from opshift.convert.legal import author_rules
+from opshift.convert.legal.findings import Checked, Unjudged
+from opshift.errors import Refusal
+from text_models import model
+
+TEXT = "(float[2] x) => (float[2] y) { a = Elu<alpha=2.0>(x) b = Elu(a) c = Neg(b) y = Abs(c) }"
+
+
+def subject(*traits: Illegal | Flaw | Differs, text: str = TEXT, more: str = "") -> Checked:
+    """A model, and these declarations only."""
+
+    def declared(kind: type) -> dict:
+        found: dict = {}
+        for one in traits:
+            for op in one.ops if isinstance(one, kind) else ():
+                found[one.domain, op] = (*found.get((one.domain, op), ()), one)
+        return found
+
+    return dataclasses.replace(
+        checked(model(text, 13, more=more)), adapters=SimpleNamespace(traits=declared)
+    )
+
+
+@illegal("Elu")
+def alpha_is_two(given, inputs, outputs):
+    return f"alpha is {given['alpha']:.0f}" if given.get("alpha") == 2.0 else None
+
+
+@illegal("Elu")
+def one_of_each(given, inputs, outputs):
+    return f"{inputs} and {outputs}"
+
+
+def test_each_declaration_is_asked_about_the_attributes_of_each_node():
+    assert_finds(author_rules.attributes, subject(alpha_is_two), "Elu 'a': alpha is 2")
+    both = "Elu 'a': 1 and 1", "Elu 'a': alpha is 2", "Elu 'b': 1 and 1"
+    assert_finds(author_rules.attributes, subject(one_of_each, alpha_is_two), *both)
+    assert_finds(author_rules.attributes, subject())
+
+
+def test_the_attributes_that_calls_give_are_judged_once():
+    text = """(float[2] x) => (float[2] y) { a = f.F<s=2.0>(x) y = f.F<s=3.0>(a) }
+        <domain: "f", opset_import: ["": 13]> F <s> (a) => (b) { b = Elu<alpha: float = @s>(a) }"""
+    made = subject(alpha_is_two, one_of_each, text=text, more=', "f": 1')
+    assert_finds(author_rules.attributes, made, "Elu 'b': alpha is 2", "Elu 'b': 1 and 1")
+
+
+@flaw("Elu Neg")
+def says_its_name(node):
+    return f"it is {node.op}"
+
+
+@flaw("Elu")
+def needs_more(node):
+    raise Refusal(Why.NEEDS_RANK, "the rank is unknown")
+
+
+@flaw("Neg")
+def fails(node):
+    raise ZeroDivisionError
+
+
+def test_a_flaw_is_found_in_each_node_of_its_operators():
+    told = "Elu 'a': it is Elu", "Elu 'b': it is Elu", "Neg 'c': it is Neg"
+    assert_finds(author_rules.flaws, subject(says_its_name, needs_more), *told)
+
+
+def test_a_declaration_that_fails_leaves_its_node_unjudged():
+    *told, last = author_rules.flaws(subject(says_its_name, fails))
+    assert [isinstance(one, str) for one in told] == [True] * 3
+    assert isinstance(last, Unjudged)
+    assert last.node == "Neg 'c'"
+
+
+@pytest.mark.parametrize("node", ["Elu(x, x)", "Elu<beta=1>(x)", "own.Elu(x)"])
+def test_no_declaration_sees_a_node_without_the_form_of_its_schema(node):
+    text = f"(float[2] x) => (float[2] y) {{ y = {node} }}"
+    assert_finds(author_rules.flaws, subject(says_its_name, text=text, more=', "own": 1'))
+
+
+@differs("Elu Neg")
+def differs_always(node):
+    return "it differs"
+
+
+@pytest.mark.parametrize(
+    ("goal", "named"),
+    [({"": 13}, []), ({"": 12}, ["Neg"]), ({"": 5}, ["Elu", "Elu", "Neg"]), ({"own": 2}, []), ({}, [])],
+)  # fmt: skip
+def test_a_report_names_the_nodes_whose_operator_changes_on_the_way(goal, named):
+    made = subject(differs_always)
+    found = [*author_rules.differing(made.document, made.facts, made.adapters, goal)]
+    assert [one.partition(" ")[0] for one in found] == named
+    assert all(author_rules.DIFFERS in one and one.endswith("it differs") for one in found)
+
+
+def test_a_report_names_the_nodes_that_cannot_be_judged():
+    @differs("Neg")
+    def broken(node):
+        raise ZeroDivisionError
+
+    made = subject(broken)
+    (text,) = author_rules.differing(made.document, made.facts, made.adapters, {"": 12})
+    assert text.startswith("Neg 'c' cannot be judged")
+
+
+def test_an_operator_without_a_schema_is_shown_to_no_declaration():
+    look: Callable = pytest.fail
+    made = subject(
+        flaw("Elu", domain="own")(look),
+        text=TEXT.replace("Elu(a)", "own.Elu(a)"),
+        more=', "own": 1',
+    )
+    assert_finds(author_rules.flaws, made)
