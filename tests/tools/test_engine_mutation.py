@@ -3,12 +3,16 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
 
 import opshift
 import pytest
+from opshift.testing.surveys import reasons
+
+from tools.author import engine_mutation, mutants
 
 ROOT = Path(__file__).parents[2]
 
@@ -29,3 +33,11 @@ def test_the_nearest_tests_kill_every_mutant(module: str, count: int) -> None:
     survivors = [line for line in lines if line.startswith("survived")]
     assert (done.returncode, survivors) == (0, []), done.stderr
     assert int(last.split(" mutants")[0]) > 15
+
+
+def test_every_equivalent_mutant_is_a_mutant() -> None:
+    known = set(reasons(engine_mutation.EQUIVALENT))
+    read = {name.partition(" ")[0] for name in known}
+    every = (mutants.mutants(importlib.import_module(f"opshift.{name}")) for name in read)
+    found = {engine_mutation.name_of(one) for of_module in every for one in of_module}
+    assert sorted(known - found) == []
