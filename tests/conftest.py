@@ -70,7 +70,7 @@ def models_run_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> Any:
-    """One half of the tests for each of two workers, so that what a module makes is made once."""
+    """One half of the tests for each of two workers, so that a module prepares its data once."""
     return WorkStealingScheduling(config, log) if config.getvalue("dist") == "load" else None
 
 

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What is known about every operator of the standard domains: one file per family."""
+"""The facts about every operator of the standard domains: one file per family."""

@@ -58,7 +58,7 @@ class Advisory:
     runtimes: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, made: Evidence) -> Affected:
-        """Whether a conversion crossed what was fixed; the condition on the model is not tried."""
+        """Whether a conversion crossed the boundary of the fix; it does not look at the model."""
         return min(self._answers(made))
 
     def _answers(self, made: Evidence) -> Iterator[Affected]:

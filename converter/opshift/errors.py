@@ -62,7 +62,7 @@ def choose_external(*policies: str) -> str:
 
 
 class MissingExtra(OpshiftError, ImportError):  # noqa: N818
-    """An optional package is not installed; the message tells how to install it."""
+    """An optional package is not installed; the message has the command that installs it."""
 
     code = "MISSING_EXTRA"
 

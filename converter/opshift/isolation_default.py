@@ -27,7 +27,7 @@ def set_default(isolation: Isolation) -> None:
 
 
 def usual() -> Isolation:
-    """The isolation of calls for which the caller wants nothing else."""
+    """The isolation of calls without a choice of the caller."""
     word = os.environ.get(VARIABLE, "")
     if not word:
         return _default

@@ -36,7 +36,7 @@ class Point(NamedTuple):
         return self.value.partition("[")[0].partition(":")[0].strip()
 
     def load(self) -> Any:
-        """Imports what is offered."""
+        """Imports the offered object."""
         attribute = self.value.partition("[")[0].partition(":")[2]
         found: Any = importlib.import_module(self.module)
         for part in filter(None, attribute.strip().split(".")):
@@ -83,7 +83,7 @@ def _all(path: tuple[str, ...], ignored: frozenset[str] = frozenset()) -> tuple[
 
 
 def _by_importlib(ignored: frozenset[str]) -> Iterator[Point]:
-    """The entry points that the finders tell, which also read archives."""
+    """The entry points from the finders, which also read archives."""
     from importlib import metadata
 
     seen = set[str]()

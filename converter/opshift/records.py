@@ -99,7 +99,7 @@ def _argument(one: dataclasses.Field[Any], known: dict[str, Any]) -> str:
 
 
 def _equality(key: _Key, frozen: bool) -> dict[str, Any]:
-    """Equality by the fields, and a hash for what does not change."""
+    """Equality by the fields, and a hash for frozen classes."""
 
     def hashed(self: object) -> int:
         return hash(key(self))

@@ -92,7 +92,7 @@ class RuntimeAnswer:
     def of(
         target: str, reasons: tuple[str, ...] = (), unknown: tuple[str, ...] = ()
     ) -> RuntimeAnswer:
-        """The answer that follows from the reasons against and from what is not known."""
+        """The answer that follows from the reasons against and from the open questions."""
         return RuntimeAnswer(target, answer_of(reasons, unknown), reasons, unknown)
 
 
@@ -113,7 +113,7 @@ class Origin:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Report(Paged):
-    """What a conversion did.
+    """The changes of a conversion.
 
     Attributes
     ----------
@@ -206,7 +206,7 @@ class Report(Paged):
 
     @property
     def way(self) -> str:
-        """`opset 12 -> 13, IR 7 -> 8`, and only what changes."""
+        """`opset 12 -> 13, IR 7 -> 8`, with only the numbers that change."""
         moved = moves(self.source, self.result)
         if self.ir_before != self.ir_after:
             moved.append(f"IR {self.ir_before} -> {self.ir_after}")
@@ -235,7 +235,7 @@ class Report(Paged):
         return f"{before:,} -> {after:,} nodes ({after - before:+,}{mostly})"
 
     def lines(self, verb: str = "Converted") -> Iterator[Line]:
-        """The verdict, what the result depends on, and what was rewritten."""
+        """The verdict, the assumptions of the result, and the rewritten operators."""
         if self.changed:
             yield Line(f"{verb}: {self.way or 'the form of the model'}.", Role.GOOD)
         else:

@@ -117,7 +117,7 @@ class Shown:
     __slots__ = ()
 
     def lines(self) -> Iterator[Line]:
-        """The verdict, then what to do, then the detail."""
+        """The verdict, then the remedy, then the detail."""
         raise NotImplementedError
 
     def __str__(self) -> str:

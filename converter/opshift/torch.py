@@ -39,7 +39,7 @@ def export(
     target: AnyTarget,
     **options: Any,
 ) -> Any:
-    """Export a model as `torch.onnx.export` does, and convert what it wrote.
+    """Export a model as `torch.onnx.export` does, and convert the result.
 
     torch exports at its own opset, where it implements the most operators, unless `opset_version`
     is among the options.

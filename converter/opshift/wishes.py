@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class Wish(NamedTuple):
-    """The type of an option, as a docstring names it, and what the option does."""
+    """The type of an option, as a docstring names it, and its effect."""
 
     type: str
     text: str

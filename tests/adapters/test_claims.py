@@ -151,7 +151,7 @@ def proves(claim: Claim, one: Subject) -> bool:
 
 
 def proofs(claim: Claim) -> list[str]:
-    """The names of the first official tests that prove it; where there is none, the own model."""
+    """The names of the first official tests that prove it, or of the own model if none does."""
     proven = (one.name for one in official_subjects(claim) if proves(claim, one))
     found = [*itertools.islice(proven, PROOFS)]
     return found or [one.name for one in own_subjects(claim) if proves(claim, one)]

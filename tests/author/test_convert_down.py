@@ -160,7 +160,7 @@ def test_a_replacement_that_needs_itself_is_a_bug_of_its_adapter(with_adapters):
 
     with_adapters(adapter("Mish", 18, 17)(again))
     told = mistake(with_adapters, lambda op, x: op.Mish(x))
-    assert "what replaces Mish-18 at 17 needs itself" in told
+    assert "the form of Mish-18 at 17 needs itself" in told
     assert "on Erf 'y': test_convert_down.run at " in told
 
 

@@ -95,7 +95,7 @@ def test_the_shipped_index_says_what_the_modules_declare(monkeypatch):
 
 
 def test_the_declarations_of_an_operator_have_one_order():
-    """The first flaw of a node is what the user reads, whichever module was imported first."""
+    """The user reads the first flaw of a node, and the order of imports must not change it."""
     forwards, backwards = Registry(), Registry()
     for registry in (forwards, backwards):
         registry.load(opshift_adapters)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A probe of a runtime: what it finds, writes, and what conversions make of its row."""
+"""A probe of a runtime: its results, its row, and conversions that use the row."""
 
 from __future__ import annotations
 

@@ -34,9 +34,9 @@ def table(package: str) -> str:
 
 
 def _rows(row: str, sets: Collection[frozenset[str]]) -> Iterator[frozenset[str]]:
-    """The sets of a form for runtimes, and what any other adapter writes in all."""
+    """The sets of a form for runtimes; for any other adapter, one set of all operators."""
     if example_results.is_for_runtimes(row):
-        # Of some nodes only a constant stays.
+        # Some nodes become a constant only.
         yield from filter(None, sets) if any(sets) else sets
     elif every := frozenset[str]().union(*sets):
         yield every

@@ -49,7 +49,7 @@ def core(folder: Path | None, scratch: Path) -> Path:
 
 
 def wheels(pyodide: Path, out: Path) -> list[Path]:
-    """The wheels of what opshift needs: those of the distribution, else those of PyPI."""
+    """The wheels of the dependencies: those of the distribution, else those of PyPI."""
     lock = json.loads((pyodide / "pyodide-lock.json").read_text("utf-8"))
     info, packages = lock["info"], lock["packages"]
     for name in (*COMPILED, *PURE):

@@ -7,14 +7,14 @@
 Each example is converted. The original and the result then run on each set of inputs in
 `opshift.testing.input_sets`: no elements, one element, negative numbers, ties, repeated places, the
 largest integers, extreme floats, infinities, NaN. onnxruntime computes where it runs both models,
-otherwise the oracle. `docs/explain/decisions/0005-what-counts-as-equal.md` tells how results are
-compared. A set for which the original has no result is left out. A process that crashes counts as a
-difference. `--variants` runs the variants of each example instead: unknown ranks and sizes, other
-element types, a use in a branch, branches in its graphs, each attribute at and off its default, and
-each optional input and output that the example leaves out. With `--convert`, variants have to
-convert or to be refused, and nothing is computed. `--empty` runs each example with each dimension
-of its inputs and constants without elements. `tools/author/edges.toml` gives the reasons for what
-stays, and `tools/author/empties.toml` those of `--empty`.
+otherwise the oracle. Results are compared by the rules in `docs/explain/decisions/0005-what-counts-
+as-equal.md`. A set for which the original has no result is left out. A process that crashes counts
+as a difference. `--variants` runs the variants of each example instead: unknown ranks and sizes,
+other element types, a use in a branch, branches in its graphs, each attribute at and off its
+default, and each optional input and output that the example leaves out. With `--convert`, variants
+have to convert or to be refused, and nothing is computed. `--empty` runs each example with each
+dimension of its inputs and constants without elements. `tools/author/edges.toml` gives the reasons
+for what stays, and `tools/author/empties.toml` those of `--empty`.
 """
 
 from __future__ import annotations

@@ -68,7 +68,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def changes(before: Schemas, now: Schemas) -> Iterator[str]:
-    """What a release changed in the operator sets that the release before it had."""
+    """The changes of a release in the operator sets of the release before it."""
     newest: dict[str, int] = defaultdict(int)
     for key in before:
         domain, since = _split(key)

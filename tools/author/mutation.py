@@ -59,7 +59,7 @@ class _TooSlow(BaseException):
 
 @dataclass
 class ExampleRun:
-    """One example, and what it gives without a mutant."""
+    """One example, and its outcome without a mutant."""
 
     adapter: Adapter
     example: Example

@@ -90,7 +90,7 @@ def stub(one: Schema) -> str:
 
 
 def changes_of(one: Schema) -> tuple[SchemaChange, ...]:
-    """What changed at the version that begins an implementation."""
+    """The changes at the version that begins an implementation."""
     return schema_changes.between(one.domain, one.name, one.since - 1, one.since)
 
 

@@ -48,7 +48,7 @@ def _range(row: Ceiling) -> str:
 
 
 def _lacks(row: Ceiling) -> Iterator[str]:
-    """What a release does not run, each with its source and date where it has its own."""
+    """The parts that a release does not run, with the source and date if they are known."""
     if row.without:
         yield f"operators: {', '.join(one.shown for one in row.without)}"
     if row.only:

@@ -96,7 +96,7 @@ def cpp_engine(case: Benchmark, folder: Path) -> Work:
 
 
 def checks_engine(case: Benchmark, folder: Path) -> Work:
-    """Two calls of onnx's checker for each model: of what came, and in full of what goes."""
+    """Checks the source, and fully checks the result."""
     import onnx
     from opshift import convert_version
 
@@ -154,7 +154,7 @@ def measure(engine: str, case: Benchmark, folder: str, verify: bool) -> Measurem
 
 
 def _warm(engine: str) -> float:
-    """Import what the engine needs and convert something small; the seconds that took."""
+    """Imports the engine and converts a small model; returns the seconds of the imports."""
     start = time.perf_counter()
     if engine == "cp":
         return 0.0
@@ -171,7 +171,7 @@ def _cpu() -> float:
 
 
 def _reset_peak() -> float:
-    """Let the high-water mark start from what is resident now."""
+    """Sets the high-water mark to the present resident size."""
     Path("/proc/self/clear_refs").write_text("5")
     return _memory("VmRSS")
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def machine(command: str) -> str:
-    """The command, and what it ran on."""
+    """The command, and its machine."""
     found = re.search(r"model name\s*: (.*)", Path("/proc/cpuinfo").read_text())
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / (1 << 30)
     versions = ", ".join(f"{name} {_version(name)}" for name in ("onnx", "protobuf", "numpy"))

@@ -38,7 +38,7 @@ SECONDS = 600
 
 @dataclass(frozen=True)
 class CombinationResult:
-    """What one combination came to; `onnx` and `protobuf` are what was installed in the end."""
+    """The outcome of one combination; `onnx` and `protobuf` are the installed versions."""
 
     python: str
     onnx: str

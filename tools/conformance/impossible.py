@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells the refusals that are accepted, impossible.toml, from those that ask for an exact form."""
+"""Separates accepted refusals (impossible.toml) from refusals that need an exact form."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ DATA = Path(__file__).with_name("impossible.toml")
 
 @dataclass(frozen=True, slots=True)
 class NodeCondition:
-    """Operators, and what must hold for a node of theirs."""
+    """Operators, and conditions on their nodes."""
 
     operators: frozenset[str]
     types: frozenset[str] = frozenset()
@@ -36,7 +36,7 @@ class NodeCondition:
 
 @dataclass(frozen=True, slots=True)
 class NoExactForm:
-    """What has no exact form below a version."""
+    """Nodes that have no exact form below a version."""
 
     row: NodeCondition
     below: int
@@ -72,7 +72,7 @@ class Catalogue:
 
 
 class AskedModel:
-    """The model as it came, asked about the nodes of its graph."""
+    """Answers questions about the nodes of the source model."""
 
     def __init__(self, model: ModelProto) -> None:
         graph = onnx.shape_inference.infer_shapes(model).graph
@@ -86,7 +86,7 @@ class AskedModel:
         self._constants |= {n.output[0] for n in graph.node if n.op_type == "Constant"}
 
     def has(self, row: NodeCondition) -> bool:
-        """Whether a node is of a row's operators and fulfils what the row asks."""
+        """Whether a node has an operator of the row and fulfils its conditions."""
         return any(self._fulfils(node, row) for node in self._nodes)
 
     def _fulfils(self, node: NodeProto, row: NodeCondition) -> bool:

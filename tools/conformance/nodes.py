@@ -6,7 +6,7 @@
 
 The outputs that ship with a test are the truth; for random operators, what the judge draws before.
 Each test is converted, up and down, to the highest version of every other equivalence class of
-its operators, and below their introduction. What comes out is evaluated node by node on engines
+its operators, and below their introduction. The result is evaluated node by node on engines
 trusted for the versions (opshift.verify.oracle), in a child process.
 """
 
@@ -49,7 +49,7 @@ INTERFACE = {
 
 @dataclass(frozen=True, slots=True)
 class NodeVerdict:
-    """What a converted model is worth, or why there is none."""
+    """The outcome of a conversion, or the reason for its absence."""
 
     outcome: str
     detail: str = ""
@@ -58,7 +58,7 @@ class NodeVerdict:
 
 @dataclass(frozen=True, slots=True)
 class TestSubject:
-    """A test in the shape under examination, and what its outputs must be."""
+    """A test in the shape under examination, and its expected outputs."""
 
     test: NodeTest
     model: ModelProto
@@ -98,7 +98,7 @@ def _moved(test: NodeTest, plain: ModelProto, shape: str) -> TestSubject:
 
 
 def _truth(model: ModelProto, inputs: dict[str, Any], test: NodeTest) -> list[Any] | None:
-    """The official outputs; what the judge draws where a test is random; None beyond the judge."""
+    """The official outputs; those of the judge if a test is random; None if it has none."""
     from opshift.verify import oracle
 
     official = list(test.data[1])

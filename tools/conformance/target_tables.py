@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a run over the official tests gave, as tables."""
+"""The outcomes of a run over the official tests, as tables."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ DEFECTS = ("wrong", "invalid", "crashed")
 
 @dataclass(frozen=True, slots=True)
 class TargetResult:
-    """What became of one test at one target."""
+    """The outcome of one test at one target."""
 
     test: str
     op: str

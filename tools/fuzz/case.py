@@ -31,7 +31,7 @@ WEIGHTS = {"convert_version": 7, "convert_file": 5, "plan": 3}  # of the others:
 
 @dataclass(frozen=True, slots=True)
 class FuzzCall:
-    """What is called; `place` is how the model is given, or where its result goes."""
+    """The call; `place` is the form of the model, or the place of its result."""
 
     function: str
     place: str
@@ -67,7 +67,7 @@ def _letters(data: bytes) -> str:
 
 
 def mutator(seed: int) -> str:
-    """Every third run knows nothing of what a file means."""
+    """Every third run changes bytes at random."""
     return "bytes" if seed % 3 == 0 else "structure"
 
 

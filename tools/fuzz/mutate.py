@@ -274,7 +274,7 @@ def large_tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def external(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Says that a tensor's bytes are in a file, which may not be there or not be ours."""
+    """Moves a tensor's bytes to a file, which may be missing or forbidden."""
     tensors = every(model, TensorProto)
     if not tensors:
         return
@@ -305,7 +305,7 @@ def element_type(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def annotations(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Adds what a conversion has to carry along: quantisation, sparse weights, metadata."""
+    """Adds content that a conversion has to keep: quantisation, sparse weights, metadata."""
     graph = rng.choice(every(model, GraphProto) or [model.graph])
     some = rng.choice((*names(model), "nobody"))
     match rng.randrange(3):
@@ -321,7 +321,7 @@ def annotations(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def unknown_field(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Adds a field that nobody knows, or a known one in another encoding."""
+    """Adds an unknown field, or a known one in another encoding."""
     place = any_message(rng, model)
     number = rng.choice((900, 1, 2, 5, 7))
     body = rng.choice((b"\x07", b"\x7f"))
@@ -331,7 +331,7 @@ def unknown_field(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def kind_of_attribute(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Lets the kind that an attribute declares differ from what it holds."""
+    """Lets the declared kind of an attribute differ from its value."""
     found = every(model, AttributeProto)
     if found:
         rng.choice(found).type = rng.choice(AttributeProto.AttributeType.values())

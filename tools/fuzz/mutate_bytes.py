@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes the bytes of a file, knowing nothing of what they mean."""
+"""Changes the bytes of a file at random."""
 
 from __future__ import annotations
 

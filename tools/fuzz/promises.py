@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes the call of a case and says whether it ended as a call may end."""
+"""Makes the call of a case and judges its end."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class BrokenPromise(Exception):  # noqa: N818 - it is what was looked for
 
 @dataclass(frozen=True, slots=True)
 class Ending:
-    """How a call ended: a kind for counting, what it said, and the place of a finding."""
+    """The end of a call: a kind for counting, its text, and the place of a finding."""
 
     kind: str
     detail: str = ""
@@ -67,7 +67,7 @@ class Ending:
         return self.kind == "FINDING"
 
     def resembles(self, other: Ending) -> bool:
-        """Whether the same was said in the same place, whatever it was said of."""
+        """Whether the same text came from the same place in the code."""
         return (self.where, self.detail[:70]) == (other.where, other.detail[:70])
 
     def digest(self) -> str:
@@ -266,7 +266,7 @@ def _well_said(answer: Exception) -> None:
 
 
 def locations(case: Case) -> set[str]:
-    """Where the model's external data is said to be, also where tensors contradict themselves."""
+    """The places of the model's external data, also those that a tensor contradicts."""
     from opshift.model.walk import tensors
 
     if not is_readable(case.model):
@@ -278,7 +278,7 @@ def locations(case: Case) -> set[str]:
 
 
 def read_by(case: Case, operators: set[str]) -> set[str]:
-    """What nodes of these operators read: a rewritten weight keeps its name, not its value."""
+    """The inputs of nodes of these operators: a rewritten weight keeps its name, not its value."""
     from opshift.model.walk import nodes_in
 
     nodes = nodes_in(ModelProto.FromString(case.model).graph) if operators else ()
@@ -295,7 +295,7 @@ def is_readable(text: bytes) -> bool:
 
 
 def sound(case: Case, result: ModelProto, folder: str) -> tuple[str, str]:
-    """Raises when a result is not what was asked for; answers how valid it is, and a digest."""
+    """Raises if a result does not fit the request; returns its validity and a digest."""
     text = result.SerializeToString(deterministic=True)
     if ModelProto.FromString(text) != result:
         raise BrokenPromise("the result does not survive being written and read")
@@ -317,7 +317,7 @@ def _at_its_target(call: FuzzCall, result: ModelProto) -> None:
 
 
 def _checked(case: Case, folder: str, text: bytes) -> str:
-    """How valid a result is: what the checker rejects must be what conversion promises to keep."""
+    """The validity of a result; the checker may reject only content that conversions keep."""
     told = objection(text, folder)
     kept = any(one in told for one in KEPT) or _ir_alone(case.call)
     kept |= case.call.target is None and OWN_VERSIONS in told
@@ -335,7 +335,7 @@ def _checked(case: Case, folder: str, text: bytes) -> str:
 
 
 def _sources(source: bytes, result: bytes) -> Iterator[bytes]:
-    """The source, and the source with what inference does not see in it."""
+    """The source, and the source with content that inference overlooks."""
     yield source
     yield _typed(source, result)
     # Inference takes the call of a function that has the name of an operator for this operator.
@@ -358,7 +358,7 @@ def _typed(source: bytes, result: bytes) -> bytes:
 
 
 def _in_a_child(text: bytes, folder: str) -> str:
-    """What the full check says; onnx's inference ends the process at some models.
+    """The objection of the full check; onnx's inference ends the process at some models.
 
     A size of -1 means an unknown one to every runtime, but another one than 2 to inference.
     """
@@ -383,7 +383,7 @@ def _ir_alone(call: FuzzCall) -> bool:
 
 
 def objection(text: bytes, folder: str, *, full: bool = False) -> str:
-    """What the checker says, of a file, for that is how it finds external data."""
+    """The objection of the checker to a file, which it needs to find external data."""
     path = os.path.join(folder or "work", ".checked.onnx")
     with open(path, "wb") as file:
         file.write(text)

@@ -62,14 +62,14 @@ class FuzzRun:
 
 @dataclass(slots=True)
 class Tally:
-    """Endings counted, and what was found."""
+    """The number of endings of each kind, and the findings."""
 
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     found: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     digest: int = 0
 
     def add(self, outcome: Outcome) -> str:
-        """Counts; answers what was found, if anything was."""
+        """Counts an outcome; returns the place of a finding, or an empty text."""
         number = int(outcome.name)
         kind = outcome.why if outcome.key else f"FINDING: {outcome.fate}"
         self.counts[fuzz_case.mutator(number)][kind] += 1
@@ -92,7 +92,7 @@ class Tally:
 
 
 def one(run: FuzzRun) -> Outcome:
-    """Makes the case of a number and judges it; the key says what was answered."""
+    """Makes the case of a number and judges it; the key is the digest of the answer."""
     case = fuzz_case.make(seeds.kept(run.pool), run.number, run.verbs)
     ending = fuzz_judge.judge(case, run.scratch)
     if not ending.is_finding and run.number % TWICE == 0:

@@ -37,7 +37,7 @@ def today() -> int:
 
 
 def digest(models: Sequence[bytes]) -> str:
-    """A few letters that say whether two runs started from the same models."""
+    """A few letters that differ if two runs start from different models."""
     return hashlib.sha256(pickle.dumps(list(models))).hexdigest()[:12]
 
 
@@ -78,7 +78,7 @@ def _official_node_tests() -> Iterator[bytes]:
 
 
 def _real_models() -> Iterator[bytes]:
-    """What exporters wrote, where there is a corpus of it beside the repository."""
+    """Models of exporters, if there is a corpus next to the repository."""
     yield from _files(ROOT.parent / "shared" / "corpus", "*/model.onnx")
 
 

@@ -25,7 +25,7 @@ NUMBERS = (
 
 
 def objections(before: ModelProto, after: ModelProto) -> list[str]:
-    """A sentence for each such form in what a model became."""
+    """A sentence for each such form in the result of a model."""
     written, old = nodes(after), {node.op_type for node in nodes(before)}
     version = next((one.version for one in after.opset_import if not one.domain), 0)
     found = [*bare_loops(written), *negative_axes(version, nodes(before), written)]

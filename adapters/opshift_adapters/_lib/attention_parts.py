@@ -82,7 +82,7 @@ def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
 
 
 def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
-    """The mask, which also hides what is not allowed."""
+    """The mask, which also hides forbidden positions."""
     if mask is None:
         return allowed
     if mask.elem_type == T.BOOL:
@@ -137,7 +137,7 @@ def root_of_scale(op: Builder, given: float | None, query: Value) -> Value:
 
 
 def added_to_scores(node: Node, op: Builder) -> Value | None:
-    """What is added to the scores, or None; minus infinity hides a key."""
+    """The number that is added to the scores, or None; minus infinity hides a key."""
     mask = mask_of(node, op)
     if node.int("is_causal"):
         queries, keys, before = lengths(node, op)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a model proves about its blocks of channels: their width, and the values that lie in them.
+"""The blocks of channels of a model: their width, and the values that lie in them.
 
 onnxruntime writes operators of com.microsoft.nchwc for the processor at hand: channels lie in
 blocks of 8 or of 16, and their number is a multiple of that. No attribute holds the width, but its
@@ -93,7 +93,7 @@ def misfit(nodes: Iterable[Node], outputs: frozenset[str], width: int) -> str | 
 
 
 def _obstacle(node: Node) -> tuple[Why, str] | None:
-    """What keeps a node from being written, and so all: a part would not prove the width."""
+    """The obstacle to writing a node, and so all: a part would not prove the width."""
     if not _has_blocks(node):
         return None
     if node.op == "ReorderInput":

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What adapters of contrib operators share: normalization over the last axis, and activations."""
+"""Parts of the adapters of contrib operators: normalization over the last axis, activations."""
 
 from typing import Any
 
@@ -11,7 +11,7 @@ MICROSOFT = "com.microsoft"
 
 
 def attribute(node: Node, name: str, default: Any) -> Any:
-    """An attribute without a default in the operator set, or what onnxruntime takes instead."""
+    """An attribute without a default in the operator set, or the default of onnxruntime."""
     found = node.attr(name)
     if found is None:
         return default

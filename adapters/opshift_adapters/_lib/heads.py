@@ -90,7 +90,7 @@ def scale_of(node: Node, size: int) -> float:
 
 
 def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: Value) -> Value:
-    """What is added for a mask: of rank 1 it holds the ends of rows, and perhaps their starts."""
+    """The addend of a mask: a mask of rank 1 holds the ends of rows, and perhaps their starts."""
     none = number(op, 0, k)
     kept = _between(op, mask, batch, k) if mask.rank == 1 else mask > 0
     added = op.Where(kept, none, fill)
@@ -118,7 +118,7 @@ def _between(op: Builder, mask: Value, batch: Value, k: Value) -> Value:
 
 
 def causal(op: Builder, q: Value, k: Value, fill: float) -> Value:
-    """What is added to the products to hide the keys after each query."""
+    """The addend that hides the keys after each query."""
     one, zero = op.const(1), op.const(0)
     total, own = length(op, k, 2), length(op, q, 2)
     keys = op.Range(zero, total, one)

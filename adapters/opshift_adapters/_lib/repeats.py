@@ -26,7 +26,7 @@ def covers(large: Dims, small: Dims) -> bool:
 def repeated_to(op: Builder, x: Value, shape: Value, goal: Dims) -> Value | None:
     """`x` broadcast by Tile with a shape of at most its rank; None if an axis may repeat or not.
 
-    `goal` is what is known of the elements of the shape: numbers, and symbols of lengths.
+    `goal` has the known elements of the shape: numbers, and symbols of lengths.
     """
     ahead = x.rank - len(goal)
     pairs = zip(x.dims, (*[1] * ahead, *goal), strict=True)

@@ -155,7 +155,7 @@ def _quotient(op: Builder, a: Value, b: Value) -> Value:
 def _unsigned_quotient(op: Builder, a: Value, b: Value) -> Value:
     """a / b of uint64.
 
-    What is left after two quotients is less than 2 * b. The difference of both as int64 is exact,
+    The remainder after two quotients is less than 2 * b. The difference of both as int64 is exact,
     but wraps around below -2**63; the difference in double is negative there, and only rounded.
     """
     real_a, real_b = in_double(op, a), in_double(op, b)
@@ -172,7 +172,7 @@ Number = tuple[Value, Value]  # a 64-bit integer, and the double nearest to it
 def _most_of_quotient(
     op: Builder, dividend: Number, divisor: Number, kind: int
 ) -> tuple[Value, Value, Value]:
-    """Two quotients in double, rounded towards 0, and what is left of a; 1 more may fit."""
+    """Two quotients in double, rounded towards 0, and the remainder of a; 1 more may fit."""
     (a, real_a), (b, real_b) = dividend, divisor
     first = _from_below(op, real_a, real_b, kind)
     rest = _difference(op, a, multiply_stacked(op, kind, first, b), kind)

@@ -100,7 +100,7 @@ def _continued(node: Node, op: Builder, cache: Value | None, new: Value, past: V
 
 
 def _hidden(node: Node, op: Builder, places: Value, keys: Value) -> Value:
-    """What is added to the scores to hide the keys after a query and before its window."""
+    """The addend that hides the keys after a query and before its window."""
     along = op.Range(op.const(0), length(op, keys, 2), op.const(1))
     own = op.Unsqueeze(places, op.const([2]))  # [batch, sequence, 1]
     ends = op.Unsqueeze(op.Cast(node["seqlens_k"], to=T.INT64), op.const([1, 2]))

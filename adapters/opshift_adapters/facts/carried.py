@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that hold graphs: what a body passes on, and which graph runs."""
+"""Operators that hold graphs: the values that a body passes on, and the graph that runs."""
 
 from opshift.adapter import carries, chooses
 

@@ -188,7 +188,7 @@ def elements_of_other_sizes(
 def _uneven_parts(
     split: Node, joined: int | None
 ) -> str | None:  # pragma: no cover: asked of illegal nodes alone
-    """What is wrong with the parts of a tensor if they are not joined on the axis of the split."""
+    """The fault of the parts of a tensor that are not joined on the axis of the split."""
     dims, size = _dims(split, "input"), split.input("split")
     each, axis = size and size.const_or_none(), split.int("axis")
     if (

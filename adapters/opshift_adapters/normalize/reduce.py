@@ -160,7 +160,7 @@ NOTHING_REDUCED = dict.fromkeys(("keepdims", "axes"), "without axes the operator
 
 
 def over(node: Node, op: Builder, axes: list[int]) -> Value:
-    """The reduction over known axes; if nothing is to be reduced, what is left of the operator."""
+    """The reduction over known axes; without axes, the rest of the operator."""
     reduces_all = not node.int("noop_with_empty_axes")
     if axes or reduces_all:
         return op.same(node, inputs={"axes": None}, axes=axes or None, noop_with_empty_axes=None)

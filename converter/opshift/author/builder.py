@@ -589,18 +589,18 @@ class Builder:
         return value.name
 
     def place(self, node: NodeProto, schema: schemas.Schema) -> tuple[Value, ...]:
-        """Adds a node, or what it is converted to if its schema is later than the model's."""
+        """Adds a node, or its replacement if its schema is later than the model's opset."""
         if schema.since > self._entered(schema.domain):
             return self._converted_down(node, schema)
         self.made.ops.add(qualified(schema.domain, schema.name))
         return self._append(node)
 
     def _converted_down(self, node: NodeProto, schema: schemas.Schema) -> tuple[Value, ...]:
-        """Writes what replaces a node of a later opset: a verdict crosses each boundary."""
+        """Writes the replacement of a node of a later opset; a verdict crosses each boundary."""
         domain, start = schema.domain, schema.since
         depth = self.later.depth + 1 if self.later is not None else 1
         if depth > MOST_NESTED:
-            raise AdapterBug(f"what replaces {schema.name}-{start} at {start - 1} needs itself")
+            raise AdapterBug(f"the form of {schema.name}-{start} at {start - 1} needs itself")
         below = self._at(Later(domain, start - 1, depth))
         below.env.later = node, start
         answer = self.crossing.cross(Node(node, schema, below.env), start, start - 1, below)
@@ -631,7 +631,7 @@ class Builder:
         attributes: Sequence[AttributeProto],
         outputs: int | None,
     ) -> Any:
-        """Writes what replaces a node of an earlier form, which ends at a version."""
+        """Writes the replacement of a node of an earlier form, which ends at a version."""
         node = self._node(schema.name, schema.domain, names, outputs or 1, attributes)
         answer = self.crossing.cross(Node(node, schema, self.env), end - 1, end, self)
         if isinstance(answer, Keep):

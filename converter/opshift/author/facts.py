@@ -160,7 +160,7 @@ class Facts:
     # -- one answer for each question --------------------------------------------------------------
 
     def _answer(self, find: Find, owner: Scope, name: str) -> Any:
-        """What `find` finds about a value of a scope. It is found once for the nodes of now."""
+        """The fact that `find` returns for a value of a scope, found once for the present nodes."""
         if self._generation != self.document.generation:
             self._look_again()
         question = find, owner, name
@@ -464,7 +464,7 @@ class Facts:
     # -- declarations ------------------------------------------------------------------------
 
     def is_assumed(self, scope: Scope, name: str) -> bool:
-        """Whether the rank of a value follows from a declaration that nothing confirms."""
+        """Whether the rank of a value follows from an unconfirmed declaration."""
         owner = scope.owner(name)
         if owner is None:
             return False
@@ -600,7 +600,7 @@ class Facts:
     # -- surveys -----------------------------------------------------------------------------
 
     def survey(self, root: Root, look: Survey[_Answer]) -> _Answer:
-        """What a function finds that looks at all nodes of a graph or function, asked once."""
+        """The result of a function that looks at all nodes of a graph or function; it runs once."""
         if self._generation != self.document.generation:
             self._look_again()
         key = (root, look)

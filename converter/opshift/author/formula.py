@@ -79,7 +79,7 @@ class Product(Group):
 
 
 class Sum(Group):
-    """Summands, and what is subtracted."""
+    """Summands and subtrahends."""
 
     kind = "sum"
 
@@ -124,7 +124,7 @@ class Handed:
 
 
 class Formula:
-    """What a formula is written with: `op.Name(...)` is a node, as with a Builder."""
+    """The writer of a formula: `op.Name(...)` is a node, as with a Builder."""
 
     def __getattr__(self, op_type: str) -> Callable[..., Term]:
         if not op_type[:1].isupper():

@@ -75,7 +75,7 @@ def _carried(node: NodeProto, env: ModelEnv, rule: Carries, body: GraphProto) ->
 
 
 def _begins_with(inner: TypeProto | None, given: TypeProto | None, *, carried: bool) -> bool:
-    """Whether the type of a body's input holds all that the type of what it is given does."""
+    """Whether the type of a body's input allows every value of the given type."""
     if carried and given is None:
         return True
     if inner is None or schemas.type_name(inner) is None:

@@ -177,7 +177,7 @@ def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, 
 def objection(
     node: NodeProto, env: ModelEnv, version: int | None = None, *, lengths: bool = True
 ) -> str | None:
-    """What inference has against one node with the types of its inputs; None if nothing.
+    """The objection of inference to one node with the types of its inputs, or None.
 
     Without `lengths`, only the element types and ranks of the inputs count.
     """
@@ -212,7 +212,7 @@ def _asked(
     types: Mapping[str, TypeProto],
     imports: Mapping[str, int],
 ) -> dict[str, TypeProto]:
-    """What the inference of a schema answers."""
+    """The types that the inference of a schema returns."""
     read = [name for name in node.input if name and is_readable(types.get(name))]
     data = {name: found for name in read if (found := env.tensor(name)) is not None}
     raw = schemas.raw(schema.domain, node.op_type, schema.since)
@@ -244,7 +244,7 @@ def _correct(
 def told_ranks(
     rule: OutputRanks | None, node: NodeProto, schema: schemas.Schema | None, env: Env
 ) -> Sequence[int]:
-    """The ranks of a node's outputs, where lengths tell what inference reads from values alone."""
+    """The ranks of a node's outputs, from lengths that replace values which inference reads."""
     if rule is None or schema is None:
         return ()
     return answer_of(rule.run, Node(node, schema, env)) or ()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What an adapter sees: a node with the names of its old schema, and facts about values."""
+"""The view of an adapter: a node with the names of its old schema, and facts about values."""
 
 from __future__ import annotations
 
@@ -123,7 +123,7 @@ class Env(ABC):
         raise NotImplementedError
 
     def survey(self, look: Survey[_Answer]) -> _Answer:
-        """What a function finds that looks at all nodes around."""
+        """The result of a function that looks at all nodes around."""
         raise NotImplementedError
 
     def graph(self, graph: GraphProto) -> GraphProto:
@@ -592,7 +592,7 @@ class Node:
         return self.env.is_call(self.proto)
 
     def survey(self, look: Survey[_Answer]) -> _Answer:
-        """What a function finds that looks at all nodes of this graph or function.
+        """The result of a function that looks at all nodes of this graph or function.
 
         It gets the nodes in order, those of inner graphs last, and the names of the outputs of all
         these graphs. It is called once for all nodes that ask.

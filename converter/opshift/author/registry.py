@@ -182,7 +182,7 @@ class Registry:
         return len(self._verdicts) + len(self._indexed)
 
     def adapters(self) -> Iterator[Adapter]:
-        """Each declaration once, in the order of what it declares."""
+        """Each declaration once, in the order of kinds."""
         seen: set[int] = set()
         for _, adapter in self:
             if id(adapter) not in seen:
@@ -220,7 +220,7 @@ class Registry:
                     self.add(declared)
 
     def _expect(self, name: str, declared: Sequence[Crossing | TraitKey]) -> None:
-        """Notes what a module declares without importing it."""
+        """Notes the declarations of a module without importing it."""
         self._unread[name] = frozenset(declared)
         self._numbers[name] = len(self._numbers)
         for one in declared:  # not in the order of a set, which differs from run to run

@@ -442,7 +442,7 @@ def undefaulted(ops: str, *, domain: str = "") -> Undefaulted:
 
 
 def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
-    """Declares what makes a node illegal although onnx accepts it.
+    """Declares a rule that makes a node illegal although onnx accepts it.
 
     The function sees nodes of the unconverted model, and only after an adapter has failed. It
     returns a sentence that names the mistake of the model, or None.

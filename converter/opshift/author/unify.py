@@ -243,7 +243,7 @@ class FormulaSearch:
     # -- nodes -------------------------------------------------------------------------------
 
     def _made(self, pattern: Applied, name: str, known: Binding) -> Iterator[Binding]:
-        """A node of one operator with equal attributes, and what its inputs must be."""
+        """A node of one operator with equal attributes, and the patterns of its inputs."""
         for node, more in self._node(name, known):
             if node.op != pattern.op:
                 continue

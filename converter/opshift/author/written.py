@@ -80,7 +80,7 @@ class Made:
 
 
 class MadeEnv(Delegating, ModelEnv):
-    """Answers from what a Builder has written, then from the Builders around it, then the model.
+    """Answers from the nodes of a Builder, then of the Builders around it, then from the model.
 
     Its reference to the Builder is weak, so that memory is freed as soon as a node is done.
     """

@@ -22,7 +22,7 @@ def converted(
     talk: Output, report: Report, wish: str, target: str, found: Verification | None = None,
     trials: Trials | None = None, *, kept: bool = True,
 ) -> int:  # fmt: skip
-    """Prints what was done, or would be done; returns the exit code.
+    """Prints the report or the plan; returns the exit code.
 
     Without `kept`, the result runs nowhere and is not written.
     """

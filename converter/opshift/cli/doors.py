@@ -44,7 +44,7 @@ def rows(model: str = MODEL) -> list[tuple[str, str]]:
 
 
 def lines(path: str) -> Iterator[Line]:
-    """The questions about one model, below what the model is."""
+    """The questions about one model, below its description."""
     model = shlex.quote(path)
     yield Line(f"{TITLE}:")
     looks = [

@@ -211,7 +211,7 @@ def _show_warning(
 
 
 def _end_process(code: object) -> None:
-    """Ends the process at once where nothing is left to do.
+    """Ends the process at once if no work is left.
 
     To take Python and the library of onnx apart costs as much as a fifth of a short command.
     """

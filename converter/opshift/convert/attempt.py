@@ -280,7 +280,7 @@ class Conversion(State):
             self.notes += self._checked()
 
     def _checked(self) -> list[str]:
-        """The notes of the check of the result; what it rejects is traced to a change."""
+        """The notes of the check of the result; a rejection is traced to a change."""
         try:
             notes = check_whole(self)
         except InvalidModel as fault:
@@ -294,7 +294,7 @@ class Conversion(State):
         return notes
 
     def _trace(self, model: ModelProto) -> None:
-        """Converts a model again and looks at every type; raises what names the change.
+        """Converts a model again and looks at every type; raises an error that names the change.
 
         In functions, types are known only at the calls, so functions are written out there last.
         """

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds Casts that meet behind the steps: some runtimes merge two Casts, and nothing is rounded."""
+"""Finds Casts that meet after the steps: some runtimes merge two Casts and skip the rounding."""
 
 from __future__ import annotations
 

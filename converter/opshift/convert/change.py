@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What one step does, as data: a task per operator, a change per node, and the sums."""
+"""One step as data: a task for each operator, a change for each node, and the sums."""
 
 from __future__ import annotations
 

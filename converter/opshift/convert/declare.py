@@ -77,7 +77,7 @@ def ranks(
 
 
 def _without_rank(graph: GraphProto, version: int, adapters: Registry) -> Iterator[str]:
-    """The outputs for which inference of their operators finds no rank, whatever it is given."""
+    """The outputs for which inference finds no rank from any types of the inputs."""
     constants = {""} | {tensor.name for tensor in graph.initializer}
     known: dict[str, int | None] = {}
     for node in graph.node:

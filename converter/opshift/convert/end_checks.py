@@ -89,7 +89,7 @@ def check_whole(state: State) -> list[str]:
 
 
 def _objected_before(state: State) -> bool:
-    """Whether onnx rejects the model as it came, or what its functions of operators' names hold."""
+    """Whether onnx rejects the source model, or a body of a function with an operator's name."""
     if checker.lenient(state.view, state.adapters, full=True):
         return True
     model = copied(state.view)

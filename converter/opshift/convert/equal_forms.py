@@ -154,7 +154,7 @@ def _leads(
     rules: DeclaredRules,
     change: NodeChange,
 ) -> bool:
-    """Whether a runtime runs each node of a change, or can run what is written for it."""
+    """Whether a runtime runs each node of a change or a replacement of it."""
     root, builder = id(change.builder.scope.root), change.builder
     came_from = {change.task.key}.union(
         *(origins.get((root, name), ()) for name in change.node.proto.output)
@@ -178,7 +178,7 @@ def _kind(node: NodeProto, builder: Builder) -> str:
 
 
 def refusals(state: State, row: Ceiling, lacks: Iterable[RuntimeLack]) -> Iterator[RefusedNode]:
-    """The refusals for what a runtime lacks in a result, with what its other words would need."""
+    """The refusals for gaps of a runtime, with the operators that would replace them."""
     words = OtherWords(state.adapters, row, state.document.imports.get("") or 1)
     for one in lacks:
         key = (one.domain, one.op)

@@ -21,7 +21,7 @@ from opshift.text import qualified
 
 
 def plan_forms(state: State) -> None:
-    """Plans the other forms of all operators in the plan, and of what these forms write."""
+    """Plans the other forms of all operators in the plan, and of the operators in these forms."""
     newer = _newer(state) if state.options.modernize else {}
     waiting = state.plan.leads_to()
     known = set(waiting)

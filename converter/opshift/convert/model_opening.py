@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Opens a model for a conversion: validates it, repairs what runtimes accept, indexes it."""
+"""Opens a model for a conversion: validates it, repairs faults that runtimes accept, indexes it."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def _inline(state: State, prefix: str) -> None:
 
 
 def _repair(state: State) -> None:
-    """Repairs what runtimes accept and onnx rejects."""
+    """Repairs faults that runtimes accept and onnx rejects."""
     done = repair.rejected(state.skeleton, state.store)
     rules.require_inferable(Document(state.skeleton), state.adapters)
     state.typed = repair.add_types(state.skeleton, lambda: _typed(state))

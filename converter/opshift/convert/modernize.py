@@ -51,7 +51,7 @@ class Rule:
 
     @property
     def mirror(self) -> Mirror | None:
-        """The adapter that confirms what was found."""
+        """The adapter that confirms the match."""
         return self.declared if isinstance(self.declared, Mirror) else None
 
     @property

@@ -62,7 +62,7 @@ class CrossingPlan:
     unforeseen: set[tuple[Key, int]] = field(default_factory=set)
 
     def verdict(self, key: Key, boundary: tuple[int, int]) -> Adapter | None:
-        """The adapter of a planned crossing, None where the plan knows that there is none."""
+        """The adapter of a planned crossing; None if the plan has no adapter there."""
         if (*key, *boundary) not in self.edges and _lacks(key, max(boundary)):
             return None
         if self.edge(key, boundary).verdict in (MISSING, UNREVIEWED):

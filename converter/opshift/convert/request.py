@@ -169,7 +169,7 @@ class Request:
 
     @property
     def only_ir(self) -> bool:
-        """Whether another IR version is asked for, and no other change of what is computed."""
+        """Whether only another IR version is asked for."""
         asked = replace(
             self, check="default", allow_approximate=False, assume=(), drop_metadata=False,
             strict_ir=False, drop_training=False, prune_imports=self.prune_imports or None,
@@ -294,7 +294,7 @@ def require_ir(wanted: str | int) -> None:
 
 
 def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
-    """The wanted version of each domain, or a BadTarget that says what is wrong with it."""
+    """The wanted version of each domain, or a BadTarget that names the fault."""
     from opshift.opsets import schemas
 
     wanted = dict(target) if isinstance(target, Mapping) else {"": target}

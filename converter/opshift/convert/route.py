@@ -114,7 +114,7 @@ def _go(state: State) -> None:
 
 
 def _known(state: State, leg: Boundaries) -> int:
-    """Takes over what another conversion has crossed of a leg; returns how many boundaries."""
+    """Takes over the boundaries of a leg that another conversion crossed; returns their number."""
     known, before = state.last.state, state.boundaries
     if known is None or known.boundaries is None or before is None:
         return 0

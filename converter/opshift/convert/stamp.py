@@ -23,7 +23,7 @@ def signature_for(model: ModelProto, options: Request) -> Signature | None:
 def labelled(
     model: ModelProto, report: Report, options: Request, before: Signature | None
 ) -> Report:
-    """Writes into a result what its caller asked for; returns the report with a note of it."""
+    """Writes the stamp of the request into a result; returns the report with a note."""
     if not report.changed:
         return report
     if before is not None:

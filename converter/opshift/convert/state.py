@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of one conversion: what it works on, what it wants, and what it has done."""
+"""The state of one conversion: its model, its goal, and its steps so far."""
 
 from __future__ import annotations
 
@@ -148,7 +148,7 @@ class State(ABC):
             self.plan.extend(key, version)
 
     def settle_nodes(self) -> None:
-        """Removes what the steps have left unread, and sorts the nodes."""
+        """Removes nodes and constants that the steps left unread, and sorts the nodes."""
         self.notes += settle.settle(self.document)
         self.document.sort()
 
@@ -176,7 +176,7 @@ class State(ABC):
         return made
 
     def done(self, step: Step) -> None:
-        """Checks what a step changed, and remembers the step."""
+        """Checks the changes of a step, and stores the step."""
         if self.options.checks and step.touched:
             rules.after_step(self.document, step)
         step.touched.clear()
@@ -201,7 +201,7 @@ class State(ABC):
 
 
 def step_report(step: Step) -> StepReport:
-    """What a report says of a step."""
+    """The part of the report on a step."""
     work = tuple(
         Work(kind.op, kind.gives, kind.adapter, count, kind.id, kind.why)
         for kind, count in sorted(

@@ -51,7 +51,7 @@ from opshift.text import qualified
 
 
 class NodeAnswer(NamedTuple):
-    """A node, the Builder with what replaces it, and the kinds of nodes for which that is sound."""
+    """A node, the Builder with its replacement, and the kinds of nodes for which that is sound."""
 
     node: Node
     op: Builder
@@ -367,7 +367,7 @@ class Stepper:
         return done if self.runs is None or self.runs(done) else None
 
     def _answer(self, scope: Scope, proto: NodeProto, task: Task) -> NodeAnswer | None:
-        """What a record or the adapter writes for a node; None if the node stays."""
+        """The nodes that a record or the adapter writes for a node; None if the node stays."""
         found = self.records and self.records.find(self, task, scope, proto)
         if found:
             return self._replayed(*found, task)
@@ -385,7 +385,7 @@ class Stepper:
         return NodeAnswer(node, op, set(), None)
 
     def _replayed(self, branch: Branch, binding: NodeTokens, task: Task) -> NodeAnswer | None:
-        """What the end of a record writes for a node."""
+        """The nodes that the end of a record writes for a node."""
         leaf, scope, proto = branch.leaf, binding.scope, binding.node
         for token in branch.ranks_used:
             env, name = binding.place(token)

@@ -43,7 +43,7 @@ def _find_edge(adapters: Registry, domain: str, op: str, since: int, down: bool)
 
 
 def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[int, int]) -> bool:
-    """Whether the registry agrees with a row, as far as the verdict itself tells."""
+    """Whether the registry agrees with a row, judged by the verdict itself."""
     if (row.start, row.to) != boundary:
         return False
     if row.verdict not in UNSETTLED and adapters.is_as_indexed((domain, op, *boundary)):
@@ -76,7 +76,7 @@ def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int
 
 
 def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int) -> Edge:
-    """The verdict on an operator at a boundary, with what it is known to write."""
+    """The verdict on an operator at a boundary, with the operators that it writes."""
     adapter = adapters.get(domain, op, start, to)
     bare = _bare(adapter, domain, op, start, to)
     if adapter is None or bare.dead:
@@ -85,7 +85,7 @@ def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int) -> Ed
 
 
 def _bare(adapter: Adapter | None, domain: str, op: str, start: int, to: int) -> Edge:
-    """The verdict without what it writes beside the operator."""
+    """The verdict without the other operators that it writes."""
     if adapter is None:
         return Edge(start, to, MISSING, False, ())
     if not registry.reviewed(adapter, op):
@@ -111,7 +111,7 @@ def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementatio
 
 
 def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
-    """The graph: implementations lead to their verdicts, and verdicts to what they may write."""
+    """The graph: implementations lead to their verdicts, and verdicts to written operators."""
     found: nx.DiGraph = library().DiGraph()
     for op in schemas.operators(domain):
         for schema in schemas.history(domain, op):

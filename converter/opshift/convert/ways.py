@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """What a conversion does besides its steps, and before them."""
+    """The changes that a conversion makes besides and before its steps."""
 
     inlined: tuple[FunctionId, ...] = ()  # functions that are written out at their calls
     unsure: frozenset[FunctionId] = field(default=frozenset(), compare=False)  # may be kept
@@ -65,7 +65,7 @@ MISSING_FACTS = {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_S
 
 @dataclass(frozen=True, slots=True)
 class Reached:
-    """What a way leads to, the functions lost on it, and the nodes that compute something."""
+    """The result of a way, its lost functions, and the number of nodes that compute something."""
 
     way: Way
     skeleton: ModelProto
@@ -76,7 +76,7 @@ class Reached:
 
     @property
     def cost(self) -> tuple[int, int, int, int, tuple[int, ...]]:
-        """The cost: what a runtime lacks, approximations, lost functions, nodes and work."""
+        """The cost: gaps of the runtime, approximations, lost functions, nodes and work."""
         lacks = len(self.report.runtime.reasons) if self.report.runtime else 0
         return lacks, len(self.report.approximations), self.lost, self.nodes, self.way.work
 

@@ -139,7 +139,7 @@ def refuse_torn(tensor: TensorProto, called: str = "") -> None:
 
 
 def require_fit(dims: Sequence[int], held: int, wanted: int, what: str, called: str) -> None:
-    """Raises InvalidModel unless a payload is as long as the shape of its tensor tells."""
+    """Raises InvalidModel unless a payload has the length that the shape of its tensor gives."""
     if held != wanted or min(dims, default=0) < 0:
         raise InvalidModel(f"{called} of shape {list(dims)} holds {held} {what}, not {wanted}")
 

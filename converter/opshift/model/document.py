@@ -214,7 +214,7 @@ class Document:
             self.added_initializers = True
 
     def orphan(self, scope: Scope, names: Iterable[str]) -> None:
-        """Remembers what a replaced node read. `sweep` removes it if nothing else reads it."""
+        """Stores the inputs of a replaced node. `sweep` removes it if nothing else reads it."""
         for name in names:
             if name:
                 self._orphans[scope, name] = None

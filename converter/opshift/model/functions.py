@@ -145,7 +145,7 @@ def _computing(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:
 
 
 def functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
-    """The functions of a model by what their calls name."""
+    """The functions of a model by the names in their calls."""
     return {function_id(function): function for function in model.functions}
 
 
@@ -259,7 +259,7 @@ def _import(container: FunctionProto | ModelProto, body: FunctionProto) -> None:
 
 
 def bind_attributes(node: NodeProto, bound: dict[str, AttributeProto]) -> None:
-    """Replaces references to a function's attributes by what the call gives, at any depth."""
+    """Replaces references to a function's attributes by the values in the call, at any depth."""
     kept = []
     for attribute in node.attribute:
         if attribute.ref_attr_name:

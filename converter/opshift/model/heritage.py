@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a constant leaves to the constant that replaces it."""
+"""The properties that a constant passes on to its replacement."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one index of the names of values: what reads a value, and what may set it."""
+"""The one index of the names of values: the readers of a value, and its possible writers."""
 
 from __future__ import annotations
 

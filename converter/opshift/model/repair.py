@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Corrects, before a conversion, what runtimes load and onnx's checker rejects."""
+"""Corrects, before a conversion, faults that runtimes accept and onnx's checker rejects."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def bare_initializers(model: ModelProto) -> list[str]:
 
 
 def rejected(model: ModelProto, store: Weights) -> list[str]:
-    """Corrects what can be corrected in a model that the checker rejects; returns the notes."""
+    """Corrects the known faults of a model that the checker rejects; returns the notes."""
     return [*_names(model), *_spelling(model), *_imports(model), *_duplicates(model, store)]
 
 

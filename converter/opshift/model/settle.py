@@ -15,7 +15,7 @@ from opshift.protos import GraphProto, NodeProto
 
 
 def settle(document: Document) -> list[str]:
-    """Removes unread nodes and constants, and what refers to them; returns the notes."""
+    """Removes unread nodes and constants, and references to them; returns the notes."""
     sweep(document)
     for root in document.roots if document.heirs else ():
         _inherit(document, root)
@@ -43,7 +43,7 @@ def _inherit(document: Document, root: Root) -> None:
 
 
 def _left_to(document: Document, name: str) -> Heritage | None:
-    """What a new constant inherits; a constant of an earlier step passes on what it inherited."""
+    """The inheritance of a new constant; a constant of an earlier step passes on its own."""
     left = document.heirs.get(name)
     while left is not None and document.is_fresh(left.name):
         left = document.heirs.get(left.name)

@@ -39,7 +39,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class SignatureChange:
-    """One difference, the part of the version that it raises, and what users' code must do."""
+    """One difference, the part of the version that it raises, and the change in users' code."""
 
     level: Level
     reason: str

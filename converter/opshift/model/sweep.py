@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removal of what a conversion leaves unread: nodes, constants, and what only describes them."""
+"""Removes unread nodes and constants after a conversion, and their descriptions."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def sweep(document: Document) -> bool:
 
 
 class Sweep:
-    """One search for what nothing reads any more, from what a conversion stopped reading.
+    """One search for values that became unread, from the values that a conversion stopped reading.
 
-    What was unread before the conversion is not touched: nobody asked for its removal.
+    Values that were unread before the conversion are kept: their removal was not asked for.
     """
 
     def __init__(self, document: Document) -> None:
@@ -34,7 +34,7 @@ class Sweep:
         self._inside: set[Scope] = set()  # the graphs in nodes that go
 
     def run(self, orphans: Iterable[Owned]) -> bool:
-        """Removes the unread values, and what only they read; returns whether any was removed."""
+        """Removes unread values, and values that only they read; returns whether there were any."""
         waiting = list(orphans)
         while waiting:
             owner, name = waiting.pop()
@@ -51,7 +51,7 @@ class Sweep:
         return self.document.names.count(value, owner.root) > self._lost[value]
 
     def _remove(self, owner: Scope, name: str) -> Iterator[Owned]:
-        """Removes the node or constant that computes a value; returns what it read."""
+        """Removes the node or constant that computes a value; returns its inputs."""
         buried = owner in self._inside or id(owner.proto) not in owner.root.by_graph
         if name in owner.inputs or buried:
             return
@@ -91,7 +91,7 @@ def _values_read_in(scopes: Iterable[Scope]) -> Iterator[Owned]:
 
 
 def forget(scope: Scope, names: set[str]) -> None:
-    """Removes the constants of these names from a scope, and what states the types of values."""
+    """Removes the constants of these names from a scope, and the declarations of their types."""
     proto = scope.proto
     if isinstance(proto, GraphProto):
         keep_only(proto.initializer, lambda tensor: tensor.name not in names)

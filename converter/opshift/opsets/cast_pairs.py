@@ -28,7 +28,7 @@ def narrows(source: str, middle: str, target: str) -> bool:
 
 
 def _rounds(source: Element, between: Fraction, target: Element) -> bool:
-    """Whether a middle type of fractions rounds numbers that the target tells apart."""
+    """Whether a middle type of fractions rounds numbers that differ in the target type."""
     first = source.fraction
     if target == _BOOL:  # integers do not become 0
         return first is not None and first.least < between.least

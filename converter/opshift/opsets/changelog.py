@@ -289,7 +289,7 @@ def is_experimental(domain: str, op_type: str, version: int) -> bool:
 
 
 def reached(domain: str, newest: int | None) -> int | None:
-    """What the installed onnx has of the versions up to the newest of a domain."""
+    """The versions of a domain in the installed onnx, up to the newest one."""
     if newest is None or domain not in versions.DOMAINS:
         return newest
     return min(newest, versions.installed().version(domain)) or None

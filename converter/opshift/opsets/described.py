@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator sets that documents describe: given, installed, or next to the model at hand.
 
-What a caller gives and what is installed counts for the whole process. What lies next to a model
+Sets of a caller and installed sets count for the whole process. What lies next to a model
 counts for the work on this model alone, see `using`.
 """
 
@@ -44,7 +44,7 @@ _forgetting: list[Callable[[], None]] = []  # for the answers of the process, if
 
 
 class _SetsOfWork:
-    """All sets that count for some work with sets of its own, and what was computed from them."""
+    """All sets that count for some work with sets of its own, and the values computed from them."""
 
     __slots__ = ("answers", "documents", "sets")
 
@@ -96,7 +96,7 @@ def remembered(function: _Answer) -> _Answer:
 
 
 def give(paths: Iterable[str]) -> dict[str, int]:
-    """Makes this process, and those that it starts, use some documents; tells their versions."""
+    """Makes this process, and those that it starts, use some documents; returns their versions."""
     listed = [os.path.abspath(path) for path in paths]
     found = dict(sorted(map(_read, listed)))  # of two versions of a domain, the later one
     known = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))
@@ -171,7 +171,7 @@ def body(domain: str, op: str, since: int) -> FunctionProto | None:
 
 @functools.cache
 def _find() -> None:
-    """Reads what the environment and installed packages name."""
+    """Reads the sets that the environment and installed packages name."""
     for path in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         _read(path)
     for point in plugins.offered(GROUP):
@@ -191,7 +191,7 @@ def _read(path: str) -> tuple[str, int]:
 
 
 def _add(known: _Sets, data: bytes, origin: str, *, foreign_only: bool = False) -> tuple[str, int]:
-    """Adds one document and tells its version; who described it with other words is named.
+    """Adds one document and returns its version; names an earlier source that differs.
 
     A document of ONNX's own domains is an error, or passed over with `foreign_only`.
     """

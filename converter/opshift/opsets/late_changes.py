@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What releases of onnx changed in operator sets that were published before, read from data."""
+"""Changes of releases of onnx in operator sets that were published before, read from data."""
 
 from __future__ import annotations
 

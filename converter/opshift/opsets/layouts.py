@@ -16,7 +16,7 @@ from opshift.opsets.schemas import Schema
 
 @described.remembered
 def layout(domain: str, op: str, version: int) -> Schema | None:
-    """The schema of an operator, or what the version database alone states of it."""
+    """The schema of an operator, or its entry in the version database."""
     found = schemas.schema(domain, op, version)
     if found is not None or domain in versions.DOMAINS or schemas.is_documented(domain):
         return found

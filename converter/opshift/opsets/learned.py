@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The facts that a user's own runtimes have shown: what a conversion for a release does better.
+"""The facts that a user's own runtimes have shown, which improve conversions for a release.
 
 They are in `learned.toml`, next to the user's own table of targets: a table for each target, with
 fields of a row. Only the release that ran a model has the fact.
@@ -33,7 +33,7 @@ HEAD = (
 
 @dataclass(frozen=True, slots=True)
 class Learned:
-    """What one release runs better than by its row. The fields that are None are not changed."""
+    """The facts about one release that correct its row. Fields that are None are not changed."""
 
     source: str
     date: str

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operator sets as documents: ONNX's OperatorSetProto, read and written.
 
-The message has no place for what an operator accepts. Therefore the documentation of each operator
+The message has no place for accepted types. Therefore the documentation of each operator
 that opshift writes ends with its signature, see `signature_text`. Where that is missing, inputs,
 outputs, types and attributes are not known, and any are accepted.
 """
@@ -43,7 +43,7 @@ class Operator:
     experimental: bool = False
 
     def change(self) -> Change:
-        """What the operator version database says of this implementation."""
+        """The entry of this implementation in the operator version database."""
         one = self.schema
         return Change(
             op_type=one.name,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What releases of a runtime did with small models: a table that `opshift probe` writes.
+"""The results of small models in releases of a runtime: a table that `opshift probe` writes.
 
 The first lines of a table name a runtime and its probed releases, each with a date and a source.
 Each further line names an operator, one of its versions, its type variables, and groups of three:
@@ -174,7 +174,7 @@ class ReleaseTable:
         return next(pairs, None)
 
     def untried(self, key: Key, since: int, types: Types, given: Collection[str]) -> str:
-        """What no probed model has, of these element types and features; "" for nothing."""
+        """The element types and features that no probed model has; "" if there are none."""
         one = self.table.outcomes.get(key, {}).get(since)
         known = [one.having(o, self.releases) for o in (RUNS, PARTLY, *FAILED)] if one else []
         if one is None or not any(known):

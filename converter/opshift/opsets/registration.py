@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Registers schemas of installed packages with onnx, and shows documents in the form of onnx.
 
-What a document describes is not registered: onnx has one registry for the whole process.
+The operators of a document are not registered: onnx has one registry for the whole process.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ GROUP = "opshift.schemas"
 
 @functools.cache
 def register() -> None:
-    """Registers with onnx what it does not know yet."""
+    """Registers with onnx the operators that it lacks."""
     points = plugins.offered(GROUP)
     if not points:
         return

@@ -21,7 +21,7 @@ class SchemaChange:
 
 
 def between(domain: str, op: str, start: int, to: int) -> tuple[SchemaChange, ...]:
-    """The changes from what an operator means at `start` to what it means at `to`, both known."""
+    """The changes of an operator from `start` to `to`, two known versions."""
     old, new = schemas.schema(domain, op, start), schemas.schema(domain, op, to)
     if new is None or old == new:
         return ()
@@ -83,7 +83,7 @@ def _state(attribute: Attribute) -> str:
 def _pairs(
     old: tuple[Param, ...], new: tuple[Param, ...]
 ) -> Iterator[tuple[int, Param, int, Param]]:
-    """Each parameter with what stands for it now: the one of its name, or else of its place."""
+    """Each parameter with its successor: the one of its name, or else of its position."""
     place = {param.name: at for at, param in enumerate(new)}
     names = {param.name for param in old}
     for at, before in enumerate(old):

@@ -60,7 +60,7 @@ def known_domains() -> frozenset[str]:
 
 @described.remembered
 def known() -> Changelog:
-    """The operator version database, with domains that onnx alone has been told about."""
+    """The operator version database, with domains that are only registered with onnx."""
     shipped = changelog.default()
     registration.register()
     domains = set(map(normal, defs.schema_version_map()))
@@ -72,7 +72,7 @@ def known() -> Changelog:
 
 
 def is_documented(domain: str) -> bool:
-    """Whether only documents describe the operators of a domain; onnx is not told of these."""
+    """Whether only documents describe the operators of a domain; onnx does not register these."""
     return domain in changelog.default().documented
 
 
@@ -229,7 +229,7 @@ def _attribute(attribute: Any) -> Attribute:
 
 
 def element_name(element: int) -> str | None:
-    """An element type as schemas spell it; None for UNDEFINED and for what this onnx lacks."""
+    """An element type as schemas spell it; None for UNDEFINED and types that this onnx lacks."""
     return _ELEMENTS.get(element)
 
 

@@ -19,7 +19,7 @@ _VERSION = rf"(?:-*(==?|>=|~=|:|@)-*v?(\S*?)|-*v?({_NUMBER})|-+([a-z]+\d\S*?))?-
 
 @dataclass(frozen=True, slots=True)
 class Name:
-    """A known name, the version that was typed with it, and what had to be assumed."""
+    """A known name, the version that was typed with it, and the assumption."""
 
     name: str
     version: str
@@ -69,7 +69,7 @@ def _advice() -> str:
 
 
 def _require_runtime(text: str, plain: str) -> None:
-    """Raises BadTarget for what names an opset, or the newest release of several."""
+    """Raises BadTarget for the name of an opset, or of the newest release of several."""
     if re.fullmatch(r"(opset-*)?\d+|latest", plain):
         raise BadTarget(
             f"{text!r} is an opset and not a runtime; give it as the opset:"
@@ -83,7 +83,7 @@ def _require_runtime(text: str, plain: str) -> None:
 
 
 def squeezed(name: str) -> str:
-    """A name without what people write differently: case, blanks and dashes."""
+    """A name without the differences in spelling: case, blanks and dashes."""
     return re.sub(r"[\s_-]+", "", name.lower())
 
 
@@ -107,7 +107,7 @@ def _unknown(text: str, spellings: Sequence[str]) -> str:
 
 
 def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> tuple[int, str]:
-    """The row that a version selects, and a sentence about what was assumed.
+    """The row that a version selects, and a sentence about the assumption.
 
     For an unknown release, the nearest earlier one is used, because a later release reads what an
     earlier one reads.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runtimes as targets: what each reads and what it lacks, by `targets.toml` and files of users."""
+"""Runtimes as targets: the features of each and its gaps, by `targets.toml` and files of users."""
 
 from __future__ import annotations
 
@@ -360,7 +360,7 @@ def table() -> list[Ceiling]:
 
 
 def names() -> dict[str, tuple[str, ...]]:
-    """Every name of a target, with what else people call it."""
+    """Every name of a target, with its other names."""
     return {name: one.aliases for name, one in sorted(_runtimes().items())}
 
 
@@ -395,7 +395,7 @@ def _runtimes() -> dict[str, Runtime]:
 
 
 def probe_table(name: str, texts: tuple[str, ...] = ()) -> probe_tables.ProbeTable | None:
-    """What a runtime did with small models, by the shipped tables and some texts."""
+    """The results of small models in a runtime, by the shipped tables and some texts."""
     shipped = _shipped_probes().get(name)
     return _merged((shipped, *texts) if shipped else texts)
 

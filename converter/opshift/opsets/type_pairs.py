@@ -18,7 +18,7 @@ class Change(enum.Enum):
 
 
 class TypePair(NamedTuple):
-    """An element type, the one that replaces it, and what that does to numbers."""
+    """An element type, its replacement, and the effect on numbers."""
 
     start: T
     to: T

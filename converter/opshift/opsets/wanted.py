@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A wanted result that depends on the model: what a runtime reads, and lowest versions."""
+"""A wanted result that depends on the model: for a runtime, or at the lowest versions."""
 
 from __future__ import annotations
 

@@ -28,9 +28,9 @@ _MARKS = {"": "", ADDED: " added", REMOVED: " removed"}
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """A node: its operator and what it holds, such as `axis` and `1`.
+    """A node: its operator and its content, such as `axis` and `1`.
 
-    `inputs` are the names of constant inputs among what it holds. `sign` marks a node, and `signs`
+    `inputs` are the names of constant inputs in its content. `sign` marks a node, and `signs`
     what a node holds, that the other drawing of a pair lacks.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Marks what only one of two drawings has, and describes the change in words."""
+"""Marks the parts that only one of two drawings has, and describes the change in words."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ def _marked(box: Box, other: Box | None, sign: str) -> Box:
 
 
 def _held(box: Box) -> set[tuple[str, str, bool]]:
-    """What a node holds: the name, the value, and whether it is an input."""
+    """The content of a node: the name, the value, and whether it is an input."""
     return {(name, value, name in box.inputs) for name, value in box.holds}
 
 
 def _changes(before: Box, after: Box) -> Iterator[str]:
-    """What changed in an operator, in words."""
+    """The changes of an operator in words."""
     old, new = dict(before.holds), dict(after.holds)
     for name, value in new.items():
         if name not in old:

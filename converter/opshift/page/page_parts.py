@@ -139,7 +139,7 @@ class Releases:
     releases: Sequence[RuntimeRelease]
 
     def html(self) -> str:
-        """A row for each runtime, and what the chips mean."""
+        """A row for each runtime, and the meaning of the chips."""
         rows: dict[str, list[RuntimeRelease]] = {}
         for release in self.releases:
             rows.setdefault(release.runtime, []).append(release)

@@ -45,7 +45,7 @@ OTHERS = (  # operators that no version changes in a way that needs an adapter
 
 @dataclass(frozen=True, slots=True)
 class ProbeModel:
-    """A model of one node, and what is known of the node."""
+    """A model of one node, with the operator, the types and the form of the node."""
 
     key: Key
     since: int
@@ -69,7 +69,7 @@ class ProbeModel:
 
 @dataclass(frozen=True, slots=True)
 class ProbeCase:
-    """A model with inputs, and what the reference computes."""
+    """A model with inputs, and the outputs that the reference computes."""
 
     probe: ProbeModel
     model: ModelProto

@@ -45,7 +45,7 @@ MOST = 30  # failures in the text form of a result
 
 @dataclass(frozen=True, slots=True)
 class ProbeResult:
-    """What a runtime did with one model; `detail` is its message or the difference."""
+    """The outcome of one model in a runtime; `detail` is its message or the difference."""
 
     key: Key
     since: int
@@ -65,7 +65,7 @@ class ProbeResult:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Probing(Shown):
-    """What a runtime did with the models of a probe.
+    """The outcomes of the models of a probe in a runtime.
 
     Attributes
     ----------
@@ -151,7 +151,7 @@ def probe(
     python: str, name: str = "", *, ops: Collection[str] = (), sample: int | None = None,
     limits: Limits = LIMITS, progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Probing:  # fmt: skip
-    """Measure what the runtime of a Python does with small models of each operator.
+    """Measure the outcomes of small models of each operator in the runtime of a Python.
 
     Ctrl-C ends the probe and keeps its results.
 

@@ -25,7 +25,7 @@ GRAPHS = {
 
 @dataclass(frozen=True, slots=True)
 class Stamps:
-    """The lowest and highest opsets, and the highest IR version, where there are limits."""
+    """The lowest and highest opsets and the highest IR version; None if there is no limit."""
 
     lowest: int | None = None
     highest: int | None = None

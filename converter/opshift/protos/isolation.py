@@ -20,7 +20,7 @@ MOST_DEATHS = 10  # of children in one verb
 
 
 class _Verb:
-    """What the calls of one verb may still cost."""
+    """The cost that the calls of one verb may still have."""
 
     def __init__(self, isolation: Isolation) -> None:
         self.isolation = isolation
@@ -54,7 +54,7 @@ def uses_child(*, risky: bool = False) -> bool:
 
 
 def call(name: str, *arguments: Any, risky: bool = False) -> Any:
-    """The answer of one of `onnx_calls`; raises what it raises, or OnnxEnded."""
+    """The answer of one of `onnx_calls`; raises its errors, or OnnxEnded."""
     if not uses_child(risky=risky):
         return CALLS[name](*arguments)
     from opshift.protos import onnx_process

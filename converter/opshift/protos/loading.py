@@ -79,7 +79,7 @@ def _package() -> ModuleSpec | None:
 
 
 class _Binding:
-    """Finds the package, and binds to it what was loaded before, as its own imports would do."""
+    """Finds the package, and binds its loaded modules to it, as its own imports would do."""
 
     def __init__(self, package: ModuleSpec) -> None:
         assert package.loader is not None

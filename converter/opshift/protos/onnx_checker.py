@@ -17,7 +17,7 @@ check_value_info = library.checker.check_value_info
 
 
 def check_node(data: bytes, context: CheckerContext, names: LexicalScopeContext) -> None:
-    """Raises what the checker says against a node."""
+    """Raises the objection of the checker to a node."""
     if isolation.uses_child():
         imports = list(context.opset_imports.items())
         isolation.call("check_node", data, context.ir_version, imports)
@@ -26,7 +26,7 @@ def check_node(data: bytes, context: CheckerContext, names: LexicalScopeContext)
 
 
 def check_model(model: ModelProto | bytes, *, full_check: bool = False) -> None:
-    """Raises what the checker says against a model."""
+    """Raises the objection of the checker to a model."""
     data = model if isinstance(model, bytes) else model.SerializeToString()
     if len(data) > LARGEST:
         raise ValueError(f"a model of {len(data)} bytes is too large for the checker")

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The package onnx itself, for what computes with numpy or needs the rest of it."""
+"""The package onnx itself, for code that computes with numpy or needs the rest of it."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ def empties(
 ) -> Iterator[tuple[str, ModelProto, dict[str, Any]]]:
     """Each dimension without elements, with all others of its size; in a single tensor, also alone.
 
-    The model declares that there are none, or a size that only the inputs tell.
+    The model declares that there are none, or a size that only the inputs determine.
     """
     sizes: dict[Place, object] = dict(list(_sizes(model))[:MOST])
     alike = [

@@ -102,6 +102,6 @@ def _by_variants(
 
 
 def _helps(missing: Sequence[Aspect], variant: str) -> bool:
-    """Whether a variant of that name may cover what is missing."""
+    """Whether a variant of that name may cover the missing uses."""
     name = variant.partition("=")[0]
     return any(name in one.variants for one in missing)

@@ -86,7 +86,7 @@ def completed(
 
 
 def edits(model: ModelProto, found: SubjectNode) -> Iterator[tuple[str, Edit]]:
-    """What the node may have more, with names; a name is repeated for each form that is tried."""
+    """Additions to the node, with names; a name is repeated for each form that is tried."""
     given = {one.name for one in found.node.attribute}
     for attribute in found.schema.attributes.values():
         if attribute.name not in given and not attribute.is_graph:

@@ -129,7 +129,7 @@ def _inferred(model: ModelProto, names: Sequence[str]) -> list[ValueInfoProto]:
 
 
 def _computed(model: ModelProto) -> list[ValueInfoProto]:
-    """What our evaluator gives, for onnx infers nothing for many operators below 6."""
+    """The outputs of our evaluator, because onnx infers no types for many operators below 6."""
     unsaid = AssertionError("the types of the outputs cannot be inferred; give output_shapes=")
     dims = (dim for info in model.graph.input for dim in info.type.tensor_type.shape.dim)
     if not all(dim.HasField("dim_value") for dim in dims):

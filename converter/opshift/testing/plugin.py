@@ -37,7 +37,7 @@ def pytest_collection_modifyitems(
 
 @pytest.hookimpl(wrapper=True)
 def pytest_fixture_setup(fixturedef: Any, request: pytest.FixtureRequest) -> Iterator[None]:
-    """Keeps what the project computes with, for the test of its examples."""
+    """Stores the engine of the project for the test of its examples."""
     value = yield
     if fixturedef.argname == "opshift_evaluate":
         request.config.stash[_EVALUATE] = value

@@ -194,6 +194,6 @@ def pattern(part: str) -> re.Pattern[str]:
 
 
 def reasons(path: str | os.PathLike[str]) -> dict[str, str]:
-    """What is found and stays: a part of its line, and the reason, in tables of a TOML file."""
+    """The findings that stay: a part of the line, and the reason, in tables of a TOML file."""
     groups = toml.loads(Path(path).read_text())
     return {part: why for group in groups.values() for part, why in group.items()}

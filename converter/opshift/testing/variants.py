@@ -86,7 +86,7 @@ def feeds(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _fits(model: ModelProto, name: str, *, described: bool) -> bool:
-    """Whether the way of this name has what it needs in a model."""
+    """Whether a model has the parts that the variant of this name needs."""
     if name == "in a branch":
         return not model.graph.sparse_initializer
     if name == BRANCHES_INSIDE:

@@ -36,14 +36,14 @@ class InputSet:
 
 
 def as_array(value: Any) -> Any:
-    """A number of numpy as an array, which is what engines take; in lists, too."""
+    """A number of numpy as an array, because engines take arrays; also in lists."""
     if isinstance(value, list):
         return [as_array(one) for one in value]
     return np.asarray(value) if isinstance(value, np.generic) else value
 
 
 def given(model: ModelProto, inputs: Inputs) -> list[InputSet]:
-    """The sets of inputs that the caller means, as far as the model asks for them."""
+    """The sets of inputs of the caller, with the inputs of the model only."""
     types = {info.name: info.type for info in model.graph.input}
     cases = [
         InputSet(case.label, {name: _typed(v, types.get(name)) for name, v in case.values.items()})

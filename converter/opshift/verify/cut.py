@@ -45,7 +45,7 @@ def piece(
 
 
 def _type(value: Any) -> TypeProto | None:
-    """The type of a tensor or a sequence; None where a value does not tell."""
+    """The type of a tensor or a sequence; None if a value does not determine it."""
     if isinstance(value, np.ndarray):
         return helper.make_tensor_type_proto(elem_type_of(value.dtype), value.shape)
     if isinstance(value, list) and value and (inner := _type(value[0])):

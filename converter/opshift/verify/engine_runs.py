@@ -54,7 +54,7 @@ def _each(evaluate: Any, names: Sequence[str], cases: Sequence[Mapping[str, Any]
 
 
 def _plain(value: Any) -> Any:
-    """A value as every engine's is told: strings as objects, what a map holds as Python's own."""
+    """A value in the form of all engines: strings as objects, contents of maps as Python's own."""
     import numpy as np
 
     if isinstance(value, dict):

@@ -15,7 +15,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Hint:
-    """A kind of values, of which `generate.py` knows what they look like.
+    """A kind of values that `generate.py` can make.
 
     An index says whose shape bounds it: `data`, along `axis`, or along every axis where None. The
     keys of an attention are those of `data`, after those of `past`.
@@ -108,7 +108,7 @@ class Tracer:
         self.nodes(model.graph.node, dict(start), dict(start))
 
     def nodes(self, nodes: Iterable[NodeProto], exact: Origins, positive: Origins) -> None:
-        """Notes what these nodes want; which inputs flow into a value is passed along."""
+        """Notes the kinds of values that these nodes need, with inputs that flow into a value."""
         for node in nodes:
             function = self.functions.get(call_id(node))
             if function is not None:

@@ -99,7 +99,7 @@ class _Cut:
 
 
 class _Opened:
-    """One of two models, and what is known about the values of its graphs."""
+    """One of two models, and the facts about the values of its graphs."""
 
     def __init__(self, model: ModelProto, adapters: Registry) -> None:
         self.model, self.document = model, Document(model)
@@ -127,7 +127,7 @@ class _Opened:
         return False
 
     def cut(self, scope: Scope, name: str, is_given: Callable[[str], bool]) -> _Cut:
-        """What computes a value from constants and from the values that are given."""
+        """The nodes that compute a value from constants and from given values."""
         nodes = dict[tuple[int, int], NodeProto]()
         constants, inputs, waiting, seen = [], [], [name], set[str]()
         while waiting:

@@ -43,7 +43,7 @@ class OneStep:
         return replace(self.found, rows=tuple(self.rows), notes=tuple(self.notes), cause=self.cause)
 
     def _part(self, number: int, name: str) -> None:
-        """Compares one graph for training, and sets what it is bound to."""
+        """Compares one graph for training, and sets its bound values."""
         label = training.label(number, name)
         first, second = (training.part(model, number, name) for model in self.models)
         bound, other = (training.bindings(model, number, name) for model in self.models)

@@ -53,7 +53,7 @@ class RuntimeJob:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What a runtime did with a model: how far it came, and the outputs or a sentence per case."""
+    """The outcome of a model in a runtime, and the outputs or a sentence for each case."""
 
     outcome: str
     results: Results

@@ -34,7 +34,7 @@ class LocalModel:
 
     @property
     def contents(self) -> tuple[str | bytes, ...]:
-        """What a digest of the model reads: bytes that are in memory, and the other files."""
+        """The input of a digest of the model: bytes in memory, and the other files."""
         model, *data = self.files
         return (model if self.content is None else self.content, *data)
 
@@ -115,7 +115,7 @@ def spliced(
 ) -> list[str]:
     """Writes a result to a file; returns all files that belong to it.
 
-    Their names are synced to the disk when the run ends. A rerun repeats what a power cut lost.
+    Their names are synced to the disk when the run ends. A rerun repeats lost work.
     """
     try:
         return weights.splice(

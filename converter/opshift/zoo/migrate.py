@@ -313,7 +313,7 @@ class ZooRun:
             return False  # the worker asks again, and reports the error
 
     def sweep(self) -> None:
-        """Removes old data, and what killed workers left behind, in the folders of data files too.
+        """Removes old data, and files of killed workers, in the folders of data files too.
 
         A store does not list its objects.
         """

@@ -125,7 +125,7 @@ def _migrate_from(
 
 
 def _what(report: Report) -> dict[str, Any]:
-    """The fields of an outcome that describe what a conversion did."""
+    """The fields of an outcome that describe a conversion."""
     rewritten: Counter[str] = Counter()
     for step in report.steps:
         for work in step.rewritten:

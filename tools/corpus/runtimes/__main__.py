@@ -64,7 +64,7 @@ def main() -> int:
 
 
 def _chosen(folders: Iterable[Path], only: Collection[str]) -> list[Path]:
-    """The folders that hold a model and what it computes, as far as their names are asked for."""
+    """The folders that hold a model and its outputs, if their names match."""
     return [
         folder for folder in sorted(folders)
         if (folder / "model.onnx").exists() and (folder / "expected.npz").exists()
@@ -87,7 +87,7 @@ def _order(asked: str) -> tuple[str, tuple[int, ...]]:
 def measure(
     runtime: Installed, args: argparse.Namespace, folders: Collection[Path]
 ) -> Iterator[tuple[str, runtime_table.Measured]]:
-    """What becomes of each model, as it came and converted."""
+    """The outcomes of each source model and of its conversion."""
     runner = Runner(runtime)
     with tempfile.TemporaryDirectory(prefix="runtimes-") as scratch:
         tasks = [

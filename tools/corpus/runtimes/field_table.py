@@ -88,7 +88,7 @@ def _operator(schema: Any) -> ContribOperator:
 
 
 def tabulated(known: dict[str, dict[str, Any]], before: fields.FieldTable) -> fields.FieldTable:
-    """What the releases do not know, of the operators that they have."""
+    """The unknown fields of the operators that the releases have."""
     releases = tuple(sorted({*known, *before.releases}, key=numbers))
     newest = known[max(known, key=numbers)]
     unknown: dict[fields.Key, dict[str, tuple[int, ...]]] = {}
@@ -113,7 +113,7 @@ def tabulated(known: dict[str, dict[str, Any]], before: fields.FieldTable) -> fi
 
 
 def measure(runtime: Installed, operators: dict[str, ContribOperator]) -> dict[str, Any]:
-    """What a release knows of each operator: [attributes and numbers, and types that it lacks]."""
+    """The answers of a release for each operator: [attributes and numbers, types that it lacks]."""
     runner, found = Runner(runtime, 60, CHILD), {}
     try:
         registered = runner.ask({"registered": True})["registered"]
@@ -156,7 +156,7 @@ def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool
 def _loads(
     runner: Runner, op: str, signature: ContribOperator, chosen: dict[str, str]
 ) -> bool | None:
-    """Whether a node of these types loads at any rank; None where all complaints are others."""
+    """Whether a node of these types loads at any rank; None if all errors have other causes."""
     told, required = set(), {name: signature.values[name] for name in signature.required}
     for rank in (None, 1, 2, 3, 4):
         shape = None if rank is None else [f"d{i}" for i in range(rank)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tells for models of one node whether the runtime of this interpreter has a kernel for the node.
+"""Tests whether the runtime of this interpreter has a kernel for the node of a model.
 
 Python 3.6 or later. A line of stdin is JSON with a model in base64. A line with
 `{"registered": true}` asks for the kernels that the runtime lists.

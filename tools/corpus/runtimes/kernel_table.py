@@ -150,7 +150,7 @@ def listed(
 def tabulated(
     lacking: dict[str, set[Choice]], before: kernels.KernelTable, only: list[str]
 ) -> kernels.KernelTable:
-    """What the releases lack, by operator and version; what was not measured is as it was."""
+    """The gaps of the releases, by operator and version; unmeasured entries stay."""
     found = {release: set(choices) for release, choices in lacking.items()}
     for (domain, op), versions in before.lacks.items():
         for since, lack in versions.items():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models of one node, for each version of each operator and each choice of element types.
 
-A runtime that is asked to load such a model tells whether it has a kernel for the choice.
+A runtime that loads such a model has a kernel for the choice.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Probe:
 
 
 def bare(op: str, domain: str) -> str:
-    """A model of one node without inputs, to ask whether a runtime knows an operator at all."""
+    """A model of one node without inputs, to test whether a runtime has an operator."""
     outputs = [onnx.ValueInfoProto(name="y")]
     return packed(helper.make_node(op, [], ["y"], domain=domain), [], outputs)
 

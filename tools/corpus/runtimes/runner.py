@@ -19,7 +19,7 @@ CHILD = Path(__file__).with_name("runtime_child.py")
 
 
 class Runner:
-    """Asks a child about one model after another in an installed runtime."""
+    """Sends one model after another to a child with an installed runtime."""
 
     def __init__(self, runtime: Installed, seconds: float = 60, child: Path = CHILD) -> None:
         self.runtime, self.seconds, self.child = runtime, seconds, child
@@ -38,7 +38,7 @@ class Runner:
         })  # fmt: skip
 
     def ask(self, task: dict[str, Any]) -> dict[str, Any]:
-        """What the child answers; the outcome crash or timeout where it does not."""
+        """The answer of the child; the outcome crash or timeout if there is none."""
         process = self._started()
         assert process.stdin is not None
         try:

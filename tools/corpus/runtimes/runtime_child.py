@@ -119,7 +119,7 @@ def error(numpy, want, got):
 
 
 def judged(task, optimized=True):
-    """How a model fares; what is wrong is judged again without the runtime's optimizations."""
+    """The outcome of a model; a wrong one is judged again without the runtime's optimizations."""
     answer = compared(task, optimized)
     if optimized and answer["outcome"] == "wrong" and task["runtime"] == "onnxruntime":
         answer["unoptimized"] = judged(task, optimized=False)["outcome"]

@@ -36,7 +36,7 @@ class Results:
 
 
 def matrix(found: Results) -> Iterator[str]:
-    """How many verdicts are right: the answers beside what the runtimes did, and each wrong one."""
+    """The number of right verdicts: answers next to outcomes in runtimes, and each wrong one."""
     counts, wrong = Counter[tuple[str, bool]](), list[str]()
     for asked, models in found.models.items():
         for name, measured in sorted(models.items()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes what the installed onnxruntime states of the contrib operators that the adapters read.
+"""Writes the schemas of the contrib operators that the adapters read, from onnxruntime.
 
     python -m tools.corpus.runtimes.vendor_database [OPERATOR ...]
 

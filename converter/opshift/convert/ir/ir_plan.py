@@ -30,7 +30,7 @@ FeaturePlan: TypeAlias = "dict[Feature, Edge]"
 def of_features(
     held: Iterable[Feature], *, rewrite: bool, drop: Collection[str], inline: bool
 ) -> FeaturePlan:
-    """The plan for the content of a model, and for what steps may bring into it."""
+    """The plan for the content of a model, and for content that steps may add."""
     found: FeaturePlan = {}
     waiting = [*held, *BROUGHT]
     while waiting:
@@ -48,7 +48,7 @@ def upward() -> FeaturePlan:
 
 
 def _wanted(feature: Feature, drop: Collection[str], *, lowers: bool) -> Edge:
-    """The verdict on a feature, with what the request allows and needs."""
+    """The verdict on a feature, with the permissions and needs of the request."""
     edge = edge_of(feature, down=True)
     if feature.drop in drop:
         return replace(edge, verdict=REMOVE)
@@ -92,7 +92,7 @@ def solved(*, down: bool) -> dict[Place, Edge]:
 
 
 def _graph(*, down: bool) -> nx.DiGraph:
-    """The graph: features lead to their verdicts, and verdicts to what the older form has."""
+    """The graph: features lead to their verdicts, and verdicts to features of the older form."""
     found: nx.DiGraph = library().DiGraph()
     for feature in FEATURES:
         here, edge = _place(feature), _bare(feature, down=down)

@@ -63,7 +63,7 @@ class BoundAttributes:
         return found
 
     def _given(self, which: FunctionId, name: str) -> Iterator[AttributeProto | Name]:
-        """What the calls of a function give for an attribute; a call that leaves it out, nothing.
+        """The values of an attribute in the calls of a function; calls that omit it have none.
 
         The default counts where a call leaves the attribute out, or where nothing calls.
         """

@@ -36,7 +36,7 @@ class OpenConversion(Protocol):
 
 @contextmanager
 def protobuf_errors() -> Iterator[None]:
-    """Says what an error means that protobuf raises wherever a message is copied."""
+    """Explains an error that protobuf raises whenever it copies a message."""
     try:
         yield
     except UnicodeDecodeError as error:
@@ -121,7 +121,7 @@ def _objection(
 
 
 def _write_out_functions(model: ModelProto) -> None:
-    """Inlines each function that means by its operators what the model means by them."""
+    """Inlines each function whose operators have the meaning that they have in the model."""
     prefix, numbers = unused_prefix(model.SerializeToString()), itertools.count()
     for which, function in functions.functions_of(model).items():
         if imports.versions(function).items() <= imports.versions(model).items():
@@ -169,7 +169,7 @@ def declarations(
 
 
 def _fits_inputs(model: ModelProto, adapters: Registry) -> bool:
-    """Whether a model is legal if only what is declared of its inputs is kept."""
+    """Whether a model is legal if only the declarations of its inputs are kept."""
     bare = copy_of(model)
     del bare.graph.value_info[:]
     for value in bare.graph.output:

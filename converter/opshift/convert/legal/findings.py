@@ -79,9 +79,9 @@ class Unjudged:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """A rule, how grave it is to break it, and the search for what breaks it.
+    """A rule, its level, and the search for violations.
 
-    The search gets what its phase looks at, a `Checked` for a whole model. It finds sentences,
+    The search gets the object of its phase, a `Checked` for a whole model. It finds sentences,
     pairs of the names that a sentence is about and the sentence, or nodes that it cannot judge. A
     conversion with quick checks leaves out the rules that must visit every node or value. A rule
     that `infers` uses the types of values.

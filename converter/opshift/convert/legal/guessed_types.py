@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Element types for the inputs of a function that nothing calls, by what its nodes accept.
+"""Element types for the inputs of an uncalled function, from the types that its nodes accept.
 
 Values that share a type variable of an operator have one type, so a choice for one input narrows
 the choices for the others.

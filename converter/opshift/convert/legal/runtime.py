@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds what a runtime lacks for a model: domains, operators, element types and forms."""
+"""Finds the domains, operators, element types and forms that a runtime lacks for a model."""
 
 from __future__ import annotations
 
@@ -444,7 +444,7 @@ def _failing(
 
 
 def _unknown_operators(document: Document, row: Ceiling) -> Iterator[str]:
-    """Operators of a vendor's domain that nothing describes."""
+    """Operators of a vendor's domain without a description."""
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             vendor = key[0] in row.imports and key[0] not in versions.DOMAINS
@@ -455,7 +455,7 @@ def _unknown_operators(document: Document, row: Ceiling) -> Iterator[str]:
 
 
 def _unknown_domains(document: Document, row: Ceiling) -> Iterator[str]:
-    """Domains of a model about which nothing is known for a runtime."""
+    """Domains of a model for which no facts about a runtime exist."""
     used = Counter[str]()
     for root in document.roots:
         for key, places in root.index.items():

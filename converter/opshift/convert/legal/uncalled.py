@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Calls of functions that nothing calls, so that inference and the checker look into them."""
+"""Calls of uncalled functions, so that inference and the checker look into them."""
 
 from __future__ import annotations
 

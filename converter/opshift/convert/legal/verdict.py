@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """The known reasons why a runtime does not run a model, and what is not known about it."""
+    """The known reasons why a runtime does not run a model, and the open questions."""
 
     target: str
     reasons: tuple[RuntimeLack, ...]

@@ -162,7 +162,7 @@ def types(written: WrittenNodes) -> Iterator[str]:
 
 
 def _inferred_types(written: WrittenNodes) -> Iterator[str]:
-    """Checks what each node reads, and that outputs keep their element types and ranks.
+    """Checks the inputs of each node, and that outputs keep their element types and ranks.
 
     Lengths are not compared, because inference of onnx gets some wrong.
     """
@@ -173,7 +173,7 @@ def _inferred_types(written: WrittenNodes) -> Iterator[str]:
 
 
 def _refused_constants(written: WrittenNodes) -> Iterator[str]:
-    """What inference has against nodes that read nothing, which no type of a value excuses."""
+    """The objections of inference to nodes without inputs, which no type of a value excuses."""
     for one in written.op.made.nodes:
         if not one.input and (told := _rejected(one, written)) is not None:
             yield told
@@ -185,7 +185,7 @@ def _rejected(one: NodeProto, written: WrittenNodes, *, lengths: bool = True) ->
 
 
 def _objections(written: WrittenNodes) -> Iterator[str]:
-    """What inference has against the nodes, whatever the lengths of the values may be."""
+    """The objections of inference to the nodes that hold for all lengths of the values."""
     if _is_sound(written):
         for one in written.op.made.nodes:
             if (told := _rejected(one, written, lengths=False)) is not None:

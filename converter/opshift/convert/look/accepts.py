@@ -92,7 +92,7 @@ class Acceptance(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """The answer, every reason against, what is not known and what was assumed."""
+        """The answer, every reason against, the open questions and the assumptions."""
         text, role = _ANSWERS[self.answer]
         yield Line(text.format(self.target), role)
         yield from (Line(f"  {reason}") for reason in self.reasons)
@@ -132,7 +132,7 @@ class RuntimeSurvey(Shown):
         return {"schema_version": SCHEMA_VERSION, "kind": "survey", "fits": fits}
 
     def lines(self) -> Iterator[Line]:
-        """One row for each release, and what was assumed to find them."""
+        """One row for each release, and the assumptions that selected them."""
         rows = ((fit.target, fit.now, fit.after, fit.first) for fit in self.fits)
         header = ("target", "runs now", "after conversion", "what blocks it")
         yield from table(header, rows)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The changes of an operator between two versions: its schema, and what adapters rewrite."""
+"""The changes of an operator between two versions: of its schema, and by adapters."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares two models: the differences, and what they mean for users of the first model."""
+"""Compares two models: the differences, and their effect on users of the first model."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ class Diff(Shown):
         }  # fmt: skip
 
     def lines(self) -> Iterator[Line]:
-        """The gravest level, each change, what is different, and the advice at the end."""
+        """The gravest level, each change, the other differences, and the advice at the end."""
         if not self.level:
             yield Line("NONE: users of the first model notice no difference.", Role.GOOD)
         elif self.same and self.level is Level.PATCH:

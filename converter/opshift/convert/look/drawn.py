@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Draws what a conversion rewrote: one drawing for all places of one form."""
+"""Draws the rewritten nodes: one drawing for all places of one form."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class HeaderOnly:
 
 @dataclass(frozen=True, slots=True)
 class _Root:
-    """The model or a function: what it imports, and how often it uses each operator."""
+    """The model or a function: its imports, and the number of uses of each operator."""
 
     imports: dict[str, int]
     operators: Counter[Key]

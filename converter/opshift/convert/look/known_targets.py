@@ -24,7 +24,7 @@ NO_PATTERN = dict.fromkeys(("attribute", "holds", "values", "without_input"))
 
 @dataclass(frozen=True, slots=True, repr=False)
 class Targets(Shown):
-    """Releases of runtimes, with the versions that they read and what they lack.
+    """Releases of runtimes, with the versions that they read and the features that they lack.
 
     Attributes
     ----------
@@ -50,7 +50,7 @@ class Targets(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """The number of releases, then a row for each; what a row lacks if it is alone."""
+        """The number of releases, then a row for each; a single row also lists its gaps."""
         names = {row.name for row in self.rows}
         releases = counted(len(self.rows), "row")
         yield Line(f"{releases} of {counted(len(names), 'runtime')}.", Role.GOOD)

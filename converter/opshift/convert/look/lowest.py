@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Reach:
-    """One domain: its versions without a rewrite and by conversion, and what blocks the next."""
+    """One domain: its versions without a rewrite and by conversion, and the next obstacle."""
 
     domain: str
     version: int
@@ -76,7 +76,7 @@ class Lowest(Shown):
 
     @property
     def minimal(self) -> dict[str, int]:
-        """The smallest imports with which every node means what it means now."""
+        """The smallest imports that keep the meaning of every node."""
         return {reach.domain: reach.same_from for reach in self.domains}
 
     def __getitem__(self, domain: str) -> Reach:
@@ -95,7 +95,7 @@ class Lowest(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """How far the model can go, then the table, then what stops it."""
+        """The lowest versions, then the table, then the obstacles."""
         far = ", ".join(
             f"{reach.domain or 'opset'} {reach.lowest} to {reach.highest}" for reach in self.domains
         )

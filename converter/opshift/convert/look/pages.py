@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The pages of conversions and plans: the report, and what a comparison of the models shows."""
+"""The pages of conversions and plans: the report, and the comparison of the models."""
 
 from __future__ import annotations
 

@@ -124,7 +124,7 @@ class Plan(Paged):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """The verdict, what blocks it, what changes for each operator, and how far one can go."""
+        """The verdict, its obstacles, the changes of each operator, and the reachable versions."""
         yield self._verdict()
         if not self.possible:
             yield from blockers(self.refusals)
@@ -173,7 +173,7 @@ class Plan(Paged):
         return [(path, [hop for hop in path.hops if changes(path, hop)]) for path in self.paths]
 
     def page(self) -> Page:
-        """The verdict, what blocks the conversion or what it would do, and how far one can go."""
+        """The verdict, the obstacles or the changes, and the reachable versions."""
         from opshift.page.page_parts import Table
         from opshift.page.sheet import Page, Section, facts_of
 

@@ -141,7 +141,7 @@ def _limits(
 def _reached(
     goal: Mapping[str, int], source: Mapping[str, int], report: Report | None
 ) -> dict[str, int]:
-    """The wanted versions; those of a result, where they depend on what the steps write."""
+    """The wanted versions; those of a result if they depend on its nodes."""
     result = report.result if report else {}
     moved = {d: v for d, v in result.items() if d in goal or source.get(d, v) != v}
     return {**goal, **moved}

@@ -47,7 +47,7 @@ class Rehearsed:
 
 @dataclass(frozen=True, slots=True)
 class Limit:
-    """How far a domain can be converted in one direction, and what stops it there."""
+    """The last reachable version of a domain in one direction, and the obstacle there."""
 
     version: int
     refusals: tuple[RefusedNode, ...] = ()
@@ -64,7 +64,7 @@ class Rehearsals:
         self._opened: Conversion | None = None
 
     def opened(self) -> Conversion:
-        """The opened model, from which each rehearsal begins; nobody changes it."""
+        """The opened model, from which each rehearsal begins; it is never changed."""
         if self._opened is None:
             opened = Conversion(*self.carve(), self.options, self.adapters)
             with diagnose.on_the_model(opened):
@@ -84,7 +84,7 @@ class Rehearsals:
         told: Rehearsed | None = None,
         wanted: Mapping[str, int] | None = None,
     ) -> Limit:
-        """The version of a domain nearest to `end` that a conversion reaches, and what stops it.
+        """The version of a domain nearest to `end` that a conversion reaches, and the obstacle.
 
         `told` is the outcome of the conversion to `wanted`, which is used again if it has the
         answer.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of adapter calls: trees of questions, whose leaves are what the adapters answered.
+"""The records of adapter calls: trees of questions, whose leaves are answers of adapters.
 
 An adapter sees a model only through questions. So its answer about a node depends on the operation
 of the node and on the answers to the questions that it asks. The record of a call decides each
@@ -82,7 +82,7 @@ class Records:
         return None if branch is None or branch.leaf is None else (branch, binding)
 
     def _key(self, asker: Asker, task: Task, binding: NodeTokens) -> Hashable:
-        """All that decides about a node before its adapter asks anything."""
+        """The facts about a node that apply before the first question of its adapter."""
         root = binding.scope.root
         for one in (task.adapter, task.schema):
             self._kept_alive[id(one)] = one
@@ -127,7 +127,7 @@ def _walk(tree: Branch, binding: NodeTokens) -> Branch | None:
 
 
 def asked(asker: Asker, task: Task, recorder: Recorder) -> Leaf | None:
-    """What an adapter answers about a node with tokens for names; None if no record can hold it."""
+    """The answer of an adapter for a node with tokens for names; None if no record can hold it."""
     binding = recorder.binding
     crossing = RecordingCrossing(asker, recorder)
     proto = in_tokens(binding.node, binding.inputs, binding.outputs)

@@ -97,7 +97,7 @@ def of_type(found: TypeProto | None, part: TypePart, symbol: Symbol) -> Hashable
 
 @functools.lru_cache(maxsize=4096)
 def type_of(answer: Any, part: TypePart) -> TypeProto | None:
-    """A type that has the part that was read. It is shared, so nobody may change it."""
+    """A type that has the part that was read. It is shared and must not be changed."""
     if answer is None:
         return None
     found = TypeProto()

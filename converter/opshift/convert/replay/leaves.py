@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a record says about a node: it stays, it is refused, or these nodes replace it."""
+"""The answer of a record for a node: it stays, it is refused, or these nodes replace it."""
 
 from __future__ import annotations
 
@@ -110,7 +110,7 @@ Leaf: TypeAlias = Kept | RefusedLeaf | Template
 
 
 def template_of(made: Made, crossing: RecordingCrossing, binding: NodeTokens) -> Template:
-    """The template of what an adapter wrote for a node with tokens for names."""
+    """The template of the nodes that an adapter wrote for a node with tokens for names."""
     if made.carried or any(map(holds_graphs, made.nodes)):
         raise Untraceable
     nodes = tuple(map(_without_names, made.nodes))

@@ -17,7 +17,7 @@ def value(number: int) -> str:
 
 
 def is_value(token: str) -> bool:
-    """Whether a token stands for a value of the model; others stand for what is written."""
+    """Whether a token stands for a value of the model; others stand for written values."""
     return token.startswith("⟦v")
 
 
@@ -42,7 +42,7 @@ def constant(number: int) -> str:
 
 
 def filled(text: str, meaning: Callable[[str], str]) -> str:
-    """A text with what its tokens stand for; a quoted token becomes a quoted name."""
+    """A text with names in place of tokens; a quoted token becomes a quoted name."""
     if "⟦" not in text:
         return text
     text = _QUOTED.sub(lambda found: repr(meaning(found[1])), text)

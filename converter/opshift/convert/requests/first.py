@@ -7,7 +7,7 @@ from opshift.convert.state import State
 
 
 def rewrite_first(state: State) -> None:
-    """Does what the request asks for besides versions, in the order in which it is possible."""
+    """Makes the other changes of the request, in the order in which they are possible."""
     options = state.options
     if options.shape or options.dim:
         from opshift.convert.requests.fixed_shapes import fix_shapes

@@ -30,7 +30,7 @@ SOURCE = "opshift.convert.requests.fixed_shapes"
 
 
 def fix_shapes(state: State, shape: Mapping[str, Sequence[int]], dim: Mapping[str, int]) -> None:
-    """Gives inputs fixed sizes, folds what becomes known, and removes what is then unread."""
+    """Gives inputs fixed sizes, folds values that become known, and removes unread nodes."""
     graph = state.skeleton.graph
     sizes = input_sizes.wanted_sizes(graph, shape, dim)
     fixed = list(_fixed_inputs(graph, shape, sizes))

@@ -95,7 +95,7 @@ def shown(sizes: Sequence[int | str | None]) -> str:
 
 
 def _known(things: str, name: str, known: Sequence[str]) -> str:
-    """What the model has in place of a name."""
+    """The names that the model has instead."""
     near = suggestion(name, known)
     listed = ", ".join(map(repr, known[:8])) or "none"
     return near or f"; the model has these {things}: {listed}"

@@ -101,7 +101,7 @@ def _key(param: Param | None, at: int, is_output: bool) -> object:
 
 
 def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeGroup]:
-    """Joins outputs whose type no variable ties to an input with what gives their type."""
+    """Joins outputs whose type is tied to no input with the source of their type."""
     found = [group for group in groups if group.inputs or group.stays or holds_graphs(node)]
     for group in groups:
         if group in found:

@@ -16,7 +16,7 @@ from opshift.records import dataclass
 
 @dataclass(slots=True)
 class TypeChoice:
-    """The values with a type that the request changes, the groups of each node, and what stays."""
+    """The values with a type that the request changes, the groups of each node, and the rest."""
 
     types: Mapping[int, int]
     kinds: dict[Owned, int] = field(default_factory=dict)
@@ -44,7 +44,7 @@ def _names(group: TypeGroup, node: NodeProto) -> list[str]:
 
 
 def changes_of(types: Mapping[int, int]) -> dict[int, Change]:
-    """What each change of a type does to numbers."""
+    """The effect of each change of a type on numbers."""
     found = {}
     for start, to in types.items():
         pair = pair_of(named_type(start), named_type(to))

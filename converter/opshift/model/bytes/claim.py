@@ -63,7 +63,7 @@ class Claim:
         return leftovers.run_file(self.folder, self.token)
 
     def recover(self) -> None:
-        """Removes what a killed run of the same result left."""
+        """Removes the files of a killed run of the same result."""
         if not self.is_new:
             self.retired = leftovers.noted(self.fd)
             leftovers.sweep(self.folder, self.token, self.retired)
@@ -121,7 +121,7 @@ class Claim:
 
 
 def tidy(model: str) -> None:
-    """Removes what killed runs left beside a model that stays as it is."""
+    """Removes files of killed runs next to an unchanged model."""
     folder, name = os.path.split(model)
     if os.path.lexists(leftovers.run_file(folder, file_names.digest(name))):
         leftovers.sweep(folder)

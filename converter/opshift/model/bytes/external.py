@@ -53,7 +53,7 @@ def location_of(tensor: TensorProto) -> str:
 
 
 def _where(tensor: TensorProto) -> dict[str, str]:
-    """What the keys of external data state; raises for two places, one of them in the model."""
+    """The keys of external data; raises if the model itself also holds the bytes."""
     where: dict[str, str] = {}
     if held := [name for name in wire.PAYLOAD.values() if _holds(tensor, name)]:
         raise InvalidModel(
@@ -131,7 +131,7 @@ def real_path_inside(folder: str, location: str) -> str | None:
 
 
 def require_inside(location: str, tensor: str) -> None:
-    """Refuses a path that leaves the model's folder, whatever folder that is."""
+    """Refuses a path that leaves the model's folder."""
     parts = PurePath(location)
     if not location or parts.is_absolute() or ".." in parts.parts or "\0" in location:
         raise _outside(location, tensor)

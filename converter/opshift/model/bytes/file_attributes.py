@@ -30,7 +30,7 @@ def first(sources: Iterable[Readers]) -> int:
 
 
 def restrict(path: str, replaced: str, sources: Iterable[Readers]) -> None:
-    """Gives a new file the mode of the file that it replaces, less what its sources forbid."""
+    """Gives a new file the mode of the replaced file, without permissions that its sources lack."""
     status = os.stat(path)
     mode = status.st_mode
     with contextlib.suppress(OSError):

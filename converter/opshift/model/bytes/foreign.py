@@ -35,7 +35,7 @@ _IN_ZIP = (
 
 
 def code_of(head: bytes) -> str | None:
-    """The code of a file that begins with `head`; None for what may be a model."""
+    """The code of a file that begins with `head`; None if it may be a model."""
     for start, mark, code in _MARKS:
         if head[start : start + len(mark)] == mark:
             return code
@@ -51,7 +51,7 @@ def code_of(head: bytes) -> str | None:
 
 
 def unread_code_of(head: bytes) -> str | None:
-    """The code of what could not be read as a model: a pickle, a text, or an empty file."""
+    """The code of a file that is not a model: a pickle, a text, or an empty file."""
     if not head:
         return "EMPTY_FILE"
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05":

@@ -80,7 +80,7 @@ class Swept(NamedTuple):
 
 
 def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> Swept:
-    """Removes the files that killed runs left in a folder, and nothing that a live run uses.
+    """Removes the files that killed runs left in a folder, but none that a live run uses.
 
     `own` is the token of the run that calls. Its `retired` data files are removed unless a model
     mentions them; the set then holds the files that are left to a later run.

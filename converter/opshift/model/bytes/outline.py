@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds out what a model holds from its bytes: one parse, without onnx or a loop over nodes."""
+"""Lists the contents of a model from its bytes: one parse, without onnx or a loop over nodes."""
 
 from __future__ import annotations
 

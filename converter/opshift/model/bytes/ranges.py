@@ -203,7 +203,7 @@ def _parts(piece: Moved) -> Iterator[Moved]:
 
 
 class _Storing:
-    """Lets the disk begin with what is written, while more is written.
+    """Starts write-back of the written ranges while more is written.
 
     Whoever syncs the file then waits for its end alone.
     """
@@ -214,7 +214,7 @@ class _Storing:
         self.thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Begins with what was written since the last time, if that is much."""
+        """Starts write-back of the bytes since the last time, if there are many."""
         length = _position(self.fd) - self.begun
         if length < _STORED or not hasattr(os, "posix_fadvise"):
             return
@@ -230,6 +230,6 @@ class _Storing:
             os.posix_fadvise(self.fd, start, length, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:
-        """Waits until the disk has begun with all that it was told of."""
+        """Waits until write-back of all ranges has started."""
         if self.thread is not None:
             self.thread.join()

@@ -33,7 +33,7 @@ def is_text(path: str) -> bool:
 
 
 class Identity(NamedTuple):
-    """Identifies a file and, as far as the file system tells, its content."""
+    """Identifies a file and, by its times and size, its content."""
 
     device: int
     inode: int

@@ -202,7 +202,7 @@ def fields(data: Buffer, pos: int, end: int) -> Iterator[tuple[int, int, int, in
 
 
 def skip(data: Buffer, pos: int, end: int) -> int:
-    """Where the field at a position ends, whatever its kind is."""
+    """The end of the field at a position, for every kind of field."""
     tag, body = read_varint(data, pos)
     if tag & 7 == 2:
         size, body = read_varint(data, body)

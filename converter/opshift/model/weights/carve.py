@@ -91,7 +91,7 @@ def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weig
 
 
 def _has_payloads(data: bytes) -> bool:
-    """Whether a model has large payloads, or bytes in which they cannot be told."""
+    """Whether a model has large payloads, or bytes in which they cannot be found."""
     try:
         return wire.has_payloads(data)
     except wire.Malformed:

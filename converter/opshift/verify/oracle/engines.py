@@ -63,7 +63,7 @@ def reference(call: Call, *inputs: Value) -> tuple[Value, ...]:
 
 
 def _writable(value: Value) -> Value:
-    """LogSoftmax of no elements writes into what it is given, which may be an initializer."""
+    """LogSoftmax of no elements writes into its input, which may be an initializer."""
     fixed = isinstance(value, np.ndarray) and not value.flags.writeable
     return value.copy() if fixed else value
 

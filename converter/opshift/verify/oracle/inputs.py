@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Deterministic inputs for a model, made from what its graph declares."""
+"""Deterministic inputs for a model, made from the declarations of its graph."""
 
 from typing import Any
 

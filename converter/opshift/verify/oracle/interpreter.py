@@ -181,7 +181,7 @@ class Frame:
             raise OracleError(f"value {name!r} is used before it exists") from None
 
     def _resolved(self, node: NodeProto) -> NodeProto:
-        """The node with every attribute reference replaced by what it refers to."""
+        """The node with every attribute reference replaced by the attribute."""
         if not any(attribute.ref_attr_name for attribute in node.attribute):
             return node
         resolved = NodeProto()

@@ -44,7 +44,7 @@ def deform_conv(
 
 
 def _between(plane: np.ndarray, y: np.ndarray, z: np.ndarray) -> np.ndarray:
-    """A plane read at fractional places; what lies outside it counts as zero."""
+    """A plane read at fractional positions; values outside are zero."""
     total = np.zeros(np.broadcast_shapes(y.shape, z.shape), plane.dtype)
     low = np.floor(y), np.floor(z)
     for down, right in product((0, 1), (0, 1)):

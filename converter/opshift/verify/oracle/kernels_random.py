@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Random operators: what they draw depends on the judge's seed, the shape and the node's seed."""
+"""Random operators: their numbers depend on the judge's seed, the shape and the node's seed."""
 
 from typing import Any
 

@@ -114,7 +114,7 @@ def judged(domain: str, op: str, since: int) -> str | None:
 
 
 def doubtful(*models: ModelProto) -> bool:
-    """Whether an old reference has a say in what these models compute."""
+    """Whether an old reference computes a part of these models."""
     if not OLD:
         return False
     return any(

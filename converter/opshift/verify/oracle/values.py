@@ -71,7 +71,7 @@ def _tensor_name(dtype: np.dtype) -> str:
 
 
 def type_of(value: Value) -> str:
-    """The ONNX name of a value's type; "?" stands for what an empty container does not tell."""
+    """The ONNX name of a value's type; "?" stands for the elements of an empty container."""
     if isinstance(value, np.ndarray):
         return _tensor_name(value.dtype)
     if isinstance(value, list):

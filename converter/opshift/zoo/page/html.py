@@ -236,7 +236,7 @@ def _cell(op: str, step: tuple[int, int], count: int, hottest: int) -> str:
 
 
 def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
-    """The rows as JSON that cannot end the element it stands in; what repeats stands there once."""
+    """The rows as JSON that cannot end its HTML element; repeated texts are written once."""
     tables: dict[str, dict[str, int]] = {name: {} for name in ("versions", "texts", "targets")}
 
     def known(table: str, value: Any) -> int:

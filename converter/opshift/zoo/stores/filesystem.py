@@ -94,7 +94,7 @@ class FileSystem:
 
     @contextlib.contextmanager
     def _named(self, key: str) -> Iterator[None]:
-        """Turns errors of file systems into StoreError, except those that callers tell apart."""
+        """Turns errors of file systems into StoreError, except those that callers distinguish."""
         url = f"{self.root}/{key}"
         try:
             yield

@@ -115,7 +115,7 @@ class Spread:
 
 
 def asked(call: Callable[..., Any], *arguments: Any) -> Any:
-    """What a cluster answers about itself; ClusterLost if it raises, as no shard is at fault."""
+    """The state of a cluster; ClusterLost if it raises, because no shard is at fault."""
     try:
         return call(*arguments)
     except Exception as error:  # each package of a cluster raises its own
