@@ -38,7 +38,7 @@ np: Any = deferred("numpy")
 
 
 @dataclass(frozen=True, slots=True, eq=False)
-class Rule:
+class FormulaRule:
     """One formula of an operator, declared or derived from the adapter that writes it."""
 
     declared: Modern | Mirror
@@ -64,23 +64,25 @@ class Rule:
         return "" if isinstance(self.declared, Mirror) else self.declared.differs
 
 
-def rules(adapters: Registry, version: int) -> list[Rule]:
+def rules(adapters: Registry, version: int) -> list[FormulaRule]:
     """The formulas of the operators that an opset has."""
     found = [
-        Rule(one, one.formula, one.inputs) for one in adapters.each(Modern) if one.since <= version
+        FormulaRule(one, one.formula, one.inputs)
+        for one in adapters.each(Modern)
+        if one.since <= version
     ]
     for mirror in adapters.each(Mirror):
         if mirror.since <= version and (schema := schemas.schema("", mirror.op, mirror.since)):
             inputs = tuple(param.name for param in schema.inputs)
-            found += [Rule(mirror, term, inputs) for term in formulas(mirror, adapters)]
+            found += [FormulaRule(mirror, term, inputs) for term in formulas(mirror, adapters)]
     return found
 
 
-def in_order(adapters: Registry, version: int) -> list[Rule]:
+def in_order(adapters: Registry, version: int) -> list[FormulaRule]:
     """The rules for an opset, sorted: the operators of a formula first, then larger formulas."""
     waiting = rules(adapters, version)
     waiting.sort(key=lambda rule: (-formula.size(rule.formula), rule.declared.source))
-    found: list[Rule] = []
+    found: list[FormulaRule] = []
     while waiting:
         open_ops = {rule.op for rule in waiting}
         ready = [
@@ -93,14 +95,14 @@ def in_order(adapters: Registry, version: int) -> list[Rule]:
 
 def edges(adapters: Registry, newest: int) -> dict[Key, Edge]:
     """The operators that rules write up to an opset, by the last operator of a formula."""
-    known, found = arithmetic_of(adapters), dict[Key, list[Rule]]()
+    known, found = arithmetic_of(adapters), dict[Key, list[FormulaRule]]()
     for rule in rules(adapters, newest):
         for op in formula.heads(rule.formula, known):
             found.setdefault(("", op), []).append(rule)
     return {key: _edge(key[1], rules) for key, rules in found.items()}
 
 
-def _edge(op: str, rules: list[Rule]) -> Edge:
+def _edge(op: str, rules: list[FormulaRule]) -> Edge:
     writes = tuple(sorted({op, *(rule.op for rule in rules)}))
     return Edge(*MODERN, "rewrite", any(rule.differs for rule in rules), writes)
 
@@ -108,11 +110,11 @@ def _edge(op: str, rules: list[Rule]) -> Edge:
 class Modernizer(Stepper):
     """Writes the operator of one rule wherever the model computes its formula."""
 
-    rule: Rule
+    rule: FormulaRule
     sites: list[Site]
     _nodes: frozenset[int]  # those of the formula that was found last
 
-    def of(self, rule: Rule) -> Modernizer:
+    def of(self, rule: FormulaRule) -> Modernizer:
         """The stepper for a rule."""
         self.rule, self.sites, self.boundary = rule, [], MODERN
         self.records = None  # the search looks at nodes without asking
