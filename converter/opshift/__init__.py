@@ -17,13 +17,6 @@ if TYPE_CHECKING:
     from opshift.convert.api import convert_with_report as convert
     from opshift.convert.legal.findings import Findings
     from opshift.convert.legal.rules import check, check_model
-    from opshift.convert.look.accepts import Acceptance, accepts
-    from opshift.convert.look.compare import Diff, diff
-    from opshift.convert.look.info import Info, info
-    from opshift.convert.look.known_targets import Targets, targets
-    from opshift.convert.look.lowest import Lowest, lowest_versions
-    from opshift.convert.look.plan import Plan
-    from opshift.convert.look.planning import plan
     from opshift.convert.request import Request
     from opshift.convert.result import Result
     from opshift.errors import (
@@ -36,6 +29,13 @@ if TYPE_CHECKING:
         OpshiftError,
         Refused,
     )
+    from opshift.look.accepts import Acceptance, accepts
+    from opshift.look.compare import Diff, diff
+    from opshift.look.info import Info, info
+    from opshift.look.known_targets import Targets, targets
+    from opshift.look.lowest import Lowest, lowest_versions
+    from opshift.look.plan import Plan
+    from opshift.look.planning import plan
     from opshift.model.model_version import Level, ModelVersion
     from opshift.opsets.changelog import OperatorId
     from opshift.report import Report
@@ -96,20 +96,20 @@ _HOMES = {
         "Refused",
     ),
     "codes.refusals": ("Why",),
-    "convert.look.compare": ("Diff", "diff"),
+    "look.compare": ("Diff", "diff"),
     "opsets.changelog": ("OperatorId",),
-    "convert.look.known_targets": ("Targets", "targets"),
-    "convert.look.lowest": ("Lowest", "lowest_versions"),
+    "look.known_targets": ("Targets", "targets"),
+    "look.lowest": ("Lowest", "lowest_versions"),
     "model.model_version": ("Level", "ModelVersion"),
-    "convert.look.plan": ("Plan",),
-    "convert.look.planning": ("plan",),
+    "look.plan": ("Plan",),
+    "look.planning": ("plan",),
     "convert.request": ("Request",),
     "convert.result": ("Result",),
     "report": ("Report",),
     "convert.legal.findings": ("Findings",),
     "convert.legal.rules": ("check", "check_model"),
-    "convert.look.accepts": ("Acceptance", "accepts"),
-    "convert.look.info": ("Info", "info"),
+    "look.accepts": ("Acceptance", "accepts"),
+    "look.info": ("Info", "info"),
     "zoo.audit": ("Audit", "audit"),
 }
 

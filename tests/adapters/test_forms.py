@@ -8,7 +8,7 @@ from collections.abc import Iterator
 import pytest
 from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, parser
 from opshift import convert_version
-from opshift.convert.look.accepts import accepts
+from opshift.look.accepts import accepts
 from opshift.opsets import schemas
 
 pytestmark = pytest.mark.skipif(

@@ -23,7 +23,7 @@ HOMES = {
     "opshift.convert.api": ["convert_with_report"],
     "opshift.verify": ["verify"],
     "opshift.zoo": ["migrate"],
-    "opshift.convert.look.accepts": ["accepts"],
+    "opshift.look.accepts": ["accepts"],
     "opshift.torch": ["export"],
 }
 FUNCTIONS = [

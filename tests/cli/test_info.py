@@ -21,7 +21,7 @@ from opshift import (
     lowest_versions,
 )
 from opshift.cli.entry import main
-from opshift.convert.look.info import info
+from opshift.look.info import info
 from opshift.opsets import installed_set, operator_set, schemas
 from text_models import model
 
@@ -65,7 +65,7 @@ def test_where_the_adapters_can_lead_a_model(tmp_path):
 
 def test_it_costs_no_import_of_onnx():
     code = (
-        f"import sys; from opshift.convert.look.info import info; str(info({str(MODEL)!r}));"
+        f"import sys; from opshift.look.info import info; str(info({str(MODEL)!r}));"
         "print({'onnx', 'numpy'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

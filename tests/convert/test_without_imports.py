@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from onnx import ModelProto
 from opshift import accepts, convert, plan
-from opshift.convert.look.accepts import survey
-from opshift.convert.look.consumer import Consumer, may_use
+from opshift.look.accepts import survey
+from opshift.look.consumer import Consumer, may_use
 from opshift.zoo import Fate, migrate
 from opshift.zoo.migrate import local_engine
 from text_models import model

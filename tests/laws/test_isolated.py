@@ -12,8 +12,8 @@ from typing import Any
 
 import opshift
 from onnx import ModelProto, TensorProto, helper
-from opshift.convert.look import accepts, info
 from opshift.isolation_default import VARIABLE
+from opshift.look import accepts, info
 from opshift.protos import isolation
 from text_models import model
 

@@ -10,7 +10,7 @@ import agree
 import pytest
 from opshift.author import registry
 from opshift.convert import planner
-from opshift.convert.look.plan import Plan
+from opshift.look.plan import Plan
 from opshift.model.document import Document
 from opshift.opsets import schemas
 from text_models import model

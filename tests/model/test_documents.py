@@ -17,9 +17,9 @@ import opshift
 import pytest
 from onnx import onnx_operators_ml_pb2
 from opshift import BadTarget
-from opshift.convert.look.accepts import accepts
-from opshift.convert.look.consumer import Consumer, may_use
-from opshift.convert.look.info import info
+from opshift.look.accepts import accepts
+from opshift.look.consumer import Consumer, may_use
+from opshift.look.info import info
 from opshift.model.bytes import documents
 from opshift.opsets import changelog, described, operator_set
 from opshift.zoo.migrate import prepare

@@ -7,7 +7,7 @@ import opshift
 import pytest
 from onnx import ModelProto
 from opshift import InvalidModel
-from opshift.convert.look.accepts import survey
+from opshift.look.accepts import survey
 from opshift.model.illegible import illegible, require_legible, texts
 from text_models import model
 

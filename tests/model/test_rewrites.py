@@ -10,8 +10,8 @@ import onnx
 import opshift
 import pytest
 from onnx import parser
-from opshift.convert.look.drawn import forms
 from opshift.errors import OpshiftError
+from opshift.look.drawn import forms
 from opshift.model.rewrites import CONSTANT, rewrites
 
 from examples import cases, model_of, too_new

@@ -6,7 +6,7 @@ from __future__ import annotations
 import pytest
 from onnx import ModelProto, checker, helper, parser
 from opshift import Refused, Why, convert, plan
-from opshift.convert.look.accepts import accepts
+from opshift.look.accepts import accepts
 from opshift.opsets import fields
 
 MS = "com.microsoft"

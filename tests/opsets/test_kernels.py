@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, parser
 from opshift import convert_version, plan
-from opshift.convert.look.accepts import accepts
+from opshift.look.accepts import accepts
 from opshift.opsets import kernels, measured, schemas, targets
 
 BOOL = "(int64[3] a, int64[3] b) => (bool[3] y) { y = Less(a, b) }"

@@ -26,10 +26,10 @@ from opshift import (
 from opshift.adapter import misread
 from opshift.cli.entry import main
 from opshift.convert.cheapest_way import convert
-from opshift.convert.look.accepts import accepts, survey
-from opshift.convert.look.known_targets import targets as known_targets
-from opshift.convert.look.rehearse import Rehearsals
 from opshift.convert.request import Request
+from opshift.look.accepts import accepts, survey
+from opshift.look.known_targets import targets as known_targets
+from opshift.look.rehearse import Rehearsals
 from opshift.model import weights
 from opshift.opsets import schemas, targets
 from opshift.opsets.wanted import Wanted

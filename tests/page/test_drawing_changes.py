@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from onnx import parser
-from opshift.convert.look import drawn
+from opshift.look import drawn
 from opshift.page.drawing import ADDED, REMOVED, Box, Drawing
 from opshift.page.drawing_changes import VARIES, marked, title
 

@@ -16,8 +16,8 @@ from onnx import TensorProto, helper, numpy_helper, parser
 from opshift import terms
 from opshift.cli.entry import main
 from opshift.convert import api
-from opshift.convert.look import pages, rehearse
 from opshift.errors import Refused
+from opshift.look import pages, rehearse
 from opshift.model import weights
 from opshift.report import Report, StepReport, Work
 from opshift.verify import Row, Side, Verification

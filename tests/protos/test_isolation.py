@@ -17,8 +17,8 @@ import pytest
 from onnx import ModelProto
 from opshift.author import registry, safe_inference
 from opshift.author.traits import FatalSizes, Fragile, Illegal, Shrinks
-from opshift.convert.look import accepts
 from opshift.isolation_default import VARIABLE, Isolation, set_default, usual
+from opshift.look import accepts
 from opshift.protos import isolation, onnx_checker, onnx_process, shape_inference
 from opshift.protos.onnx_calls import OnnxEnded
 from text_models import model

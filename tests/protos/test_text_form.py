@@ -5,7 +5,7 @@ from pathlib import Path
 
 import opshift
 import pytest
-from opshift.convert.look import info
+from opshift.look import info
 from opshift.protos import text_form
 
 

@@ -28,7 +28,7 @@ ONNX = ("1.17", "1.18", "1.19", "1.20", "1.21", "1.22", "1.23")
 PROTOBUF = ("4", "5", "6", "7")
 SMOKE = (
     "tests/cli/test_cli.py", "tests/convert/test_step.py", "tests/model/test_arrays.py",
-    "tests/model/test_weights.py", "tests/opsets/test_versions.py", "tests/convert/test_plan.py",
+    "tests/model/test_weights.py", "tests/opsets/test_versions.py", "tests/look/test_plan.py",
 )  # fmt: skip
 BASE = (
     "click", "ml-dtypes", "networkx", "numpy", "tomli", "pytest", "pytest-xdist", "hypothesis",

@@ -22,7 +22,7 @@ import opshift
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, checker, numpy_helper
 from opshift import BadDestination, BadTarget, InvalidModel, Refused
-from opshift.convert.look import accepts, info
+from opshift.look import accepts, info
 from opshift.protos import unknown_sizes
 
 from tools.fuzz.case import OTHER, Case, FuzzCall

@@ -47,7 +47,7 @@ class Result(Paged, Generic[_Model]):
         """The page of the report; with `source`, the unconverted model, also drawings."""
         if source is None:
             return self.report.page()
-        from opshift.convert.look import pages
+        from opshift.look import pages
 
         return pages.of_result(self.report, source, self.model)
 

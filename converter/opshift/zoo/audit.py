@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 
 from opshift.advisories import UNNAMED, Advisory, Affected, Evidence, advisories
 from opshift.convert import stamp
-from opshift.convert.look.info import Info, info
-from opshift.convert.look.planning import plan
 from opshift.errors import InvalidModel
+from opshift.look.info import Info, info
+from opshift.look.planning import plan
 from opshift.opsets import targets
 from opshift.opsets.identity import normal
 from opshift.records import dataclass

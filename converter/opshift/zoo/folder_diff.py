@@ -7,8 +7,8 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Any
 
-from opshift.convert.look.compare import Diff, diff
 from opshift.errors import OpshiftError
+from opshift.look.compare import Diff, diff
 from opshift.model.model_version import Level
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION

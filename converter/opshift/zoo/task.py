@@ -140,7 +140,7 @@ def _runs(recipe: Recipe, path: str) -> tuple[Runs, ...]:
     """In which of the wanted runtimes a model runs, now and after a conversion."""
     if not recipe.runtimes:
         return ()
-    from opshift.convert.look.accepts import survey
+    from opshift.look.accepts import survey
 
     return tuple((fit.target, fit.now, fit.after) for fit in survey(path, recipe.runtimes).fits)
 

@@ -15,7 +15,7 @@ from opshift.cli.terminal import DONE, NOT_KNOWN, REFUSED, Output
 from opshift.opsets.described import SUFFIX
 
 if TYPE_CHECKING:
-    from opshift.convert.look.accepts import Acceptance
+    from opshift.look.accepts import Acceptance
 
 EXIT_CODES = {"yes": DONE, "no": REFUSED, "may": NOT_KNOWN, "not known": NOT_KNOWN}
 
@@ -79,13 +79,13 @@ def command(
 
 
 def _runs(source: str, runtime: str) -> Acceptance:
-    from opshift.convert.look.accepts import accepts
+    from opshift.look.accepts import accepts
 
     return accepts(source, runtime)
 
 
 def _knows(source: str, opsets: dict[str, int], ir: int | None, version: str | None) -> Acceptance:
-    from opshift.convert.look import consumer
+    from opshift.look import consumer
 
     written = consumer.written_for(version) if version is not None else None
     return consumer.may_use(source, consumer.Consumer(opsets, ir, written))

@@ -71,7 +71,7 @@ def command(
 
 def _document(output: Output, source: str) -> int:
     """Shows a document of an operator set; reading it applies all of its rules."""
-    from opshift.convert.look.document_info import document_info
+    from opshift.look.document_info import document_info
 
     found = document_info(source)
     output.result(found.lines, found.as_dict)

@@ -16,9 +16,9 @@ from opshift.cli.terminal import Output
 from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:
-    from opshift.convert.look.pages import Models
     from opshift.convert.request import Request
     from opshift.errors import Refused
+    from opshift.look.pages import Models
     from opshift.model.bytes.place import File, Stream
     from opshift.model.bytes.source import Opened
     from opshift.model.weights import Weights
@@ -256,7 +256,7 @@ def _convert_and_run(
 
 def models() -> type[Models]:
     """Imports the class for pages, which only a page needs."""
-    from opshift.convert.look.pages import Models
+    from opshift.look.pages import Models
 
     return Models
 
@@ -266,7 +266,7 @@ def _page(
     trials: Trials | None = None,
 ) -> Page:  # fmt: skip
     """The page of a conversion; if the results differ, the page begins with that."""
-    from opshift.convert.look.pages import complete
+    from opshift.look.pages import complete
 
     page = told.page()
     more = [one.section() for one in (trials, found) if one is not None]

@@ -36,7 +36,7 @@ def command(output: Output, first: str, second: str) -> int:
     if any(folders):
         folder, file = (first, second) if folders[0] else (second, first)
         raise click.UsageError(f"{folder} is a folder and {file} is not; give two of one kind")
-    from opshift.convert.look.compare import diff
+    from opshift.look.compare import diff
 
     with output.working("comparing"):
         found = diff(first, second)

@@ -13,8 +13,8 @@ from opshift.cli.options import common, documents, guarded
 from opshift.cli.terminal import DONE, Output
 
 if TYPE_CHECKING:
-    from opshift.convert.look.document_info import DocumentInfo
-    from opshift.convert.look.info import Info
+    from opshift.look.document_info import DocumentInfo
+    from opshift.look.info import Info
     from opshift.text import Line
 
 
@@ -42,16 +42,16 @@ def _found(source: str) -> Info | DocumentInfo:
     from opshift.opsets import described
 
     if described.is_document(source):
-        from opshift.convert.look.document_info import document_info
+        from opshift.look.document_info import document_info
 
         return document_info(source)
-    from opshift.convert.look.info import info
+    from opshift.look.info import info
 
     return info(source)
 
 
 def _next_steps(found: Info | DocumentInfo) -> Iterable[Line]:
     """The next commands for a model; a document of an operator set has none."""
-    from opshift.convert.look.info import Info
+    from opshift.look.info import Info
 
     return doors.lines(found.path) if isinstance(found, Info) else ()

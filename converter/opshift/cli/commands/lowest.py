@@ -29,7 +29,7 @@ def command(output: Output, sources: tuple[str, ...], request: Request) -> int:
     """
 
     def look(source: str) -> int:
-        from opshift.convert.look.lowest import lowest_versions
+        from opshift.look.lowest import lowest_versions
 
         with output.working(f"trying {os.path.basename(source)}"):
             found = lowest_versions(source, request)

@@ -189,7 +189,7 @@ def _page(entry: Entry) -> Iterator[Line]:
 
 
 def _table(deltas: list[Delta], domain: str, start: int, to: int) -> Iterator[Line]:
-    from opshift.convert.look import changed
+    from opshift.look import changed
 
     rows = [(d.op_type, _since(d.before), _since(d.after), d.kind) for d in deltas]
     head, *lines = table(("operator", "was", "is", ""), rows)
@@ -207,7 +207,7 @@ def _since(entry: Entry | None) -> str:
 
 def _changes(deltas: list[Delta], domain: str, start: int, to: int) -> Callable[[], dict[str, Any]]:
     def made() -> dict[str, Any]:
-        from opshift.convert.look import changed
+        from opshift.look import changed
 
         found = _document("deltas", domain, deltas)()
         for row in found["deltas"]:

@@ -15,8 +15,8 @@ from opshift.cli.terminal import DONE, REFUSED, Output
 from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:
-    from opshift.convert.look.plan import Plan
     from opshift.convert.request import Request
+    from opshift.look.plan import Plan
     from opshift.page.sheet import Page
 
 
@@ -46,11 +46,11 @@ def command(
 def _planned(source: str, request: Request, *, drawn: bool) -> tuple[Plan, Callable[[], Page]]:
     """The plan, and its page with drawings if it is wanted."""
     if not drawn:
-        from opshift.convert.look.planning import plan
+        from opshift.look.planning import plan
 
         found = plan(source, request)
         return found, found.page
-    from opshift.convert.look.pages import complete, planned
+    from opshift.look.pages import complete, planned
     from opshift.model.bytes.source import Opened
 
     found, models = planned(file := Opened(source), request)

@@ -75,7 +75,7 @@ def _learn(output: Output, report: str, words: tuple[str, ...]) -> int:
 
 
 def _survey(output: Output, source: str, names: tuple[str, ...], every: bool) -> int:
-    from opshift.convert.look.accepts import survey
+    from opshift.look.accepts import survey
 
     with output.working(f"trying {os.path.basename(source)}"):
         found = survey(source, names)
@@ -84,7 +84,7 @@ def _survey(output: Output, source: str, names: tuple[str, ...], every: bool) ->
 
 
 def _list(output: Output, words: tuple[str, ...]) -> int:
-    from opshift.convert.look.known_targets import targets
+    from opshift.look.known_targets import targets
 
     found = targets(*words)
     output.result(found.lines, found.as_dict)

@@ -4,7 +4,7 @@
 import pytest
 from opshift import convert_version
 from opshift.adapter import adapter
-from opshift.convert.look.accepts import accepts, survey
+from opshift.look.accepts import accepts, survey
 from text_models import model
 
 

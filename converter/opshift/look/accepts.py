@@ -17,11 +17,11 @@ from opshift.convert.blockers import Outgrown
 from opshift.convert.cheapest_way import Carve, carve_of
 from opshift.convert.legal import diagnose, rules, runtime
 from opshift.convert.legal.verdict import verdict
-from opshift.convert.look import reach
-from opshift.convert.look.reach import Fit
-from opshift.convert.look.rehearse import Carved, Rehearsals
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import AdapterBug, OpshiftError
+from opshift.look import reach
+from opshift.look.reach import Fit
+from opshift.look.rehearse import Carved, Rehearsals
 from opshift.model import imports, weights
 from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened

@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import pytest
-from opshift.convert.look import reach
-from opshift.convert.look.accepts import Fit
+from opshift.look import reach
+from opshift.look.accepts import Fit
 from opshift.text import plain
 
 

@@ -8,11 +8,11 @@ from dataclasses import replace
 from typing import Any
 
 from opshift.convert.cheapest_way import Carve, carve_of, convert
-from opshift.convert.look import accepts, drawn, planning
-from opshift.convert.look.plan import Plan
-from opshift.convert.look.rehearse import Carved, Source
 from opshift.convert.request import Request
 from opshift.errors import Refused
+from opshift.look import accepts, drawn, planning
+from opshift.look.plan import Plan
+from opshift.look.rehearse import Carved, Source
 from opshift.model import imports, walk
 from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened

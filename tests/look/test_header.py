@@ -13,7 +13,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from onnx import helper
 from opshift import BadTarget, InvalidModel, convert, plan
-from opshift.convert.look import header
+from opshift.look import header
 from opshift.model.bytes.source import Opened
 from opshift.opsets.wanted import read_target
 from text_models import model

@@ -14,8 +14,8 @@ from opshift.author.registry import Registry
 from opshift.convert import model_opening
 from opshift.convert.cheapest_way import carve_of
 from opshift.convert.legal import diagnose, opening
-from opshift.convert.look.accepts import Acceptance, require_valid
 from opshift.errors import BadTarget
+from opshift.look.accepts import Acceptance, require_valid
 from opshift.model import imports
 from opshift.model.bytes import documents
 from opshift.model.model_version import ModelVersion, VersionFormat

@@ -13,10 +13,10 @@ from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.convert.cheapest_way import carve_of
 from opshift.convert.ir import needs
-from opshift.convert.look.plan import OUTGROWN
-from opshift.convert.look.rehearse import Rehearsals, newest
 from opshift.convert.request import Request, Wishes, spans, takes_wishes
 from opshift.errors import RefusedNode, blocking_nodes
+from opshift.look.plan import OUTGROWN
+from opshift.look.rehearse import Rehearsals, newest
 from opshift.model.bytes import documents
 from opshift.opsets import schemas
 from opshift.protos import ModelProto, isolation

@@ -24,8 +24,8 @@ from opshift import (
 from opshift.adapter import Builder, Node, Result, adapter, impossible
 from opshift.author import registry
 from opshift.convert import plan_table, planner
-from opshift.convert.look import paths
-from opshift.convert.look.rehearse import Rehearsals
+from opshift.look import paths
+from opshift.look.rehearse import Rehearsals
 from opshift.model.document import Document
 from opshift.opsets import schemas
 from opshift.report import Report
@@ -304,7 +304,7 @@ def test_a_way_that_ends_well_is_gone_on():
 
 
 def test_how_far_is_not_asked_beyond_what_grows_large(monkeypatch):
-    monkeypatch.setattr("opshift.convert.look.rehearse.NODE_BUDGET", 3)
+    monkeypatch.setattr("opshift.look.rehearse.NODE_BUDGET", 3)
     before = model("(float[2,3] x) => (float[2,3] y) { y = Gelu(x) }", opset=20)
     found = plan(before, 20)
     assert (found.lowest, found.highest, found.outgrown) == (

@@ -13,11 +13,11 @@ from opshift.author import registry
 from opshift.convert import model_opening
 from opshift.convert.attempt import Conversion
 from opshift.convert.cheapest_way import carve_of, convert
-from opshift.convert.look.accepts import survey
-from opshift.convert.look.rehearse import Rehearsals
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper
 from opshift.errors import InvalidModel, Refused
+from opshift.look.accepts import survey
+from opshift.look.rehearse import Rehearsals
 from opshift.model.document import Document
 from opshift.model.scope import Root, Scope
 from opshift.opsets import schemas

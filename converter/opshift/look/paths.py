@@ -8,9 +8,9 @@ from collections.abc import Iterator, Sequence
 from opshift.author.registry import Registry
 from opshift.codes.refusals import Why
 from opshift.convert import planner, verdict_edges
-from opshift.convert.look.plan import Hop, Path
 from opshift.convert.plan_table import Edge
 from opshift.errors import RefusedNode
+from opshift.look.plan import Hop, Path
 from opshift.opsets import schemas
 from opshift.report import StepReport
 

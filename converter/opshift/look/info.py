@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from google.protobuf.message import DecodeError
 
-from opshift.convert.look import header
 from opshift.convert.plan_table import farthest
 from opshift.errors import InvalidModel
+from opshift.look import header
 from opshift.model.bytes import documents, foreign, wire
 from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes.outline import skeleton

@@ -13,9 +13,11 @@ from opshift.author.registry import Registry
 from opshift.convert.attempt import Conversion
 from opshift.convert.cheapest_way import Carve, carve_of
 from opshift.convert.legal import diagnose
-from opshift.convert.look import header, paths
-from opshift.convert.look.plan import Path, Plan
-from opshift.convert.look.rehearse import (
+from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
+from opshift.convert.ways import STRAIGHT
+from opshift.look import header, paths
+from opshift.look.plan import Path, Plan
+from opshift.look.rehearse import (
     Carved,
     Limit,
     Rehearsals,
@@ -24,8 +26,6 @@ from opshift.convert.look.rehearse import (
     newest,
     rehearsed,
 )
-from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
-from opshift.convert.ways import STRAIGHT
 from opshift.model.bytes import documents
 from opshift.model.bytes.source import Opened
 from opshift.protos import ModelProto, isolation

@@ -14,9 +14,9 @@ from typing import Any
 import numpy as np
 
 from opshift.convert.cheapest_way import carve_of, convert
-from opshift.convert.look import texts
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError
+from opshift.look import texts
 from opshift.model import imports, walk
 from opshift.model.bytes import documents
 from opshift.model.illegible import require_legible

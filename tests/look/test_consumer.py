@@ -13,9 +13,9 @@ from click.testing import CliRunner
 from onnx import helper
 from opshift import BadTarget, InvalidModel, ModelVersion
 from opshift.cli.entry import main
-from opshift.convert.look import consumer
-from opshift.convert.look.accepts import accepts, survey
-from opshift.convert.look.consumer import Consumer, may_use, written_for
+from opshift.look import consumer
+from opshift.look.accepts import accepts, survey
+from opshift.look.consumer import Consumer, may_use, written_for
 from opshift.opsets import changelog, schemas
 from text_models import model
 
