@@ -225,7 +225,7 @@ def _number(op: Builder, value: Any, x: Value) -> Value:
 )
 def swiglu_28_27(node: Node, op: Builder) -> Result:
     """Opset 28 added SwiGLU; below it, Swish(A) * B is written."""
-    return op.Swish(node["A"], alpha=node.float("alpha")) * node["B"]
+    return op.expand(node)
 
 
 SWI_GLU_IN_OTHER_WORDS = in_other_words("SwiGLU")(swiglu_28_27)
@@ -332,8 +332,7 @@ GELU_MIRRORED = mirrored(
 @example("double", "(double[2,N] x) => (double[2,N] y) { y = Mish(x) }", gives="Softplus Tanh Mul")
 def mish_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added Mish; below it, x * Tanh(Softplus(x)) is written."""
-    x = node["X"]
-    return x * op.Tanh(op.Softplus(x))
+    return op.expand(node)
 
 
 MISH_IN_OTHER_WORDS = in_other_words("Mish")(mish_18_17)
@@ -352,8 +351,7 @@ MISH_MIRRORED = mirrored(mish_18_17)
 )
 def hard_swish_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added HardSwish; below it, x * HardSigmoid(x, alpha=1/6, beta=0.5) is written."""
-    x = node["X"]
-    return x * op.HardSigmoid(x, alpha=1 / 6, beta=0.5)
+    return op.expand(node)
 
 
 HARD_SWISH_IN_OTHER_WORDS = in_other_words("HardSwish")(hard_swish_14_13)

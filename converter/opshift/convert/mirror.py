@@ -236,7 +236,7 @@ def _patterns(mirror: Mirror, adapters: Registry) -> Iterator[tuple[Term, int]]:
         if f"tensor({T(kind).element.name})" not in schema.inputs[0].types:
             continue
         for count in range(least, len(schema.inputs) + 1):
-            env, inputs = _specimen(schema.inputs[:count], kind, adapters)
+            env, inputs = _specimen(schema.inputs[:count], kind, mirror.since, adapters)
             for chosen in legal:
                 for open_numbers in (numbers, {}) if numbers else ({},):
                     holes = {**chosen, **open_numbers}
@@ -273,10 +273,11 @@ def choices(mirror: Mirror, adapters: Registry) -> list[dict[str, Any]]:
 
 
 def _specimen(
-    inputs: Sequence[schemas.Param], kind: int, adapters: Registry
+    inputs: Sequence[schemas.Param], kind: int, since: int, adapters: Registry
 ) -> tuple[ScopeEnv, dict[str, str | None]]:
     """A model with an input of one type for each parameter."""
     model = ModelProto()
+    model.opset_import.add(version=since)
     for one in inputs:
         value = model.graph.input.add(name=one.name)
         value.type.CopyFrom(helper.make_tensor_type_proto(kind, SHAPE))
