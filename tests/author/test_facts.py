@@ -160,3 +160,189 @@ def test_the_integers_of_a_constant_of_opset_8_have_a_type():
         Body (x) => (y) { s = Constant<value = int64[3] {2,3,4}>() y = Expand(x, s) }"""
     )
     assert [node.op_type for node in convert_version(model, 7).graph.node] == ["Unsqueeze", "Tile"]
+
+
+# -- constants, bounds and why a value is none ---------------------------------------------------
+
+
+def constant(nodes: str, name: str = "y", ir: int = 8, more: str = "", opset: int = 13) -> object:
+    """The value of a constant as a list, or None."""
+    facts = facts_of(model(CONSTANTS.format(nodes), opset, ir=ir, more=more))
+    found = facts.constant(facts.document.main, name)
+    return None if found is None else found.tolist()
+
+
+CONSTANTS = """(int64[2] x, int64[2] d) => (int64[k] y)
+    <int64[2] w = {{1, 2}}, int64[2] d = {{3, 4}}> {{ {} }}"""
+
+
+@pytest.mark.parametrize(
+    ("nodes", "expected"),
+    [
+        ("y = Constant<value = int64[2] {5, 6}>()", [5, 6]),
+        ("y = Constant<value_int = 5>()", 5),
+        ("y = Constant<value_ints = [5, 6]>()", [5, 6]),
+        ("y = Constant<value_float = 0.5>()", 0.5),
+        ('y = Constant<value_strings = ["a", "b"]>()', [b"a", b"b"]),
+        ("y = Identity(w)", [1, 2]),
+        ("y = Identity(x)", None),
+        ("y = Add(w, w)", [2, 4]),
+        ("a = Add(w, w) y = Concat<axis=0>(a, w)", [2, 4, 1, 2]),
+        ("y = Add(w, x)", None),
+        ("y = Add(w, d)", None),
+        ("y = Add(w)", None),
+        ("y = own.Add(w, w)", None),
+        ("y, z = Split(w)", None),
+    ],
+)
+def test_a_constant_is_the_same_for_all_inputs(nodes, expected):
+    assert constant(nodes, more=CUSTOM.replace("custom", "own")) == expected
+
+
+def test_only_a_replaceable_initializer_is_no_constant():
+    """Before IR 4, each initializer is an input too, and no caller replaces it."""
+    found = {ir: [constant("y = Neg(x)", name, ir=ir) for name in "wdx"] for ir in (3, 4)}
+    assert found == {3: [[1, 2], [3, 4], None], 4: [[1, 2], None, None]}
+    assert constant("y = Neg(x)", "unknown") is None
+
+
+def test_a_sparse_constant_has_zeros():
+    made = model(CONSTANTS.format("y = Add(s, c)"), 13)
+    values = [helper.make_tensor(name, 7, [1], [9]) for name in ("other", "s")]
+    indices = helper.make_tensor("", 7, [1], [1])
+    for one in values:
+        made.graph.sparse_initializer.append(
+            onnx.SparseTensorProto(values=one, indices=indices, dims=[2])
+        )
+    node = helper.make_node("Constant", [], ["c"])
+    node.attribute.add(name="sparse_value", type=11).sparse_tensor.CopyFrom(
+        made.graph.sparse_initializer[1]
+    )
+    made.graph.node.insert(0, node)
+    facts = facts_of(made)
+    found = [facts.constant(facts.document.main, name).tolist() for name in "scy"]
+    assert found == [[0, 9], [0, 9], [0, 18]]
+
+
+def test_an_attribute_of_a_function_is_no_constant():
+    text = """(int64[2] x) => (int64 y) { y = custom.F<k = 3>(x) }
+        <domain: "custom", opset_import: ["": 13]> F <k> (x) => (y) {
+            y = Constant<value_int: int = @k>() z = Constant<value_int = 3>() }"""
+    facts = facts_of(model(text, 13, more=CUSTOM))
+    scope = facts.document.roots[1].top
+    assert facts.constant(scope, "y") is None
+    assert facts.constant(scope, "z").tolist() == 3
+
+
+@pytest.mark.parametrize(("count", "is_known"), [(2**17, True), (2**17 + 1, False)])
+def test_a_large_value_is_not_folded(count, is_known):
+    """A megabyte is the largest value that a fold computes."""
+    text = f"() => (int64[k] y) <int64[1] s = {{{count}}}> {{ y = ConstantOfShape<value = int64[1] {{7}}>(s) z = Shape(y) }}"
+    facts = facts_of(model(text, 13))
+    assert (facts.constant(facts.document.main, "y") is not None) == is_known
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("w", ([1, 2], [1, 2])), ("s", ([2, 0], [2, 2**40])), ("t", ([4, 0], [4, 2**41])),
+        ("x", None), ("y", None), ("f", None), ("o", None), ("unknown", None),
+    ],
+)  # fmt: skip
+def test_integers_have_bounds_by_their_value_or_by_the_rule_of_their_operator(name, expected):
+    text = """(float[2,N] x) => (float[k] y) <int64[2] w = {1, 2}> {
+        s = Shape(x) t = Add(s, s) f = Constant<value_float = 1.0>() o = custom.Shape(x) y = Neg(x) }"""
+    facts = facts_of(model(text, 13, more=CUSTOM))
+    found = facts.bounds(facts.document.main, name)
+    shown = None if found is None else (found.low.tolist(), found.high.tolist())
+    assert shown == expected
+
+
+def test_each_output_of_a_node_has_its_own_bounds():
+    text = "(float[2,5] x, int64[1] k) => (float[2,k] y) { y, i = TopK(x, k) }"
+    facts = facts_of(model(text, 13))
+    assert facts.bounds(facts.document.main, "y") is None
+    found = facts.bounds(facts.document.main, "i")
+    assert found is not None
+    assert found.never_negative
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("x", "'x' is an input"), ("d", "'d' is an initializer that is also a graph input"),
+        ("a", "'x' is an input"), ("b", "'d' is an initializer"), ("c", "'c' is computed by Op"),
+        ("e", "'c' is computed by Op"), ("inner", "'x' is an input"),
+        ("unknown", "no graph around the node defines 'unknown'"),
+    ],
+)  # fmt: skip
+def test_the_reason_why_a_value_is_no_constant_is_its_first_source_that_is_none(name, words):
+    nodes = """a = Add(w, x) b = Identity(d) c = custom.Op(w) e = Add(w, c)
+        y = If(k) <then_branch = t () => (p) { p = Add(w, a) },
+            else_branch = f () => (q) { q = Identity(w) }>"""
+    facts = facts_of(model(CONSTANTS.format(nodes), 13, more=CUSTOM))
+    scope = facts.document.roots[0].scopes[0]
+    if name == "inner":
+        scope, name = facts.document.roots[0].scopes[1], "p"
+    assert facts.why_dynamic(scope, name).startswith(words)
+
+
+def test_a_cycle_has_no_facts():
+    text = "(int64[2] x) => (int64[2] y) { a = Add(b, x) b = Add(a, x) y = Neg(a) }"
+    facts = facts_of(model(text, 13))
+    assert facts.constant(facts.document.main, "a") is None
+    assert facts.bounds(facts.document.main, "b") is None
+
+
+@pytest.mark.parametrize(("length", "is_longer"), [(1, True), (2, False)])
+def test_the_length_of_an_initializer_is_known_before_it_is_read(length, is_longer):
+    facts = facts_of(model(CONSTANTS.format("y = Identity(w)"), 13))
+    main = facts.document.main
+    assert facts.is_longer(main, "w", length) == is_longer
+    assert not any(facts.is_longer(main, name, 0) for name in ("x", "y", "unknown"))
+
+
+# -- the report, surveys and present types -------------------------------------------------------
+
+
+def test_claims_are_listed_by_their_kind():
+    facts = facts_of(model(CONSTANTS.format("y = Neg(x)"), 13))
+    facts.relied_on = {
+        "a": "rank",
+        "b": "shape",
+        "c": "rank",
+        "d": "rank",
+        "e": "rank",
+        "f": "rank",
+    }
+    facts.document.origins["b"] = "'inner' in the call"
+    ranks, shape = facts.believed()
+    assert ranks.startswith("the rank of 'a', 'c', 'd', 'e' and 1 more values comes")
+    assert shape.startswith("the shape of 'inner' in the call comes")
+
+
+def test_a_survey_is_asked_once_until_nodes_change():
+    facts = facts_of(
+        model("(float[2] x) => (float[2] y, float[2] a) { a = Neg(x) y = Abs(a) }", 13)
+    )
+    asked = []
+
+    def look(nodes, outputs):
+        asked.append(([node.op for node in nodes], sorted(outputs)))
+        return len(asked)
+
+    root = facts.document.roots[0]
+    assert [facts.survey(root, look) for _ in range(2)] == [1, 1]
+    assert asked == [(["Neg", "Abs"], ["a", "y"])]
+    facts.document.generation += 1
+    assert facts.survey(root, look) == 2
+
+
+def test_types_that_a_step_brings_in_are_present():
+    facts = facts_of(model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13))
+    before = facts.present_types
+    assert "double" not in before
+    facts.add_present_types(["float"])
+    assert facts.present_types is before
+    facts.add_present_types(["double", "float"])
+    assert facts.present_types == before | {"double"}

@@ -36,9 +36,10 @@ ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_suffix(".toml")
 MODULES = (
     "author.bounds", "author.fit", "author.graph_results", "author.moved_bounds", "convert.guard",
-    "convert.legal.author_rules", "convert.legal.cause", "convert.legal.device_rules",
-    "convert.legal.findings", "convert.legal.function_rules", "convert.legal.graph_rules",
-    "convert.legal.guessed_types", "convert.legal.opening", "convert.legal.verdict",
+    "convert.legal.author_rules", "convert.legal.bound_attributes", "convert.legal.cause",
+    "convert.legal.device_rules", "convert.legal.findings", "convert.legal.function_rules",
+    "convert.legal.graph_rules", "convert.legal.guessed_types", "convert.legal.opening",
+    "convert.legal.verdict",
     "model.bytes.staging", "model.rename",
 )  # fmt: skip
 SECONDS = 120  # a mutant that takes longer is killed: it does not end
