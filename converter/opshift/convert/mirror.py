@@ -33,6 +33,7 @@ from opshift.author.node import Node, Value
 from opshift.author.registry import Registry
 from opshift.author.traits import Illegal
 from opshift.author.unify import NUMERIC, arithmetic_of, is_same_number
+from opshift.author.verdicts import Adapter
 from opshift.convert.replay.comparable import Untraceable
 from opshift.convert.step import cross
 from opshift.errors import Refusal
@@ -48,7 +49,7 @@ from opshift.records import dataclass
 
 np: Any = deferred("numpy")
 
-KINDS = (T.FLOAT, T.FLOAT16, T.DOUBLE, T.BFLOAT16)
+KINDS = (T.FLOAT, T.FLOAT16, T.DOUBLE, T.BFLOAT16)  # a pattern of float covers most others
 SHAPE = (2, 3, 4)
 AXIS = -2  # the last axes are two, so that they differ from the one axis
 FLOATS = (0.40625, 0.71875, 1.1875)  # no adapter writes them, and each type holds them
@@ -210,21 +211,21 @@ class _Reader:
 
 # -- patterns -------------------------------------------------------------------------------------
 
-_DERIVED: weakref.WeakKeyDictionary[Registry, dict[int, tuple[Term, ...]]]
+_DERIVED: weakref.WeakKeyDictionary[Registry, dict[int, tuple[Adapter, tuple[Term, ...]]]]
 _DERIVED = weakref.WeakKeyDictionary()
 
 
 def formulas(mirror: Mirror, adapters: Registry) -> tuple[Term, ...]:
     """The formulas that the adapter writes for floats, each once."""
     known = _DERIVED.setdefault(adapters, {})
-    if id(mirror) not in known:
+    if id(mirror.down) not in known:
         found = sorted(_patterns(mirror, adapters), key=lambda one: -_casts(one[0]))
         kept: list[Term] = []
         for term, kind in found:
             if not any(_covers(one, term, kind) for one in kept):
                 kept.append(term)
-        known[id(mirror)] = tuple(kept)
-    return known[id(mirror)]
+        known[id(mirror.down)] = mirror.down, tuple(kept)  # while it lives, no other has its id
+    return known[id(mirror.down)][1]
 
 
 def _patterns(mirror: Mirror, adapters: Registry) -> Iterator[tuple[Term, int]]:

@@ -4,10 +4,10 @@
 from functools import cache
 from typing import Any
 
-import ml_dtypes
 import numpy as np
 
 from opshift.model import arrays
+from opshift.opsets.elements import ELEMENTS
 from opshift.protos import TensorProto, TypeProto
 
 Value = Any
@@ -19,19 +19,9 @@ class OracleError(Exception):
 
 
 NARROW = frozenset(
-    np.dtype(t)
-    for t in (
-        np.float16,
-        ml_dtypes.bfloat16,
-        ml_dtypes.float8_e4m3fn,
-        ml_dtypes.float8_e4m3fnuz,
-        ml_dtypes.float8_e5m2,
-        ml_dtypes.float8_e5m2fnuz,
-        ml_dtypes.float8_e8m0fnu,
-        ml_dtypes.float6_e2m3fn,
-        ml_dtypes.float6_e3m2fn,
-        ml_dtypes.float4_e2m1fn,
-    )
+    arrays.dtype_of(kind)
+    for kind, element in ELEMENTS.items()
+    if element.fraction is not None and element.bits < 32
 )
 """Floating types whose arithmetic is done in float32 and rounded once."""
 
