@@ -2,6 +2,7 @@
 """Whether runtimes run a model after a conversion, and who is at fault if none is known."""
 
 import pytest
+from onnx.parser import parse_model
 from opshift import convert_version
 from opshift.adapter import adapter
 from opshift.look.accepts import accepts, survey
@@ -61,3 +62,28 @@ def test_a_count_is_one_of_gather_behind_operators_that_pass_it_on(way):
 ])  # fmt: skip
 def test_a_count_that_other_operators_make_is_loaded(way):
     assert accepts(model(COUNT.replace("WAY", way), 13), "onnxruntime==1.25").answer == "yes"
+
+
+BLOCK = '<domain: "own", opset_import: ["" : 21]> f (a) => (b) { c = Add(a, a) b = Relu(c) }'
+CALLER = '<domain: "own", opset_import: ["" : 21, "own" : 1]> h (a) => (b) { b = own.f(a) }'
+
+
+@pytest.mark.parametrize(("graph", "functions"), [
+    ("(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = own.f(x) }", BLOCK),
+    ("(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = own.h(x) }", BLOCK + CALLER),
+    ("(bfloat16[2] x, float[2] v) => (bfloat16[2] y, float[2] w) { y = own.f(x) w = own.f(v) }", BLOCK),
+])  # fmt: skip
+@pytest.mark.parametrize("release", ["1.32", "1.10"])
+def test_types_in_functions_are_those_of_their_calls(graph, functions, release):
+    made = parse_model(
+        f'<ir_version: 10, opset_import: ["" : 21, "own" : 1]> g {graph} {functions}'
+    )
+    target = f"onnxruntime=={release}"
+    told = accepts(made, target)
+    assert told.answer == "no"
+    assert any("Add of bfloat16 has no kernel" in reason for reason in told.reasons)
+    assert not told.unknown
+    assert accepts(convert_version(made, target), target).answer == "yes"
+    same = graph.replace("bfloat16", "float"), functions
+    made = parse_model(f'<ir_version: 10, opset_import: ["" : 21, "own" : 1]> g {" ".join(same)}')
+    assert accepts(made, "onnxruntime==1.32").answer == "yes"

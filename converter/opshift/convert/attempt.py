@@ -28,7 +28,7 @@ from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
 from opshift.convert.legal import author_rules, diagnose, uncalled
 from opshift.convert.legal.function_rules import called, never_called
-from opshift.convert.legal.verdict import verdict
+from opshift.convert.legal.verdict import Judged, verdict
 from opshift.convert.request import Request
 from opshift.convert.requests import first
 from opshift.convert.state import State
@@ -154,7 +154,8 @@ class Conversion(State):
             dip = dip_for(refused, max(own, default=0))
             unread = self._unread(refused.refusals)
             opsets = self._elsewhere(refused.refusals)
-            return alternatives(self.way, (), (), dip=dip, unread=unread, opsets=opsets)
+            around = self._around(refused.refusals)
+            return alternatives(self.way, around, (), dip=dip, unread=unread, opsets=opsets)
         features = needs.held(self.document, self.facts, aim.ir_of_goal(self))
         refusals, inside, unsure = refused.refusals, refused.functions, refused.unsure
         climb = climb_for(refusals, self.adapters, min(own, default=0))
@@ -175,6 +176,21 @@ class Conversion(State):
         row = self.runtime
         lacking = {(one.domain, one.op) for one in refusals if one.why is Why.TARGET_LACKS}
         return {key for key in lacking if row is not None and row.names(key)}
+
+    def _around(self, refusals: Iterable[RefusedNode]) -> Collection[FunctionId]:
+        """The functions with operators that the runtime lacks: at their calls, types are known."""
+        lacking = {(one.domain, one.op) for one in refusals if one.why is Why.TARGET_LACKS}
+        found = {one.function for one in self.document.roots if lacking & one.index.keys()}
+        late = self.late if lacking else ()
+        return self._with_callers({one for one in found if one is not None}).union(late)
+
+    def _with_callers(self, found: set[FunctionId]) -> set[FunctionId]:
+        """Functions that are called, and those that call them."""
+        around = {root.function: root.calls for root in self.document.roots if root.function}
+        new = found
+        while new := {one for one, calls in around.items() if calls.keys() & new} - found:
+            found |= new
+        return found.intersection(called(self.document))
 
     def _elsewhere(self, refusals: Iterable[RefusedNode]) -> Collection[int]:
         """The nearest opsets below and above with other versions of these operators."""
@@ -203,12 +219,7 @@ class Conversion(State):
 
     def _inexact(self) -> set[FunctionId]:
         """The functions at whose calls more may be known about nodes that were approximated."""
-        near = {one for step in self.steps for one in step.inexact}
-        around = {root.function: root.calls for root in self.document.roots if root.function}
-        new = near
-        while new := {one for one, calls in around.items() if calls.keys() & new} - near:
-            near |= new
-        return near.intersection(called(self.document))
+        return self._with_callers({one for step in self.steps for one in step.inexact})
 
     def _came_with(self) -> list[Feature]:
         """The content above the wanted IR version, if steps approximated the model with it."""
@@ -330,7 +341,7 @@ class Conversion(State):
         """Refuses a result that the runtime does not run, unless the request keeps it."""
         document = Document(self.skeleton, self.document.prefix)
         facts = Facts(document, self.store, self.adapters, self._result)
-        found = verdict(document, row, facts)
+        found = verdict(Judged.of(facts), row)
         self.unrunnable = list(equal_forms.refusals(self, row, found.reasons))
         if self.unrunnable and not self.options.keep_unrunnable:
             raise self.refused(self.unrunnable, row.shown)

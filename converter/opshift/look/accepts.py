@@ -15,8 +15,8 @@ from opshift.author.registry import Registry
 from opshift.convert import aim, model_opening
 from opshift.convert.blockers import Outgrown
 from opshift.convert.cheapest_way import Carve, carve_of
-from opshift.convert.legal import diagnose, rules, runtime
-from opshift.convert.legal.verdict import verdict
+from opshift.convert.legal import diagnose, rules
+from opshift.convert.legal.verdict import Judged, verdict
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import AdapterBug, OpshiftError
 from opshift.look import reach
@@ -176,7 +176,7 @@ def accepts(model: Source, target: str, *, isolate: bool | None = None) -> Accep
     with documents.beside(model), isolation.isolated(isolate):
         carve = carve_of(model)
         require_valid(carve)
-        told = _Judged.of(carve).told(row)
+        told = _Opened.of(carve).told(row)
     remarks = (row.remark,) if row.remark else ()
     return Acceptance(told.target, told.reasons, told.unknown, remarks)
 
@@ -192,7 +192,7 @@ def survey(
 def _survey(model: Source, names: Iterable[str]) -> RuntimeSurvey:
     carve = carve_of(model)
     runs = require_valid(carve)
-    opened = _Judged.of(carve)
+    opened = _Opened.of(carve)
     known = KnownResults(opened, runs.adapters)
     rows = _rows(names)
     now = [opened.told(row) for row in rows]
@@ -213,40 +213,34 @@ def _fit(row: Ceiling, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Judged:
+class _Opened:
     """A model that is judged for many releases."""
 
-    document: Document
-    facts: Facts
-    seen: runtime.Seen
+    judged: Judged
     lacks_import: bool = False
 
     @staticmethod
     @diagnose.protobuf_errors()
-    def of(carve: Carve) -> _Judged:
+    def of(carve: Carve) -> _Opened:
         skeleton, store = carve()
         adapters, lacks_import = registry.default(), not skeleton.opset_import
         model_opening.mend_header(skeleton, adapters)
         imports.merge(skeleton)
         document = rules.open_for_inference(skeleton, adapters)
-        judged = _Judged._with(document, skeleton, store, adapters)
-        return dataclasses.replace(judged, lacks_import=lacks_import)
+        return _Opened(_judged(document, store, adapters), lacks_import)
 
     @staticmethod
-    def made(skeleton: ModelProto, store: Weights) -> _Judged:
+    def made(skeleton: ModelProto, store: Weights) -> _Opened:
         """A result of a conversion."""
-        return _Judged._with(Document(skeleton), skeleton, store, registry.default())
-
-    @staticmethod
-    def _with(
-        document: Document, skeleton: ModelProto, store: Weights, adapters: Registry
-    ) -> _Judged:
-        view = weights.checkable(skeleton)
-        return _Judged(document, Facts(document, store, adapters, lambda: view), {})
+        return _Opened(_judged(Document(skeleton), store, registry.default()))
 
     def told(self, row: Ceiling) -> RuntimeAnswer:
-        found = verdict(self.document, row, self.facts, self.seen, lacks_import=self.lacks_import)
-        return found.in_words
+        return verdict(self.judged, row, lacks_import=self.lacks_import).in_words
+
+
+def _judged(document: Document, store: Weights, adapters: Registry) -> Judged:
+    view = weights.checkable(document.model)
+    return Judged.of(Facts(document, store, adapters, lambda: view))
 
 
 class KnownResults:
@@ -256,9 +250,9 @@ class KnownResults:
     one is therefore known to have a result. A refusal names the runtime, so it is not used again.
     """
 
-    def __init__(self, opened: _Judged, adapters: Registry) -> None:
+    def __init__(self, opened: _Opened, adapters: Registry) -> None:
         self.opened, self.adapters = opened, adapters
-        self.results: dict[Hashable, list[_Judged]] = {}
+        self.results: dict[Hashable, list[_Opened]] = {}
 
     def run_by(self, row: Ceiling) -> RuntimeAnswer | None:
         """The answer for a release that runs a known result, as far as it can be known."""
@@ -270,7 +264,7 @@ class KnownResults:
 
     def add(self, row: Ceiling, result: Carved) -> None:
         """Keeps the result for a release."""
-        self.results.setdefault(self._versions(row), []).append(_Judged.made(*result))
+        self.results.setdefault(self._versions(row), []).append(_Opened.made(*result))
 
     def way_to(self, row: Ceiling) -> list[tuple[bool, int]]:
         """The direction and the distance in each domain, in the order in which steps cross them.
@@ -278,16 +272,16 @@ class KnownResults:
         Rows in this order go on from each other.
         """
         try:
-            goal, _ = aim.versions_for(self.opened.document, Wanted(row), self.adapters)
+            goal, _ = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)
         except OpshiftError:  # the conversion raises it again
             return []
-        own = self.opened.document.imports
+        own = self.opened.judged.document.imports
         moves = [goal[domain] - (own.get(domain) or 0) for domain in sorted(goal, reverse=True)]
         return [(move > 0, abs(move)) for move in moves]
 
     def _versions(self, row: Ceiling) -> Hashable:
         """The versions for a release, and whether it runs functions."""
-        goal, dips = aim.versions_for(self.opened.document, Wanted(row), self.adapters)
+        goal, dips = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)
         return *sorted(goal.items()), None, *sorted(dips.items()), row.functions
 
 
@@ -298,7 +292,7 @@ def _rows(names: Iterable[str]) -> list[Ceiling]:
 
 def releases(before: Carve, after: Carve) -> list[RuntimeRelease]:
     """Which releases of runtimes run one model, and which run the other, as they are."""
-    first, second = _Judged.of(before), _Judged.of(after)
+    first, second = _Opened.of(before), _Opened.of(after)
     found = []
     for row in _rows(()):
         now, then = first.told(row), second.told(row)

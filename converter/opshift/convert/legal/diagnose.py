@@ -90,7 +90,7 @@ def contradiction(
     if values is not None:
         before = model = cone(model, values)
     skeleton, store = weights.carve_model(model)
-    _write_out_functions(skeleton)  # a rule of adapters sees types at the calls alone
+    write_out_functions(skeleton)  # a rule of adapters sees types at the calls alone
     document = Document(skeleton)
     facts = Facts(document, store, adapters, lambda: skeleton)
     checked = Checked(document, adapters, facts, store)
@@ -120,7 +120,7 @@ def _objection(
     return other or (error if retired else None)
 
 
-def _write_out_functions(model: ModelProto) -> None:
+def write_out_functions(model: ModelProto) -> None:
     """Inlines each function whose operators have the meaning that they have in the model."""
     prefix, numbers = unused_prefix(model.SerializeToString()), itertools.count()
     for which, function in functions.functions_of(model).items():

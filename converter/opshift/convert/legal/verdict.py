@@ -6,9 +6,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from opshift.author.facts import Facts
-from opshift.convert.legal import runtime
+from opshift.convert.legal import diagnose, runtime
 from opshift.convert.legal.runtime import RuntimeLack
+from opshift.model import weights
 from opshift.model.document import Document
+from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.report import RuntimeAnswer
 
@@ -31,32 +33,50 @@ class Verdict:
         return RuntimeAnswer.of(self.target, reasons, self.unknown)
 
 
-def verdict(
-    document: Document,
-    row: Ceiling,
-    facts: Facts,
-    seen: runtime.Seen | None = None,
-    *,
-    lacks_import: bool = False,
-) -> Verdict:
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A model that is judged for one release, or for many."""
+
+    document: Document
+    facts: Facts
+    computed: Facts  # those about the model with its functions written out at their calls
+    seen: runtime.Seen
+
+    @staticmethod
+    def of(facts: Facts) -> Judged:
+        """The model of these facts."""
+        document, model = facts.document, facts.document.model
+        called = any(root.calls for root in document.roots)
+        return Judged(document, facts, _written_out(model, facts) if called else facts, {})
+
+
+def _written_out(model: ModelProto, facts: Facts) -> Facts:
+    """The facts about a model with its functions at their calls, which give them types."""
+    copy = type(model).FromString(model.SerializeToString())
+    diagnose.write_out_functions(copy)
+    view = weights.checkable(copy)
+    return Facts(Document(copy), facts.weights, facts.adapters, lambda: view)
+
+
+def verdict(judged: Judged, row: Ceiling, *, lacks_import: bool = False) -> Verdict:
     """Whether a runtime runs a model as it is. Nothing is converted.
 
-    A caller that asks about one document for many releases gives the same `seen` each time.
     `lacks_import` says that the import of the document was added.
     """
-    seen = {} if seen is None else seen
+    document, computed = judged.document, judged.computed
+    called = computed.document
     rejected, doubted = runtime.without_import(row) if lacks_import else ([], [])
     reasons = (
         *rejected,
         *runtime.stamps(document, row),
         *runtime.below_floor(document, row),
         *runtime.lacking(document, row),
-        *runtime.forms(document, row, facts),
-        *runtime.kernels(document, row, facts, seen),
+        *runtime.forms(called, row, computed),
+        *runtime.kernels(called, row, computed, judged.seen),
     )
     unknown = (
         *doubted,
-        *runtime.unknown(document, row, facts),
-        *runtime.in_doubt(document, row, facts, seen),
+        *runtime.unknown(called, row, computed),
+        *runtime.in_doubt(called, row, computed, judged.seen),
     )
     return Verdict(row.shown, reasons, unknown)
