@@ -176,7 +176,7 @@ def accepts(model: Source, target: str, *, isolate: bool | None = None) -> Accep
     with documents.beside(model), isolation.isolated(isolate):
         carve = carve_of(model)
         require_valid(carve)
-        told = _Opened.of(carve).told(row)
+        told = _SourceOrResult.of(carve).told(row)
     remarks = (row.remark,) if row.remark else ()
     return Acceptance(told.target, told.reasons, told.unknown, remarks)
 
@@ -192,7 +192,7 @@ def survey(
 def _survey(model: Source, names: Iterable[str]) -> RuntimeSurvey:
     carve = carve_of(model)
     runs = require_valid(carve)
-    opened = _Opened.of(carve)
+    opened = _SourceOrResult.of(carve)
     known = KnownResults(opened, runs.adapters)
     rows = _rows(names)
     now = [opened.told(row) for row in rows]
@@ -213,7 +213,7 @@ def _fit(row: Ceiling, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:
 
 
 @dataclass(frozen=True, slots=True)
-class _Opened:
+class _SourceOrResult:
     """A model that is judged for many releases."""
 
     judged: Judged
@@ -221,18 +221,18 @@ class _Opened:
 
     @staticmethod
     @diagnose.protobuf_errors()
-    def of(carve: Carve) -> _Opened:
+    def of(carve: Carve) -> _SourceOrResult:
         skeleton, store = carve()
         adapters, lacks_import = registry.default(), not skeleton.opset_import
         model_opening.mend_header(skeleton, adapters)
         imports.merge(skeleton)
         document = rules.open_for_inference(skeleton, adapters)
-        return _Opened(_judged(document, store, adapters), lacks_import)
+        return _SourceOrResult(_judged(document, store, adapters), lacks_import)
 
     @staticmethod
-    def made(skeleton: ModelProto, store: Weights) -> _Opened:
+    def made(skeleton: ModelProto, store: Weights) -> _SourceOrResult:
         """A result of a conversion."""
-        return _Opened(_judged(Document(skeleton), store, registry.default()))
+        return _SourceOrResult(_judged(Document(skeleton), store, registry.default()))
 
     def told(self, row: Ceiling) -> RuntimeAnswer:
         return verdict(self.judged, row, lacks_import=self.lacks_import).in_words
@@ -250,9 +250,9 @@ class KnownResults:
     one is therefore known to have a result. A refusal names the runtime, so it is not used again.
     """
 
-    def __init__(self, opened: _Opened, adapters: Registry) -> None:
+    def __init__(self, opened: _SourceOrResult, adapters: Registry) -> None:
         self.opened, self.adapters = opened, adapters
-        self.results: dict[Hashable, list[_Opened]] = {}
+        self.results: dict[Hashable, list[_SourceOrResult]] = {}
 
     def run_by(self, row: Ceiling) -> RuntimeAnswer | None:
         """The answer for a release that runs a known result, as far as it can be known."""
@@ -264,7 +264,7 @@ class KnownResults:
 
     def add(self, row: Ceiling, result: Carved) -> None:
         """Keeps the result for a release."""
-        self.results.setdefault(self._versions(row), []).append(_Opened.made(*result))
+        self.results.setdefault(self._versions(row), []).append(_SourceOrResult.made(*result))
 
     def way_to(self, row: Ceiling) -> list[tuple[bool, int]]:
         """The direction and the distance in each domain, in the order in which steps cross them.
@@ -292,7 +292,7 @@ def _rows(names: Iterable[str]) -> list[Ceiling]:
 
 def releases(before: Carve, after: Carve) -> list[RuntimeRelease]:
     """Which releases of runtimes run one model, and which run the other, as they are."""
-    first, second = _Opened.of(before), _Opened.of(after)
+    first, second = _SourceOrResult.of(before), _SourceOrResult.of(after)
     found = []
     for row in _rows(()):
         now, then = first.told(row), second.told(row)
