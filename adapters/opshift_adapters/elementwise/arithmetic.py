@@ -464,6 +464,66 @@ def with_the_bias_behind(node: Node, op: Builder) -> Result:
     return op.Sum(a, b) if op.version >= 8 else KEEP  # which they do not fuse
 
 
+# In float16, 16384 stands for 2.0 and 11878 for 0.1.
+SQUARES = (
+    "(float16[2,4] x, float16[4,4] k) => (float16[2,4] y)"
+    " <float16 e = {16384}, float16 s = {11878}> {"
+    " p = Pow(x, e) v = ReduceMean<axes=[-1]>(p) a = Add(v, s) r = Sqrt(a) n = Div(x, r)"
+    " z = Mul(n, x) q = Pow(z, e) w = ReduceMean<axes=[-1]>(q) b = Add(w, s) c = Sqrt(b)"
+    " d = Div(z, c) m = Mul(d, x) y = MatMul(m, k) }"
+)
+NORMAL = "ReduceMean Add Sqrt Div Mul"
+
+
+@misread(
+    "Pow",
+    "onnxruntime 1.23..1.27",
+    "two normalizations of float16 in single nodes that share an exponent are not loaded in a model"
+    " with MatMul or Gemm",
+    source="measured in 1.17.3, 1.20.1 to 1.25.1, 1.27.0, 1.28.0, 1.30.0 and 1.32.0:"
+    " three language and vision models, and their nodes",
+    date="2026-11-28",
+    neighbours=True,
+)
+@example("squares", SQUARES, imports={"": 13})
+def is_averaged_in_float16(node: Node, around: Surroundings) -> bool:
+    kinds = {node["X"].elem_type_or_none, node["Y"].elem_type_or_none}
+    return kinds == {T.FLOAT16} and leads_to(node.outputs[0], around, "ReduceMean", "Add", "Sqrt")
+
+
+@alternative("Pow", runtime="onnxruntime==1.24")
+@example(
+    "exponent of another type",
+    SQUARES,
+    imports={"": 13},
+    gives=f"Pow {NORMAL} Pow {NORMAL} MatMul",
+)
+@example("square", SQUARES, imports={"": 11}, gives=f"Mul {NORMAL} Mul {NORMAL} MatMul")
+@example(
+    "computed exponent",
+    SQUARES.replace("x, float16[4,4] k", "x, float16 o, float16[4,4] k")
+    .replace("{ p", "{ u = Abs(o) p")
+    .replace("(x, e)", "(x, u)")
+    .replace("(z, e)", "(z, u)"),
+    imports={"": 13},
+    gives=f"Abs Cast Pow {NORMAL} Cast Pow {NORMAL} MatMul",
+)
+@example(
+    "float",
+    "(float[2] x, float[2] e) => (float[2] y) { y = Pow(x, e) }",
+    imports={"": 13},
+    gives="Pow",
+)
+def by_an_exponent_of_float(node: Node, op: Builder) -> Result:
+    """onnxruntime 1.23 to 1.27 lose the Cast of an exponent of float16 that two nodes share."""
+    x, y = node["X"], node["Y"]
+    if {x.elem_type_or_none, y.elem_type_or_none} != {T.FLOAT16} or op.version < 12:
+        return KEEP  # below opset 12, an exponent has the type of its base
+    known = y.const_or_none()
+    power = op.Cast(y, to=T.FLOAT) if known is None else op.const(known, T.FLOAT)
+    return op.same(node, inputs={"Y": power})
+
+
 @adapter("Pow", 12, 11, handles_types=True)
 @example(
     "one float type", "(float[2,3] x, float[3] p) => (float[2,3] y) { y = Pow(x, p) }", gives="Pow"
