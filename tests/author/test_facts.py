@@ -6,12 +6,14 @@ import pytest
 from onnx import helper
 from opshift import convert_version
 from opshift.author import registry
-from opshift.author.facts import Facts
+from opshift.author.facts import LARGEST_SMALL, Facts, ScopeEnv
 from opshift.convert.cheapest_way import convert
 from opshift.convert.request import Request
 from opshift.model import weights
 from opshift.model.document import Document
-from opshift.opsets.types import dims_of
+from opshift.model.fork import Fork
+from opshift.model.replace import Replacement, replace_nodes
+from opshift.opsets.types import dims_of, rank_of
 from text_models import model, ops
 
 CUSTOM = ', "custom" : 1'
@@ -208,7 +210,7 @@ def test_only_a_replaceable_initializer_is_no_constant():
 
 def test_a_sparse_constant_has_zeros():
     made = model(CONSTANTS.format("y = Add(s, c)"), 13)
-    values = [helper.make_tensor(name, 7, [1], [9]) for name in ("other", "s")]
+    values = [helper.make_tensor(name, 7, [1], [number]) for name, number in (("o", 8), ("s", 9))]
     indices = helper.make_tensor("", 7, [1], [1])
     for one in values:
         made.graph.sparse_initializer.append(
@@ -346,3 +348,196 @@ def test_types_that_a_step_brings_in_are_present():
     assert facts.present_types is before
     facts.add_present_types(["double", "float"])
     assert facts.present_types == before | {"double"}
+
+
+# -- answers after a step ------------------------------------------------------------------------
+
+
+STEP = """(float[N,4] x, float[6] v, int64[k] g) => (float[a,b] z)
+    <int64[2] w = {1, 2}> { y = Add(w, w) r = Reshape(v, g) q = Softmax<axis=1>(x) z = Neg(q) }"""
+
+
+def stepped(*, asked: bool, opens: bool = True) -> Facts:
+    """Facts about a model in which a step has replaced each node by one of an unknown operator."""
+    made = declare(model(STEP, 13, more=CUSTOM), "r", [2, 3])
+    skeleton, store = weights.carve_model(made)
+    came, _ = weights.carve_model(made)
+    facts = Facts(
+        Document(skeleton), store, registry.default(), lambda: came,
+        (lambda: Document(came)) if opens else None,
+    )  # fmt: skip
+    main = facts.document.main
+    if asked:
+        found(facts)
+    for position, node in enumerate(skeleton.graph.node):
+        written = helper.make_node("Op", node.input, node.output, domain="custom")
+        replace_nodes(facts.document, [Replacement((main, position), [written])])
+    return facts
+
+
+def found(facts: Facts) -> tuple:
+    main = facts.document.main
+    bounds = facts.bounds(main, "y")
+    constant = facts.constant(main, "y")
+    return (
+        None if constant is None else constant.tolist(),
+        None if bounds is None else bounds.highest,
+        dims(facts, "q"),
+        facts.is_assumed(main, "r"),
+    )
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_value_keeps_its_facts_when_a_step_replaces_its_node(asked):
+    """Whether somebody asked before the step makes no difference."""
+    assert found(stepped(asked=asked)) == ([2, 4], 4, ("N", 4), True)
+
+
+def test_facts_that_nobody_asked_for_are_unknown_if_the_model_cannot_be_opened_again():
+    constant, highest, shape, _ = found(stepped(asked=False, opens=False))
+    assert (constant, highest) == (None, None)
+    assert shape == ("N", 4), "inference of the whole model holds it"
+
+
+def test_a_copy_of_a_document_has_the_same_facts():
+    for asked in (False, True):
+        facts = stepped(asked=asked)
+        twin = facts.fork(Fork(facts.document))
+        assert found(twin) == found(facts)
+        twin.relied_on["q"] = "rank"
+        assert not facts.relied_on
+
+
+# -- an env: the questions about one scope -------------------------------------------------------
+
+
+def env_of(nodes: str, inputs: str = "float[N,4] x, int64[k] g", depth: int = 0) -> ScopeEnv:
+    text = f"({inputs}) => (float[a,b] z) {{ {nodes} }}"
+    facts = facts_of(declare(model(text, 13, more=CUSTOM), "r", [2, 3]))
+    return ScopeEnv(facts, facts.document.roots[0].scopes[depth])
+
+
+def test_only_a_node_that_fits_its_schema_is_shown():
+    env = env_of("a = Neg(x) m = Neg(x, x) c = custom.Op(x) z = Neg(a)")
+    shown = {name: (env.producer(name), env.is_computed(name)) for name in "amcxu"}
+    assert {name: one and one.op for name, (one, _) in shown.items()} == {
+        "a": "Neg", "m": None, "c": "Op", "x": None, "u": None,
+    }  # fmt: skip
+    assert [name for name, (_, is_computed) in shown.items() if is_computed] == ["a", "m", "c"]
+
+
+def test_the_call_of_a_function_is_no_operator():
+    text = """(float[2] x) => (float[2] z) { z = Neg(x) a = Abs(x) }
+        <domain: "", opset_import: ["": 13]> Neg (x) => (y) { y = Abs(x) }"""
+    facts = facts_of(model(text, 13))
+    env = ScopeEnv(facts, facts.document.main)
+    assert [env.producer("z"), env.is_computed("z"), env.is_computed("a")] == [None, False, True]
+    assert [env.is_call(node) for node in facts.document.model.graph.node] == [True, False]
+
+
+def test_answers_that_rest_on_a_declaration_name_it():
+    """`s` is the shape of a value whose rank only a declaration gives."""
+    env = env_of("r = Reshape(x, g) s = Shape(r) z = Neg(r)")
+    env.use_rank("x")
+    assert env.claims == {}
+    assert env.bounds("s").low.tolist() == [0, 0]
+    assert env.claims == {"r": "rank"}
+    env.claims.clear()
+    assert env.claimed_dims("r", (None, None)) == (2, 3)
+    assert env.claims == {"r": "shape"}
+    assert env.claimed_dims("x", ("N", 4)) == ("N", 4)
+    assert env.claims == {"r": "shape"}
+    env.claims.clear()
+    env.use_rank("r")
+    env.claimed_dims("r", (None, None))
+    assert env.claims == {"r": "rank"}, "the first claim about a value counts"
+    around = env.producer("z")
+    assert around is not None
+    assert around.env.claims is env.claims
+
+
+@pytest.mark.parametrize(
+    ("name", "is_assumed", "rank"),
+    [("r", True, None), ("x", False, 2), ("z", True, None), ("u", False, None)],
+)
+def test_a_declared_rank_is_assumed_and_not_confirmed(name, is_assumed, rank):
+    env = env_of("r = Reshape(x, g) z = Neg(r)")
+    assert env.facts.is_assumed(env.scope, name) == is_assumed
+    if name != "u":
+        confirmed = env.facts.confirmed(env.scope, name)
+        assert (None if confirmed is None else rank_of(confirmed)) == rank
+
+
+def test_a_weight_is_an_initializer_with_too_many_elements():
+    made = model("(float[2] x) => (float[2] z) { z = Neg(x) }", 13)
+    for name, count in (("few", LARGEST_SMALL), ("many", LARGEST_SMALL + 1)):
+        made.graph.initializer.append(helper.make_tensor(name, 1, [count], [0.0] * count))
+    facts = facts_of(made)
+    env = ScopeEnv(facts, facts.document.main)
+    assert [env.is_weight(name) for name in ("few", "many", "x")] == [False, True, False]
+
+
+def test_rare_types_are_present_and_not_common():
+    env = env_of("r = Reshape(x, g) z = Cast<to=10>(r)")
+    assert {"float", "float16"} <= env.possible_types()
+    assert env.rare_types() == frozenset()
+    env.facts.add_present_types(["bfloat16"])
+    assert env.rare_types() == {"bfloat16"}
+
+
+def test_a_length_has_one_symbol():
+    env = env_of("r = Reshape(x, g) z = Neg(r)")
+    symbols = [env.length_symbol("r", 0), env.length_symbol("r", 1), env.length_symbol("r", 0)]
+    assert symbols[0] == symbols[2] != symbols[1]
+
+
+# -- which nodes are looked at -------------------------------------------------------------------
+
+
+NEWS = {
+    "a fold": "(float[6] v, float[2,3] x) => (float[a,b] z) { s = Shape(x) z = Reshape(v, s) }",
+    "a fold behind a fold": """(float[6] v, float[2,3] x) => (float[a,b] z) <int64[1] o = {0}, int64[1] e = {9}> {
+        s = Shape(x) t = Slice(s, o, e) z = Reshape(v, t) }""",
+    "an operator without a schema": "(float[2,3] x) => (float[a,b] z) { h = com.microsoft.FastGelu(x) z = Relu(h) }",
+    "one typed input": "(float[2,3] x, int64[k] g) => (float[a,b] z) { u = custom.Op(x) h = Where(c, u, x) z = Relu(h) }",
+    "an unknown input": "(float[2,3] x) => (float[a,b] z) { u = custom.Op(x) h = Add(u, x) z = Relu(h) }",
+    "a rank by rule": "(float[6] v, int64[k] g, float[2,3] x) => (float[a,b] z) { u = Reshape(v, g) h = MatMul(u, x) z = Expand(x, g) }",
+    "one name in two graphs": """(float[2,3] x, bool c) => (float[a,b] z) { z = If(c)
+        <then_branch = t () => (p) { h = Neg(x) p = Relu(h) },
+         else_branch = e () => (q) { h = Transpose(x) q = Transpose(h) }> }""",
+    "a graph in a graph": """(float[2,3] x, bool c) => (float[a,b] z) { z = If(c)
+        <then_branch = t () => (p) { p = If(c) <then_branch = u () => (r) { r = Neg(x) },
+            else_branch = w () => (s) { s = Relu(x) }> },
+         else_branch = e () => (q) { q = Neg(x) }> }""",
+    "a loop": LOOP.format(op="Neg(h)").replace("float h, float v", "h, v").replace("float p, float q", "p, q"),
+    "a function": """(float[2,3] x) => (float[a,b] z) { z = custom.F(x) }
+        <domain: "custom", opset_import: ["": 13]> F (x) => (z) { s = Constant<value_ints = [3, 2]>() z = Reshape(x, s) }""",
+}  # fmt: skip
+
+
+def all_types(facts: Facts) -> dict:
+    """The type of every value of every scope, without the symbols that inference makes up."""
+    found = {}
+    for at, scope in enumerate(facts.document.scopes()):
+        for name in (*scope.inputs, *scope.producers):
+            kind = facts.type(scope, name)
+            rank = rank_of(kind)
+            lengths = None if kind is None or rank is None else dims_of(kind)
+            shown = lengths and [
+                None if isinstance(d, str) and "opshift" in d else d for d in lengths
+            ]
+            found[at, name] = (
+                kind and kind.tensor_type.elem_type,
+                shown,
+                facts.is_assumed(scope, name),
+            )
+    return found
+
+
+@pytest.mark.parametrize("kind", NEWS)
+def test_a_node_that_is_left_out_would_tell_no_more(monkeypatch, kind):
+    """Only nodes that may give a better type than inference of the whole model are looked at."""
+    made = model(NEWS[kind], 13, more=f'{CUSTOM}, "com.microsoft": 1')
+    usual = all_types(facts_of(made))
+    monkeypatch.setattr(Facts, "_tells_more", lambda *words: True)
+    assert all_types(facts_of(made)) == usual

@@ -16,8 +16,6 @@ from opshift.convert.request import Request
 from opshift.opsets import schemas
 from text_models import model
 
-# One more inlined function saves 13 of 194 nodes on the way to opset 4; the search does not try it.
-NOT_TRIED = "scatter_elements_16_15 'no updates'"
 SEED, SAMPLE = 20261123, int(os.environ.get("OPSHIFT_WAYS", "25"))
 
 
@@ -29,7 +27,7 @@ def test_the_chosen_way_is_the_best(leave, place):
     found = {
         title: law.broken(proto, wanted) for title, proto, wanted in itertools.islice(cases, SAMPLE)
     }
-    assert not {title for title, (_, told) in found.items() if told and NOT_TRIED not in title}
+    assert not {title for title, (_, told) in found.items() if told}
     several = sum(count > 1 for count, _ in found.values())
     assert several or not (leave or place)
 
