@@ -9,7 +9,7 @@ import random
 import opshift
 import pytest
 from opshift.author import registry
-from opshift.author.verdicts import WORDS
+from opshift.author.verdicts import ALTERNATIVE, WORDS
 from opshift.convert.other_words import OtherWords
 from opshift.convert.request import Request
 from opshift.errors import Refused
@@ -173,3 +173,46 @@ def test_a_rule_for_the_first_version_is_not_used_for_a_later_meaning(op):
     opset, text = LATER[op]
     model = of(text, opset)
     assert_model_converts(model, Request(Wanted(row(without=[op]))))
+
+
+# The operators that rules lead to: no rule is wanted for them.
+PRIMITIVES = {
+    "Add", "Cast", "Concat", "Constant", "Conv", "Div", "Exp", "Gather", "Log", "MatMul", "Max",
+    "Min", "Mul", "ReduceMax", "ReduceMean", "ReduceSum", "Relu", "Reshape", "Sigmoid", "Slice",
+    "Sqrt", "Sub", "Tanh", "Transpose", "Where",
+}  # fmt: skip
+WITHOUT_OTHER_WORDS = {
+    "its places depend on windows or regions, and it is no elementwise or reducing operator": (
+        "AveragePool ConvTranspose DeformConv LpPool MaxPool MaxRoiPool MaxUnpool QLinearConv"
+        " Resize RoiAlign"
+    ),
+    "it computes step by step": "GRU If LSTM Loop RNN Scan SequenceMap",
+    "it orders or counts elements": "NonMaxSuppression TfIdfVectorizer TopK Unique",
+    "it writes to computed places": "ScatterElements ScatterND",
+    "it draws random numbers": (
+        "Bernoulli Multinomial RandomNormal RandomNormalLike RandomUniform RandomUniformLike"
+    ),
+    "its values are no tensors of numbers": (
+        "ConcatFromSequence ImageDecoder Optional OptionalGetElement OptionalHasElement"
+        " RegexFullMatch SequenceAt SequenceConstruct SequenceEmpty SequenceErase SequenceInsert"
+        " SequenceLength SplitToSequence StringConcat StringNormalizer StringSplit"
+    ),
+    "it makes values from numbers": "MelWeightMatrix Range",
+}
+
+
+def test_every_operator_has_other_words_or_a_reason_why_not():
+    adapters = registry.installed()
+    places = (ALTERNATIVE, WORDS)
+    with_rule = {
+        op for op in schemas.operators("") if any(adapters.get("", op, *at) for at in places)
+    }
+    current = {
+        op
+        for op in schemas.operators("")
+        if (schema := schemas.schema("", op, schemas.latest("") or 1)) and not schema.deprecated
+    }
+    listed = {op for ops in WITHOUT_OTHER_WORDS.values() for op in ops.split()}
+    assert current - with_rule - PRIMITIVES == listed & current - with_rule
+    written = {op for op in listed if adapters.get("", op, *WORDS)}
+    assert not written, "a rule needs no reason why there is none"

@@ -17,6 +17,7 @@ from opshift.adapter import (
     by_width,
     dtype_of,
     example,
+    in_other_words,
     np,
 )
 
@@ -52,6 +53,9 @@ def bit_shift_11_10(node: Node, op: Builder) -> Result:
         size = op.const(2**bits)
         shifted = shifted - shifted / size * size
     return op.Cast(shifted, to=kind)
+
+
+BIT_SHIFT_IN_OTHER_WORDS = in_other_words("BitShift")(bit_shift_11_10)
 
 
 BITS = by_width("BitCast", floats=True)
@@ -136,6 +140,9 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
     return as_type(op, _joined(op, both, op.const(weights)), kind)
 
 
+BITWISE_IN_OTHER_WORDS = in_other_words("BitwiseAnd BitwiseOr BitwiseXor")(bitwise_18_17)
+
+
 def _one_number(x: Value, other: Value) -> int | None:
     """A constant that is one number and does not broadcast the other value."""
     known = x.const_or_none()
@@ -207,6 +214,9 @@ def bitwise_not_18_17(node: Node, op: Builder) -> Result:
     return op.const(-1, like=x) - x
 
 
+BITWISE_NOT_IN_OTHER_WORDS = in_other_words("BitwiseNot")(bitwise_not_18_17)
+
+
 # -- BitCast -------------------------------------------------------------------------------------
 
 UINT2, INT2 = 25, 26  # older releases of onnx do not name them
@@ -243,3 +253,6 @@ def bit_cast_26_25(node: Node, op: Builder) -> Result:
         "no operator before opset 26 reinterprets the bits of"
         f" {T(x.elem_type).name.lower()} as {T(to).name.lower()}",
     )
+
+
+BIT_CAST_IN_OTHER_WORDS = in_other_words("BitCast")(bit_cast_26_25)

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sin, Cos, Tan, Sinh, Cosh and their inverses."""
 
+import math
+
 from opshift.adapter import (
     Builder,
     Node,
@@ -12,6 +14,7 @@ from opshift.adapter import (
     example,
     impossible,
     in_other_words,
+    np,
     shown,
 )
 from opshift.combinators import cast_around
@@ -156,3 +159,87 @@ TRIGONOMETRY_22 = boundary(
         example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = {op}(x) }", gives="{op}"),
     ),
 )
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("Tan")
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Tan(x) }", gives="Sin Cos Div", atol=1e-5)
+def quotient_of_waves(node: Node, op: Builder) -> Result:
+    """Tan is written as Sin / Cos."""
+    return op.Sin(node["input"]) / op.Cos(node["input"])
+
+
+INSIDE = {"x": [[-1, -0.5, 0.25], [0, 0.999, 1]]}
+
+
+@in_other_words("Asin")
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Asin(x) }", inputs=INSIDE, atol=1e-6)
+def angle_of_sine(node: Node, op: Builder) -> Result:
+    """Asin is written as Atan(x / Sqrt((1 - x) (1 + x)))."""
+    x, one = node["input"], op.const(1, like=node["input"])
+    return op.Atan(x / op.Sqrt((one - x) * (one + x)))
+
+
+@in_other_words("Acos")
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Acos(x) }", inputs=INSIDE, atol=1e-6)
+def angle_of_cosine(node: Node, op: Builder) -> Result:
+    """Acos is written as 2 Atan(Sqrt((1 - x) / (1 + x)))."""
+    x, one = node["input"], op.const(1, like=node["input"])
+    return op.Atan(op.Sqrt((one - x) / (one + x))) * 2
+
+
+@in_other_words("Atan", approximate=True)
+@example(
+    "float",
+    "(float[2,3] x) => (float[2,3] y) { y = Atan(x) }",
+    inputs={"x": [[-1e30, -1, 0], [0.25, 1.5, float("inf")]]},
+    atol=1e-6,
+    approximate=True,
+)
+def angle_by_series(node: Node, op: Builder) -> Result:
+    """Atan is a series of half the angle of x or of 1 / x."""
+    op.approximate("the last digit of Atan may differ")
+    x = node["input"]
+    one, size = op.const(1, like=x), op.Abs(x)
+    small = op.Min(size, one / size)
+    half = small / (one + op.Sqrt(one + small * small))
+    angle = _odd_series(op, half, [(-1) ** k / (2 * k + 1) for k in range(9)]) * 2
+    return op.Where(size > one, op.const(np.pi / 2, like=x) - angle, angle) * op.Sign(x)
+
+
+@in_other_words("Sin Cos", approximate=True)
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = {op}(x) }", approximate=True, atol=1e-6)
+@example(
+    "some turns",
+    "(float[2,2] x) => (float[2,2] y) { y = {op}(x) }",
+    inputs={"x": [[-100, 3.1415927], [50.5, 1.5707964]]},
+    approximate=True,
+    atol=1e-5,
+)
+def wave_by_series(node: Node, op: Builder) -> Result:
+    """Sin and Cos are a series of the distance to the next multiple of pi."""
+    op.approximate("the last digits of a wave may differ, and more of them far from 0")
+    x = node["input"]
+    turns = x * (1 / np.pi)
+    whole = op.Floor(turns + 0.5 if node.op == "Sin" else turns)
+    count = whole if node.op == "Sin" else whole + 0.5
+    for part in PARTS_OF_PI:
+        x = x - count * part
+    series = _odd_series(op, x, [(-1) ** k / math.factorial(2 * k + 1) for k in range(8)])
+    odd = whole - op.Floor(whole * 0.5) * 2
+    return series * (odd * -2 + 1 if node.op == "Sin" else odd * 2 - 1)
+
+
+# Products of the first two with whole numbers and halves are exact in float up to some thousands.
+PARTS_OF_PI = (3.140625, 9.67502593994140625e-4, 1.509957990978376e-7)
+
+
+def _odd_series(op: Builder, x: Value, factors: list[float]) -> Value:
+    """x (f0 + f1 x^2 + f2 x^4 ...)."""
+    square, *rest = x * x, *reversed(factors)
+    total = square * rest[0] + rest[1]
+    for factor in rest[2:]:
+        total = total * square + factor
+    return x * total

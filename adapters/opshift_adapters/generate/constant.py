@@ -18,6 +18,7 @@ from opshift.adapter import (
     boundary,
     example,
     fragile,
+    in_other_words,
     misread,
     np,
     shown,
@@ -161,6 +162,9 @@ def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
     return op.Expand(op.const(value.reshape(()), kind), node["input"])
 
 
+CONSTANT_OF_SHAPE_IN_OTHER_WORDS = in_other_words("ConstantOfShape")(constant_of_shape_9_8)
+
+
 @example(
     "bfloat16",
     "(int64[2] s) => (bfloat16[a,b] y) { y = ConstantOfShape<value = bfloat16[1] {16320}>(s) }",
@@ -202,6 +206,9 @@ def eye_like_9_8(node: Node, op: Builder) -> Result:
     rows = arange(op, size_of(op, x, 0)) + op.const(node.int("k"))
     columns = op.Unsqueeze(arange(op, size_of(op, x, 1)), axes=[0])
     return op.Cast(op.Equal(op.Unsqueeze(rows, axes=[1]), columns), to=kind)
+
+
+EYE_LIKE_IN_OTHER_WORDS = in_other_words("EyeLike")(eye_like_9_8)
 
 
 EYE_22 = boundary(

@@ -16,6 +16,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    in_other_words,
     np,
     shown,
 )
@@ -239,3 +240,19 @@ CONSUMED_6 = boundary(
         ),
     ),
 )
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("Dropout")
+@example(
+    "mask",
+    "(float[2] x) => (float[2] y, bool[2] m) { y, m = Dropout(x) }",
+)
+@example("inference", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Identity")
+def kept_elements(node: Node, op: Builder) -> Result:
+    """Dropout drops nothing except in training, so that it is Identity if its mask is not read."""
+    if mask_of(node) is not None or (op.version >= 12 and trains(node) is not False):
+        return KEEP
+    return op.Identity(node["data"])

@@ -12,6 +12,7 @@ from opshift.adapter import (
     adapter,
     example,
     impossible,
+    in_other_words,
 )
 
 from opshift_adapters._lib.blocks import arange, as_type, column, element, part
@@ -45,6 +46,9 @@ def affine_grid_20_19(node: Node, op: Builder) -> Result:
         shape = op.Concat(op.const([-1]), sizes, op.const([count]), axis=0)
     grid = op.Reshape(moved, shape)
     return as_type(op, grid, kind)
+
+
+AFFINE_GRID_IN_OTHER_WORDS = in_other_words("AffineGrid")(affine_grid_20_19)
 
 
 def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:

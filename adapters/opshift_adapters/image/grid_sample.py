@@ -16,6 +16,7 @@ from opshift.adapter import (
     boundary,
     by_width,
     example,
+    in_other_words,
     misread,
     np,
 )
@@ -114,6 +115,9 @@ def grid_sample_16_15(node: Node, op: Builder) -> Result:
     """Opset 16 added GridSample; below it, a weighted sum of gathered elements is written."""
     mode = NEW_NAMES.get(node.str("mode"), node.str("mode"))
     return _sampled(node, op, mode, 4)
+
+
+GRID_SAMPLE_IN_OTHER_WORDS = in_other_words("GridSample")(grid_sample_16_15)
 
 
 def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:

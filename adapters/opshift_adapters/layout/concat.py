@@ -425,3 +425,30 @@ def slices(node: Node, op: Builder) -> Result:
     pairs = zip([0, *ends], ends, strict=False)
     along = op.const([axis])
     return tuple(op.Slice(x, op.const([start]), op.const([end]), along) for start, end in pairs)
+
+
+@in_other_words("Tile")
+@example(
+    "two axes",
+    "(float[2,N] x) => (float[a,b] y) <int64[2] r = {2, 3}> { y = Tile(x, r) }",
+    gives="Concat Concat",
+)
+@example("once", "(bool[2] x) => (bool[2] y) <int64[1] r = {1}> { y = Tile(x, r) }", gives="Concat")
+@example(
+    "computed",
+    "(float[2] x, int64[1] r) => (float[n] y) { y = Tile(x, r) }",
+    inputs={"r": [2]},
+    refuses=Why.TARGET_LACKS,
+)
+def joined_copies(node: Node, op: Builder) -> Result:
+    """Tile is written as one Concat of copies for each axis, if the number of copies is known."""
+    x, known = node["input"], node["repeats"].const_or_none()
+    if known is None or not all(1 <= one <= MOST_COPIES for one in known):
+        return KEEP
+    several = [axis for axis, count in enumerate(known) if count > 1]
+    for axis in several or [0] if len(known) else []:
+        x = op.Concat(*[x] * int(known[axis]), axis=axis)
+    return x if len(known) else KEEP
+
+
+MOST_COPIES = 256  # inputs of a Concat

@@ -4,6 +4,7 @@
 from collections.abc import Sequence
 
 from opshift.adapter import (
+    KEEP,
     Array,
     Builder,
     Node,
@@ -16,6 +17,7 @@ from opshift.adapter import (
     boundary,
     by_width,
     example,
+    in_other_words,
     np,
 )
 
@@ -147,6 +149,9 @@ def col2im_18_17(node: Node, op: Builder) -> Result:
     return op.Reshape(flat, op.Concat(op.const([0, 0]), image, axis=0))
 
 
+COL2IM_IN_OTHER_WORDS = in_other_words("Col2Im")(col2im_18_17)
+
+
 def _known_sources(node: Node, op: Builder, image: Array, block: Array) -> Value:
     """The pixels of an image of known size: sums of the elements of the blocks."""
     x = node["input"]
@@ -233,3 +238,79 @@ def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
     shape = op.Shape(x)
     count = part(op, shape, 1, 2) / size
     return op.Concat(part(op, shape, 0, 1), count, op.Reshape(columns, op.const([1])), axis=0)
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("DepthToSpace")
+@example(
+    "depth first",
+    "(float[2,12,2,3] x) => (float[2,3,4,6] y) { y = DepthToSpace<blocksize=2>(x) }",
+    imports={"": 13},
+    gives="Reshape Transpose Reshape",
+)
+@example(
+    "columns first",
+    '(float[N,8,2,3] x) => (float[N,2,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }',
+    imports={"": 13},
+    gives="Reshape Transpose Reshape",
+)
+@example(
+    "unknown sizes",
+    "(float[1,4,H,W] x) => (float[1,1,h,w] y) { y = DepthToSpace<blocksize=2>(x) }",
+    imports={"": 13},
+    refuses=Why.TARGET_LACKS,
+)
+def spread_blocks(node: Node, op: Builder) -> Result:
+    """DepthToSpace is written as Reshape to blocks, Transpose and Reshape."""
+    x, block = node["input"], node.int("blocksize")
+    known = _known_image(x)
+    if known is None:
+        return KEEP
+    channels, height, width = known
+    deep = op.version < 11 or node.str("mode") == "DCR"
+    fewer = channels // block**2
+    split = [block, block, fewer] if deep else [fewer, block, block]
+    blocks = op.Reshape(x, op.const([-1, *split, height, width]))
+    turned = op.Transpose(blocks, perm=[0, 3, 4, 1, 5, 2] if deep else [0, 1, 4, 2, 5, 3])
+    return op.Reshape(turned, op.const([-1, fewer, height * block, width * block]))
+
+
+@in_other_words("SpaceToDepth")
+@example(
+    "unknown sizes",
+    "(float[1,4,H,W] x) => (float[1,16,h,w] y) { y = SpaceToDepth<blocksize=2>(x) }",
+    imports={"": 13},
+    refuses=Why.TARGET_LACKS,
+)
+@example(
+    "default",
+    "(float[N,3,4,6] x) => (float[N,12,2,3] y) { y = SpaceToDepth<blocksize=2>(x) }",
+    imports={"": 13},
+    gives="Reshape Transpose Reshape",
+)
+@example(
+    "columns first",
+    '(float[2,3,4,6] x) => (float[2,12,2,3] y) { y = SpaceToDepth<blocksize=2,mode="CRD">(x) }',
+    imports={"": 28},
+    gives="Reshape Transpose Reshape",
+)
+def gathered_blocks(node: Node, op: Builder) -> Result:
+    """SpaceToDepth is written as Reshape to blocks, Transpose and Reshape."""
+    x, block = node["input"], node.int("blocksize")
+    known = _known_image(x)
+    if known is None:
+        return KEEP
+    channels, height, width = known[0], known[1] // block, known[2] // block
+    columns = op.version >= 28 and node.str("mode") == "CRD"
+    blocks = op.Reshape(x, op.const([-1, channels, height, block, width, block]))
+    turned = op.Transpose(blocks, perm=[0, 1, 3, 5, 2, 4] if columns else [0, 3, 5, 1, 2, 4])
+    return op.Reshape(turned, op.const([-1, channels * block**2, height, width]))
+
+
+def _known_image(x: Value) -> tuple[int, int, int] | None:
+    """The number of channels, the height and the width, if all are known and none is 0."""
+    dims = x.dims_or_none
+    known = [size for size in dims[1:] if isinstance(size, int)] if dims is not None else []
+    return (known[0], known[1], known[2]) if len(known) == 3 and all(known) else None

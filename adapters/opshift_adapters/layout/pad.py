@@ -17,6 +17,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    in_other_words,
     misread,
     np,
     shown,
@@ -529,3 +530,39 @@ def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
         none = op.Expand(op.const([0]), op.Shape(shape))
         ends = [op.ScatterElements(none, op.const(axes), end, axis=0) for end in ends]
     return op.Pad(x, op.Concat(*ends, axis=0))
+
+
+CENTER_CROP_PAD_IN_OTHER_WORDS = in_other_words("CenterCropPad")(center_crop_pad_18_17)
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("Pad")
+@example(
+    "computed",
+    "(float[2,3] x, int64[4] p) => (float[a,b] y) { y = Pad(x, p) }",
+    inputs={"p": [1, 0, 0, 1]},
+)
+@example(
+    "constant",
+    "(float[2,3] x, float v) => (float[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad(x, p, v) }",
+    gives="Expand Concat",
+)
+@example(
+    "reflect",
+    '(float[2,5] x) => (float[2,9] y) <int64[4] p = {0,2,0,2}> { y = Pad<mode="reflect">(x, p) }',
+    gives="Gather",
+)
+@example(
+    "axes and edge",
+    "(int32[2,N] x) => (int32[4,N] y) <int64[2] p = {1,1}, int64[1] a = {0}> {"
+    ' y = Pad<mode="edge">(x, p, "", a) }',
+    imports={"": 19},
+)
+@example("cropped", "(float[2,5] x) => (float[3,4] y) <int64[4] p = {1,-1,0,0}> { y = Pad(x, p) }")
+def added_by_axis(node: Node, op: Builder) -> Result:
+    """Pad is written as Concat for numbers and as Gather for elements that repeat, axis by axis."""
+    if op.version < 11 or node["pads"].const_or_none() is None:
+        return KEEP  # below opset 11, the pads are an attribute
+    return _by_axis(node, op)

@@ -766,3 +766,33 @@ def two_axes(node: Node, op: Builder) -> Result:
         sizes.append(math.prod(known) if len(known) == len(part_of) else None)
     found = reshaped(op, x, sizes)
     return KEEP if found is None else found
+
+
+@in_other_words("Identity")
+@example("known rank", "(float[2,N] x) => (float[2,N] y) { y = Identity(x) }", gives="Reshape")
+@example("scalar", "(bool x) => (bool y) { y = Identity(x) }", gives="Reshape")
+def same_shape(node: Node, op: Builder) -> Result:
+    """Identity of a tensor is written as Reshape to its own shape."""
+    x = node["input"]
+    return KEEP if x.rank_or_none is None else op.Reshape(x, op.const([0] * x.rank, T.INT64))
+
+
+@in_other_words("Size")
+@example("unknown sizes", "(float[2,N] x) => (int64 y) { y = Size(x) }", gives="Shape ReduceProd")
+@example("scalar", "(float x) => (int64 y) { y = Size(x) }")
+def product_of_sizes(node: Node, op: Builder) -> Result:
+    """Size is the product of the sizes in Shape."""
+    return op.ReduceProd(op.Shape(node["data"]), keepdims=0)
+
+
+@in_other_words("Shape")
+@example("known", "(float[2,3] x) => (int64[2] y) { y = Shape(x) }", gives="Constant")
+@example("a part", "(float[2,3] x) => (int64[1] y) { y = Shape<start=-1>(x) }", gives="Constant")
+@example("unknown", "(float[N] x) => (int64[1] y) { y = Shape(x) }", refuses=Why.TARGET_LACKS)
+def known_shape(node: Node, op: Builder) -> Result:
+    """Shape of a tensor of known sizes is a constant."""
+    shape = node["data"].shape_or_none
+    if shape is None:
+        return KEEP
+    start, end = (node.int("start"), node.attr("end")) if op.version >= 15 else (0, None)
+    return op.Constant(value=np.array(shape, np.int64)[start:end])

@@ -1,7 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """LinearAttention and CausalConvWithState, which opset 27 added."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example, np
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    example,
+    in_other_words,
+    np,
+)
 
 from opshift_adapters._lib.blocks import END, as_type, extent
 from opshift_adapters._lib.heads import with_last_merged, with_last_split
@@ -76,6 +88,9 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
     return tuple(as_type(op, made, kind) for made, kind in zip((scaled, last), kinds, strict=True))
 
 
+LINEAR_ATTENTION_IN_OTHER_WORDS = in_other_words("LinearAttention")(linear_attention_27_26)
+
+
 def _packed(op: Builder, x: Value, sizes: list[int]) -> Value:
     """[batch, time, heads x width] as float, its last axis split into `sizes` (-1 is the rest)."""
     return with_last_split(op, as_type(op, x, T.FLOAT), sizes)
@@ -134,6 +149,9 @@ def causal_conv_27_26(node: Node, op: Builder) -> Result:
         wide = as_type(op, y, T.FLOAT)
         y = as_type(op, wide * op.Sigmoid(wide), x.elem_type)
     return y, op.Slice(before, extent(op, x, 2), op.const([END]), op.const([2]))
+
+
+CAUSAL_CONV_IN_OTHER_WORDS = in_other_words("CausalConvWithState")(causal_conv_27_26)
 
 
 def _in_front(op: Builder, x: Value, weight: Value) -> Value:

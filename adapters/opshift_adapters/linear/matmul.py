@@ -389,6 +389,9 @@ def det_11_10(node: Node, op: Builder) -> Result:
     return as_type(op, _sum_of_products(op, in_double(op, x), size), kind)
 
 
+DET_IN_OTHER_WORDS = in_other_words("Det")(det_11_10)
+
+
 def _sum_of_products(op: Builder, x: Value, size: int) -> Value:
     """One product for each order of the columns, with the sign of the order."""
     orders = list(itertools.permutations(range(size)))

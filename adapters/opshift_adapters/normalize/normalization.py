@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Instance, layer, group and RMS normalization, LRN, LpNormalization, MeanVarianceNormalization."""
 
+import functools
 from typing import Any
 
 from opshift.adapter import (
@@ -28,6 +29,7 @@ from opshift.adapter import (
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import (
+    END,
     as_image,
     as_type,
     cast_over,
@@ -517,3 +519,105 @@ def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
 MEAN_VARIANCE_NORMALIZATION_IN_OTHER_WORDS = in_other_words("MeanVarianceNormalization")(
     mean_variance_normalization_9_8
 )
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("InstanceNormalization")
+@example(
+    "half",
+    "(float16[2,3,4] x, float16[3] s, float16[3] b) => (float16[2,3,4] y) { y = InstanceNormalization(x, s, b) }",
+    imports={"": 17},
+    refuses=Why.TARGET_LACKS,
+)
+@example(
+    "image",
+    "(float[2,3,4,5] x, float[3] s, float[3] b) => (float[2,3,4,5] y) {"
+    " y = InstanceNormalization<epsilon=0.01>(x, s, b) }",
+    imports={"": 17},
+    atol=1e-5,
+)
+@example(
+    "axes as an input",
+    "(float[N,3,M] x, float[3] s, float[3] b) => (float[N,3,M] y) {"
+    " y = InstanceNormalization(x, s, b) }",
+    imports={"": 18},
+    atol=1e-4,
+)
+def instances_by_definition(node: Node, op: Builder) -> Result:
+    """InstanceNormalization is (x - mean) / deviation over the axes of each instance."""
+    x, rank = node["input"], node["input"].rank_or_none
+    if rank is None or rank < 3 or x.elem_type not in (T.FLOAT, T.DOUBLE):
+        return KEEP
+    places, along = list(range(2, rank)), op.const([-1] + [1] * (rank - 2))
+    gap = x - op.ReduceMean(x, op.const(places))
+    variance = op.ReduceMean(gap * gap, op.const(places))
+    normal = gap / op.Sqrt(variance + op.const(node.float("epsilon"), like=x))
+    return normal * op.Reshape(node["scale"], along) + op.Reshape(node["B"], along)
+
+
+@in_other_words("LpNormalization")
+@example(
+    "half",
+    "(float16[2,3] x) => (float16[2,3] y) { y = LpNormalization(x) }",
+    imports={"": 17},
+    refuses=Why.TARGET_LACKS,
+)
+@example("rows", "(float[2,3] x) => (float[2,3] y) { y = LpNormalization(x) }", imports={"": 13})
+@example(
+    "sums of magnitudes",
+    "(float[2,3] x) => (float[2,3] y) { y = LpNormalization<axis=0, p=1>(x) }",
+    imports={"": 18},
+    inputs={"x": [[1, 0, -3], [-2, 0, 4]]},
+)
+def by_the_norm(node: Node, op: Builder) -> Result:
+    """LpNormalization is x divided by its norm; where all elements are 0, they stay 0."""
+    x, kind = node["input"], node["input"].elem_type
+    if kind not in (T.FLOAT, T.DOUBLE):
+        return KEEP
+    name, axis = (
+        ("ReduceL1" if node.int("p") == 1 else "ReduceL2"),
+        counted_axis(x, node.int("axis")),
+    )
+    norm = op.emit(name, x, op.const([axis]))
+    smallest = T(kind).fraction.above(0.0)
+    return x / op.Max(norm, op.const(smallest, like=x))
+
+
+@in_other_words("LRN")
+@example(
+    "three channels",
+    "(float[1,5,2,3] x) => (float[1,5,2,3] y) { y = LRN<size=3, alpha=0.5, bias=2.0>(x) }",
+    imports={"": 13},
+    gives="Mul Pad Slice Slice Slice Add Add Mul Add Pow Div",
+)
+@example(
+    "even size",
+    "(float[N,C,2] x) => (float[N,C,2] y) { y = LRN<size=2, beta=0.5>(x) }",
+    imports={"": 13},
+)
+@example(
+    "unknown rank",
+    "(float[24] w, int64[n] d) => (float[a,b,c] y) { x = Reshape(w, d) y = LRN<size=3>(x) }",
+    imports={"": 13},
+    inputs={"d": [2, 3, 4]},
+    refuses=Why.TARGET_LACKS,
+)
+def sum_of_neighbours(node: Node, op: Builder) -> Result:
+    """LRN divides by a power of the sum of the squares of neighbouring channels."""
+    x, size = node["X"], node.int("size")
+    if x.rank_or_none is None:
+        return KEEP
+    pads = np.zeros((2, x.rank), np.int64)
+    pads[:, 1] = (size - 1) // 2, size // 2
+    squares = op.Pad(x * x, op.const(pads.ravel()))
+    ends = (
+        (op.const([at]) for at in range(size)),
+        (op.const([at - size + 1 or END]) for at in range(size)),
+    )
+    shifted = [
+        op.Slice(squares, start, end, op.const([1])) for start, end in zip(*ends, strict=True)
+    ]
+    base = functools.reduce(op.Add, shifted) * (node.float("alpha") / size) + node.float("bias")
+    return x / op.Pow(base, op.const(node.float("beta"), like=x))

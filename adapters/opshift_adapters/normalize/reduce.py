@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Reduce operators: `axes` became an input of ReduceSum in opset 13, of the others in opset 18."""
 
+import math
+
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -611,3 +613,114 @@ def of_the_negative(node: Node, op: Builder) -> Result:
         return KEEP
     other = "ReduceMin" if node.op == "ReduceMax" else "ReduceMax"
     return -_reduced(node, op, other, -x)
+
+
+@in_other_words("ReduceProd")
+@example(
+    "computed axes",
+    "(float[2,3] x, int64[1] a) => (float[b,c] y) { y = ReduceProd(x, a) }",
+    imports={"": 18},
+    inputs={"a": [1]},
+)
+@example("axes", ROWS, imports={"": 17})
+@example("all", ALL, imports={"": 13})
+@example("axes as an input", MATRIX, imports={"": 18})
+@example("integers", "(int64[5] x) => (int64 y) { y = {op}<keepdims = 0>(x) }", imports={"": 13})
+@example(
+    "unknown size",
+    "(float[N,3] x) => (float y) { y = {op}<keepdims = 0>(x) }",
+    imports={"": 13},
+    refuses=Why.TARGET_LACKS,
+)
+def by_halves(node: Node, op: Builder) -> Result:
+    """ReduceProd is the product of both halves of an axis, again and again, in any order."""
+    x, shape, axes = node["data"], node["data"].shape_or_none, _known_axes(node, op)
+    if shape is None or axes is None or any(not shape[axis] for axis in axes):
+        return KEEP
+    for axis in axes:
+        x = _product(op, x, axis, shape[axis])
+    if node.int("keepdims") or not axes:
+        return x if axes else op.Identity(x)
+    return op.Reshape(x, op.const([size for at, size in enumerate(shape) if at not in axes]))
+
+
+def _product(op: Builder, x: Value, axis: int, size: int) -> Value:
+    """The product along an axis, which keeps size 1."""
+    along, left = op.const([axis]), None
+    while size > 1:
+        half = size // 2
+        if size % 2:
+            last = op.Slice(x, op.const([size - 1]), op.const([size]), along)
+            left = last if left is None else left * last
+        first = op.Slice(x, op.const([0]), op.const([half]), along)
+        x = first * op.Slice(x, op.const([half]), op.const([2 * half]), along)
+        size = half
+    return x if left is None else x * left
+
+
+def _known_axes(node: Node, op: Builder) -> list[int] | None:
+    """The axes of a reduction counted from the front; None if they or the rank are not known."""
+    rank = node["data"].rank_or_none
+    given = node.input("axes") if op.version >= 18 else None
+    if rank is None or (given is not None and given.const_or_none() is None):
+        return None
+    listed = [int(axis) for axis in given.const()] if given is not None else []
+    listed = listed if op.version >= 18 else node.ints_or_none("axes") or []
+    none = op.version >= 18 and bool(node.int("noop_with_empty_axes"))
+    return sorted(axis % rank for axis in listed) if listed or none else list(range(rank))
+
+
+@in_other_words("ReduceMean")
+@example(
+    "unknown size",
+    "(float[2,N] x) => (float y) { y = {op}<keepdims = 0>(x) }",
+    imports={"": 17},
+    refuses=Why.TARGET_LACKS,
+)
+@example(
+    "half",
+    "(float16[2,3] x) => (float16 y) { y = {op}<keepdims = 0>(x) }",
+    imports={"": 17},
+    refuses=Why.TARGET_LACKS,
+)
+@example("axes", ROWS, imports={"": 17}, gives="ReduceSum Div")
+@example("all", ALL, imports={"": 13}, gives="ReduceSum Div")
+@example("axes as an input", MATRIX, imports={"": 18}, gives="ReduceSum Div")
+def sum_by_number(node: Node, op: Builder) -> Result:
+    """ReduceMean of floats is written as ReduceSum divided by the number of elements."""
+    x, shape, axes = node["data"], node["data"].dims_or_none, _known_axes(node, op)
+    if x.elem_type not in WIDE_FLOATS or shape is None or axes is None:
+        return KEEP  # a sum of float16 may overflow
+    sizes = [shape[axis] for axis in axes]
+    if not all(isinstance(size, int) and size for size in sizes):
+        return KEEP
+    total = _reduced(node, op, "ReduceSum", x)
+    return total / op.const(math.prod(int(size or 0) for size in sizes), like=x)
+
+
+@in_other_words("ReduceLogSumExp")
+@example(
+    "a dimension less",
+    "(float[2,3] x) => (float[2] y) <int64[1] a = {-1}> { y = {op}<keepdims = 0>(x, a) }",
+    imports={"": 18},
+)
+@example("all, later", ALL, imports={"": 18})
+@example(
+    "integers",
+    "(int32[2,3] x) => (int32[2,1] y) <int64[1] a = {1}> { y = {op}(x, a) }",
+    imports={"": 18},
+    refuses=Why.TARGET_LACKS,
+)
+@example("axes as an input", MATRIX, imports={"": 18})
+def beside_the_largest(node: Node, op: Builder) -> Result:
+    """ReduceLogSumExp is the largest element, and the logarithm of the sum of Exp of the rest."""
+    x, axes = node["data"], _known_axes(node, op)
+    if op.version < 18 or x.elem_type not in FLOATS or axes is None:
+        return KEEP  # below opset 18, the alternative is written
+    end, at = T(x.elem_type).fraction.largest, op.const(axes, T.INT64)
+    none = int(not axes)
+    found = op.ReduceMax(x, at, noop_with_empty_axes=none)
+    largest = op.Max(op.Min(found, op.const(end, like=x)), op.const(-end, like=x))
+    total = op.ReduceSum(op.Exp(x - largest), at, noop_with_empty_axes=none)
+    result = op.Log(total) + largest
+    return result if node.int("keepdims") or none else op.Squeeze(result, at)

@@ -183,3 +183,13 @@ def by_definition(node: Node, op: Builder) -> Result:
     if op.version < 13:  # it coerces the input to two axes
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     return written_out(op, node.op, node["input"], [node.int("axis")])
+
+
+@in_other_words("Hardmax")
+@example("an axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = Hardmax<axis=1>(x) }")
+def one_at_the_largest(node: Node, op: Builder) -> Result:
+    """Hardmax is 1 at the place that ArgMax finds, and 0 elsewhere."""
+    x, axis = node["input"], node.int("axis")
+    if op.version < 13:  # it coerces the input to two axes
+        return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
+    return hardmax(op, x, axis)

@@ -677,6 +677,9 @@ def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
     return multiplied(op, node, lambda p: single(op, p, node["x"])) if known is None else known
 
 
+DEQUANTIZE_LINEAR_IN_OTHER_WORDS = in_other_words("DequantizeLinear")(dequantize_linear_10_9)
+
+
 @adapter("QuantizeLinear", 10, 9)
 @example(
     "int8",

@@ -16,6 +16,7 @@ from opshift.adapter import (
     alternative,
     boundary,
     example,
+    in_other_words,
     misread,
     np,
     shown,
@@ -47,6 +48,11 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
     scale = op.Where(op.Cast(scale, to=T.BOOL), scale, op.const(1, T.FLOAT))
     point = quantized(op, zero - low / scale, None, T.UINT8)
     return op.QuantizeLinear(x, scale, point), scale, point
+
+
+DYNAMIC_QUANTIZE_LINEAR_IN_OTHER_WORDS = in_other_words("DynamicQuantizeLinear")(
+    dynamic_quantize_linear_11_10
+)
 
 
 # -- sums of integer products --------------------------------------------------------------------
@@ -91,6 +97,9 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
     columns = _shifted(op, node["B"], node.input("b_zero_point"), kind, rows=False)
     product = op.MatMul(rows, columns)
     return as_type(op, product, T.INT32)
+
+
+MAT_MUL_INTEGER_IN_OTHER_WORDS = in_other_words("MatMulInteger")(mat_mul_integer_10_9)
 
 
 SIGNED = (
@@ -248,6 +257,9 @@ def conv_integer_10_9(node: Node, op: Builder) -> Result:
     return as_type(op, _convolved(node, op, node["x"], node["w"], *zeros), T.INT32)
 
 
+CONV_INTEGER_IN_OTHER_WORDS = in_other_words("ConvInteger")(conv_integer_10_9)
+
+
 def _convolved(
     node: Node, op: Builder, x: Value, w: Value, x_zero: Value | None, w_zero: Value | None
 ) -> Value:
@@ -361,6 +373,9 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
     rows, columns = (_per_row(op, node[n], node[f"{n}_scale"], n == "a") for n in ("a", "b"))
     factor = rows * columns / node["y_scale"]
     return _scaled(op, op.MatMul(a, b), factor, node["y_zero_point"])
+
+
+Q_LINEAR_MAT_MUL_IN_OTHER_WORDS = in_other_words("QLinearMatMul")(q_linear_mat_mul_10_9)
 
 
 @adapter("QLinearConv", 10, 9)

@@ -15,6 +15,7 @@ from opshift.adapter import (
     boundary,
     example,
     form,
+    in_other_words,
     np,
     shown,
 )
@@ -92,6 +93,9 @@ def non_zero_9_8(node: Node, op: Builder) -> Result:
     return op.Concat(*(op.Unsqueeze(r, axes=[0]) for r in (rest, *reversed(rows))), axis=0)
 
 
+NON_ZERO_IN_OTHER_WORDS = in_other_words("NonZero")(non_zero_9_8)
+
+
 def _at_least_one(op: Builder, size: Value) -> Value:
     """A size of at least 1, because runtimes refuse to divide by 0 even without elements."""
     known = size.const_or_none()
@@ -124,6 +128,9 @@ def compress_9_8(node: Node, op: Builder) -> Result:
     known = condition.const_or_none()
     chosen = true_positions(op, condition) if known is None else op.const(np.flatnonzero(known))
     return op.Gather(x, chosen, axis=axis or 0)
+
+
+COMPRESS_IN_OTHER_WORDS = in_other_words("Compress")(compress_9_8)
 
 
 COMPRESS_11 = boundary(
@@ -316,6 +323,9 @@ def reverse_sequence_10_9(node: Node, op: Builder) -> Result:
     return op.Reshape(op.Gather(op.Flatten(x, axis=2), place, axis=0), op.Shape(x), allowzero=1)
 
 
+REVERSE_SEQUENCE_IN_OTHER_WORDS = in_other_words("ReverseSequence")(reverse_sequence_10_9)
+
+
 CHOOSING_28 = boundary(
     28,
     "Compress:31d097 OneHot:d0aa0a ReverseSequence:c42913",
@@ -340,3 +350,36 @@ CHOOSING_28 = boundary(
         ),
     ),
 )
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("OneHot")
+@example(
+    "unsigned",
+    "(uint8[3] i, int32[2] v) => (int32[3,4] y) <int64 d = {4}> { y = OneHot(i, d, v) }",
+    imports={"": 13},
+    inputs={"i": [0, 3, 9]},
+)
+@example("negative indices", HOT, imports={"": 11}, inputs={"i": [0, -1, 3, -4]})
+@example(
+    "first axis",
+    "(int64[2,2] i, float[2] v) => (float[3,2,2] y) <int64 d = {3}> { y = OneHot<axis=0>(i, d, v) }",
+    imports={"": 13},
+    inputs={"i": [[0, -1], [2, 5]]},
+)
+def equal_places(node: Node, op: Builder) -> Result:
+    """OneHot compares the indices with all places, and Where picks the values."""
+    indices, depth = node["indices"], node["depth"].const_or_none()
+    if op.version < 11 or depth is None or indices.rank_or_none is None:
+        return KEEP
+    count, axis = int(depth.flat[0]), node.int("axis") % (indices.rank + 1)
+    whole = as_type(op, indices, T.INT64)
+    if not _counts_from_the_front(indices):
+        below = _cut_below_zero(op, indices)
+        whole = add_where_negative(op, whole, op.const(count), below)
+    places = op.const(np.arange(count).reshape(-1, *[1] * (indices.rank - axis)))
+    apart = op.Unsqueeze(whole, op.const([axis]))
+    off, on = (op.Gather(node["values"], op.const(at), axis=0) for at in (0, 1))
+    return op.Where(op.Equal(apart, places), on, off)

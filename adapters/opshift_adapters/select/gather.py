@@ -173,6 +173,9 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
     )
 
 
+GATHER_ND_IN_OTHER_WORDS = in_other_words("GatherND")(gather_nd_11_10)
+
+
 @example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
 @example(
     "batch_dims of 0",

@@ -14,6 +14,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    in_other_words,
     np,
 )
 
@@ -189,6 +190,9 @@ def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
     )
     # Saturating would turn the infinities of a float8 into numbers.
     return op.Cast(written, to=kind, saturate=0 if wide == T.FLOAT16 else None)
+
+
+TENSOR_SCATTER_IN_OTHER_WORDS = in_other_words("TensorScatter")(tensor_scatter_24_23)
 
 
 def _movable(kind: int | None) -> int | None:

@@ -8,18 +8,27 @@ from opshift.adapter import (
     Result,
     T,
     Value,
+    Why,
     adapter,
     alternative,
     boundary,
     example,
     form,
+    in_other_words,
     misread,
     np,
     shown,
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS, arange, places_along, size_of
+from opshift_adapters._lib.blocks import (
+    EXACT_IN_FLOAT,
+    FLOATS,
+    SMALL_INTS,
+    arange,
+    places_along,
+    size_of,
+)
 from opshift_adapters.select.gather import gather_elements
 
 FIRST = -(2**63)
@@ -321,3 +330,51 @@ TOPK_24 = boundary(
         ),
     ),
 )
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("ArgMax ArgMin")
+@example(
+    "axes as an input",
+    "(float[3,4] x) => (int64[3,1] y) { y = {op}<axis=1>(x) }",
+    imports={"": 18},
+    inputs=TIES,
+)
+@example(
+    "first of ties",
+    "(float[3,4] x) => (int64[3,1] y) { y = {op}<axis=1>(x) }",
+    imports={"": 13},
+    inputs=TIES,
+)
+@example(
+    "last of ties",
+    "(float[3,4] x) => (int64[3] y) { y = {op}<axis=-1, select_last_index=1, keepdims=0>(x) }",
+    imports={"": 13},
+    inputs=TIES,
+)
+@example(
+    "first axis", "(int32[5,N] x) => (int64[N] y) { y = {op}<keepdims=0>(x) }", imports={"": 13}
+)
+@example(
+    "unknown size",
+    "(float[N,2] x) => (int64[1,2] y) { y = {op}(x) }",
+    imports={"": 13},
+    refuses=Why.TARGET_LACKS,
+)
+def place_of_the_best(node: Node, op: Builder) -> Result:
+    """ArgMax is the largest of the places, counted from the end, that hold the largest element."""
+    x, dims, keep = node["data"], node["data"].dims_or_none, node.int("keepdims")
+    axis = node.int("axis") % len(dims) if dims else 0
+    size = dims[axis] if dims else None
+    if dims is None or not isinstance(size, int) or not 0 < size <= EXACT_IN_FLOAT:
+        return KEEP
+    name, own = ("ReduceMax", "ReduceMin")[node.op == "ArgMin"], op.const([axis])
+    best = op.emit(name, x, own)
+    hits = op.Cast(op.Equal(x, best), to=T.FLOAT)
+    last = op.version >= 12 and bool(node.int("select_last_index"))
+    places = np.arange(size) if last else np.arange(size)[::-1]
+    scores = hits * places.reshape(-1, *[1] * (len(dims) - 1 - axis)).astype(np.float32)
+    found = op.ReduceMax(scores, own, keepdims=keep)
+    return op.Cast(found if last else op.const(size - 1.0, like=found) - found, to=T.INT64)

@@ -12,6 +12,7 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
+    in_other_words,
     np,
     shown,
 )
@@ -188,6 +189,9 @@ def cum_sum_11_10(node: Node, op: Builder) -> Result:
     return _step_by_step(node, op)
 
 
+CUM_SUM_IN_OTHER_WORDS = in_other_words("CumSum")(cum_sum_11_10)
+
+
 def _step_by_step(node: Node, op: Builder) -> Value:
     """Opset 14 added 16-bit floats to CumSum; below it, doubled runs or a Scan of elements add."""
     return along(node, op, lambda b, before, element: before + element, 0)
@@ -256,3 +260,6 @@ CUM_SUM_14 = boundary(
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
     """Opset 26 added CumProd; below it, doubled runs are multiplied, or elements are scanned."""
     return along(node, op, lambda b, before, element: before * element, 1)
+
+
+CUM_PROD_IN_OTHER_WORDS = in_other_words("CumProd")(cum_prod_26_25)

@@ -1,7 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """LpPool and GlobalLpPool: dilations, rounding up, and `p`, which was a float."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter, boundary, example
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    in_other_words,
+)
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.windows import (
@@ -123,3 +135,33 @@ def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
         return op.same(node, p=int(p))
     total = op.ReduceSum(power(op, op.Abs(x), p), axes=list(range(2, x.rank)))
     return power(op, total, 1 / p)
+
+
+# -- in other words ------------------------------------------------------------------------------
+
+
+@in_other_words("GlobalLpPool")
+@example(
+    "unknown rank",
+    "(float[24] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) y = GlobalLpPool(x) }",
+    imports={"": 13},
+    inputs={"s": [2, 3, 4]},
+    refuses=Why.TARGET_LACKS,
+)
+@example("p", "(float[2,3,4,5] x) => (float[2,3,1,1] y) { y = GlobalLpPool(x) }", imports={"": 13})
+@example(
+    "another p",
+    "(float[2,3,4] x) => (float[2,3,1] y) { y = GlobalLpPool<p=3>(x) }",
+    imports={"": 18},
+)
+def norm_of_all_places(node: Node, op: Builder) -> Result:
+    """GlobalLpPool is a norm over all axes behind the channels."""
+    x, p = node["X"], node.int("p")
+    if x.rank_or_none is None:
+        return KEEP
+    places = list(range(2, x.rank))
+    name = {1: "ReduceL1", 2: "ReduceL2"}.get(p, "")
+    if name:
+        norm: Value = op.emit(name, x, op.const(places))
+        return norm
+    return power(op, op.ReduceSum(power(op, op.Abs(x), p), op.const(places)), 1 / p)

@@ -12,6 +12,7 @@ from opshift.adapter import (
     Why,
     adapter,
     example,
+    in_other_words,
     np,
 )
 
@@ -131,6 +132,9 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     new = op.Shape(result)
     sizes = op.Concat(before, part(op, new, 1, 2), after, part(op, new, 3), axis=0)
     return op.Reshape(result, sizes, allowzero=1)
+
+
+DFT_IN_OTHER_WORDS = in_other_words("DFT")(dft_17_16)
 
 
 LARGEST_MATRIX = 2048  # elements of the constant that is written
@@ -317,6 +321,9 @@ def stft_17_16(node: Node, op: Builder) -> Result:
     return op.Reshape(result, op.Concat(outer, bins, op.const([2]), axis=0), allowzero=1)
 
 
+STFT_IN_OTHER_WORDS = in_other_words("STFT")(stft_17_16)
+
+
 WAVES = {
     "HannWindow": (0.5, 0.5, 0.0),
     "HammingWindow": (25 / 46, 21 / 46, 0.0),
@@ -335,6 +342,9 @@ def window_17_16(node: Node, op: Builder) -> Result:
         return op.const(_known_window(node, int(size.item())) + up, kind)
     wave = _computed_window(node, op)
     return op.Cast(wave + op.const(up, T.DOUBLE) if up else wave, to=kind)
+
+
+WINDOW_IN_OTHER_WORDS = in_other_words("BlackmanWindow HammingWindow HannWindow")(window_17_16)
 
 
 def _known_window(node: Node, size: int) -> Array:
