@@ -11,7 +11,10 @@ from opshift.cli import terminal as cli
 from opshift.cli.entry import main
 from opshift.opsets import targets
 
-FAILED = {"opset": 19, "other_forms": [], "functions": True, "outcome": "no answer", "detail": ""}
+FAILED = {
+    "opset": 19, "other_forms": [], "without": [], "functions": True, "outcome": "no answer",
+    "detail": "",
+}  # fmt: skip
 
 
 @pytest.fixture
@@ -43,6 +46,14 @@ def test_a_lower_opset_is_preferred(learn):
     assert row.imports == before.imports
     assert targets.find("onnxruntime==1.15").prefer is None  # it did not run the model
     assert "the usual form of Where" in CliRunner().invoke(main, ["targets", "ort 1.15.1"]).stdout
+
+
+def test_operators_in_other_words_are_lacking(learn):
+    assert learn({}, {"opset": 19, "without": ["Celu"]}).exit_code == cli.DONE
+    row = targets.find("onnxruntime==1.15.1")
+    assert row.unread(("", "Celu"), 12)
+    assert row.facts["without"].source == "a model ran in /d/python"
+    assert not targets.find("onnxruntime==1.15").unread(("", "Celu"), 12)
 
 
 def test_a_higher_opset_is_the_lowest(learn):

@@ -82,6 +82,26 @@ def test_another_form_is_tried(run):
     assert last["outcome"] == "runs"
 
 
+def test_operators_are_written_in_others(run):
+    """Each of the two operators fails alone, and both are replaced at once."""
+    text = "(float[2,3] x) => (float[2,3] y) { a = Softsign(x) b = Selu(a) y = Relu(b) }"
+    rules = {"Softsign": "refuses", "Selu": "wrong"}
+    done = run(text, 13, rules, "--for", "onnxruntime==1.15", "--json")
+    assert done.exit_code == cli.DONE, done.output
+    assert not {"Softsign", "Selu"} & {*operators(run.out)}
+    assert "Relu" in operators(run.out)
+    last = json.loads(done.stdout)["trials"]["trials"][-1]
+    assert (last["without"], last["outcome"]) == (["Selu", "Softsign"], "runs")
+
+
+def test_one_operator_in_other_words_is_enough(run):
+    text = "(float[2,3] x) => (float[2,3] y) { a = Softsign(x) y = Selu(a) }"
+    done = run(text, 13, {"Selu": "refuses"}, "--for", "onnxruntime==1.15")
+    assert done.exit_code == cli.DONE, done.output
+    assert "Softsign" in operators(run.out)
+    assert "  tried opset 13 with Selu in other words: runs" in done.stdout
+
+
 def test_the_cheaper_of_two_results_is_tried_first(run):
     """Below 16 no other operator is needed, so the nodes of the other form cost more."""
     done = run(SELECT, 16, {"opset 16": "refuses"}, "--for", "onnxruntime==1.15")
@@ -104,7 +124,14 @@ def test_functions_are_written_out(run, tmp_path):
 
 
 def test_nothing_is_written_if_nothing_runs(run, tmp_path):
-    done = run(SELECT, 16, {"Less": "refuses"}, "--for", "onnxruntime==1.15", "--in-place")
+    done = run(
+        SELECT,
+        16,
+        {"Less": "refuses", "Greater": "refuses"},
+        "--for",
+        "onnxruntime==1.15",
+        "--in-place",
+    )
     assert done.exit_code == cli.REFUSED
     first, *tried = done.stderr.splitlines()
     assert first.startswith("None of ")
@@ -115,7 +142,7 @@ def test_nothing_is_written_if_nothing_runs(run, tmp_path):
 
 def test_the_first_result_is_kept_on_demand(run):
     words = ("--for", "onnxruntime==1.15", "--keep-unrunnable")
-    done = run(SELECT, 16, {"Less": "refuses"}, *words)
+    done = run(SELECT, 16, {"Less": "refuses", "Greater": "refuses"}, *words)
     assert done.exit_code == cli.DONE, done.output
     assert "\nNone of " in done.stdout
     assert operators(run.out) == ["Less", "Where"]

@@ -25,6 +25,7 @@ else:
     toml = deferred("opshift.toml")
 
 FILE = "learned.toml"
+LISTS = ("other_forms", "without")
 HEAD = (
     "# Written by `opshift targets --learn`: what runtimes of this machine have shown.\n"
     "# A table may be changed or deleted.\n"
@@ -41,6 +42,7 @@ class Learned:
     lowest: int | None = None  # the opset to raise a model to
     other_forms: tuple[str, ...] = ()
     functions: bool = True
+    without: tuple[str, ...] = ()  # operators that are written in others
 
 
 def fact_about(shown: str, path: Path) -> Learned | None:
@@ -74,8 +76,7 @@ def learn(report: Mapping[str, Any], name: str, path: Path) -> str:
     if last["opset"] != failed[0]["opset"]:
         risen = last["opset"] > report["source"].get("", 0)
         fact["lowest" if risen else "prefer"] = last["opset"]
-    if last["other_forms"]:
-        fact["other_forms"] = last["other_forms"]
+    fact |= {field: last[field] for field in LISTS if last[field]}
     if not last["functions"]:
         fact["functions"] = False
     fact["source"] = f"a model ran in {trials['python']}"
@@ -99,7 +100,9 @@ def _written(facts: Mapping[str, Mapping[str, Any]]) -> list[str]:
 def _read(path: str, text: str) -> dict[str, Learned]:
     try:
         return {
-            squeezed(target): Learned(**{**fact, "other_forms": tuple(fact.get("other_forms", ()))})
+            squeezed(target): Learned(
+                **fact | {field: tuple(fact.get(field, ())) for field in LISTS}
+            )
             for target, fact in toml.loads(text).items()
         }
     except (TypeError, ValueError, AttributeError) as error:

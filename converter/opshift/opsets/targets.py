@@ -303,13 +303,13 @@ def _with_fact(row: Ceiling, learned_fact: learned.Learned | None) -> Ceiling:
         facts["prefer"] = own
     if learned_fact.lowest is not None:
         floors[""] = max(floors.get("", 1), learned_fact.lowest)
-    if learned_fact.other_forms:
-        facts["other_forms"] = own
+    facts |= {field: own for field in learned.LISTS if getattr(learned_fact, field)}
     if not learned_fact.functions:
         facts["functions"] = own
     return replace(
         row, prefer=learned_fact.prefer or row.prefer, floors=floors, facts=facts,
         other_forms=(*row.other_forms, *learned_fact.other_forms),
+        without=(*row.without, *map(Lacking.parse, learned_fact.without)),
         functions=row.functions and learned_fact.functions,
     )  # fmt: skip
 

@@ -2,8 +2,8 @@
 """Converts a model so that a given runtime runs the result and computes the same.
 
 The conversion for the runtime's row is tried first. If the runtime fails or computes other
-numbers, the conversions to other opsets, with other forms of operators, and without functions are
-tried, those of the lowest cost first.
+numbers, the conversions to other opsets, with other forms of operators, with operators written in
+others, and without functions are tried, those of the lowest cost first.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.author.verdicts import ALTERNATIVE
+from opshift.author.verdicts import ALTERNATIVE, WORDS
 from opshift.child_task import Limits
 from opshift.convert.cheapest_way import convert
 from opshift.convert.request import Request
@@ -26,11 +26,12 @@ from opshift.model.bytes.source import Opened
 from opshift.model.weights import Weights
 from opshift.opsets import schemas, target_names, targets
 from opshift.opsets.identity import normal
-from opshift.opsets.targets import Ceiling
+from opshift.opsets.targets import Ceiling, Lacking
 from opshift.opsets.wanted import Wanted
 from opshift.protos import ModelProto
 from opshift.records import dataclass
 from opshift.report import Report
+from opshift.verify import lone_nodes
 from opshift.verify.other_runtime import TOO_SLOW, OtherRuntime
 from opshift.verify.pair import Pair
 from opshift.verify.pair_results import Reference, compared, reference_of
@@ -49,18 +50,20 @@ class Candidate:
     opset: int = 0  # 0: by the row
     other_forms: tuple[str, ...] = ()
     functions: bool = True
+    without: tuple[str, ...] = ()  # operators that are written in others
 
     def request(self, request: Request, target: Wanted, row: Ceiling) -> Request:
         """The request for this conversion."""
         forms, functions = (*row.other_forms, *self.other_forms), row.functions and self.functions
-        row = replace(row, other_forms=forms, functions=functions)
+        without = (*row.without, *map(Lacking.parse, self.without))
+        row = replace(row, other_forms=forms, functions=functions, without=without)
         exact = {"": self.opset} if self.opset else {}
         wanted = replace(target, ceiling=row, exact={**exact, **target.exact})
         return replace(request, target=wanted, keep_unrunnable=True)
 
     def trial(self, opset: int, outcome: str, detail: str = "") -> Trial:
         """The outcome of this conversion."""
-        return Trial(opset, self.other_forms, self.functions, outcome, detail)
+        return Trial(opset, self.other_forms, self.functions, outcome, detail, self.without)
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +129,7 @@ class _Search:
         wanted = {"": request.target} if isinstance(request.target, int) else request.target
         self.target = wanted if isinstance(wanted, Wanted) else Wanted(None, wanted)
         self.row = self.target.ceiling or _row(runtime)
-        self.adapters = adapters
+        self.adapters, self.limits = adapters, limits
         source = opened(file.at_path(str(folder), "piped.onnx"), folder, "source", adapters)
         self.pair = Pair(
             source, source, "auto", 0, StatedTolerance(), limits, adapters, runtime,
@@ -143,16 +146,19 @@ class _Search:
         if first is not None and reference.answered and (found := self._run(first, reference)):
             return self._result(first, found)
         model, nearest = self.pair.a.model, imports.versions(self.pair.a.model).get("", 0)
+        failing = frozenset[str]()
         if first is not None:
             model, nearest = first.skeleton, first.opset
+            if reference.answered and not self._too_slow:
+                failing = self._failing(first)
         others = [
             converted
-            for candidate in self._others(model, nearest)
+            for candidate in self._others(model, nearest, failing)
             if (converted := self._converted(candidate)) is not None
         ]
         others.sort(key=lambda one: one.cost(nearest))
         for one in others if reference.answered else ():
-            if self.trials and self.trials[-1].detail.startswith(TOO_SLOW):
+            if self._too_slow:
                 break  # the others would take as long
             if found := self._run(one, reference):
                 return self._result(one, found)
@@ -187,7 +193,18 @@ class _Search:
         self.seen.add(content)
         return ConvertedCandidate(candidate, skeleton, store, report)
 
-    def _others(self, model: ModelProto, nearest: int) -> Iterator[Candidate]:
+    @property
+    def _too_slow(self) -> bool:
+        return bool(self.trials) and self.trials[-1].detail.startswith(TOO_SLOW)
+
+    def _failing(self, one: ConvertedCandidate) -> frozenset[str]:
+        """The operators of a result of which the runtime does not run a node alone."""
+        model = self._written(one).model
+        return lone_nodes.failing(model, self.runtime, self.limits, self.adapters)
+
+    def _others(
+        self, model: ModelProto, nearest: int, failing: Collection[str]
+    ) -> Iterator[Candidate]:
         """The other candidates for a model whose operators are those of the first result."""
         operators = {
             node.op_type for node, _ in imports.operators(model) if not normal(node.domain)
@@ -200,6 +217,10 @@ class _Search:
         yield from (Candidate(nearest, (op,)) for op in forms)
         if forms:
             yield from (Candidate(opset, tuple(forms)) for opset in (nearest, *opsets))
+        words = [op for op in sorted(operators) if self.adapters.get("", op, *WORDS)]
+        yield from (Candidate(nearest, without=(op,)) for op in words)
+        if several := tuple(sorted(failing)):
+            yield from (Candidate(opset, without=several) for opset in (nearest, *opsets))
 
     def _opsets(self, operators: Collection[str], nearest: int) -> list[int]:
         """The allowed opsets; of those with equal versions of all operators only the nearest."""

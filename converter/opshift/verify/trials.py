@@ -26,12 +26,14 @@ class Trial:
     functions: bool
     outcome: str
     detail: str = ""
+    without: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         forms = f" with other forms of {', '.join(self.other_forms)}" if self.other_forms else ""
+        words = f" with {', '.join(self.without)} in other words" if self.without else ""
         functions = "" if self.functions else " without functions"
         detail = f": {self.detail}" if self.detail else ""
-        return f"opset {self.opset}{forms}{functions}: {self.outcome}{detail}"
+        return f"opset {self.opset}{forms}{words}{functions}: {self.outcome}{detail}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)

@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Finds the operators of a model of which a runtime does not run a node alone."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from opshift.author import safe_inference
+from opshift.author.registry import Registry
+from opshift.child_task import Limits
+from opshift.model import walk
+from opshift.opsets.identity import normal
+from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from opshift.records import dataclass
+from opshift.verify import oracle
+from opshift.verify.other_runtime import RAN, OtherRuntime
+
+MOST = 200  # models of one node
+LARGEST = 16 << 20  # bytes of one of them
+
+
+@dataclass(frozen=True, slots=True)
+class LoneNode:
+    """A model of one node, its inputs, and the values that the reference computes."""
+
+    op: str
+    model: ModelProto
+    inputs: Mapping[str, Any]
+    expected: list[Any]
+
+
+def failing(
+    model: ModelProto, runtime: OtherRuntime, limits: Limits, adapters: Registry
+) -> frozenset[str]:
+    """The operators of ai.onnx of which a node fails alone, or computes other numbers."""
+    nodes = list(_lone(model, adapters))
+    answers = runtime.run_models([(one.model, one.inputs) for one in nodes], limits)
+    return frozenset(
+        one.op
+        for one, answer in zip(nodes, answers, strict=True)
+        if answer.outcome != RAN or _differs(one, answer.results[0][0])
+    )
+
+
+def _differs(one: LoneNode, outputs: Mapping[str, Any]) -> bool:
+    found = [outputs.get(info.name) for info in one.model.graph.output]
+    if any(value is None for value in found):
+        return True
+    return bool(oracle.compare(one.expected, found, rtol=1e-2, atol=1e-3))
+
+
+def _lone(model: ModelProto, adapters: Registry) -> Iterator[LoneNode]:
+    """A model for each node of the main graph that has known types, each of a kind once."""
+    try:
+        typed = safe_inference.infer(model, adapters, data_prop=True)
+    except safe_inference.COMPLAINTS:
+        return
+    graph, kinds = typed.graph, set[Hashable]()
+    types = {info.name: info.type for info in (*graph.input, *graph.value_info, *graph.output)}
+    constants = {tensor.name: tensor for tensor in graph.initializer}
+    constants |= _constant_nodes(graph.node)
+    for node in graph.node:
+        if normal(node.domain) or node.op_type == "Constant" or walk.holds_graphs(node):
+            continue
+        kind = _kind(node, types, constants)
+        if kind in kinds or len(kinds) >= MOST:
+            continue
+        kinds.add(kind)
+        if (small := _alone(typed, node, types, constants)) is None:
+            continue
+        try:
+            with np.errstate(all="ignore"):
+                inputs = oracle.make_inputs(small)
+                yield LoneNode(node.op_type, small, inputs, oracle.evaluate(small, inputs))
+        except Exception:
+            continue
+
+
+def _constant_nodes(nodes: Any) -> dict[str, TensorProto]:
+    """The tensors of Constants, by the names of their outputs."""
+    found = {}
+    for node in nodes:
+        if node.op_type == "Constant" and node.attribute and node.attribute[0].HasField("t"):
+            tensor = TensorProto()
+            tensor.CopyFrom(node.attribute[0].t)
+            tensor.name = node.output[0]
+            found[tensor.name] = tensor
+    return found
+
+
+def _kind(
+    node: NodeProto, types: Mapping[str, TypeProto], constants: Mapping[str, TensorProto]
+) -> Hashable:
+    """The operator, its attributes, and the type of each input or the size of a constant."""
+    attributes = sorted(one.SerializeToString(deterministic=True) for one in node.attribute)
+    inputs = [
+        (constants[name].data_type, *constants[name].dims)
+        if name in constants
+        else types[name].SerializeToString(deterministic=True)
+        if name in types
+        else name
+        for name in node.input
+    ]
+    return node.op_type, tuple(attributes), tuple(inputs), len(node.output)
+
+
+def _alone(
+    model: ModelProto, node: NodeProto, types: Mapping[str, TypeProto],
+    constants: Mapping[str, TensorProto],
+) -> ModelProto | None:  # fmt: skip
+    """A model of a node; None if a type is not known or a constant is large."""
+    small = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+    small.graph.name = "lone"
+    small.graph.node.append(node)
+    for name in dict.fromkeys(filter(None, node.input)):
+        if name in constants:
+            small.graph.initializer.append(constants[name])
+        elif name in types:
+            small.graph.input.append(ValueInfoProto(name=name, type=types[name]))
+        else:
+            return None
+    for name in filter(None, node.output):
+        if name not in types:
+            return None
+        small.graph.output.append(ValueInfoProto(name=name, type=types[name]))
+    return small if small.ByteSize() <= LARGEST else None
