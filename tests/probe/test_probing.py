@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import sys
 from pathlib import Path
 
@@ -137,6 +139,36 @@ def test_an_interrupted_probe_keeps_its_results(tmp_path):
     assert {one.outcome for one in part.results} == {RUNS}
 
 
+def test_sigterm_keeps_the_results(tmp_path, monkeypatch):
+    run, path = probing.run, tmp_path / "row.toml"
+
+    def ended(runtime, batch, limits):
+        if path.with_suffix(".began").exists():
+            os.kill(os.getpid(), signal.SIGTERM)
+        path.with_suffix(".began").touch()
+        return run(runtime, batch, limits)
+
+    monkeypatch.setattr(probing, "run", ended)
+    words = ["probe", fake_python(tmp_path, {}), "-o", str(path), "--sample", "150"]
+    done = CliRunner().invoke(main, words)
+    assert done.exit_code == 0, done.output
+    assert "models were left out" in done.output
+    assert "onnxruntime" in toml.loads(path.read_text())
+
+
+def test_an_operator_is_lost_only_if_no_release_around_runs_it():
+    """Between a release that refuses double and one that runs it, the operator is not lost."""
+    text = (
+        "runtime box\nrelease 1.0 2026-11-28 s\nrelease 3.0 2026-11-28 s\n"
+        "Abs 13 T; runs 3.0 f4; refused 1.0..3.0 f8; refused 1.0 f4\n"
+        "Neg 13 T; refused 1.0..3.0 f4 f8"
+    )
+    table = probed.read(text).at("2.0")
+    assert table is not None
+    assert table.unread(("", "Abs"), 13) == ""
+    assert table.unread(("", "Neg"), 13) == REFUSED
+
+
 def test_the_installed_onnxruntime(tmp_path):
     pytest.importorskip("onnxruntime")
     path = tmp_path / "row.toml"
@@ -174,6 +206,14 @@ def test_a_feature_is_blamed_if_nothing_else_is_new():
         (RUNS, "@mode"), (WRONG, "@mode=cubic"), (REFUSED, "@axes"), (DIES, "@rank=1")
     }  # fmt: skip
     assert set(found.types) == {(RUNS, ("float",))}
+
+
+def test_an_operator_whose_other_models_were_left_out_does_not_fail():
+    """Only some forms may fail, and the plain one may be among those that were left out."""
+    key = ("", "MaxPool")
+    failed = [ProbeResult(key, 12, ("float",), frozenset({"@rank=3"}), REFUSED)]
+    assert tabulated(failed)[key][12].types == {(REFUSED, ("float",)): frozenset({0})}
+    assert not tabulated(failed, {(key, 12)})[key][12].types
 
 
 def test_a_failure_without_an_explanation_is_kept():

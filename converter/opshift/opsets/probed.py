@@ -138,9 +138,12 @@ class ReleaseTable:
         )
 
     def unread(self, key: Key, since: int) -> str:
-        """The outcome of a version of an operator of which no probed model runs; "" otherwise."""
+        """The outcome of a version of an operator of which no probed model runs; "" otherwise.
+
+        Of two neighbouring releases, neither may run a model.
+        """
         one = self.table.outcomes.get(key, {}).get(since)
-        if one is None or one.running(self.releases):
+        if one is None or any(one.running(frozenset({number})) for number in self.releases):
             return ""
         return next((o for o in (REFUSED, DIES, WRONG) if one.having(o, self.releases)), "")
 

@@ -84,6 +84,7 @@ class Probing(Shown):
     results: tuple[ProbeResult, ...]
     left: int
     reads: stamps.Stamps = field(default_factory=stamps.Stamps)
+    unfinished: frozenset[tuple[Key, int]] = frozenset()  # operators with models that were left out
 
     @property
     def target(self) -> str:
@@ -109,7 +110,7 @@ class Probing(Shown):
     def table(self) -> probed.ProbeTable:
         """The outcomes by operator, version, element types and features."""
         release = probed.ProbedRelease(self.release, self.date, self.source)
-        return probed.ProbeTable(self.name, (release,), tabulated(self.results))
+        return probed.ProbeTable(self.name, (release,), tabulated(self.results, self.unfinished))
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
@@ -178,7 +179,7 @@ def probe(
     waiting = models(adapters, ops)
     if not waiting:
         raise BadTarget(f"no operator is called {', '.join(sorted(ops))}; correct the name")
-    total, done, results = len(waiting), 0, list[ProbeResult]()
+    every, done, results = waiting, 0, list[ProbeResult]()
     waiting = waiting[:sample]
     reads = stamps.measure(runtime, limits)
     try:
@@ -190,7 +191,9 @@ def probe(
         if not results:
             raise
     today = datetime.date.today().isoformat()
-    return Probing(own, release, python, today, tuple(results), total - done, reads)
+    left = every[done:]
+    unfinished = frozenset((one.key, one.since) for one in left)
+    return Probing(own, release, python, today, tuple(results), len(left), reads, unfinished)
 
 
 def _release(text: str, name: str) -> str:
@@ -270,8 +273,14 @@ def _close(expected: Any, found: Any) -> bool:
 # -- the table -----------------------------------------------------------------------------------
 
 
-def tabulated(results: Iterable[ProbeResult]) -> dict[Key, dict[int, probed.Outcomes]]:
-    """The outcomes of element types, and the features that explain why models fail."""
+def tabulated(
+    results: Iterable[ProbeResult], unfinished: Collection[tuple[Key, int]] = ()
+) -> dict[Key, dict[int, probed.Outcomes]]:
+    """The outcomes of element types, and the features that explain why models fail.
+
+    Element types fail only if every model with them does, so that nothing is known of those whose
+    other models were left out.
+    """
     groups: dict[tuple[Key, int], list[ProbeResult]] = {}
     for one in results:
         groups.setdefault((one.key, one.since), []).append(one)
@@ -287,6 +296,8 @@ def tabulated(results: Iterable[ProbeResult]) -> dict[Key, dict[int, probed.Outc
         blamed, unexplained = _explained(failed, seen)
         features |= dict.fromkeys(sorted(blamed), here)
         types |= {one.types: PARTLY for one in unexplained}
+        if (key, since) in unfinished:
+            types = {of: outcome for of, outcome in types.items() if outcome not in FAILED}
         outcomes = {(outcome, of): here for of, outcome in types.items()}
         found.setdefault(key, {})[since] = probed.Outcomes(names, outcomes, features)
     return found

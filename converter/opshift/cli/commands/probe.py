@@ -3,7 +3,11 @@
 
 from __future__ import annotations
 
+import contextlib
+import signal
+from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -45,7 +49,8 @@ def command(
 
     Small models of every operator are run in the runtime of the Python interpreter PYTHON, and
     their results are compared. The row that -o writes can be used at once: give its file with
-    --targets to convert, accepts or targets. Ctrl-C ends the probe and keeps its results.
+    --targets to convert, accepts or targets. Ctrl-C or SIGTERM ends the probe and keeps its
+    results.
     Of several PYTHON with releases of one runtime, the differences are listed.
     """
     from opshift.child_task import Limits
@@ -56,7 +61,7 @@ def command(
     limits, tables = Limits(seconds, megabytes), list[probed.ProbeTable]()
 
     def measure(python: str) -> int:
-        with output.counting("models") as progress:
+        with _interrupted_by_sigterm(), output.counting("models") as progress:
             found = probe(python, name, ops=ops, sample=sample, limits=limits, progress=progress)
         if path is not None:
             row.write(path, found)
@@ -68,3 +73,17 @@ def command(
     if len({one.runtime for one in tables}) == 1 < len(tables):
         output.say(row.differences(tables), err=True)
     return code
+
+
+@contextlib.contextmanager
+def _interrupted_by_sigterm() -> Iterator[None]:
+    """SIGTERM has the effect of Ctrl-C."""
+
+    def interrupt(*_: Any) -> None:
+        raise KeyboardInterrupt
+
+    before = signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
