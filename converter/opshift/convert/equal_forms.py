@@ -41,7 +41,7 @@ LOWEST = 7  # the opset from which on rules for other words are written: operato
 # The nodes that a runtime does not run, by their root and the domain of their operators.
 Lacked: TypeAlias = "dict[tuple[Root, str], list[Place]]"
 # The operators that written values come from, by their root and their name.
-Origins: TypeAlias = "dict[tuple[int, str], frozenset[Key]]"
+Origins: TypeAlias = dict[tuple[int, str], frozenset[Key]]
 Runs: TypeAlias = "Callable[[NodeChange], bool]"
 Boundary: TypeAlias = "tuple[int, int]"
 
@@ -137,14 +137,17 @@ def _write_in_other_words(state: State, row: Ceiling) -> None:
     opset = state.document.imports.get("") or 1
     if opset < LOWEST:
         return
-    words = OtherWords(state.adapters, row, opset)
-    origins: Origins = {}
+    if not (lacked := _lacked(state, row)):
+        return
+    words, origins = OtherWords(state.adapters, row, opset), Origins()
     leads = functools.partial(_leads, row, words, origins, state.adapters)
     found = True
-    while found and (lacked := _lacked(state, row)):
+    while found and lacked:
         _plan_unforeseen(state)
-        found = _write_others(state, leads, lacked)
-        found |= _write_others(state, leads, _lacked(state, row), WORDS)
+        found = False
+        for place in (ALTERNATIVE, WORDS):
+            if _write_others(state, leads, lacked, place):
+                found, lacked = True, _lacked(state, row)
 
 
 def _leads(
@@ -179,11 +182,13 @@ def _kind(node: NodeProto, builder: Builder) -> str:
 
 def refusals(state: State, row: Ceiling, lacks: Iterable[RuntimeLack]) -> Iterator[RefusedNode]:
     """The refusals for gaps of a runtime, with the operators that would replace them."""
-    words = OtherWords(state.adapters, row, state.document.imports.get("") or 1)
+    lacks, opset = list(lacks), state.document.imports.get("") or 1
+    named = any(one.op for one in lacks)
+    words = OtherWords(state.adapters, row, opset) if named else None
     for one in lacks:
         key = (one.domain, one.op)
         refused = one.as_refusal(state.goal.get(one.domain, 1))
-        needed = [op for op in words.missing(key) if op != one.op] if one.op else []
+        needed = [op for op in words.missing(key) if op != one.op] if words and one.op else []
         if needed:
             says = f"{one.says}, and in other words it needs {', '.join(needed)}"
             yield dataclasses.replace(refused, detail=says)

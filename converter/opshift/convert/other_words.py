@@ -31,6 +31,10 @@ INDEPENDENT = ("bool", "int64")  # element types of conditions, places and sizes
 Rule = tuple[Key, int]  # an operator, and the number of one of its rules
 
 
+def _no_rules() -> nx.DiGraph:
+    return library().DiGraph()
+
+
 @dataclass(slots=True)
 class OtherWords:
     """The operators that can be written in operators which a runtime reads at one opset.
@@ -43,7 +47,7 @@ class OtherWords:
     opset: int
     kind: str = ""
     of_kinds: dict[str, OtherWords] = field(default_factory=dict)
-    rules: nx.DiGraph = field(init=False)
+    rules: nx.DiGraph = field(default_factory=_no_rules, init=False)
     costs: dict[Key, int] = field(default_factory=dict)
     cheapest: dict[Key, Rule] = field(default_factory=dict)
 
@@ -76,8 +80,6 @@ class OtherWords:
     def _cost(self, key: Key) -> int:
         if self._is_read(key):
             return 0
-        if not hasattr(self, "rules"):
-            self.rules = library().DiGraph()
         if key not in self.rules:
             self._extend(key)
             self._settle()
