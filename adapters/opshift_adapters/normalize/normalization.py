@@ -527,7 +527,8 @@ MEAN_VARIANCE_NORMALIZATION_IN_OTHER_WORDS = in_other_words("MeanVarianceNormali
 @in_other_words("InstanceNormalization")
 @example(
     "half",
-    "(float16[2,3,4] x, float16[3] s, float16[3] b) => (float16[2,3,4] y) { y = InstanceNormalization(x, s, b) }",
+    "(float16[2,3,4] x, float16[3] s, float16[3] b) => (float16[2,3,4] y) {"
+    " y = InstanceNormalization(x, s, b) }",
     imports={"": 17},
     refuses=Why.TARGET_LACKS,
 )

@@ -365,7 +365,8 @@ CHOOSING_28 = boundary(
 @example("negative indices", HOT, imports={"": 11}, inputs={"i": [0, -1, 3, -4]})
 @example(
     "first axis",
-    "(int64[2,2] i, float[2] v) => (float[3,2,2] y) <int64 d = {3}> { y = OneHot<axis=0>(i, d, v) }",
+    "(int64[2,2] i, float[2] v) => (float[3,2,2] y) <int64 d = {3}> {"
+    " y = OneHot<axis=0>(i, d, v) }",
     imports={"": 13},
     inputs={"i": [[0, -1], [2, 5]]},
 )
