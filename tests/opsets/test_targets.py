@@ -488,14 +488,14 @@ def test_a_runtime_without_a_ceiling_gets_the_opset_that_it_reads_best():
 
 
 def test_a_result_that_the_runtime_cannot_run_is_written_only_on_request(tmp_path, with_adapters):
-    @misread("MaxPool", "edge 1", "it does not read storage_order", source="us", date="2026-01-02")
-    def with_order(node):
-        return node.has("storage_order")
+    @misread("MaxPool", "edge 1", "it does not read pads", source="us", date="2026-01-02")
+    def with_pads(node):
+        return node.has("pads")
 
-    with_adapters(with_order)
+    with_adapters(with_pads)
     text = (
         "(float[1,3,2,2] x) => (float[1,3,2,2] y) {"
-        " s = MaxPool<kernel_shape = [1, 1], storage_order = 1>(x) y = Relu(s) }"
+        " s = MaxPool<kernel_shape = [1, 1], pads = [0, 0, 0, 0]>(x) y = Relu(s) }"
     )
     own = '[edge]\nsource = "us"\nreleases = [{versions = "1"}]'
     (tmp_path / "t.toml").write_text(own)
@@ -509,7 +509,7 @@ def test_a_result_that_the_runtime_cannot_run_is_written_only_on_request(tmp_pat
         report = convert_file(
             tmp_path / "in.onnx", tmp_path / "o.onnx", "edge==1", keep_unrunnable=True
         )
-    says = "edge==1: it does not read storage_order"
+    says = "edge==1: it does not read pads"
     first = "Converted, but edge==1 cannot run it: "
     assert str(caught.value).startswith(f"{first}{says} (s). Nothing was written.")
     assert (done.exit_code, done.stderr.startswith(first)) == (1, True)
