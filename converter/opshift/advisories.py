@@ -32,7 +32,7 @@ class Affected(enum.IntEnum):
 class Evidence:
     """The known facts about one conversion; None stands for an unknown one.
 
-    The release is empty if it is unknown, and the runtime if the conversion was for none.
+    An unknown release is empty, and so is the runtime of a conversion without one.
     """
 
     release: str

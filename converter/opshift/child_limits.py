@@ -42,7 +42,7 @@ def cap_memory(megabytes: int | None) -> None:
 
 
 def cap_processor(seconds: float) -> None:
-    """The kernel ends this process after so many more seconds of processor time."""
+    """The kernel ends this process after this number of further seconds of processor time."""
     if sys.platform == "win32":
         return
     import resource
@@ -55,7 +55,7 @@ def cap_processor(seconds: float) -> None:
 
 
 def alarm(seconds: float) -> None:
-    """The kernel ends this process after so many seconds; 0 takes it back."""
+    """The kernel ends this process after this number of seconds; 0 cancels the limit."""
     if sys.platform == "win32":
         return
     if seconds:

@@ -97,7 +97,7 @@ def _split(key: str) -> tuple[str, int]:
 def _release(wheel: Path) -> tuple[int, int]:
     found = _NAME.fullmatch(wheel.name)
     if found is None:
-        raise SystemExit(f"{wheel.name}: this is no wheel of onnx for CPython")
+        raise SystemExit(f"{wheel.name}: this is not a wheel of onnx for CPython")
     return int(found[1]), int(found[2])
 
 

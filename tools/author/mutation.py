@@ -323,7 +323,7 @@ def run(
 
 
 def share(verdicts: Sequence[MutantResult]) -> tuple[int, int, float]:
-    """The mutants killed, those that are not equivalent, and the share of the first."""
+    """The number of killed mutants, the number that is not equivalent, and the share."""
     counts = Counter(one.outcome for one in verdicts)
     meant = counts["killed"] + counts["survived"]
     return counts["killed"], meant, counts["killed"] / max(meant, 1)

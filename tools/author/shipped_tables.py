@@ -22,7 +22,7 @@ DATABASE = OPSETS / "opset_changelog.bin"
 
 
 def database_files() -> Mapping[Path, Callable[[], bytes]]:
-    """The operator database: the old entries, and those that the installed onnx adds."""
+    """The operator database: the old entries, and the new ones of the installed onnx."""
     return {DATABASE: _database}
 
 

@@ -139,7 +139,7 @@ def _judged(case: TestSubject, converted: ModelProto) -> NodeVerdict:
     from opshift.verify import oracle
 
     if case.truth is None:
-        return NodeVerdict("unverified", "nobody can judge the test as it came")
+        return NodeVerdict("unverified", "no engine can compute the official test")
     try:
         actual = oracle.evaluate(converted, case.inputs)
     except oracle.OracleError as error:

@@ -266,7 +266,7 @@ def _well_said(answer: Exception) -> None:
 
 
 def locations(case: Case) -> set[str]:
-    """The places of the model's external data, also those that a tensor contradicts."""
+    """The places of the model's external data, also if a tensor contradicts them."""
     from opshift.model.walk import tensors
 
     if not is_readable(case.model):

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 
 def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    """The lines of a table and an empty one; none where there are no rows."""
+    """The lines of a table and an empty one; none if there are no rows."""
     if not rows:
         return
     yield _row(head)

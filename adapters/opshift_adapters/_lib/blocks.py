@@ -231,7 +231,7 @@ def arange(op: Builder, n: Value) -> Value:
 
 
 def _as_vector(op: Builder, n: Value) -> Value:
-    """A vector of one element; of a scalar that was taken out of a vector, out of that vector."""
+    """A vector of one element; if a scalar comes from a vector, the element of that vector."""
     if n.shape_or_none == (1,):
         return n
     source = n.producer

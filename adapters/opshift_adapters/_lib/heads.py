@@ -18,7 +18,7 @@ def apart(op: Builder, x: Value, heads: int) -> Value:
 
 
 def with_last_split(op: Builder, x: Value, sizes: Sequence[int]) -> Value:
-    """[batch, sequence, width] with the width split into `sizes`, of which -1 is what is left.
+    """[batch, sequence, width] with the width split into `sizes`, of which -1 is the rest.
 
     Reshape infers no size of a tensor without elements.
     """

@@ -53,7 +53,7 @@ def _half(node: Node, partly: int) -> int:
 
 
 def _heads(node: Node, partly: int) -> list[int]:
-    """The number of heads and their size; -1 is the one that is not known."""
+    """The number of heads and their size; -1 stands for an unknown number."""
     size = 2 * _half(node, partly)
     known = not partly and size
     return [-1, size] if known else [attribute(node, "num_heads", 1), -1]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators for which onnx's inference finds negative sizes, and those that it cannot see with one.
+"""Operators for which onnx's inference finds negative sizes, and operators that cannot have one.
 
 `tests/author/test_shrinking.py` shows that there are no others (OPSHIFT_INFERENCE).
 """

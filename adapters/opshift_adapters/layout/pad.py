@@ -162,7 +162,7 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
 
 
 def _by_sign(op: Builder, pads: Value) -> tuple[Value, Value]:
-    """The pads that add elements, and as doubles those that remove some; each is 0 for the others.
+    """The pads that add elements, and as doubles the pads that remove some; all others are 0.
 
     Older opsets limit only floats. A double holds every pad, because no tensor has more elements.
     """

@@ -553,7 +553,7 @@ def flatten_11_10(node: Node, op: Builder) -> Result:
 
 
 def _flatten_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added types that are no floats to Flatten; below it, a Reshape is written."""
+    """Opset 9 added types other than floats to Flatten; below it, a Reshape is written."""
     return _flatten(op, node["input"], node.int("axis"))
 
 

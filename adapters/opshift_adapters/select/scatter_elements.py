@@ -203,7 +203,7 @@ def _without(sizes: Sequence[object], axis: int) -> list[object]:
 
 
 def _vector(op: Builder, indices: Value) -> Value:
-    """All indices as a vector: the one that they were made of, so that runtimes merge the nodes."""
+    """All indices as a vector: their source vector, so that runtimes merge the nodes."""
     source = indices.producer
     if source is not None and source.op == "Unsqueeze" and source["data"].rank_or_none == 1:
         return source["data"]

@@ -91,7 +91,7 @@ PASS_ON = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
     imports={"": 13},
 )
 def counts_by_gather(node: Node) -> bool:
-    """Whether Gather makes a constant count, or operators that keep the type pass it on."""
+    """Whether a constant count comes from a Gather, also through operators that keep the type."""
     waiting, seen = [node["K"]], set[str]()
     kind = node["K"].elem_type
     while waiting:
@@ -230,7 +230,7 @@ def _longer(op: Builder, x: Value, axis: int, count: int) -> Value:
 
 
 def _one_by_one(op: Builder, x: Value, k: Value, axis: int) -> tuple[Value, Value]:
-    """The largest elements of an axis of any size: each time, the first of those that are left."""
+    """The largest elements of an axis of any size: in each round, the first of the rest."""
     lowest, places = op.const(-np.inf, like=x), places_along(op, x, axis, x.rank - 1 - axis)
     none = op.Cast(op.Slice(x, starts=[0], ends=[0], axes=[axis]), to=T.INT64)
 

@@ -30,7 +30,7 @@ TYPES_18_UP = boundary(18, "OptionalGetElement:79fb9b OptionalHasElement:9ab68b"
 )
 @example("tensor", "(float[2] x) => (float[2] y) { y = OptionalGetElement(x) }", gives="Identity")
 def optional_get_element_18_17(node: Node, op: Builder) -> Result:
-    """Opset 18 accepts an input that is no optional; below it, that input is the result."""
+    """Opset 18 accepts an input that is not optional; below it, that input is the result."""
     return KEEP if _is_optional(node["input"]) else node["input"]
 
 

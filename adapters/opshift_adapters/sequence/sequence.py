@@ -71,7 +71,7 @@ def _unknown(sequence: Value) -> Refusal:
 
 
 def _position(node: Node, items: list[Element], last: int) -> int:
-    """A constant position that exists; `last` is the one that an operator uses by default."""
+    """A constant position that exists; `last` is the default position of the operator."""
     given = node.input("position")
     position = last if given is None else int(given.const().flat[0])
     if not -len(items) <= position <= last:

@@ -218,7 +218,7 @@ class Builder:
         return self.const(found)
 
     def _is_small_constant(self, name: str) -> bool:
-        """Whether a value is a constant of the builder, or one of the model that is no weight."""
+        """Whether a value is a constant of the builder, or a small constant of the model."""
         if name in self.made.constants:
             return True
         if self.env.is_weight(name):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words for the reason why a value is no constant."""
+"""The words for the reason why a value is not a constant."""
 
 from __future__ import annotations
 

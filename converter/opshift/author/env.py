@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The questions about a graph, those that only types answer, and those passed on."""
+"""The questions about a graph, questions of types only, and questions that are passed on."""
 
 from __future__ import annotations
 

@@ -96,7 +96,7 @@ Question: TypeAlias = "tuple[Find, Scope, str]"
 
 
 class _TooDeep(Exception):  # noqa: N818 - it is no error, and only this module sees it
-    """Raised for a question at a great depth, which is answered before the one that needs it."""
+    """Raised for a question at a great depth, which must be answered first."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question[2])
@@ -349,7 +349,7 @@ class Facts:
         return None
 
     def why_dynamic(self, scope: Scope, name: str) -> str:
-        """The reason why a value is no constant: an input, a replaceable initializer or a node."""
+        """The reason why a value is not constant: an input, a replaceable initializer or a node."""
         seen: set[tuple[Scope, str]] = set()
         while True:
             owner = scope.owner(name)
@@ -370,7 +370,7 @@ class Facts:
             seen.add((owner, found))
 
     def _why_given(self, owner: Scope, name: str) -> str | None:
-        """Why a value that no node computes is no constant; None where a node computes it."""
+        """Why a value without a node is not a constant; None if a node computes it."""
         if (owner, name) in self.document.names.bound:
             return f"{name!r} is an initializer that training_info binds, so training may change it"
         if name in owner.initializers:

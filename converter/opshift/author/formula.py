@@ -58,7 +58,7 @@ class Free(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Number(Term):
-    """A constant with one element: a known number, or the one that an attribute has."""
+    """A constant with one element: a known number, or the number in an attribute."""
 
     value: float | str
 
@@ -95,7 +95,7 @@ class Applied(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Converted(Term):
-    """A value in a type, in that which an attribute names, or in any: a Cast may stand here."""
+    """A value in a type, in the type of an attribute, or in any type: a Cast may be here."""
 
     operand: Term
     kind: str | int | None = None
@@ -147,11 +147,11 @@ class Formula:
         return Either(ways)
 
     def attribute(self, name: str) -> Handed:
-        """What a node says in an attribute is what the operator says in this one."""
+        """An attribute of a node has the value of this attribute of the operator."""
         return Handed(name)
 
     def cast(self, operand: Term, kind: str | None = None) -> Term:
-        """A value in the element type that an attribute names, or in the one that fits."""
+        """A value in the element type that an attribute names, or in the fitting type."""
         return Converted(operand, kind)
 
 

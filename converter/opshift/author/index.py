@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The declarations of each module of a package: a conversion imports only those that it needs.
+"""The declarations of each module of a package: a conversion imports only the needed modules.
 
 The file `index.txt` of a package has a line for each module: its name, a checksum of its source,
 `domain:op:start:to` of each verdict, and `kind:domain:op` of everything else. A module whose

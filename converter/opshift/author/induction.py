@@ -35,7 +35,7 @@ def confirm(
 ) -> Found:
     """The result of inference, with the types of carried values that induction proves.
 
-    The first hypothesis is what the model declares, which one inference confirms for loops in a
+    The first hypothesis is the declared type, which one inference confirms for loops in a
     chain of any length. If it is wrong, the hypothesis is that a value keeps the type that it
     begins with. If a body gives another type back, the hypothesis loses the dimensions that differ.
     """

@@ -38,7 +38,7 @@ PASSES = 4  # over the whole model; what a longer chain needs is followed value 
 
 
 class Known(NamedTuple):
-    """The types that inference of a whole model finds, and those that rest on a declaration."""
+    """The types that inference of a whole model finds, and the types that rest on a declaration."""
 
     types: Inferred  # by name; None where two graphs disagree about a name, which `graphs` settles
     graphs: Mapping[Path, Inferred]

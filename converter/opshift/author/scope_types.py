@@ -34,7 +34,7 @@ def by_graph(
 ) -> list[GraphTypes]:
     """The types in the graphs of a model, in the order of `walk.graphs_in`.
 
-    The types of initializers that are no inputs are left out unless they are asked for. Without
+    The types of initializers that are not inputs are found only on request. Without
     `nested`, no node of the graph holds a graph.
     """
     scopes = list(_inside(model.graph, (), ChainMap(), nested=nested))

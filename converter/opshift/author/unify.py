@@ -132,7 +132,7 @@ class FormulaSearch:
         return (position, node) if node.n_outputs == 1 and node.schema is not None else None
 
     def _node(self, name: str, known: Binding) -> Iterator[tuple[Node, Binding]]:
-        """The node behind a value and behind Identity nodes, counted as a part of what is found."""
+        """The node that computes a value, also through Identity nodes, as a part of the match."""
         found = self._producer(name)
         nodes = known.nodes
         while found is not None and found[1].op == "Identity":
@@ -294,7 +294,7 @@ class FormulaSearch:
         yield from found
 
     def _rank(self, node: Node, name: str) -> int | None:
-        """The rank in which an attribute counts axes; `axes` may be those that a node adds."""
+        """The rank in which an attribute counts axes; `axes` may be the axes that a node adds."""
         sides = [node.proto.input[0], *(node.proto.output[:1] if name == "axes" else ())]
         ranks = [Value(one, self.env).rank_or_none for one in sides]
         return max((one for one in ranks if one is not None), default=None)

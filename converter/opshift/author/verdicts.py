@@ -254,7 +254,7 @@ def alternative(
     """Declares an equal form for runtimes without a kernel for a node, at any version.
 
     A conversion for such a runtime writes the form if the runtime has a kernel for each of its
-    nodes. The examples are converted for `runtime`. It returns KEEP where there is no such form.
+    nodes. The examples are converted for `runtime`. It returns KEEP if there is no such form.
     """
     return adapter(
         ops, *ALTERNATIVE, domain=domain, emits=emits, handles_types=True, runtime=runtime

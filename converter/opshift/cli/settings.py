@@ -38,7 +38,7 @@ class SettingsSearch:
     ignored: tuple[Path, ...] = ()
 
     def lines(self) -> Iterator[Line]:
-        """The files that were found; only -v shows the one that counts."""
+        """The files that were found; only -v shows the file that counts."""
         for path in self.ignored:
             text = f"note: {path} belongs to another user; its settings are ignored"
             yield Line(text, Role.CAUTION)

@@ -86,7 +86,7 @@ def _present(document: Document) -> dict[str, int]:
 
 
 def ir_of_goal(state: State) -> int:
-    """The wanted IR version, or the one that pairs with the target."""
+    """The wanted IR version, or the IR version of the target."""
     wanted = state.options.ir_version
     after = {**state.document.imports.as_dict(), **state.goal}
     return wanted if isinstance(wanted, int) else versions.ir_for(after)

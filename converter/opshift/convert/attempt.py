@@ -140,7 +140,7 @@ class Conversion(State):
         return author_rules.differing(self.document, self.facts, self.adapters, self.goal)
 
     def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Way]:
-        """The ways that may avoid a refusal; without one, those that may give a better result."""
+        """The ways that may avoid a refusal; without a refusal, ways to a better result."""
         if not self.is_open:  # refused before the model was indexed
             return iter(())
         if refused is None:
@@ -324,7 +324,7 @@ class Conversion(State):
                     raise
 
     def _settle_declarations(self) -> None:
-        """Corrects wrong declarations, notes those that were used, and declares lost ranks."""
+        """Corrects wrong declarations, notes the used ones, and declares lost ranks."""
         if not any(step.rewritten for step in self.steps):
             return
         if self.skeleton.graph.value_info and (wrong := self.facts.correct()):

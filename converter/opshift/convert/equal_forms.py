@@ -130,7 +130,7 @@ def _lacked(state: State, row: Ceiling) -> Lacked:
 
 
 def _write_in_other_words(state: State, row: Ceiling) -> None:
-    """Writes the nodes that a runtime still lacks in operators that lead to those that it has.
+    """Writes the nodes that a runtime still lacks in other operators, down to those of the runtime.
 
     A node is never written in an operator that it comes from, so that the search ends.
     """

@@ -81,7 +81,7 @@ def settle_ir(state: State, *, moved: bool) -> None:
 
 
 def _binding(state: State, found: Iterable[Feature]) -> list[Feature]:
-    """The features that hold up an IR version: those that readers may not skip."""
+    """The features that require an IR version: readers may not skip them."""
     return [one for one in found if one.computes or state.options.strict_ir]
 
 

@@ -200,7 +200,7 @@ def alternatives(
 def _inlining(
     way: Way, functions: Iterable[FunctionId], unsure: Collection[FunctionId]
 ) -> Iterator[Way]:
-    """The ways that write out other functions: none, one or all of those that may be kept."""
+    """The ways that write out other functions: none, one or all optional ones."""
     for which in way.inlined:
         if which in way.unsure:
             yield replace(way, inlined=tuple(one for one in way.inlined if one != which))

@@ -92,7 +92,7 @@ def _ir(model: ModelProto, consumer: Consumer) -> Iterator[str]:
 
 
 def _above(model: ModelProto, consumer: Consumer) -> Iterator[tuple[str, int]]:
-    """The operator sets of a model above those that the consumer knows, with the known version."""
+    """The operator sets of a model above the versions of the consumer, with these versions."""
     for domain, version in sorted(_newest(model).items()):
         knows = consumer.opsets.get(domain)
         if knows is not None and version > knows:

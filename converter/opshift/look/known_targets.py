@@ -99,7 +99,7 @@ def targets(*names: str) -> Targets:
 
 
 def _marked(name: str) -> list[Ceiling]:
-    """The releases of a name; if it names none itself, the one that it means is told."""
+    """Lists the releases of a name; marks the default one."""
     found = rows(name)
     if len(found) == 1:
         return found

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The versions of a model: those without a rewrite, and those that a conversion reaches."""
+"""The versions of a model: without a rewrite, and by conversion."""
 
 from __future__ import annotations
 

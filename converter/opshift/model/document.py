@@ -185,7 +185,7 @@ class Document:
         return name.startswith(self.prefix)
 
     def is_written(self, name: str) -> bool:
-        """Whether a step wrote a name; the names of a function that was inlined are no such."""
+        """Whether a step wrote a name; names from an inlined function do not count."""
         after = len(self.prefix)
         return name.startswith(self.prefix) and name[after : after + 1].isdecimal()
 

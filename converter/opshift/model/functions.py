@@ -114,7 +114,7 @@ class _Body:
 
 
 def _callees_first(bodies: Mapping[FunctionId, _Body]) -> Iterator[FunctionId]:
-    """The functions, each after those that it calls. A function that calls itself has any place."""
+    """The functions, each after its callees. A function that calls itself has any place."""
     done: set[FunctionId] = set()
     for start in bodies:
         waiting = [] if start in done else [(start, iter(bodies[start].calls))]
@@ -133,7 +133,7 @@ def _callees_first(bodies: Mapping[FunctionId, _Body]) -> Iterator[FunctionId]:
 
 
 def _computing(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:
-    """How many nodes of a body compute something, with those that its calls stand for."""
+    """The number of nodes of a body that compute something, with the nodes behind its calls."""
     called = {which: count for which, count in body.calls.items() if which in sizes}
     nodes = sum(count * sizes[which] for which, count in called.items())
     if nodes > MOST_NODES:

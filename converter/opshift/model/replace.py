@@ -16,7 +16,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The nodes that replace one node; `carrier` is the one that overwrites the old node."""
+    """The nodes that replace one node; `carrier` overwrites the old node."""
 
     place: Place
     nodes: Sequence[NodeProto]

@@ -305,7 +305,7 @@ class Root:
 
 
 def shown_function(which: FunctionId) -> str:
-    """`acme::Gated::float`: the domain, the name and the overload, without those that are empty."""
+    """`acme::Gated::float`: the domain, the name and the overload, without empty parts."""
     return "::".join(part for part in which if part)
 
 

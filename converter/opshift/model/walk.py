@@ -85,7 +85,7 @@ def levels(nodes: Iterable[NodeProto]) -> int:
 
 
 def tops(model: ModelProto) -> Iterator[Container]:
-    """The graphs and functions of a model that lie inside no other."""
+    """The outermost graphs and functions of a model."""
     yield model.graph
     yield from model.functions
     for training in model.training_info:
@@ -216,7 +216,7 @@ def nested_tensors(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def reads(node: NodeProto) -> Iterator[str]:
-    """The names that a node reads, and those that its subgraphs capture."""
+    """The names that a node reads, and the names that its subgraphs capture."""
     yield from node.input
     for _, graph in graphs_of(node):
         yield from captures(graph)
@@ -239,7 +239,7 @@ def stated_names(graph: GraphProto) -> Iterator[str]:
 
 
 def defined_names(graph: GraphProto) -> Iterator[str]:
-    """The names that a graph defines, and those that the graphs inside it define."""
+    """The names that a graph and the graphs inside it define."""
     for inner in graphs_in(graph):
         yield from stated_names(inner)
         for node in inner.node:

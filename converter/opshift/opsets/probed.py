@@ -107,7 +107,7 @@ class ProbeTable:
 
 @dataclass(frozen=True, slots=True, repr=False)
 class ReleaseTable:
-    """The outcomes in one release, or those that two neighbours have in common."""
+    """The outcomes in one release, or the common outcomes of two neighbours."""
 
     table: ProbeTable
     releases: frozenset[int]

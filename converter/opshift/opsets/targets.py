@@ -130,7 +130,7 @@ class Ceiling:
 
     @property
     def release(self) -> str:
-        """The release that was named, or the first of several."""
+        """The named release, or the first of several."""
         return (self.asked or self.versions).partition(",")[0].partition("..")[0]
 
     @property

@@ -210,7 +210,7 @@ def _release(text: str, name: str) -> str:
 def _batches(
     waiting: Sequence[ProbeModel], adapters: Registry
 ) -> Iterator[tuple[int, list[ProbeCase]]]:
-    """The number of models, and the cases of those that are legal."""
+    """The number of models, and the cases of the legal ones."""
     for start in range(0, len(waiting), BATCH):
         part = waiting[start : start + BATCH]
         yield len(part), [found for one in part if (found := case(one, adapters)) is not None]

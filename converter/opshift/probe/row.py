@@ -21,7 +21,7 @@ LONGEST = 160  # letters of a message
 
 
 def write(path: Path, probing: Probing) -> None:
-    """Writes a row, next to those that earlier probes wrote into the same file."""
+    """Writes a row, next to the rows of earlier probes in the same file."""
     if path.suffix == SHIPPED:
         _ship(path, probing.table)
         return

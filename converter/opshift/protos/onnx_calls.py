@@ -16,7 +16,7 @@ Named: TypeAlias = Sequence[tuple[str, Any]]  # the items of a dictionary
 
 
 class OnnxEnded(RuntimeError):  # noqa: N818 - it says what happened
-    """The code of onnx ended its process, or did not end within so many seconds."""
+    """The code of onnx ended its process, or did not end within its seconds."""
 
     def __init__(self, message: str, seconds: float = 0.0) -> None:
         super().__init__(message)

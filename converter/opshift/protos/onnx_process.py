@@ -47,7 +47,7 @@ def ask(name: str, arguments: Iterable[Any], most: float) -> Any:
 
 
 def _idle_child() -> Child | None:
-    """A child that waits for work of this process, and not of the one that forked it."""
+    """A child that waits for work of this process, not of its parent process."""
     while _idle:
         child = _idle.pop()
         if child.owner == os.getpid() and child.process.poll() is None:
@@ -109,7 +109,7 @@ class Child:
 
 @contextlib.contextmanager
 def _watched(process: subprocess.Popen[bytes], seconds: float) -> Iterator[None]:
-    """Ends a process after so many seconds where the kernel does not do it."""
+    """Ends a process after this number of seconds, because some kernels have no such limit."""
     if sys.platform != "win32":
         yield
         return

@@ -22,7 +22,7 @@ Place = tuple[str, int]
 def empties(
     model: ModelProto, given: Mapping[str, Any]
 ) -> Iterator[tuple[str, ModelProto, dict[str, Any]]]:
-    """Each dimension without elements, with all others of its size; in a single tensor, also alone.
+    """Each dimension without elements, together with equal ones; also alone in a single tensor.
 
     The model declares that there are none, or a size that only the inputs determine.
     """

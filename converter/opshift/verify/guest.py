@@ -226,7 +226,7 @@ def limit_memory(megabytes: int) -> None:
 
 
 def limit_time(seconds: float) -> None:
-    """The kernel ends this process after so many seconds, also in native code."""
+    """The kernel ends this process after this number of seconds, also in native code."""
     if hasattr(signal, "setitimer"):
         signal.signal(signal.SIGALRM, signal.SIG_DFL)
         signal.setitimer(signal.ITIMER_REAL, seconds)

@@ -161,7 +161,7 @@ def _write_inputs(folder: Path, number: int, job: RuntimeJob) -> str:
 def _run_all(
     python: str, folder: Path, sent: Sequence[int], limits: Limits
 ) -> dict[int, tuple[str, str]]:
-    """Runs all models; returns the outcome and the reason for those that ended their process.
+    """Runs all models; returns the outcome and the reason for models that ended their process.
 
     A model counts as the cause only if it is the first one of a process.
     """

@@ -72,7 +72,7 @@ def live(crew: Sequence[Worker]) -> Iterator[Heard]:
 
 
 def _draw(lines: Sequence[str], drawn: int) -> int:
-    """Writes lines in place of those that were drawn before; returns their number."""
+    """Writes lines in place of the previous ones; returns their number."""
     size = shutil.get_terminal_size()
     fits = [cut(one, size.columns - 1) for one in lines[: size.lines - 1]]
     up = f"\x1b[{drawn}F" if drawn else ""

@@ -68,7 +68,7 @@ def main() -> int:
 def stored(
     args: argparse.Namespace, name: str, measure: Callable[[Installed], dict[str, Any]]
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """The answers of each release in files of this name; it measures those that are missing."""
+    """The answers of each release in files of this name; measures missing ones."""
     args.results.mkdir(parents=True, exist_ok=True)
     for version in args.ort:
         path = args.results / f"{name.format(version)}.json"

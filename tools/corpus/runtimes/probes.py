@@ -75,7 +75,7 @@ def schemas(domain: str) -> list[defs.OpSchema]:
 
 
 def of(schema: defs.OpSchema) -> list[Probe]:
-    """A probe for each choice of element types; none where an input is no tensor."""
+    """A probe for each choice of element types; none if an input is not a tensor."""
     variables = [c.type_param_str for c in schema.type_constraints]
     allowed = [elements(c.allowed_type_strs) for c in schema.type_constraints]
     if not all(allowed):

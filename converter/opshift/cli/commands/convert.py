@@ -210,7 +210,7 @@ def _convert_file(
 
 
 def _judge(python: str, request: Request) -> OtherRuntime:
-    """The runtime that runs the results: the one that is named, if opshift can call it."""
+    """The runtime that runs the results: the named one, if opshift can call it."""
     from opshift.opsets.wanted import Wanted
     from opshift.verify import other_runtime
 

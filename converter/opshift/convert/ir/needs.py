@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The IR version of a result: the one that fits its operator sets, and the one it needs."""
+"""The IR version of a result: the version of its operator sets, and the version that it needs."""
 
 from __future__ import annotations
 

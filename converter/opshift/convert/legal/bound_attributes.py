@@ -44,7 +44,7 @@ class BoundAttributes:
         return found
 
     def _values(self, wanted: Name) -> Values:
-        """The values of an attribute, also of those that calls inside functions refer to."""
+        """The values of an attribute, also if calls inside functions refer to it."""
         if wanted in self.known:
             return self.known[wanted]
         sources, waiting, found = {wanted}, [wanted], Values()

@@ -53,7 +53,7 @@ def of_nothing(document: Document) -> Iterator[NamedText]:
 
 
 def _device_numbers(called: str, placed: Any, configuration: Any) -> Iterator[NamedText]:
-    """Devices of a sharding that are no device of the configuration, alone or in a group."""
+    """Device numbers in a sharding that the configuration does not define."""
     count = configuration.num_devices
     for spec in placed.sharding_spec:
         groups = {one.key: one.value for one in spec.index_to_device_group_map}

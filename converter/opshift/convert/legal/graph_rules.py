@@ -125,7 +125,7 @@ def _shown(way: list[str]) -> list[str]:
 
 
 def shadowing(checked: Checked) -> Iterator[str]:
-    """A name must not be defined again in a graph inside the one that defines it."""
+    """A name must not be defined again in a graph inside its graph."""
     for scope in checked.document.scopes():
         if scope.parent is None or not isinstance(scope.proto, GraphProto):
             continue

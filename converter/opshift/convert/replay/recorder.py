@@ -122,7 +122,7 @@ class Recorder(ModelEnv):
 
 
 class Present(frozenset[str]):
-    """The element types of a model, of which only those that are asked for are known."""
+    """The element types of a model, found only on request."""
 
     recorder: Recorder
 

@@ -87,7 +87,7 @@ def _write_sizes(
 
 
 def _computed(state: State) -> Iterator[Place]:
-    """The nodes of graphs, each after those that it reads; the sizes in functions are unknown."""
+    """The nodes of graphs, each after its producers; the sizes in functions are unknown."""
     for root in state.document.roots:
         for scope in root.scopes if root.kind != "function" else ():
             for position in scope.sorted_positions():
@@ -114,7 +114,7 @@ def _fold(state: State) -> Step:
 
 
 def _sizes(state: State, folded: Collection[str]) -> Iterator[tuple[Place, str, Array]]:
-    """The constants that follow from shapes, without those that only a declaration gives."""
+    """The constants that follow from shapes, without shapes that are only declared."""
     rules, derived = state.adapters.rules(Fold), set[tuple[Scope | None, str]]()
     for scope, position in _computed(state):
         node = scope.node(position)

@@ -89,6 +89,6 @@ def _names(folder: str) -> tuple[str, ...]:
 
 @functools.lru_cache(maxsize=64)
 def _listed(folder: str, state: tuple[int, int, int]) -> tuple[str, ...]:
-    """Hidden files are no documents: an editor makes links of such names."""
+    """Hidden files are not documents: an editor makes links of such names."""
     found = (name for name in os.listdir(folder) if name.endswith(described.SUFFIX))
     return tuple(sorted(name for name in found if not name.startswith(".")))

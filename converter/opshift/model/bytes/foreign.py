@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are no ONNX model, recognised by their first bytes; each kind has a code."""
+"""Files that are not ONNX models, recognised by their first bytes; each kind has a code."""
 
 from __future__ import annotations
 

@@ -154,7 +154,7 @@ def _retire(
 ) -> set[DataFile]:
     """Removes unchanged data files that no model beside them mentions.
 
-    Returns those that could not be removed.
+    Returns the files that could not be removed.
     """
     there = {one for one in data if _is_there(folder, *one)}
     unread = {os.path.basename(name) for name, _ in there}

@@ -58,7 +58,7 @@ def tries(seconds: float) -> Iterator[None]:
 def folder_lock(folder: str, seconds: float, *, shared: bool = False) -> Iterator[bool]:
     """Locks a folder while its data files are used (shared) or removed.
 
-    Yields False if others kept the lock for so many seconds. A system that locks no folders gives
+    Yields False if others kept the lock for that long. A system that locks no folders gives
     the lock to everybody.
     """
     fd = _opened_folder(folder)

@@ -57,7 +57,7 @@ class Region:
         return None if whole is None else memoryview(whole)[self.offset : self.offset + self.length]
 
     def part(self, start: int, length: int) -> Region:
-        """Some of the bytes, at most so many."""
+        """Some of the bytes, at most this number."""
         return Region(self.file, self.offset + start, min(length, self.length - start))
 
     def read(self) -> bytes:

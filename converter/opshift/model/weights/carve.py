@@ -71,7 +71,7 @@ def _refuse_torn(skeleton: ModelProto, store: Weights) -> None:
 
 
 def _refuse_foreign(model: ModelProto) -> None:
-    """Raises if the message is no model: protobuf reads almost any bytes as unknown fields."""
+    """Raises if the message is not a model: protobuf reads almost any bytes as unknown fields."""
     for message in (model, model.graph):
         for field in UnknownFieldSet(message):  # type: ignore[attr-defined]  # by __getitem__
             if known := message.DESCRIPTOR.fields_by_number.get(field.field_number):

@@ -53,7 +53,7 @@ def merge(message: Message, name: str, value: Any) -> None:
 
 
 def _copy_nodes(nodes: Iterable[NodeProto], copies: Any, sources: list[Source]) -> None:
-    """Copy nodes whole, all at once, or around those that hold a large tensor or a graph."""
+    """Copy nodes whole, all at once, or around nodes that hold a large tensor or a graph."""
     holds: dict[str, bool] = {"Constant": True}  # its first node need not hold a tensor
     heavy: set[int] = set()
     for i, node in enumerate(nodes):

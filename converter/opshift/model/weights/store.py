@@ -160,7 +160,7 @@ class Weights:
         return sources[0].holds_same(sources[1])
 
     def fill(self, stub: TensorProto) -> bool:
-        """Put the payload back into a stub; returns False for a tensor that is no stub."""
+        """Puts the payload back into a stub; returns False for a tensor that is not a stub."""
         if (source := self.source(stub)) is None:
             return False
         header = header_of(stub)

@@ -241,7 +241,7 @@ def _filled(x: np.ndarray, begin: int, end: int, value: object) -> np.ndarray:
 
 
 def _repeated(x: np.ndarray, begin: int, end: int, mode: str) -> np.ndarray:
-    """Removes elements, then repeats those that are left."""
+    """Removes elements, then repeats the rest."""
     x = x[max(-begin, 0) : max(len(x) + min(end, 0), 0)]
     size, before, after = len(x), max(begin, 0), max(end, 0)
     if size == 0 and before + after:

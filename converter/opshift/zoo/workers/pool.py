@@ -51,7 +51,7 @@ _mine = threading.local()  # an engine's worker may have threads, each with a sh
 
 
 def elsewhere(work: bytes) -> list[Outcome]:
-    """Works on a shard in a process of its own: engines' workers may not fork."""
+    """Works on a shard in a process of its own, because workers of engines may not fork."""
     if not hasattr(_mine, "pool") or _mine.pool.process.poll() is not None:
         _mine.pool = Pool()
     outcomes: list[Outcome] = _mine.pool.run(work)

@@ -63,7 +63,7 @@ class Spread:
     crew: tuple[Worker, ...] = ()  # what works elsewhere cannot be watched
 
     def stop(self, seconds: float = math.inf) -> None:
-        """Submits no more shards; running shards continue for so many seconds."""
+        """Submits no more shards; running shards continue for this number of seconds."""
         self.stopping = True
         self.deadline = min(self.deadline, time.monotonic() + seconds)
 
@@ -143,7 +143,7 @@ def packed(fn: Callable[..., Outcome], limits: ModelLimits, shard: Shard) -> byt
 
 
 def unpacked(work: bytes) -> tuple[Callable[..., Outcome], ModelLimits, Shard]:
-    """The work, after its modules were made importable and its folder the working folder."""
+    """The work of a shard, after it has added the folders of its modules and changed folder."""
     here, path, how, what = pickle.loads(work)
     with contextlib.suppress(OSError):  # another machine may not have the folder
         os.chdir(here)

@@ -23,7 +23,7 @@ PAUSE = 0.5  # seconds before a worker is tried again that could not be started
 
 @dataclass(slots=True)
 class Supervisor:
-    """The local engine: runs a function over items in so many workers."""
+    """The local engine: runs a function over items in a number of workers."""
 
     workers: int
     limits: ModelLimits = field(default_factory=ModelLimits)
@@ -35,7 +35,7 @@ class Supervisor:
     learned: LearnedLimit = field(default_factory=LearnedLimit)
 
     def stop(self, seconds: float = math.inf) -> None:
-        """Gives out no more items; running items continue for so many seconds."""
+        """Gives out no more items; running items continue for this number of seconds."""
         self.stopping = True
         self.deadline = min(self.deadline, time.monotonic() + seconds)
 
@@ -72,7 +72,7 @@ class Supervisor:
         self.aside.clear()
 
     def _feed(self, fn: Callable[..., Outcome], fresh: Iterator[Job]) -> Iterator[Outcome]:
-        """Gives idle workers an item, starting those that are needed, then busy ones the next."""
+        """Gives idle workers an item, after starting the needed ones, then busy ones the next."""
         while not self.stopping:
             if not (job := self._next(fresh)):
                 return
@@ -94,7 +94,7 @@ class Supervisor:
             free.give(job)
 
     def _next(self, fresh: Iterator[Job]) -> Job | None:
-        """The job whose turn it is; those that were put aside come last."""
+        """The next job; postponed jobs come last."""
         if self.again:
             return self.again.popleft()
         job = next(fresh, None)
