@@ -244,7 +244,7 @@ def _replaces(old: Value, new: Value, *, shaped: bool) -> bool:
 
 
 def _stands_alone(document: Document, scope: Scope, result: str, found: Binding) -> bool:
-    """Whether nothing but the formula reads the values inside it, and nothing describes them."""
+    """Whether only the formula reads the values inside it, and no declaration describes them."""
     nodes = [scope.node(position) for position in found.nodes]
     inside = {name for node in nodes for name in node.output if name} - {result}
     reads = Counter(name for node in nodes for name in node.input if name in inside)

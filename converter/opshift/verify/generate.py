@@ -91,7 +91,7 @@ def cases(
 
 
 def with_sizes_of(model: ModelProto, other: ModelProto) -> ModelProto:
-    """A model whose inputs also have the sizes that the inputs of another model have.
+    """A model whose inputs also have the sizes from another model.
 
     Inputs must fit both models, of which one may be the other at fixed sizes.
     """

@@ -115,7 +115,7 @@ def _second_engine(pair: Pair) -> tuple[str, str]:
 def first_answers(
     pair: Pair, engine: str, why: str, inputs: Inputs | None
 ) -> tuple[Side, list[InputSet], Results]:
-    """The cases that the first model has an answer for, and its answers."""
+    """The cases with an answer of the first model, and these answers."""
     if inputs is not None:
         cases = given(pair.a.model, inputs)
         side, results = answers(pair, pair.a, engine, why, cases)

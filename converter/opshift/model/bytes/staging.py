@@ -99,7 +99,7 @@ class Staging:
         return path in self._kept
 
     def use_data(self) -> None:
-        """Keeps every run from removing data files beside the model until the model is there."""
+        """Protects data files next to the model from every run until the model is written."""
         if not self._is_using:
             lock = locks.folder_lock(self._folder, WAIT, shared=True)
             if not self._using.enter_context(lock):
