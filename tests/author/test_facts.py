@@ -7,6 +7,7 @@ from onnx import helper
 from opshift import convert_version
 from opshift.author import registry
 from opshift.author.facts import LARGEST_SMALL, Facts, ScopeEnv
+from opshift.author.inference import infer_all
 from opshift.convert.cheapest_way import convert
 from opshift.convert.request import Request
 from opshift.model import weights
@@ -406,6 +407,48 @@ def test_a_copy_of_a_document_has_the_same_facts():
         assert found(twin) == found(facts)
         twin.relied_on["q"] = "rank"
         assert not facts.relied_on
+
+
+def test_a_survey_of_a_function_gets_its_outputs():
+    text = """(float[2] x) => (float[2] z) { z = custom.F(x) }
+        <domain: "custom", opset_import: ["": 13]> F (x) => (y) { y = Abs(x) }"""
+    facts = facts_of(model(text, 13, more=CUSTOM))
+    assert facts.survey(facts.document.roots[1], lambda nodes, outputs: outputs) == {"y"}
+
+
+def test_a_value_that_training_sets_is_no_constant():
+    facts = facts_of(model(CONSTANTS.format("y = Add(w, w)"), 13))
+    main = facts.document.main
+    facts.document.names.bound.add((main, "w"))
+    assert facts.constant(main, "w") is None
+    assert facts.constant(main, "y") is None
+    assert "that training_info binds" in facts.why_dynamic(main, "y")
+
+
+@pytest.mark.parametrize(("declared", "is_assumed"), [([2, 3], True), (None, False)])
+def test_the_rank_of_a_value_of_an_unknown_operator_is_that_of_its_declaration(
+    declared, is_assumed
+):
+    made = model(
+        "(float[2] x) => (float[a,b] z) { h = custom.Op(x) z = custom.Op(h) }", 13, more=CUSTOM
+    )
+    facts = facts_of(declare(made, "h", declared))
+    assert facts.is_assumed(facts.document.main, "h") == is_assumed
+
+
+def test_the_types_of_one_node_are_inferred_once(monkeypatch):
+    facts = facts_of(model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13))
+    asked = []
+
+    def counting(data, adapters):
+        asked.append(data)
+        return infer_all(data, adapters)
+
+    monkeypatch.setattr("opshift.author.facts.infer_all", counting)
+    one, other = (model(f"(float[{n}] x) => (y) {{ y = Neg(x) }}", 13) for n in (2, 3))
+    found = [dims_of(facts.types_alone(each)["y"]) for each in (one, other, one)]
+    assert found == [(2,), (3,), (2,)]
+    assert len(asked) == 2
 
 
 # -- an env: the questions about one scope -------------------------------------------------------
