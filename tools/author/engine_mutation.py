@@ -39,7 +39,7 @@ MODULES = (
     "convert.legal.author_rules", "convert.legal.bound_attributes", "convert.legal.cause",
     "convert.legal.device_rules", "convert.legal.findings", "convert.legal.function_rules",
     "convert.legal.graph_rules", "convert.legal.guessed_types", "convert.legal.opening",
-    "convert.legal.verdict",
+    "convert.legal.nested_lengths", "convert.legal.verdict",
     "model.bytes.staging", "model.rename",
 )  # fmt: skip
 SECONDS = 120  # a mutant that takes longer is killed: it does not end
