@@ -2,14 +2,12 @@
 """Converts the corpus and the adapters' examples on two commits and compares the results.
 
     python -m tools.corpus replay BEFORE [AFTER] [--to 21 18 13 11 9] [--only 'g_ts_*'] [--list 20]
-                                  [--nodes nodes.tsv]
 
 BEFORE and AFTER are commits; without AFTER, the working tree is compared. A refactoring changes
 no result and no report, so every digest is equal and the exit code is 0. Otherwise each difference
 is listed: other bytes, another number of nodes, another report, or another outcome. The numbers in
 new names, the lines of adapters and the builds of opshift are left out. A refusal is compared by
-its reasons and operators, not by its words. `--nodes` records how many nodes each conversion writes
-on both sides.
+its reasons and operators, not by its words.
 The environment that runs this tool serves both commits.
 """
 
@@ -54,16 +52,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         for name, commit in (("before", args.before), ("after", args.after)):
             tree = _tree(commit, Path(scratch, name)) if commit else ROOT
             sides.append(_run(tree, Path(scratch), name, args))
-    if args.nodes:
-        args.nodes.write_text("\n".join(_nodes(*sides)) + "\n")
     return _compare(*sides, most=args.list)
-
-
-def _nodes(before: dict[str, Result], after: dict[str, Result]) -> Iterator[str]:
-    """For each conversion that both sides have, the nodes of both results."""
-    yield "conversion\tbefore\tafter"
-    for key in sorted(before.keys() & after.keys()):
-        yield f"{key}\t{before[key][2]}\t{after[key][2]}"
 
 
 def _tree(commit: str, folder: Path) -> Path:
@@ -202,7 +191,6 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--to", type=int, nargs="+", default=[21, 18, 13, 11, 9], metavar="OPSET")
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB", help="corpus models")
     parser.add_argument("--list", type=int, default=40, metavar="N", help="differences to print")
-    parser.add_argument("--nodes", type=Path, metavar="FILE", help="where nodes are recorded")
     parser.add_argument("--child", help=argparse.SUPPRESS)
     parser.add_argument("--write", help=argparse.SUPPRESS)
     return parser

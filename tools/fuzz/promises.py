@@ -13,7 +13,7 @@ import traceback
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any
 
 import onnx
 import onnx.inliner
@@ -41,12 +41,6 @@ UNKNOWN = ("instead is null", "was 0")  # a type that inference cannot know, as 
 UNMEASURED = ("raw_data size", "filesystem error")
 PATIENCE = 60.0  # seconds of processor time, which a busy machine does not change
 SECRET = b"not the model's to read" * 300
-
-
-class VerbAnswer(Protocol):
-    """An answer that can be stored."""
-
-    def as_dict(self) -> dict[str, Any]: ...
 
 
 class BrokenPromise(Exception):  # noqa: N818 - it is what was looked for
@@ -189,7 +183,7 @@ def _convert_file(case: Case) -> tuple[str, str]:
     return sound(case, ModelProto.FromString(text), folder)
 
 
-def _asked(case: Case, ask: Callable[[Any], VerbAnswer], kind: str = "answered") -> tuple[str, str]:
+def _asked(case: Case, ask: Callable[[Any], Any], kind: str = "answered") -> tuple[str, str]:
     """The answer of a verb that only looks: it changes nothing, and it can be shown and stored."""
     before = tree()
     try:
