@@ -6,22 +6,29 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import pytest
+from checked import checked
 from opshift.convert.legal import runtime
-from opshift.convert.legal.verdict import Verdict, verdict
+from opshift.convert.legal.verdict import Judged, Verdict, verdict
+from text_models import model
 
 REASONS = ("stamps", "below_floor", "lacking", "forms", "kernels")
 DOUBTS = ("unknown", "in_doubt")
 RELEASE = SimpleNamespace(shown="a runtime 1.0")
 
 
+SEEN: dict = {}
+INNER = SimpleNamespace(document="with its functions written out")
+JUDGED = Judged("as it is", None, INNER, SEEN)
+
+
 @pytest.fixture
-def parts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
-    """Each part of the search finds its own name; returns the values seen, as these are given."""
-    given: list[object] = []
+def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple]:
+    """Each part of the search finds its own name; returns its arguments, once it was asked."""
+    given: dict[str, tuple] = {}
 
     def part(name):
-        def find(document, release, *more):
-            given.extend(more[1:])
+        def find(*words):
+            given[name] = words
             return [name]
 
         return find
@@ -32,19 +39,32 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return given
 
 
-@pytest.mark.parametrize("seen", [None, {}, {"a": "b"}])
-def test_each_part_adds_its_reasons(parts, seen):
-    found = verdict(None, RELEASE, None, seen)
-    assert found == Verdict("a runtime 1.0", REASONS, DOUBTS)
-    assert parts == [seen or {}] * 2
-    assert parts[0] is parts[1]
-    assert seen is None or parts[0] is seen
+def test_each_part_adds_its_reasons(parts):
+    """Kernels and forms are judged where functions are called."""
+    assert verdict(JUDGED, RELEASE) == Verdict("a runtime 1.0", REASONS, DOUBTS)
+    for name in ("stamps", "below_floor", "lacking"):
+        assert parts[name] == (JUDGED.document, RELEASE)
+    for name in ("forms", "unknown"):
+        assert parts[name] == (INNER.document, RELEASE, INNER)
+    for name in ("kernels", "in_doubt"):
+        assert parts[name] == (INNER.document, RELEASE, INNER, SEEN)
+        assert parts[name][3] is SEEN
 
 
 def test_an_import_that_was_added_is_judged_too(parts):
-    found = verdict(None, RELEASE, None, lacks_import=True)
+    found = verdict(JUDGED, RELEASE, lacks_import=True)
     assert found.reasons == ("rejected", *REASONS)
     assert found.unknown == ("doubted", *DOUBTS)
+
+
+def test_functions_are_written_out_if_the_model_calls_them():
+    plain = checked(model("(float[2] x) => (float[2] y) { y = Neg(x) }", 13)).facts
+    assert Judged.of(plain).computed is plain
+    text = """(float[2] x) => (float[2] y) { y = f.F(x) }
+        <domain: "f", opset_import: ["": 13]> F (a) => (b) { b = Neg(a) }"""
+    judged = Judged.of(checked(model(text, 13, more=', "f": 1')).facts)
+    ops = [[n.op_type for n in one.document.model.graph.node] for one in (judged, judged.computed)]
+    assert ops == [["F"], ["Neg"]]
 
 
 def test_equal_reasons_are_told_once():
