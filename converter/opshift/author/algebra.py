@@ -9,7 +9,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic(Trait):
-    """The operators of sums, or of products: they join, take away and turn round."""
+    """The operators of sums, or of products: to combine, to undo and to invert."""
 
     table = "arithmetic"
     kind: str

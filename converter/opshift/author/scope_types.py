@@ -69,7 +69,7 @@ def paths_inside(scope: Scope, path: Path) -> Iterator[tuple[Scope, Path]]:
 
 
 def _step(node: NodeProto, number: int) -> tuple[str, int]:
-    """A graph of a node, which its first output tells from the others around it."""
+    """A graph of a node, identified by its first output."""
     return next((name for name in node.output if name), ""), number
 
 

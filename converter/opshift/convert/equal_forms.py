@@ -209,7 +209,7 @@ def _rewrites(state: State, stepper: Stepper, root: Root, places: Iterable[Place
 
 
 def _write_wider(state: State, row: Ceiling) -> bool:
-    """Computes nodes in wider types, for which a runtime has a kernel; whether there are any."""
+    """Computes nodes in wider types, for which a runtime has a kernel; returns whether it did."""
     written = False
     for key, types, places in list(wider.lacked(state, row)):
         root = places[0][0].root

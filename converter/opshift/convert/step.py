@@ -409,7 +409,7 @@ class Stepper:
             self.facts.relied_on.setdefault(value, part)
 
     def _plan_written(self, key: Key, made: Made, root: Root) -> None:
-        """Plans the steps of the operators that an adapter was not known to write."""
+        """Plans the steps of operators that the table of written operators lacks."""
         known = self.plan.edge(key, self.boundary).writes
         for name in sorted(made.ops.difference(known, (qualified(*key), "Identity"))):
             domain, _, op = name.rpartition(".")

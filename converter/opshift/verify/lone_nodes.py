@@ -53,7 +53,7 @@ def _differs(one: LoneNode, outputs: Mapping[str, Any]) -> bool:
 
 
 def _lone(model: ModelProto, adapters: Registry) -> Iterator[LoneNode]:
-    """A model for each node of the main graph that has known types, each of a kind once."""
+    """A model for each different node of the main graph that has known types."""
     try:
         typed = safe_inference.infer(model, adapters, data_prop=True)
     except safe_inference.COMPLAINTS:
