@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the table of operators that a release of onnx changed in an opset published before.
 
-    python -m tools.author late_changes WHEELS
+    python -m tools.author late_changes WHEELS [--check]
 
 WHEELS is a folder with wheels of onnx: one for each minor release, from 1.4 on (`pip download
 --no-deps onnx==1.9.0`). Each is read by the Python that its name asks for, which must be on the
-PATH. onnx itself is not installed.
+PATH. onnx itself is not installed. With --check, the releases after the first wheel are compared
+with the table instead, and the tool exits with 1 if they differ.
 """
 
 from __future__ import annotations
 
+import difflib
 import json
 import re
 import subprocess
@@ -54,17 +56,34 @@ def main(argv: Sequence[str] | None = None) -> int:
     """The command."""
     parser = described(__doc__)
     parser.add_argument("wheels", type=Path)
-    folder = parser.parse_args(argv).wheels
-    wheels = sorted((_release(path), path) for path in folder.glob("onnx-*.whl"))
+    parser.add_argument("--check", action="store_true")
+    args = parser.parse_args(argv)
+    wheels = sorted((_release(path), path) for path in args.wheels.glob("onnx-*.whl"))
     rows, before = [HEAD], Schemas()
     for release, path in wheels:
         now = _schemas(path)
         shown = ".".join(map(str, release))
         rows += [f"{shown} {row}\n" for row in changes(before, now)]
         before = now
+    if args.check:
+        return compare(rows, PATH.read_text(encoding="utf-8"), wheels[0][0])
     PATH.write_text("".join(rows), encoding="utf-8")
     print(f"{len(wheels)} releases, {len(rows) - 1} changes: {PATH}")
     return 0
+
+
+def compare(rows: Sequence[str], table: str, first: tuple[int, int]) -> int:
+    """Prints how a table differs from these rows after a first release; 1 if it does."""
+    known = [row for row in table.splitlines(keepends=True)[1:] if _of(row) > first]
+    differ = [*difflib.unified_diff(known, rows[1:], "the table", "the wheels", n=0)]
+    print("".join(differ), end="")
+    return int(bool(differ))
+
+
+def _of(row: str) -> tuple[int, int]:
+    """The release of a row."""
+    major, minor = row.split(" ")[0].split(".")
+    return int(major), int(minor)
 
 
 def changes(before: Schemas, now: Schemas) -> Iterator[str]:
