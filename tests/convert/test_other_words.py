@@ -130,6 +130,13 @@ def test_a_type_without_a_kernel_is_no_reason_if_the_other_words_have_it():
     assert report.runtime.answer == "yes"
 
 
+def test_a_shape_is_no_constant_where_constants_are_floats():
+    text = "(float[2,3] x) => (int64[2] y) { y = Shape(x) }"
+    assert ops(for_box(of(text, 9), without=["Shape"])) == ["Constant"]
+    with pytest.raises(Refused, match="does not read Shape 1"):
+        for_box(of(text, 8), without=["Shape"])
+
+
 def test_a_list_of_operators_is_enough():
     model = of("(float[2,3] x) => (float[2,3] y) { a = Softsign(x) b = Selu(a) y = Mean(b, x) }")
     has = ["Add", "Div", "Exp", "Max", "Mul", "Sub", "Where", "Less"]

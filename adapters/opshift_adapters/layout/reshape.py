@@ -317,7 +317,9 @@ def of_a_constant(node: Node) -> bool:
 def constant_for_identity(node: Node, op: Builder) -> Result:
     """OpenCV 4.1 and 4.5 do not read Identity of a constant; Constant is written."""
     known = node["input"].const_or_none()
-    return KEEP if known is None else op.Constant(value=known)
+    if known is None or (op.version < 9 and known.dtype.kind != "f"):
+        return KEEP  # below opset 9, a Constant holds only floats
+    return op.Constant(value=known)
 
 
 RESHAPE_14_UP = boundary(14, "Reshape:b32ca2", directions="up")
@@ -792,7 +794,7 @@ def product_of_sizes(node: Node, op: Builder) -> Result:
 def known_shape(node: Node, op: Builder) -> Result:
     """Shape of a tensor of known sizes is a constant."""
     shape = node["data"].shape_or_none
-    if shape is None:
-        return KEEP
+    if shape is None or op.version < 9:
+        return KEEP  # below opset 9, a Constant holds only floats
     start, end = (node.int("start"), node.attr("end")) if op.version >= 15 else (0, None)
     return op.Constant(value=np.array(shape, np.int64)[start:end])
