@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 import os
 import stat
 from collections.abc import Callable, Iterator
@@ -129,6 +131,29 @@ def test_a_result_is_no_more_readable_than_its_sources_or_the_model_that_it_repl
     finally:
         os.umask(mask)
     assert stat.S_IMODE(os.stat(model).st_mode) == mode
+
+
+@posix
+@pytest.mark.parametrize("mask", [0o000, 0o002, 0o022, 0o027, 0o077])
+@pytest.mark.parametrize(
+    "modes", [(0o644,), (0o640,), (0o604,), (0o664,), (0o600,), (0o400,), (0o755,), (0o640, 0o604)]
+)
+@pytest.mark.parametrize("is_in_group", [True, False])
+def test_a_new_result_may_be_read_by_the_readers_of_all_sources_whom_the_umask_admits(
+    model, tmp_path, mask, modes, is_in_group
+):
+    group = tmp_path.stat().st_gid if is_in_group else tmp_path.stat().st_gid + 1
+    before = os.umask(mask)
+    try:
+        with Staging(model) as stage:
+            stage.write_model([NEW], [(stat.S_IFREG | mode, group) for mode in modes])
+            stage.commit(passes)
+    finally:
+        os.umask(before)
+    mode = stat.S_IMODE(os.stat(model).st_mode)
+    others = functools.reduce(operator.and_, modes) & 0o007
+    shared = functools.reduce(operator.and_, modes) & 0o070 if is_in_group else others << 3
+    assert mode == (0o600 | shared | others) & 0o666 & ~mask
 
 
 @posix

@@ -3,13 +3,13 @@
 
 from __future__ import annotations
 
-import contextlib
 import os
 import stat
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 from opshift.errors import BadDestination
+from opshift.model.bytes.source import BINARY
 from opshift.records import dataclass
 
 Readers: TypeAlias = tuple[int, int]  # a mode and a group: who may read a file
@@ -24,18 +24,38 @@ def readers(path: str) -> Readers:
     return status.st_mode, status.st_gid
 
 
-def first(sources: Iterable[Readers]) -> int:
-    """The mode to create a result with, before its group is known."""
-    return allowed(0o666, None, sources)
+def create(path: str, sources: Sequence[Readers]) -> int:
+    """Creates a file that, whatever its group is, only the readers of all its sources may read."""
+    return _create(path, allowed(0o666, None, sources))
 
 
-def restrict(path: str, replaced: str, sources: Iterable[Readers]) -> None:
-    """Gives a new file the mode of the replaced file, without permissions that its sources lack."""
-    status = os.stat(path)
-    mode = status.st_mode
-    with contextlib.suppress(OSError):
+def create_result(path: str, replaced: str, sources: Sequence[Readers]) -> int:
+    """Creates a file with the mode of the replaced file, or with the mode that the umask permits.
+
+    Neither gives the group or others a permission that a source does not give them.
+    """
+    fd = create(path, sources)
+    status = os.fstat(fd)
+    try:
         mode = os.stat(replaced).st_mode
-    os.chmod(path, stat.S_IMODE(allowed(mode, status.st_gid, sources)))
+    except OSError:
+        mode = allowed(0o666, status.st_gid, sources)
+        if mode != allowed(0o666, None, sources):  # only a new file shows the umask
+            os.close(fd)
+            os.unlink(path)
+            fd = _create(path, mode)
+        status = os.fstat(fd)
+        mode = status.st_mode
+    try:
+        os.chmod(path, stat.S_IMODE(allowed(mode, status.st_gid, sources)))
+    except OSError:
+        os.close(fd)
+        raise
+    return fd
+
+
+def _create(path: str, mode: int) -> int:
+    return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, mode)
 
 
 def allowed(mode: int, group: int | None, sources: Iterable[Readers]) -> int:

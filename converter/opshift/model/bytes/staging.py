@@ -17,7 +17,7 @@ from opshift.model.bytes.claim import WAIT, Claim, tidy
 from opshift.model.bytes.file_attributes import Attributes, Readers
 from opshift.model.bytes.file_names import errors_name
 from opshift.model.bytes.ranges import Moved, Region, write_pieces
-from opshift.model.bytes.source import BINARY, Identity, Named, has_equal_bytes
+from opshift.model.bytes.source import Identity, Named, has_equal_bytes
 from opshift.records import dataclass
 
 Pieces = Iterable["bytes | memoryview | Moved"]
@@ -167,11 +167,11 @@ class Staging:
         """A temporary file of these bytes; nobody may read it who may not read the result."""
         name = self._claim(os.path.dirname(path)).name()
         with errors_name(path):
-            flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY
-            fd = os.open(name, flags, file_attributes.first(sources))
-        try:
             if self._like is None:
-                file_attributes.restrict(name, self._model, sources)
+                fd = file_attributes.create_result(name, self._model, sources)
+            else:
+                fd = file_attributes.create(name, sources)
+        try:
             write_pieces(fd, pieces)
             if self._like is not None:
                 self._like.give_to(name, sources)
