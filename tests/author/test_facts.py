@@ -274,8 +274,8 @@ def test_each_output_of_a_node_has_its_own_bounds():
     ("name", "words"),
     [
         ("x", "'x' is an input"), ("d", "'d' is an initializer that is also a graph input"),
-        ("a", "'x' is an input"), ("b", "'d' is an initializer"), ("c", "'c' is computed by Op"),
-        ("e", "'c' is computed by Op"), ("inner", "'x' is an input"),
+        ("a", "'x' is an input"), ("b", "'d' is an initializer"), ("c", "'c' is computed by Op 'c'"),
+        ("e", "'c' is computed by Op 'c'"), ("inner", "'x' is an input"),
         ("unknown", "no graph around the node defines 'unknown'"),
     ],
 )  # fmt: skip

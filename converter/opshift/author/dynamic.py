@@ -14,6 +14,6 @@ def is_input(name: str) -> str:
     return f"{name!r} is an input"
 
 
-def is_computed(name: str, op: str, node: str) -> str:
-    """Of a value that a node of an operator computes."""
-    return f"{name!r} is computed by {op} {node!r}"
+def is_computed(name: str, node: str) -> str:
+    """Of a value that a node computes."""
+    return f"{name!r} is computed by {node}"

@@ -29,7 +29,7 @@ from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputTypes, 
 from opshift.lazy import deferred
 from opshift.model import walk
 from opshift.model.arrays import Array, dense
-from opshift.model.walk import holds_graphs
+from opshift.model.walk import holds_graphs, named
 from opshift.opsets import schemas
 from opshift.opsets.types import (
     LENGTH,
@@ -365,7 +365,7 @@ class Facts:
                 sources = (one for one in node.input if one and (owner, one) not in seen)
                 found = next((one for one in sources if self.constant(owner, one) is None), None)
             if found is None:
-                return dynamic.is_computed(name, node.op_type, node.name)
+                return dynamic.is_computed(name, named(node))
             scope, name = owner, found
             seen.add((owner, found))
 
