@@ -93,6 +93,34 @@ def test_gemm_has_no_attribute_that_opencv_leaves_out(given, target, written):
     assert accepts(after, f"opencv=={target}").reasons == ()
 
 
+@pytest.mark.parametrize("release", ["4.5.5", "4.8", "4.11", "5.0"])
+@pytest.mark.parametrize(
+    ("attributes", "products", "is_kept"),
+    [
+        ("alpha=0.16666667, beta=0.5", "y = Mul(g, h)", False),
+        ("alpha=0.16666667, beta=0.5", "y = Mul(h, g)", False),
+        ("alpha=0.16666667, beta=0.5", "y = Mul(h, h)", False),
+        ("alpha=0.16666667, beta=0.5", "p = Mul(r, h) y = Add(p, h)", False),
+        ("alpha=0.16666667, beta=0.5", "y = Mul(h, r)", True),
+        ("alpha=0.16666667, beta=0.5", "y = Add(g, h)", True),
+        ("alpha=0.16666667", "y = Mul(g, h)", True),
+        ("alpha=0.16666667, beta=0.25", "y = Mul(g, h)", True),
+        ("alpha=0.2, beta=0.5", "y = Mul(g, h)", True),
+    ],
+)
+def test_hard_sigmoid_before_mul_has_no_beta_that_opencv_takes_for_hard_swish(
+    release, attributes, products, is_kept
+):
+    text = "(float[1,2,3,3] x) => (float[1,2,3,3] y) { r = Relu(x) g = Sigmoid(x) "
+    before = model(13, f"{text} h = HardSigmoid<{attributes}>(r) {products} }}")
+    after = convert_version(before, f"opencv=={release}")
+    written = [one for one in after.graph.node if one.op_type == "HardSigmoid"]
+    kept = [one for one in before.graph.node if one.op_type == "HardSigmoid"]
+    assert (written[0].attribute == kept[0].attribute) == is_kept
+    assert is_kept or [one.name for one in written[0].attribute] == ["alpha"]
+    assert accepts(after, f"opencv=={release}").reasons == ()
+
+
 def test_dequantized_weights_are_a_constant_where_opencv_does_not_read_them():
     text = "(float[2,3] x) => (float[2,3] y) <int8[2,3] k = {1,-2,3,4,5,6}, float[3] s = {0.5,1,2}, int8[3] z = {0,0,0}> { d = DequantizeLinear<axis = 1>(k, s, z) y = Add(x, d) }"
     after = convert_version(model(13, text), "opencv==4.5.5")

@@ -10,6 +10,7 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    Surroundings,
     T,
     Value,
     Why,
@@ -554,6 +555,56 @@ def clipped_line(node: Node, op: Builder) -> Result:
     x = node["X"]
     line = x * op.const(node.float("alpha"), like=x) + op.const(node.float("beta"), like=x)
     return op.Clip(line, op.const(0, like=x), op.const(1, like=x))
+
+
+SQUEEZED = (
+    "(float[1,8,5,5] x) => (float[1,8,5,5] y) { m = GlobalAveragePool(x)"
+    " h = HardSigmoid<alpha=0.16666667, beta=0.5>(m) y = Mul(x, h) }"
+)
+
+
+@misread(
+    "HardSigmoid",
+    "opencv 4.5.5, 4.8, 4.11, 5.0",
+    "HardSigmoid of a sixth and a half before Mul is read as HardSwish, whatever the other factor"
+    " is",
+    source="measured in 4.5.5, 4.8, 4.11, 4.12 and 5.0: a mobile network of torch, and HardSigmoid"
+    " before Mul with other attributes, factors and orders",
+    date="2026-11-28",
+    neighbours=True,
+)
+@example("squeezed", SQUEEZED, imports={"": 11})
+def becomes_hard_swish(node: Node, around: Surroundings) -> bool:
+    if not node.has("alpha") or not node.has("beta") or not _is_of_hard_swish(node):
+        return False
+    result = node.outputs[0]
+    if result is None:
+        return False
+    readers = around.readers(result)
+    products = [one for one in readers if one.op == "Mul"]
+    if len(readers) > 1 or around.is_output(result) or around.is_read_within(result):
+        return bool(products)
+    return any(node["X"].name not in one.proto.input for one in products)
+
+
+def _is_of_hard_swish(node: Node) -> bool:
+    return bool(np.float32(node.float("alpha")) == np.float32(1 / 6) and node.float("beta") == 0.5)
+
+
+@alternative("HardSigmoid", runtime="opencv==4.11")
+@example("squeezed", SQUEEZED, imports={"": 11}, gives="GlobalAveragePool HardSigmoid Mul")
+@example(
+    "hard swish",
+    "(float[2,3] x) => (float[2,3] y) { h = HardSigmoid<alpha=0.16666667, beta=0.5>(x)"
+    " y = Mul(x, h) }",
+    imports={"": 11},
+    gives="HardSigmoid Mul",
+)
+def with_default_beta(node: Node, op: Builder) -> Result:
+    """OpenCV reads HardSigmoid as a part of HardSwish if beta is written, which is the default."""
+    if not node.has("beta") or not _is_of_hard_swish(node):
+        return KEEP
+    return op.same(node, beta=None)
 
 
 @in_other_words("Softsign")
