@@ -500,6 +500,52 @@ def test_answers_that_rest_on_a_declaration_name_it():
 
 
 @pytest.mark.parametrize(
+    "nodes",
+    [
+        "v = Neg(r)", "v = Shape(r)", "v = Size(r)", "s = Shape(r) v = Shape(s)",
+        "s = Shape(r) v = Size(s)", "s = Shape(r) v = Neg(s)", "s = Shape(x) v = Shape(s)",
+        "n = Neg(r) s = Shape(n) c = Concat<axis=0>(s, g) v = Shape(s)", "v = Neg(x)",
+        "n = NonZero(r) v = Shape(n)", "n = NonZero(r) v = Neg(n)", "s = Shape(r) v = Reshape(x, s)",
+        "s = Shape(r) e = Expand(s, g) v = Size(s)", "s = Shape(r) i = Identity(s) v = Shape(i)",
+        "s = Shape(r) c = Concat<axis=0>(s, s) v = Shape(c)", "s = Shape(r) v = ReduceSum(s)",
+        "s = Shape(r) t = Shape(s) v = ConstantOfShape(t)", "s = Shape(r) v = Unsqueeze(x, s)",
+    ],
+)  # fmt: skip
+def test_an_answer_that_a_model_gives_only_with_a_declaration_names_the_declaration(nodes):
+    text = f"(float[N,4] x, int64[k] g) => (float z) {{ r = Reshape(x, g) {nodes} z = Size(x) }}"
+    bare = facts_of(model(text, 13))
+    told = facts_of(declare(model(text, 13), "r", ["a", "b"]))
+    for look in (
+        lambda env: rank_of(env.type("v")) if known(env) and env.use_rank("v") is None else None,
+        lambda env: lengths(env) if known(env) else None,
+        lambda env: str(env.constant("v")),
+        lambda env: str(env.bounds("v")),
+    ):
+        env, other = (ScopeEnv(one, one.document.main) for one in (told, bare))
+        assert look(env) == look(other) or env.claims, nodes
+        assert other.claims == {}
+        assert "(r)" in nodes or env.claims == {}
+
+
+def known(env: ScopeEnv) -> bool:
+    return rank_of(env.type("v")) is not None
+
+
+def lengths(env: ScopeEnv) -> list[int]:
+    env.use_rank("v")
+    return [one if isinstance(one, int) else -1 for one in env.dims("v", env.type("v"))]
+
+
+def test_the_report_names_a_length_that_follows_from_a_declared_rank():
+    """The axes of Squeeze are the number of lengths that `s` has."""
+    text = """(float[N,4] x, int64[k] g, float[2,3,1] v) => (float[2,3] y, float[a,b] z) {
+        r = Reshape(x, g) z = Neg(r) s = Shape(r) t = Shape(s) y = Squeeze(v, t) }"""
+    after, told = report(declare(model(text, 13), "r", ["a", "b"]), 12)
+    assert after.graph.node[-1].attribute[0].ints == [2]
+    assert "the shape of 's' comes from a declaration" in told
+
+
+@pytest.mark.parametrize(
     ("name", "is_assumed", "rank"),
     [("r", True, None), ("x", False, 2), ("z", True, None), ("u", False, None)],
 )

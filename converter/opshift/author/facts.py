@@ -13,7 +13,7 @@ import builtins
 import copy
 import functools
 import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from opshift.author import dynamic
@@ -71,11 +71,13 @@ _Rule = TypeVar("_Rule")
 class Proved(NamedTuple):
     """The type that follows from the inputs of the model, without the declaration of the value.
 
-    `claimed`: its rank follows from a rank that another value only declares.
+    `claimed`: its rank follows from a rank that another value only declares; `counted`: of its
+    lengths, at least one does.
     """
 
     kind: TypeProto | None
     claimed: bool = False
+    counted: bool = False
 
 
 UNPROVED = Proved(None)
@@ -431,7 +433,8 @@ class Facts:
             found = self.inferred.graphs.get(self._path(owner), {}).get(name)
         if found is UNSAID or found is None:
             return UNPROVED
-        return Proved(found, self._is_inferred_from_a_claim(owner, name))
+        claims = self.inferred.assumed, self.inferred.counted
+        return Proved(found, *(self._is_in(one, owner, name) for one in claims))
 
     def _path(self, scope: Scope) -> Path:
         """The place of a graph in the model, as inference numbers it.
@@ -452,9 +455,11 @@ class Facts:
         """Whether the inputs of a graph are those of the model, whose types are trusted."""
         return owner is owner.root.top and owner.root.kind != "function"
 
-    def record_type(self, scope: Scope, name: str, kind: TypeProto, *, claimed: bool) -> None:
+    def record_type(
+        self, scope: Scope, name: str, kind: TypeProto, *, claimed: bool, counted: bool = False
+    ) -> None:
         """Records the type of a value that a step has written."""
-        self._recorded[scope, name] = Proved(kind, claimed)
+        self._recorded[scope, name] = Proved(kind, claimed, counted)
 
     @property
     def inferred(self) -> Known:
@@ -462,6 +467,15 @@ class Facts:
         return self._inferred()
 
     # -- declarations ------------------------------------------------------------------------
+
+    def is_unconfirmed(self, scope: Scope, name: str) -> bool:
+        """Whether the rank or a length of a value follows from an unconfirmed declaration."""
+        return self.is_assumed(scope, name) or self.is_counted(scope, name)
+
+    def is_counted(self, scope: Scope, name: str) -> bool:
+        """Whether a length of a value follows from the unconfirmed rank of another one."""
+        owner = scope.owner(name)
+        return owner is not None and self._proved(owner, name).counted
 
     def is_assumed(self, scope: Scope, name: str) -> bool:
         """Whether the rank of a value follows from an unconfirmed declaration."""
@@ -473,9 +487,9 @@ class Facts:
             return proved.claimed
         return rank_of(completed(proved.kind, owner.declared.get(name))) is not None
 
-    def _is_inferred_from_a_claim(self, owner: Scope, name: str) -> bool:
-        """Whether inference of the whole model needed a declaration to find the rank of a value."""
-        paths = self.inferred.assumed.get(name)
+    def _is_in(self, places: Mapping[str, Sequence[Path]], owner: Scope, name: str) -> bool:
+        """Whether a value of a graph is among values of the whole model, as inference finds it."""
+        paths = places.get(name)
         if paths is None:
             return False
         own = self._path(owner)
@@ -541,7 +555,7 @@ class Facts:
         env = ScopeEnv(self, owner)
         types = infer_node(node, env, owner.ahead.get(position))
         reads = filter(None, walk.reads(node))
-        claimed = bool(env.claims) or any(self.is_assumed(owner, one) for one in reads)
+        claimed = bool(env.claims) or any(self.is_unconfirmed(owner, one) for one in reads)
         known = {one: kind for one, kind in types.items() if schemas.type_name(kind) is not None}
         return known, claimed
 
@@ -660,7 +674,7 @@ def _has_unnamed_length(kind: TypeProto | None) -> bool:
 def _better(found: Proved, other: Proved) -> Proved:
     """The better one of two types of a value."""
     kind = better(found.kind, other.kind)
-    return found if kind is found.kind else Proved(kind, other.claimed)
+    return found if kind is found.kind else other._replace(kind=kind)
 
 
 def _listed(names: list[str]) -> str:
@@ -748,6 +762,11 @@ class ScopeEnv(ModelEnv):
 
     def rules(self, kind: builtins.type[_Rule]) -> Mapping[tuple[str, str], _Rule]:
         return self.facts.adapters.rules(kind)  # type: ignore[type-var]
+
+    def dims(self, name: str, found: TypeProto) -> Dims:
+        if self.facts.is_counted(self.scope, name):
+            self.claims.setdefault(name, "shape")
+        return super().dims(name, found)
 
     def use_rank(self, name: str) -> None:
         if self.facts.is_assumed(self.scope, name):

@@ -17,7 +17,7 @@ from opshift.model.bytes.outline import Content, look_at
 from opshift.model.scope import tensor_type
 from opshift.model.walk import holds_graphs, reads
 from opshift.opsets import schemas
-from opshift.opsets.types import LARGEST_RANK, is_readable, rank_of, without_lengths
+from opshift.opsets.types import LARGEST_RANK, dims_of, is_readable, rank_of, without_lengths
 from opshift.protos import (
     IR_VERSION,
     AttributeProto,
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from opshift.author.traits import DeclaredRules
 
 Rules = Mapping[tuple[str, str], OutputRanks]
+Place = tuple[Path, str]  # a graph, and the name of a value in it
 LOWEST = 6  # below this opset, some forty operators have no inference
 PASSES = 4  # over the whole model; what a longer chain needs is followed value by value
 
@@ -43,6 +44,7 @@ class Known(NamedTuple):
     types: Inferred  # by name; None where two graphs disagree about a name, which `graphs` settles
     graphs: Mapping[Path, Inferred]
     assumed: Mapping[str, Sequence[Path]]  # their ranks follow from a rank that is only declared
+    counted: Mapping[str, Sequence[Path]]  # their lengths follow from such a rank
 
 
 def infer_all(model: bytes | ModelProto, adapters: DeclaredRules) -> Known:
@@ -58,27 +60,40 @@ def infer_all(model: bytes | ModelProto, adapters: DeclaredRules) -> Known:
     )
     lacks = declared.lacking(alone, model, nested=nested) if alone is not None else ()
     if alone is None or not lacks:
-        return _known(proved, ())
-    ranked = _ranked(proved)  # before the declarations are written into the inferred model
+        return _known(proved, (), ())
+    before = _lengths(proved)  # before the declarations are written into the inferred model
     declared.restore(lacks)
     scopes, _ = _infer(alone, adapters, nested=nested)
-    return _known(scopes, _ranked(scopes) - ranked)
+    after = _lengths(scopes)
+    ranked = after.keys() - before.keys()
+    return _known(
+        scopes, ranked, (one for one in before if after.get(one, before[one]) - before[one])
+    )
 
 
-def _known(scopes: Sequence[GraphTypes], claimed: Iterable[tuple[Path, str]]) -> Known:
-    assumed: dict[str, list[Path]] = {}
-    for path, name in claimed:
-        assumed.setdefault(name, []).append(path)
-    return Known(by_name(scopes), {one.path: one.own for one in scopes}, assumed)
+def _known(
+    scopes: Sequence[GraphTypes], assumed: Iterable[Place], counted: Iterable[Place]
+) -> Known:
+    graphs = {one.path: one.own for one in scopes}
+    return Known(by_name(scopes), graphs, _paths(assumed), _paths(counted))
 
 
-def _ranked(scopes: Sequence[GraphTypes]) -> set[tuple[Path, str]]:
-    """The values whose rank is known."""
+def _paths(places: Iterable[Place]) -> Mapping[str, Sequence[Path]]:
+    found: dict[str, list[Path]] = {}
+    for path, name in places:
+        found.setdefault(name, []).append(path)
+    return found
+
+
+def _lengths(scopes: Sequence[GraphTypes]) -> dict[Place, frozenset[tuple[int, int]]]:
+    """The known lengths, by axis, of each value whose rank is known."""
     return {
-        (one.path, name)
+        (one.path, name): frozenset(
+            (axis, dim) for axis, dim in enumerate(dims_of(kind)) if isinstance(dim, int)
+        )
         for one in scopes
         for name, kind in one.own.items()
-        if rank_of(kind) is not None
+        if kind is not None and rank_of(kind) is not None
     }
 
 

@@ -118,7 +118,8 @@ class Applier:
         for name in filter(self.document.is_written, change.node.proto.output):
             if (kind := self.facts.type(scope, name)) is not None:
                 claimed = self.facts.is_assumed(scope, name)
-                self.facts.record_type(scope, name, kind, claimed=claimed)
+                counted = self.facts.is_counted(scope, name)
+                self.facts.record_type(scope, name, kind, claimed=claimed, counted=counted)
 
     def _remember_origin(self, change: NodeChange) -> None:
         """Records for which node of the model others were written, so that refusals name it."""

@@ -47,7 +47,7 @@ def _known(scope: Scope, facts: Facts) -> Iterator[tuple[str, TypeProto]]:
             kind = facts.type(scope, name) if name and name not in declared else None
             if kind is not None and schemas.type_name(kind) is not None:
                 known = without_symbols(kind)
-                if facts.is_assumed(scope, name):
+                if facts.is_unconfirmed(scope, name):
                     known.tensor_type.ClearField("shape")
                 yield name, known
 

@@ -202,7 +202,7 @@ def _is_sound(written: WrittenNodes) -> bool:
     if objection(old, env, None) or objection(old, env, _entered(old, written)):
         return False
     read = {name for one in (old, *written.op.made.nodes) for name in one.input if name}
-    return not any(written.facts.is_assumed(scope, name) for name in read)
+    return not any(written.facts.is_unconfirmed(scope, name) for name in read)
 
 
 def suspect_lengths(written: WrittenNodes) -> Iterator[str]:
