@@ -41,6 +41,7 @@ def value(model_, x=GRID):
         (lambda op, x: op.Clip(x, max=op.const(0, like=x)), "Clip", GRID.clip(None, 0)),
         (lambda op, x: op.Pad(x, op.const([0, 1, 0, 0])), "Pad", np.pad(GRID, [(0, 0), (1, 0)])),
         (lambda op, x: op.HardSwish(x), "HardSigmoid Mul", GRID * np.clip(GRID / 6 + 0.5, 0, 1)),
+        (lambda op, x: op.Mish(x), "Softplus Tanh Mul", GRID * np.tanh(np.log1p(np.exp(GRID)))),
         (lambda op, x: op.Cast(op.IsInf(x), to=T.FLOAT), None, np.zeros((2, 3))),
     ],
 )  # fmt: skip

@@ -21,7 +21,7 @@ def body_of(node: Node, imports: Imports) -> FunctionProto:
     """The function body that onnx defines for a node."""
     assert node.schema is not None
     domain, since = node.schema.domain, node.schema.since
-    version = imports[domain]
+    version = max(since, imports[domain])  # adapters write nodes of later versions than the model's
     found = schemas.body(domain, node.op, since, version)
     if found is None:
         types = [value.type if value else None for value in node.inputs]
@@ -65,9 +65,9 @@ def _with_placeholders(proto: NodeProto) -> NodeProto:
 
 
 def version_of(body: FunctionProto, domain: str, imports: Imports) -> int:
-    """The version at which the nodes of a body are read: the one being left."""
+    """The version at which the nodes of a body are read: the one being left, or a later one."""
     written = {schemas.normal(i.domain): i.version for i in body.opset_import}.get(domain)
-    return imports.get(domain) or written or 1
+    return max(imports.get(domain) or 0, written or 1)
 
 
 def bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
