@@ -4,6 +4,7 @@
 from itertools import product
 
 import numpy as np
+import onnx
 import opshift
 import pytest
 from onnx import parser
@@ -12,9 +13,12 @@ runtime = pytest.importorskip("onnxruntime")
 
 NASTY = {"add": [0.0, -0.0, 1e30, -1e30, np.inf, -np.inf, np.nan], "mul": [0.0, np.inf, np.nan]}
 NASTY["max"] = NASTY["min"] = [0.0, -3e38, 3e38, np.inf, -np.inf]  # the place of NaN is open
-SAMPLE = 2  # of the cases for each graph and reduction
-# places, rows, numbers of a row: the three forms, one row, and two sizes that are not known
-SIZES = ((3, 2, 2), (5, 40, 3), (40, 60, 40), (300, 130, 3), (4, 1, 3), (2, 0, 3), (7, 70, 1))
+SAMPLE = 3  # of the cases for each graph and reduction
+# places, rows, numbers of a row: the four forms, and from the sixth on also integers
+SIZES = (
+    (3, 2, 2), (40, 60, 40), (100, 120, 3), (300, 130, 3), (120, 9, 200),
+    (5, 40, 3), (4, 1, 3), (2, 0, 3), (7, 70, 1),
+)  # fmt: skip
 
 
 def with_sizes(size, *, known):
@@ -65,25 +69,36 @@ def numbers(rng, kind, shape, nasty):
     return np.where(rng.random(shape) < 0.05, rng.choice(nasty, shape), some).astype(np.float32)
 
 
+def with_constant_places(model, places):
+    """The same model, in which the places are an initializer and no input."""
+    fixed = onnx.ModelProto()
+    fixed.CopyFrom(model)
+    del fixed.graph.input[1]
+    fixed.graph.initializer.append(onnx.numpy_helper.from_array(places, "i"))
+    return fixed
+
+
 @pytest.mark.parametrize("graph", [elements, columns, rows])
 @pytest.mark.parametrize("name", ["add", "mul", "max", "min"])
 def test_equal_without_the_reduction(graph, name):
     rng = np.random.default_rng(len(name) + ord(graph.__name__[0]))
-    cases = list(product(enumerate(SIZES), (True, False)))
+    cases = list(product(enumerate(SIZES), ("sizes", "places", "nothing")))
     for at in rng.permutation(len(cases))[:SAMPLE]:
         (number, size), known = cases[at]
-        kind = ("float", "int64", "int32")[number % 3] if number > 3 else "float"
-        text = graph(kind, size, name, known=known)
+        kind = ("float", "int64", "int32")[number % 3] if number > 4 else "float"
+        text = graph(kind, size, name, known=known != "nothing")
         source = parser.parse_model(f'<ir_version: 8, opset_import: ["" : 18]> g {text}')
-        result = opshift.convert_version(source, 15)
-        if known:
-            assert all(node.op_type != "Loop" for node in result.graph.node)
         n, e, f = size
         feeds = {
             "x": numbers(rng, kind, (n, f), NASTY[name]),
             "i": rng.integers(-n, n, (e, f) if graph is columns else (e, 1)),
             "u": numbers(rng, kind, (e, f), NASTY[name]),
         }
+        if known == "places":
+            source = with_constant_places(source, feeds.pop("i"))
+        result = opshift.convert_version(source, 15)
+        if known != "nothing":
+            assert all(node.op_type != "Loop" for node in result.graph.node)
         one, other = output(source, feeds), output(result, feeds)
         if kind != "float" or name in ("max", "min"):
             np.testing.assert_array_equal(one, other)

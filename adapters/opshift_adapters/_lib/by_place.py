@@ -4,15 +4,27 @@
 import math
 from dataclasses import dataclass
 
-from opshift.adapter import Array, Builder, Node, T, Value, np
+from opshift.adapter import Array, Builder, InvalidModel, Node, T, Value, np
 
-from opshift_adapters._lib.blocks import INTS, LONGEST, arange, one_slice, part, size_of
+from opshift_adapters._lib.blocks import (
+    INTS,
+    LONGEST,
+    arange,
+    as_type,
+    one_slice,
+    part,
+    size_of,
+)
 
 COMBINERS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 REDUCERS = {"add": "ReduceSum", "mul": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}
 WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
-MOST_PAIRS = 2**14  # numbers of a row for each place, up to which all are compared at once
-MOST_IN_MATRIX = 2**15  # pairs of a place and a row, up to which MatMul takes less than the sort
+MOST_PAIRS = 2**14  # pairs of a place and a number, up to which all are compared at once
+MOST_WIDE_PAIRS = 2**10  # the same if rows have several numbers, or if the model names the places
+MOST_IN_MATRIX = 2**13  # pairs of a place and a row, up to which MatMul takes less than the sort
+MOST_LISTED = 2**7  # places for which a matrix of places is written to list their rows
+MOST_IN_LISTS = 2**22  # numbers that are reduced if all rows name the same place
+MOST_IN_KNOWN_LISTS = 4  # entries of the lists for each row and place that the model names
 MOST_STEPS = 64  # each step reaches twice as far as the one before, and no tensor has 2^64 rows
 
 
@@ -62,14 +74,33 @@ def combined(op: Builder, name: str, old: Value, new: Value) -> Value:
 
 def reduced_rows(op: Builder, rows: Rows) -> Value:
     """For each place the reduction of its rows, or the neutral number if there are none."""
-    count, news = rows.count.const_or_none(), rows.news.shape_or_none
-    if count is not None and news is not None and rows.news.elem_type in WIDE_FLOATS:
-        pairs = int(count.item()) * news[0]
-        if 0 < pairs * math.prod(news[1:]) <= MOST_PAIRS:
-            return _at_once(op, rows, int(count.item()), len(news))
-        if 0 < pairs <= MOST_IN_MATRIX and rows.name == "add" and len(news) == 2 and news[1]:
-            return _by_matrix(op, rows, int(count.item()))
-    return _by_doubling(op, rows)
+    known, news = rows.count.const_or_none(), rows.news.shape_or_none
+    count = 0 if known is None else int(known.item())
+    _require_places(rows.places.const_or_none(), known)
+    if not count or news is None or 0 in news or rows.news.elem_type not in WIDE_FLOATS:
+        return _by_doubling(op, rows)
+    shape, pairs = [count, *news[1:]], count * news[0]
+    if pairs * math.prod(news[1:]) <= most_pairs(rows.places, len(news)):
+        return _at_once(op, rows, count, len(news))
+    is_matrix = rows.name == "add" and len(news) == 2 and rows.places.const_or_none() is None
+    if is_matrix and pairs <= MOST_IN_MATRIX:
+        return _by_matrix(op, rows, count)
+    lists = _lists(op, rows.places, shape, news[0])
+    return _by_doubling(op, rows) if lists is None else _by_lists(op, rows, lists, shape)
+
+
+def _require_places(places: Array | None, count: Array | None) -> None:
+    """Refuses constant indices of places that the data do not have."""
+    if places is None or count is None:
+        return
+    if not ((places >= 0) & (places < count)).all():
+        raise InvalidModel(f"a constant index is outside of the {count} places of the data")
+
+
+def most_pairs(places: Value, rank: int) -> int:
+    """Pairs of a place and a number up to which comparing all takes less than another form."""
+    simple = rank == 1 and places.const_or_none() is None
+    return MOST_PAIRS if simple else MOST_WIDE_PAIRS
 
 
 def _named(op: Builder, rows: Rows, count: int) -> Value:
@@ -104,6 +135,71 @@ def _by_matrix(op: Builder, rows: Rows, count: int) -> Value:
         outside = op.MatMul(matrix, op.Cast(~inside, to=kind))
         total = total + op.Where(outside > zero, op.const(infinity, kind), zero)
     return total
+
+
+# -- by lists ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class _Lists:
+    """The first rows of all places, then the second ones, and so on."""
+
+    rows: Value  # as a vector; the last row, of neutral numbers, fills up a list
+    ones: Value  # a float for each row of the longest list
+
+
+def _by_lists(op: Builder, rows: Rows, lists: _Lists, shape: list[int]) -> Value:
+    """Each place reduces a list of its rows.
+
+    Elements are found by GatherElements, and rows are added by MatMul, because Gather of single
+    numbers and ReduceSum of few long rows are slow.
+    """
+    last = one_slice(op, rows.news, neutral(rows.name, rows.news.elem_type), 0)
+    news, vector = op.Concat(rows.news, last, axis=0), len(shape) == 1
+    pick = op.GatherElements if vector else op.Gather
+    found = op.Reshape(pick(news, lists.rows, axis=0), op.const([-1, math.prod(shape)]))
+    if rows.name == "add":
+        total = op.MatMul(as_type(op, lists.ones, news.elem_type), found)
+    else:
+        total = op.emit(REDUCERS[rows.name], found, axes=[0], keepdims=0)
+    return total if vector else op.Reshape(total, op.const(shape))
+
+
+def _lists(op: Builder, places: Value, shape: list[int], length: int) -> _Lists | None:
+    """The lists of all places, unless they are or may become too long."""
+    known, count = places.const_or_none(), shape[0]
+    if known is not None:
+        lists = _known_lists(known, count)
+        if lists.size > MOST_IN_KNOWN_LISTS * (count + length):
+            return None
+        return _Lists(op.const(lists.ravel()), op.const(np.ones(len(lists)), T.FLOAT))
+    if count > MOST_LISTED or math.prod(shape) * length > MOST_IN_LISTS:
+        return None
+    return _computed_lists(op, places, count, length)
+
+
+def _known_lists(places: Array, count: int) -> Array:
+    each, length = np.bincount(places, minlength=count), len(places)
+    ends = np.cumsum(each)
+    at = ends - each + np.arange(each.max()).reshape(-1, 1)
+    order = np.append(np.argsort(places, kind="stable"), length)
+    return np.where(at < ends, order[np.minimum(at, length)], length)
+
+
+def _computed_lists(op: Builder, places: Value, count: int, length: int) -> _Lists:
+    """The lists, from the order of the places and the number of rows of each place."""
+    ones = op.const(np.ones(length), T.FLOAT)
+    each = op.MatMul(ones, op.Gather(op.const(np.eye(count), T.FLOAT), places, axis=0))
+    ends = op.MatMul(each, op.const(np.tri(count).T, T.FLOAT))
+    most = op.Cast(op.ReduceMax(each, axes=[0], keepdims=1), to=T.INT64)
+    steps = op.const(np.arange(length).reshape(-1, 1), T.FLOAT)
+    at = ends - each + op.Slice(steps, op.const([0]), most, op.const([0]))
+    at = op.Where(at < ends, at, op.const(length, T.FLOAT))
+    at = op.Reshape(op.Cast(at, to=T.INT64), op.const([-1]))
+    _, order = op.TopK(places, op.const([length]), axis=0, largest=0, outputs=2)
+    order = op.Concat(order, op.const([length]), axis=0)
+    ones = op.Slice(ones, op.const([0]), most, op.const([0]))
+    return _Lists(op.GatherElements(order, at, axis=0), ones)
 
 
 # -- by doubling ---------------------------------------------------------------------------------

@@ -26,11 +26,11 @@ from opshift.adapter import (
 
 from opshift_adapters._lib.blocks import as_type, count_elements, shape_of, size_of
 from opshift_adapters._lib.by_place import (
-    MOST_PAIRS,
     REDUCERS,
     WIDE_FLOATS,
     Rows,
     combined,
+    most_pairs,
     neutral,
     reduced_rows,
     unfit_updates,
@@ -117,7 +117,7 @@ def _reduced_elements(node: Node, op: Builder) -> Value:
         return _line_by_line(op, name, axis, data, indices, updates)
     lines = _Lines(op, name, axis % rank, data, indices, updates)
     places = lines.common_places()
-    if lines.are_few(MOST_PAIRS if places is not None else MOST_OF_LINES):
+    if lines.are_few(MOST_OF_LINES if places is None else most_pairs(places, rank)):
         return _all_at_once(op, name, axis, data, indices, updates)
     return lines.by_element() if places is None else lines.by_row(places)
 
