@@ -56,6 +56,7 @@ def grid_sample_19_20(node: Node, op: Builder) -> Result:
 
 LINE = "(float[2,3,5] x, float[2,7,1] g) => (float[2,3,7] y) "
 SOLID = "(float[2,2,3,4,5] x, float[2,2,3,2,3] g) => (float[2,2,2,3,2] y) "
+SOLID_OF_BYTES = "(uint8[2,2,3,4,5] x, float[2,2,3,2,3] g) => (uint8[2,2,2,3,2] y) "
 
 
 @adapter("GridSample", 20, 19)
@@ -117,7 +118,12 @@ def grid_sample_16_15(node: Node, op: Builder) -> Result:
     return _sampled(node, op, mode, 4)
 
 
-GRID_SAMPLE_IN_OTHER_WORDS = in_other_words("GridSample")(grid_sample_16_15)
+@in_other_words("GridSample")
+@example("solid of bytes", SOLID_OF_BYTES + '{ y = GridSample<mode="nearest">(x, g) }')
+def grid_sample_in_other_words(node: Node, op: Builder) -> Result:
+    """GridSample of any rank is a weighted sum of gathered elements."""
+    mode = NEW_NAMES.get(node.str("mode"), node.str("mode"))
+    return _sampled(node, op, mode, node["X"].rank_or_none or node["grid"].rank)
 
 
 def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:

@@ -52,6 +52,9 @@ from opshift.report import Report
 if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling
 
+# The gaps of a runtime, of which another form may be approximate.
+OF_A_RUNTIME = frozenset((Why.TARGET_LACKS, Why.APPROXIMATE_ONLY))
+
 
 class Conversion(State):
     """One conversion of a skeleton to its target, in place."""
@@ -174,12 +177,12 @@ class Conversion(State):
     def _unread(self, refusals: Iterable[RefusedNode]) -> Collection[Key]:
         """The operators that the runtime reads at other versions than those in the result."""
         row = self.runtime
-        lacking = {(one.domain, one.op) for one in refusals if one.why is Why.TARGET_LACKS}
+        lacking = {(one.domain, one.op) for one in refusals if one.why in OF_A_RUNTIME}
         return {key for key in lacking if row is not None and row.names(key)}
 
     def _around(self, refusals: Iterable[RefusedNode]) -> Collection[FunctionId]:
         """The functions with operators that the runtime lacks: at their calls, types are known."""
-        lacking = {(one.domain, one.op) for one in refusals if one.why is Why.TARGET_LACKS}
+        lacking = {(one.domain, one.op) for one in refusals if one.why in OF_A_RUNTIME}
         found = {one.function for one in self.document.roots if lacking & one.index.keys()}
         late = self.late if lacking else ()
         return self._with_callers({one for one in found if one is not None}).union(late)
@@ -193,7 +196,10 @@ class Conversion(State):
         return found.intersection(called(self.document))
 
     def _elsewhere(self, refusals: Iterable[RefusedNode]) -> Collection[int]:
-        """The nearest opsets below and above with other versions of these operators."""
+        """The nearest opsets below and above with other versions of these operators, and the highest.
+
+        At the highest opset, another operator may do what these do.
+        """
         target, own = self.options.target, self.document.imports.get("") or 0
         if self.runtime is None or not isinstance(target, Wanted) or "" in target.exact:
             return ()
@@ -201,12 +207,13 @@ class Conversion(State):
         highest = self.runtime.imports.get("", own)
         found = set[int]()
         for one in refusals:
-            if one.why is Why.TARGET_LACKS and one.op and not one.domain:
+            if one.why in OF_A_RUNTIME and one.op and not one.domain:
                 history = [schema.since for schema in schemas.history("", one.op)]
                 found.update(since - 1 for since in history if lowest < since <= own)
                 found.update(since for since in history if own < since <= highest)
         below, above = [one for one in found if one < own], [one for one in found if one > own]
-        return [*sorted(below)[-1:], *sorted(above)[:1]]
+        gap = any(one.why in OF_A_RUNTIME for one in refusals)
+        return {*sorted(below)[-1:], *sorted(above)[:1], *([highest] if gap else [])} - {own}
 
     @property
     def has_choice(self) -> bool:
