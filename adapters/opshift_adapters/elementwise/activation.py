@@ -574,12 +574,18 @@ SQUEEZED = (
     neighbours=True,
 )
 @example("squeezed", SQUEEZED, imports={"": 11})
+@example(
+    "read twice",
+    "(float[1,8,5,5] x) => (float[1,8,5,5] y, float[1,8,5,5] z) { z ="
+    " HardSigmoid<alpha=0.16666667, beta=0.5>(x) y = Mul(x, z) }",
+    imports={"": 11},
+)
 def becomes_hard_swish(node: Node, around: Surroundings) -> bool:
     if not node.has("alpha") or not node.has("beta") or not _is_of_hard_swish(node):
         return False
     result = node.outputs[0]
     if result is None:
-        return False
+        return False  # pragma: no cover: no example leaves out its only output
     readers = around.readers(result)
     products = [one for one in readers if one.op == "Mul"]
     if len(readers) > 1 or around.is_output(result) or around.is_read_within(result):
