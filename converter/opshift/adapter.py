@@ -10,6 +10,7 @@ from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, for_all
 from opshift.author.builder import Builder
 from opshift.author.example import Example, example, shown
+from opshift.author.found import Found
 from opshift.author.misreadings import Misread, misread
 from opshift.author.modern_rules import Modern, mirrored, modern
 from opshift.author.moved_bounds import moved as moved_bounds
@@ -76,10 +77,9 @@ if TYPE_CHECKING:
     import numpy as np
 
     from opshift.author.formula import Formula, Term
-    from opshift.author.unify import Found
 else:
     np = deferred("numpy")  # many conversions need none of it, and few look for formulas
-    __getattr__, _ = lazy("opshift.author", {"formula": ("Formula", "Term"), "unify": ("Found",)})
+    __getattr__, _ = lazy("opshift.author", {"formula": ("Formula", "Term")})
 
 __all__ = [
     "CONSTANT_FORMS",

@@ -16,7 +16,7 @@ from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.formula import Term
-    from opshift.author.unify import Found
+    from opshift.author.found import Found
     from opshift.author.verdicts import Adapter
 
 When: TypeAlias = "Callable[[Found], Mapping[str, Any] | None]"
