@@ -118,7 +118,7 @@ def grid_sample_16_15(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("GridSample")
-@example("solid", SOLID + "{ y = GridSample(x, g) }", atol=1e-6)
+@example("solid", SOLID + "{ y = GridSample(x, g) }", imports={"": 20}, atol=1e-6)
 def grid_sample_in_other_words(node: Node, op: Builder) -> Result:
     """GridSample of any rank is a weighted sum of gathered elements."""
     mode = NEW_NAMES.get(node.str("mode"), node.str("mode"))
