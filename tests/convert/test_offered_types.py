@@ -43,7 +43,7 @@ def test_a_refusal_for_another_reason_names_none():
 
 @pytest.mark.parametrize(
     ("kind", "operator", "release"),
-    [("double", "Erf(x)", "1.8"), ("double", "Tan(x)", "1.32")],
+    [("double", "Erf(x)", "1.8"), ("double", "Erf(x)", "1.32"), ("double", "Tan(x)", "1.8")],
 )
 def test_the_option_for_a_type_without_a_kernel_makes_the_result_run(kind, operator, release):
     source = parse_model(

@@ -138,7 +138,10 @@ def test_examples_of_a_package():
     found = testing.examples("opshift_adapters.normalize.softmax")
     assert all(isinstance(adapter, Adapter) for adapter, _ in found)
     assert {"negative", "last axis"} <= {example.title for _, example in found}  # a claim's too
-    for adapter, example in found[:3]:
+    # Where NaN is the largest is open, so that Hardmax may differ.
+    defined = [(adapter, example) for adapter, example in found if "Hardmax" not in adapter.ops]
+    assert len(defined) > 3
+    for adapter, example in defined[:3]:
         testing.assert_example(adapter, example)
 
 
