@@ -196,7 +196,7 @@ class Conversion(State):
         return found.intersection(called(self.document))
 
     def _elsewhere(self, refusals: Iterable[RefusedNode]) -> Collection[int]:
-        """The nearest opsets below and above with other versions of these operators, and the highest.
+        """The nearest opsets on both sides with other versions of these operators, and the highest.
 
         At the highest opset, another operator may do what these do.
         """
