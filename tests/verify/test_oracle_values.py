@@ -7,6 +7,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 from onnx import parser
+from opshift import convert_version
 from opshift.verify.oracle import compare, evaluate, make_inputs, trust
 
 HEADER = '<ir_version: 10, opset_import: ["" : 13]> g '
@@ -79,3 +80,32 @@ def test_a_reference_that_writes_into_its_inputs_changes_no_initializer() -> Non
     )
     (found,) = evaluate(model, {})
     assert found.shape == (0,)
+
+
+WIDE = 33_026  # the fewest products of 255 and 255 whose sum has more than 31 bits
+
+
+@pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("(uint8[1,K] a, uint8[K,1] b) => (int32[1,1] y) { y = MatMulInteger(a, b) }", WIDE),
+        ("(uint8[1,K,1] a, uint8[1,K,1] b) => (int32[1,1,1] y) { y = ConvInteger(a, b) }", WIDE),
+        ("(uint8[1,K] a, uint8[K,1] b) => (uint8[1,1] y) SCALES { y = QLinearMatMul(a, p, i, b, p, i, s, k) }", WIDE),
+        ("(uint8[1,K,1] a, uint8[1,K,1] b) => (uint8[1,1,1] y) SCALES { y = QLinearConv(a, p, i, b, p, i, s, k) }", WIDE),
+        ("(uint8[1,K,1] a, uint8[1,K,1] b) => (uint8[1,1,1] y) SCALES { y = QLinearConv(a, p, i, b, p, i, s, k, c) }", 2),
+    ],
+)  # fmt: skip
+def test_sums_of_products_wrap_around_in_32_bits(text: str, size: int) -> None:
+    """As in onnxruntime, before the conversion and below opset 10."""
+    ort = pytest.importorskip("onnxruntime")
+    scales = (
+        "<float p={0.001}, float s={30.0}, uint8 i={0}, uint8 k={128}, int32[1] c={2147483647}>"
+    )
+    text = text.replace("K", str(size)).replace("SCALES", scales)
+    model = parser.parse_model(f'<ir_version: 5, opset_import: ["": 10]> g {text}')
+    dims = [[d.dim_value for d in one.type.tensor_type.shape.dim] for one in model.graph.input]
+    fed = {name: np.full(shape, 255, np.uint8) for name, shape in zip("ab", dims, strict=True)}
+    expected = ort.InferenceSession(model.SerializeToString()).run(None, fed)
+    for one in (model, convert_version(model, 9)):
+        assert compare(expected, evaluate(one, fed)) is None
+    assert np.all(expected[0] < 128)

@@ -399,11 +399,14 @@ Q_LINEAR_MAT_MUL_IN_OTHER_WORDS = in_other_words("QLinearMatMul")(q_linear_mat_m
     inputs={"x": lambda: np.arange(24).reshape(2, 2, 6)},
 )
 def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
-    """Opset 10 added QLinearConv; below it, Conv of differences is scaled in float and rounded."""
+    """Opset 10 added QLinearConv; below it, Conv of differences is scaled in float and rounded.
+
+    A sum with a bias wraps around in int32, as it does in onnxruntime.
+    """
     w, bias = node["w"], node.input("B")
     sums = _convolved(node, op, node["x"], w, node["x_zero_point"], node["w_zero_point"])
     if bias is not None:
-        sums = sums + _per_channel(op, op.Cast(bias, to=sums.elem_type), w.rank - 2)
+        sums = as_type(op, sums, T.INT32) + _per_channel(op, bias, w.rank - 2)
     scales = _per_channel(op, node["w_scale"], w.rank - 2)
     factor = scales * _one_scale(node, "x_scale") / _one_scale(node, "y_scale")
     return _scaled(op, sums, factor, node["y_zero_point"])

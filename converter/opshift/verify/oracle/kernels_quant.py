@@ -169,7 +169,7 @@ def mat_mul_integer(
     b_zero: np.ndarray | None = None,
 ) -> np.ndarray:
     """Zero points may be one per row or column; the reference broadcasts them as they are."""
-    return np.asarray(_shifted(a, a_zero, rows=True) @ _shifted(b, b_zero), dtype=np.int32)
+    return _in_32_bits(_shifted(a, a_zero, rows=True) @ _shifted(b, b_zero))
 
 
 @kernel("ConvInteger")
@@ -182,8 +182,12 @@ def conv_integer(
 ) -> np.ndarray:
     """Sums are exact in double; the reference has zero points per channel only in 2-D."""
     weights = _shifted(w, _per_channel(w_zero, w.ndim - 1))
-    result: np.ndarray = conv(call, _shifted(x, x_zero), weights)
-    return result.astype(np.int32)
+    return _in_32_bits(conv(call, _shifted(x, x_zero), weights))
+
+
+def _in_32_bits(sums: np.ndarray) -> np.ndarray:
+    """Sums as int32, in which runtimes add: a sum that is too large wraps around."""
+    return np.asarray(sums).astype(np.int64).astype(np.int32)
 
 
 @kernel("QLinearMatMul")
@@ -199,7 +203,7 @@ def q_linear_mat_mul(
     y_zero: np.ndarray,
 ) -> np.ndarray:
     """In float as in onnxruntime, and rounded before the zero point is added."""
-    sums = _shifted(a, a_zero, rows=True) @ _shifted(b, b_zero)
+    sums = _in_32_bits(_shifted(a, a_zero, rows=True) @ _shifted(b, b_zero))
     rows, columns = _placed(a_scale, a.ndim, rows=True), _placed(b_scale, b.ndim, rows=False)
     return _requantized(call, sums, rows, columns, y_scale, y_zero)
 
@@ -219,5 +223,5 @@ def q_linear_conv(
 ) -> np.ndarray:
     """In float as in onnxruntime, and rounded before the zero point is added."""
     weights = _shifted(w, _per_channel(w_zero, w.ndim - 1))
-    sums = conv(call, _shifted(x, x_zero), weights, bias)
+    sums = _in_32_bits(conv(call, _shifted(x, x_zero), weights, bias))
     return _requantized(call, sums, _per_channel(w_scale, w.ndim - 2), x_scale, y_scale, y_zero)
