@@ -2,6 +2,7 @@
 """GridSample: opset 16 added it, opset 20 renamed its modes and added other ranks."""
 
 import functools
+import math
 
 from opshift.adapter import (
     Array,
@@ -54,6 +55,7 @@ def grid_sample_19_20(node: Node, op: Builder) -> Result:
     return op.same(node, mode=NEW_NAMES.get(mode, mode) if mode else None)
 
 
+FEW_CHANNELS = 8  # up to which one index for each channel takes less than one for all channels
 LINE = "(float[2,3,5] x, float[2,7,1] g) => (float[2,3,7] y) "
 SOLID = "(float[2,2,3,4,5] x, float[2,2,3,2,3] g) => (float[2,2,2,3,2] y) "
 
@@ -143,8 +145,7 @@ def _sampled(node: Node, op: Builder, mode: str, rank: int) -> Value:
         raise Refusal(Why.AMBIGUOUS, "no specification defines which string is zero")
     work = _position_type(node)
     widened = mode != "nearest" and kind != work
-    data = op.Transpose(x, perm=[0, *range(2, rank), 1])
-    data = op.Cast(data, to=work) if widened else data
+    data = op.Cast(x, to=work) if widened else x
     places = op.Transpose(as_type(op, grid, work), perm=[rank - 1, *range(rank - 1)])
     sizes = _sizes(op, x, rank)
     at = _positions(node, op, places, op.Cast(column(op, sizes, rank, 0), to=work), work)
@@ -204,10 +205,38 @@ def _read_around(node: Node, op: Builder, data: Value, at: Value, sizes: Value, 
     spread = functools.partial(_every_tap, op, count=count, taps=len(taps))
     place = functools.reduce(op.Add, [spread(steps, i) for i in range(count)])
     weight = functools.reduce(op.Mul, [spread(weights, i) for i in range(count)])
+    if (shape := _shape_of_few_channels(node)) is not None:
+        return _sum_of_few_channels(op, data, place, weight, shape)
     found = _elements(op, node["X"], data, place, sizes, 1)
     weight = op.Unsqueeze(weight, op.const([2]))
     counted = op.Where(op.Cast(weight, to=T.BOOL), found * weight, op.const(0, kind))
     return op.ReduceSum(counted, op.const([0]), keepdims=0)
+
+
+def _shape_of_few_channels(node: Node) -> list[int] | None:
+    """The known shape of the result, if it is one picture of few channels."""
+    x, grid = node["X"].shape_or_none, node["grid"].shape_or_none
+    if x is None or grid is None or x[0] != 1 or not 0 < x[1] <= FEW_CHANNELS:
+        return None
+    shape = [*x[:2], *grid[1:-1]]
+    return shape if math.prod(x) and math.prod(shape) else None
+
+
+def _sum_of_few_channels(
+    op: Builder, data: Value, place: Value, weight: Value, shape: list[int]
+) -> Value:
+    """The weighted sum in each channel, because Gather is slow if it finds few numbers at once."""
+    channels, positions, taps = shape[1], math.prod(shape[2:]), place.shape[0]
+    lines = op.Reshape(data, op.const([channels, -1]))
+    place = op.Expand(op.Reshape(place, op.const([1, -1])), op.const([channels, taps * positions]))
+    found = op.Reshape(
+        op.GatherElements(lines, place, axis=1), op.const([channels, taps, positions])
+    )
+    weight = op.Reshape(weight, op.const([taps, positions]))
+    zero = op.const(0, like=weight)
+    counted = op.Where(op.Cast(weight, to=T.BOOL), found * weight, zero)
+    total = op.ReduceSum(counted, op.const([1]), keepdims=0)
+    return op.Reshape(total, op.const(shape))
 
 
 def _weights(op: Builder, off: Value, taps: Array, kind: int) -> Value:
@@ -256,7 +285,8 @@ def _elements(op: Builder, x: Value, data: Value, place: Value, sizes: Value, fr
     if (x.dims_or_none or (None,))[0] != 1:
         first = arange(op, size_of(op, x, 0)) * count_elements(op, sizes)
         place = place + column(op, first, count + 1, 0)
-    found = op.Gather(op.Flatten(data, axis=count + 1), place, axis=0)
+    last = op.Transpose(data, perm=[0, *range(2, count + 2), 1])
+    found = op.Gather(op.Flatten(last, axis=count + 1), place, axis=0)
     spatial = range(front + 1, front + 1 + count)
     return op.Transpose(found, perm=[*range(front + 1), front + 1 + count, *spatial])
 
