@@ -8,7 +8,6 @@ from opshift.adapter import (
     Result,
     T,
     Value,
-    Why,
     adapter,
     alternative,
     boundary,
@@ -562,11 +561,7 @@ def neither_less_nor_greater(node: Node, op: Builder) -> Result:
     approximate=True,
     gives="Cast Mul Not Cast Mul Add",
 )
-@example(
-    "exactly",
-    "(bool[3] c, float[3] a, float[3] b) => (float[3] y) { y = Where(c, a, b) }",
-    refuses=Why.APPROXIMATE_ONLY,
-)
+@example("exactly", "(bool[3] c, float[3] a, float[3] b) => (float[3] y) { y = Where(c, a, b) }")
 @example("string", "(bool[2] c, string[2] a, string[2] b) => (string[2] y) { y = Where(c, a, b) }")
 def sum_of_two_products(node: Node, op: Builder) -> Result:
     """Where of finite floats is written as a sum of two products, one of which is 0."""
