@@ -128,11 +128,16 @@ def lp_pool_1_2(node: Node, op: Builder) -> Result:
     gives="Abs Pow ReduceSum Pow",
     rtol=1e-6,
 )
+@example(
+    "matrix", "(float[3,2] x) => (float[3,2] y) { y = GlobalLpPool<p=1.5>(x) }", gives="Abs"
+)
 def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
     """Opset 2 made `p` an integer; for a fractional p, Pow and ReduceSum are written."""
     x, p = node["X"], node.float("p")
     if p.is_integer():
         return op.same(node, p=int(p))
+    if x.rank < 3:  # a reduction over no axes reduces all of them
+        return op.Abs(x)
     total = op.ReduceSum(power(op, op.Abs(x), p), axes=list(range(2, x.rank)))
     return power(op, total, 1 / p)
 
@@ -148,6 +153,12 @@ def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
     inputs={"s": [2, 3, 4]},
     refuses=Why.TARGET_LACKS,
 )
+@example(
+    "matrix",
+    "(float[N,C] x) => (float[N,C] y) { y = GlobalLpPool(x) }",
+    imports={"": 13},
+    refuses=Why.TARGET_LACKS,
+)
 @example("p", "(float[2,3,4,5] x) => (float[2,3,1,1] y) { y = GlobalLpPool(x) }", imports={"": 13})
 @example(
     "another p",
@@ -157,7 +168,7 @@ def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
 def norm_of_all_places(node: Node, op: Builder) -> Result:
     """GlobalLpPool is a norm over all axes behind the channels."""
     x, p = node["X"], node.int("p")
-    if x.rank_or_none is None:
+    if (x.rank_or_none or 0) < 3:  # a reduction over no axes reduces all of them
         return KEEP
     places = list(range(2, x.rank))
     name = {1: "ReduceL1", 2: "ReduceL2"}.get(p, "")

@@ -316,9 +316,12 @@ def average_pool_7_6(node: Node, op: Builder) -> Result:
 
 @in_other_words("GlobalAveragePool GlobalMaxPool")
 @example("image", "(float[1,2,4,4] x) => (float[1,2,1,1] y) { y = {op}(x) }")
+@example("matrix", "(float[N,C] x) => (float[N,C] y) { y = {op}(x) }", refuses=Why.TARGET_LACKS)
 def over_all_places(node: Node, op: Builder) -> Result:
     """A global pool is written as a reduction over all axes behind the channels."""
     x = node["X"]
+    if x.rank < 3:  # a reduction over no axes reduces all of them
+        return KEEP
     name = "ReduceMean" if node.op == "GlobalAveragePool" else "ReduceMax"
     found: Value = op.emit(name, x, axes=list(range(2, x.rank)), keepdims=1)
     return found
