@@ -132,7 +132,8 @@ ENGINES = {
 def _loaded(folder: Path) -> list[Any]:
     import onnx
 
-    return [onnx.load(path) for path in sorted(folder.glob("m*.onnx"))]
+    paths = sorted(folder.glob("m*.onnx"))
+    return [onnx.load(path, load_external_data=False) for path in paths]
 
 
 def measure(engine: str, case: Benchmark, folder: str, verify: bool) -> Measurement:
