@@ -34,7 +34,7 @@ def infer(model: bytes | ModelProto, adapters: DeclaredRules) -> ModelProto:
     Such an output gets the shape of the rule, and inference continues from it.
     """
     rules = adapters.rules(OutputShapes)
-    own = ModelBytes(model if isinstance(model, bytes) else model.SerializeToString())
+    own = ModelBytes.of(model)
     found = safe_inference.infer(own, adapters, data_prop=True)
     if own.operators.isdisjoint(op for _, op in rules):
         return found

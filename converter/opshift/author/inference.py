@@ -13,7 +13,7 @@ from opshift.author.node import Env, Node
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.scope_types import GraphTypes, Inferred, Path, by_graph, by_name
 from opshift.author.traits import Carries, OutputRanks, OutputShapes, OutputTypes, answer_of
-from opshift.model.bytes.outline import Content, look_at
+from opshift.model.bytes.outline import ModelBytes
 from opshift.model.scope import tensor_type
 from opshift.model.walk import holds_graphs, reads
 from opshift.opsets import schemas
@@ -49,13 +49,13 @@ class Known(NamedTuple):
 
 def infer_all(model: bytes | ModelProto, adapters: DeclaredRules) -> Known:
     """The types of all values by graph: inferred from inputs first, then with declarations."""
-    data = model if isinstance(model, bytes) else model.SerializeToString()
-    nested = look_at(Content, data).is_nested
+    own = ModelBytes.of(model)
+    nested = own.content.is_nested
     proved, alone = induction.confirm(
-        declared.without(data, nested=nested),
+        declared.without(own.data, nested=nested),
         lambda one: _infer(one, adapters, nested=nested),
         adapters.rules(Carries),
-        ModelProto.FromString(data) if nested else ModelProto(),
+        ModelProto.FromString(own.data) if nested else ModelProto(),
         nested=nested,
     )
     lacks = declared.lacking(alone, model, nested=nested) if alone is not None else ()

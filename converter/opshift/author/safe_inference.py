@@ -60,18 +60,12 @@ def infer(
     data_prop: bool = False,
 ) -> ModelProto:
     """The result of onnx's inference, with the nodes hidden that would end the process."""
-    own = _as_bytes(model)
+    own = ModelBytes.of(model)
     shown = _survivable(own, adapters, data_prop=data_prop)
     found = _inferred(shown, strict=strict, data_prop=data_prop)
     if shown.model is not own:
         _give_back(found, own.data)
     return found
-
-
-def _as_bytes(model: bytes | ModelProto | ModelBytes) -> ModelBytes:
-    if isinstance(model, ModelBytes):
-        return model
-    return ModelBytes(model if isinstance(model, bytes) else model.SerializeToString())
 
 
 def _inferred(shown: ShownModel, *, strict: bool = False, data_prop: bool = False) -> ModelProto:
@@ -122,7 +116,7 @@ def _give_back(found: ModelProto, data: bytes) -> None:
 
 def is_at_risk(model: bytes | ModelProto, adapters: DeclaredRules) -> bool:
     """Whether onnx must not infer the model as it is: see `infer`."""
-    own = _as_bytes(model)
+    own = ModelBytes.of(model)
     return _may_be_hidden(own, adapters) or piecewise.is_slow(own)
 
 
@@ -147,13 +141,13 @@ def _survivable(own: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) ->
     risky = _hide_fragile(copy, adapters)
 
     def infer_sizes(model: ModelProto) -> ModelProto:
-        return _inferred(ShownModel(_as_bytes(model), risky), data_prop=data_prop)
+        return _inferred(ShownModel(ModelBytes.of(model), risky), data_prop=data_prop)
 
     try:
         risky |= shrinking.hide(copy, NOBODY, adapters, infer_sizes)
     except COMPLAINTS:
         risky = True  # inference rejects the model, but perhaps behind such a size
-    return ShownModel(_as_bytes(copy), risky)
+    return ShownModel(ModelBytes.of(copy), risky)
 
 
 def _hide_fragile(copy: ModelProto, adapters: DeclaredRules) -> bool:
@@ -195,7 +189,7 @@ def _write_defaults(model: ModelProto, adapters: DeclaredRules) -> None:
 def _typed(model: ModelProto) -> set[str]:
     """The names of the graph, not of functions, whose type inference finds."""
     try:
-        model = piecewise.infer(_as_bytes(model))
+        model = piecewise.infer(ModelBytes.of(model))
     except COMPLAINTS:
         return set()
     types = by_name(by_graph(model))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from google.protobuf.message import DecodeError
 
@@ -13,6 +13,9 @@ from opshift.model.bytes import outline_pb2 as outline
 from opshift.model.bytes import wire
 from opshift.model.bytes.wire import Buffer
 from opshift.opsets.elements import ELEMENTS, OLDEST
+
+if TYPE_CHECKING:
+    from opshift.protos import ModelProto
 
 _Graph = TypeVar("_Graph", outline.Graph, outline.SizedGraph)
 _View = TypeVar("_View", "Content", "Sizes")
@@ -170,6 +173,13 @@ class ModelBytes:
 
     def __init__(self, data: bytes) -> None:
         self.data = data
+
+    @classmethod
+    def of(cls, model: bytes | ModelProto | ModelBytes) -> ModelBytes:
+        """The bytes of a model in any form."""
+        if isinstance(model, ModelBytes):
+            return model
+        return cls(model if isinstance(model, bytes) else model.SerializeToString())
 
     @functools.cached_property
     def content(self) -> Content:
