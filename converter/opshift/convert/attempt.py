@@ -155,10 +155,11 @@ class Conversion(State):
         own = request.present(self.document, "")
         if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
             dip = dip_for(refused, max(own, default=0))
-            unread = self._unread(refused.refusals)
-            opsets = self._elsewhere(refused.refusals)
-            around = self._around(refused.refusals)
-            return alternatives(self.way, around, (), dip=dip, unread=unread, opsets=opsets)
+            gaps = [one for one in refused.refusals if one.why in OF_A_RUNTIME]
+            unread, opsets = self._unread(gaps), self._elsewhere(gaps)
+            return alternatives(
+                self.way, self._around(gaps), (), dip=dip, unread=unread, opsets=opsets
+            )
         features = needs.held(self.document, self.facts, aim.ir_of_goal(self))
         refusals, inside, unsure = refused.refusals, refused.functions, refused.unsure
         climb = climb_for(refusals, self.adapters, min(own, default=0))
@@ -174,15 +175,15 @@ class Conversion(State):
             stops=stops, leaves=self.left_late, unsure=unsure,
         )  # fmt: skip
 
-    def _unread(self, refusals: Iterable[RefusedNode]) -> Collection[Key]:
+    def _unread(self, gaps: Iterable[RefusedNode]) -> Collection[Key]:
         """The operators that the runtime reads at other versions than those in the result."""
         row = self.runtime
-        lacking = {(one.domain, one.op) for one in refusals if one.why in OF_A_RUNTIME}
+        lacking = {(one.domain, one.op) for one in gaps}
         return {key for key in lacking if row is not None and row.names(key)}
 
-    def _around(self, refusals: Iterable[RefusedNode]) -> Collection[FunctionId]:
+    def _around(self, gaps: Iterable[RefusedNode]) -> Collection[FunctionId]:
         """The functions with operators that the runtime lacks: at their calls, types are known."""
-        lacking = {(one.domain, one.op) for one in refusals if one.why in OF_A_RUNTIME}
+        lacking = {(one.domain, one.op) for one in gaps}
         found = {one.function for one in self.document.roots if lacking & one.index.keys()}
         late = self.late if lacking else ()
         return self._with_callers({one for one in found if one is not None}).union(late)
@@ -195,7 +196,7 @@ class Conversion(State):
             found |= new
         return found.intersection(called(self.document))
 
-    def _elsewhere(self, refusals: Iterable[RefusedNode]) -> Collection[int]:
+    def _elsewhere(self, gaps: Collection[RefusedNode]) -> Collection[int]:
         """The nearest opsets on both sides with other versions of these operators, and the highest.
 
         At the highest opset, another operator may do what these do.
@@ -206,14 +207,13 @@ class Conversion(State):
         lowest = max(self.runtime.floors.get("", 1), target.at_least.get("", 1))
         highest = self.runtime.imports.get("", own)
         found = set[int]()
-        for one in refusals:
-            if one.why in OF_A_RUNTIME and one.op and not one.domain:
+        for one in gaps:
+            if one.op and not one.domain:
                 history = [schema.since for schema in schemas.history("", one.op)]
                 found.update(since - 1 for since in history if lowest < since <= own)
                 found.update(since for since in history if own < since <= highest)
         below, above = [one for one in found if one < own], [one for one in found if one > own]
-        gap = any(one.why in OF_A_RUNTIME for one in refusals)
-        return {*sorted(below)[-1:], *sorted(above)[:1], *([highest] if gap else [])} - {own}
+        return {*sorted(below)[-1:], *sorted(above)[:1], *([highest] if gaps else [])} - {own}
 
     @property
     def has_choice(self) -> bool:
