@@ -18,7 +18,7 @@ RELEASE = SimpleNamespace(shown="a runtime 1.0")
 
 SEEN: dict = {}
 INNER = SimpleNamespace(document="with its functions written out")
-JUDGED = Judged("as it is", None, INNER, SEEN)
+JUDGED = Judged("as it is", INNER, SEEN)
 
 
 @pytest.fixture

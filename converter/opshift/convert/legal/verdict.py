@@ -10,7 +10,7 @@ from opshift.convert.legal import diagnose, runtime
 from opshift.convert.legal.runtime import RuntimeLack
 from opshift.model import weights
 from opshift.model.document import Document
-from opshift.protos import ModelProto
+from opshift.protos.copies import copied
 from opshift.records import dataclass
 from opshift.report import RuntimeAnswer
 
@@ -38,21 +38,19 @@ class Judged:
     """A model that is judged for one release, or for many."""
 
     document: Document
-    facts: Facts
     computed: Facts  # those about the model with its functions written out at their calls
     seen: runtime.Seen
 
     @staticmethod
     def of(facts: Facts) -> Judged:
         """The model of these facts."""
-        document, model = facts.document, facts.document.model
-        called = any(root.calls for root in document.roots)
-        return Judged(document, facts, _written_out(model, facts) if called else facts, {})
+        called = any(root.calls for root in facts.document.roots)
+        return Judged(facts.document, _written_out(facts) if called else facts, {})
 
 
-def _written_out(model: ModelProto, facts: Facts) -> Facts:
+def _written_out(facts: Facts) -> Facts:
     """The facts about a model with its functions at their calls, which give them types."""
-    copy = type(model).FromString(model.SerializeToString())
+    copy = copied(facts.document.model)
     diagnose.write_out_functions(copy)
     view = weights.checkable(copy)
     return Facts(Document(copy), facts.weights, facts.adapters, lambda: view)
