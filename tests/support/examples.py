@@ -48,7 +48,7 @@ def converted(case: Case) -> ModelProto:
 
 
 def too_new(case: Case) -> bool:
-    """Whether the installed onnx does not know a version that the example needs."""
+    """Whether the installed onnx lacks a version that the example needs."""
     return example_models.too_new(case.adapter, case.example)
 
 

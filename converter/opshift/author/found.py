@@ -16,7 +16,7 @@ class Binding:
     """The bindings of a formula at one point of the search."""
 
     values: dict[str, str]  # the inputs by the names of the parameters
-    numbers: dict[str, Any]  # what the attributes hold
+    numbers: dict[str, Any]  # the values of the attributes
     nodes: frozenset[int]  # the positions of the nodes that compute the formula
     shaped: bool = False  # whether a constant has axes, which may add axes to the result
 

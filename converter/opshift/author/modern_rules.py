@@ -75,7 +75,7 @@ def modern(
     """Declares that the function below it is the formula of an operator, from an opset on.
 
     The parameters of the function after the first are the inputs of the operator, in its order.
-    `when` is given what was found. It returns the attributes and, by the names of parameters, the
+    `when` gets the found nodes. It returns the attributes and, by the names of parameters, the
     constants that take their places; or None where the operator computes something else.
     `differs` says how the numbers differ; the caller must then permit it.
     """
@@ -131,7 +131,7 @@ def mirrored(
 ) -> Mirror:
     """Declares that `--modernize` finds the operator in the nodes that an adapter writes for it.
 
-    `when` is given what was found. It returns the attributes, or None if the node would be illegal.
+    `when` gets the found nodes. It returns the attributes, or None if the node would be illegal.
     """
     if down.run is None or down.start <= down.to or len(down.ops) != 1:
         raise AdapterBug(f"{down.source} takes no operator away, so it has no mirror")

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Questions about a model that need no result: what it is, where it can go, and what runs it."""
+"""Questions about a model without a conversion: its content, its versions and its runtimes."""

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError, Message
 from opshift.protos import ModelProto, TensorShapeProto, TypeProto
 
 _NEGATIVE = re.compile(rb"\x08[\x80-\xff]{9}\x01")  # behind the tag of a size
-# The same at the start of a dimension of a shape, where its fields are in order.
+# The same at the start of a dimension of a shape whose fields are in order.
 _IN_A_SHAPE = re.compile(
     rb"\x0a(?:[\x0b-\x7f]|[\x80-\xff]{1,4}[\x00-\x7f])" + _NEGATIVE.pattern, re.DOTALL
 )

@@ -73,7 +73,7 @@ def _birth(adapter: Adapter) -> int:
 
 
 def too_new(adapter: Adapter, example: Example) -> bool:
-    """Whether the installed onnx does not know a version or the operators of an example."""
+    """Whether the installed onnx lacks a version or the operators of an example."""
     if (adapter.start, adapter.to) == WORDS and not any(
         schemas.history(adapter.domain, op) for op in adapter.ops
     ):

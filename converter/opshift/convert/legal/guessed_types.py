@@ -68,7 +68,7 @@ def _groups(function: FunctionProto) -> Iterator[Group]:
 
 
 def _constant(node: NodeProto) -> Iterator[Group]:
-    """The type that the attribute of a constant, or of equal constants, tells."""
+    """The type in the attribute of a constant, or of equal constants."""
     for one in node.attribute if len(node.output) == 1 else ():
         kind = CONSTANT_FORMS.get(one.name)
         if one.name == "value":
