@@ -128,9 +128,7 @@ def lp_pool_1_2(node: Node, op: Builder) -> Result:
     gives="Abs Pow ReduceSum Pow",
     rtol=1e-6,
 )
-@example(
-    "matrix", "(float[3,2] x) => (float[3,2] y) { y = GlobalLpPool<p=1.5>(x) }", gives="Abs"
-)
+@example("matrix", "(float[3,2] x) => (float[3,2] y) { y = GlobalLpPool<p=1.5>(x) }", gives="Abs")
 def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
     """Opset 2 made `p` an integer; for a fractional p, Pow and ReduceSum are written."""
     x, p = node["X"], node.float("p")
