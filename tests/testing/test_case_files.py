@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Cases lie beside the module of an adapter, and each belongs to a function of it."""
+"""Each case belongs to a function of an adapter's module."""
 
 from __future__ import annotations
 
@@ -14,10 +14,12 @@ from opshift import AdapterBug, testing, toml
 from opshift.author import registry
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter
+from opshift.testing import case_files
 from opshift.testing.case_files import examples_of
 
 PACKAGE = Path(str(opshift_adapters.__file__)).parent
-FILES = sorted(PACKAGE.rglob("*.cases.toml"))
+CASES = PACKAGE.parent.parent / case_files.CASES
+FILES = sorted(CASES.rglob("*.toml"))
 MODULE = """
 from opshift.adapter import adapter, example
 
@@ -32,17 +34,21 @@ def downward(node, op):
 @pytest.fixture
 def adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Adapter:
     """An adapter of a module in a temporary folder."""
-    (tmp_path / "with_cases.py").write_text(MODULE)
+    (tmp_path / "acme").mkdir()
+    (tmp_path / "acme/with_cases.py").write_text(MODULE)
+    (tmp_path / case_files.CASES).mkdir(parents=True)
     monkeypatch.syspath_prepend(str(tmp_path))
-    monkeypatch.delitem(sys.modules, "with_cases", raising=False)
-    found: Adapter = importlib.import_module("with_cases").downward
+    for name in ("acme", "acme.with_cases"):
+        monkeypatch.delitem(sys.modules, name, raising=False)
+    found: Adapter = importlib.import_module("acme.with_cases").downward
     return found
 
 
-@pytest.mark.parametrize("path", FILES, ids=lambda path: path.name)
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
 def test_each_case_belongs_to_a_function(path: Path) -> None:
-    parts = ["opshift_adapters", *path.relative_to(PACKAGE).parts]
-    module = importlib.import_module(".".join(parts).removesuffix(".cases.toml"))
+    parts = ["opshift_adapters", *path.relative_to(CASES).with_suffix("").parts]
+    module = importlib.import_module(".".join(parts))
+    assert case_files.case_file(module.__name__) == path
     names = {name.removesuffix(" mirrored") for name in toml.loads(path.read_text())}
     assert names <= set(vars(module))
 
@@ -59,7 +65,7 @@ def test_at_most_six_examples_stand_above_a_function(path: Path) -> None:
 
 
 def test_a_case_has_the_words_of_an_example(adapter: Adapter, tmp_path: Path) -> None:
-    (tmp_path / "with_cases.cases.toml").write_text(
+    (tmp_path / case_files.CASES / "with_cases.toml").write_text(
         '[[downward]]\ntitle = "second"\ngraph = "g"\nrefuses = "NEEDS_RANK"\n'
         'assume = ["no-zero-dims"]\ninputs = {x = [1.0, nan]}\n'
     )
@@ -76,8 +82,8 @@ def test_a_case_has_the_words_of_an_example(adapter: Adapter, tmp_path: Path) ->
 def test_a_wrong_word_names_the_file_and_the_function(
     adapter: Adapter, tmp_path: Path, line: str
 ) -> None:
-    (tmp_path / "with_cases.cases.toml").write_text(f"[[downward]]\n{line}\n")
-    with pytest.raises(AdapterBug, match=r"with_cases\.cases\.toml: a case of downward is wrong"):
+    (tmp_path / case_files.CASES / "with_cases.toml").write_text(f"[[downward]]\n{line}\n")
+    with pytest.raises(AdapterBug, match=r"with_cases\.toml: a case of downward is wrong"):
         examples_of(adapter)
 
 

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""More examples than document an adapter, as data beside its module: `softmax.cases.toml`."""
+"""More examples than document an adapter, as data in `tests/adapters/cases/` of its project.
+
+The cases of `PACKAGE.normalize.softmax` are in `normalize/softmax.toml`. They are found from the
+folder of the module upwards, so an installed package has none: only tests need them.
+"""
 
 from __future__ import annotations
 
@@ -17,6 +21,8 @@ from opshift.author.verdicts import WORDS
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug
 
+CASES = "tests/adapters/cases"
+
 
 class Declared(Protocol):
     """An adapter or a rule."""
@@ -32,13 +38,13 @@ class Declared(Protocol):
 
 
 def examples_of(declared: Declared) -> tuple[Example, ...]:
-    """The examples above a function, and the cases in the file beside its module.
+    """The examples above a function, and the cases in the file of its module.
 
     The cases are about an adapter; a rule for other words may use its function. Those of its mirror
     have the name "FUNCTION mirrored".
     """
     run = declared.run if getattr(declared, "start", None) != WORDS[0] else None
-    path = getattr(sys.modules.get(run.__module__), "__file__", None) if run else None
+    path = case_file(run.__module__) if run else None
     if run is None or path is None:
         return declared.examples
     name = f"{run.__name__} mirrored" if isinstance(declared, Mirror) else run.__name__
@@ -46,15 +52,20 @@ def examples_of(declared: Declared) -> tuple[Example, ...]:
 
 
 @cache
-def _cases(module: str) -> Mapping[str, tuple[Example, ...]]:
-    path = Path(module).with_suffix(".cases.toml")
-    if not path.is_file():
-        return {}
+def _cases(path: Path) -> Mapping[str, tuple[Example, ...]]:
     functions = toml.loads(path.read_text("utf-8"))
     return {
         name: tuple(_example(path, name, case) for case in cases)
         for name, cases in functions.items()
     }
+
+
+def case_file(module: str) -> Path | None:
+    """The file with the cases of a module; None if it has no cases."""
+    source = getattr(sys.modules.get(module), "__file__", None)
+    name = (module.partition(".")[2] or module).replace(".", "/") + ".toml"
+    files = (folder / CASES / name for folder in Path(source).parents) if source else ()
+    return next((file for file in files if file.is_file()), None)
 
 
 def _example(path: Path, function: str, case: Mapping[str, Any]) -> Example:
