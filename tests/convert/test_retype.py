@@ -464,14 +464,59 @@ def test_scaled_codes_of_float8_are_written_in_a_wider_type(kind, name, to):
         np.testing.assert_array_equal(actual, expected)
 
 
-def test_blocks_of_float8_keep_their_type():
+BLOCKS = {  # the shape of the scales by the network
+    "codes of columns": (
+        "(float[4,5] x, float[4,3] s) => (float[4,5] y) { q = Cast<to = CODE>(x)"
+        " y = DequantizeLinear<axis = 1, block_size = 2>(q, s) }", (4, 3),
+    ),
+    "quotients of rows": (
+        "(float[5,4] x, float[3,4] s) => (float[5,4] y) { q = QuantizeLinear<axis = -2,"
+        " block_size = 2, output_dtype = CODE>(x, s) y = Cast<to = 1>(q) }", (3, 4),
+    ),
+    "unknown sizes": (
+        "(float[N,5] x, float[N,3] s) => (float[N,5] y) { q = QuantizeLinear<axis = -1,"
+        " block_size = 2, output_dtype = CODE, saturate = 0>(x, s)"
+        " y = DequantizeLinear<axis = -1, block_size = 2>(q, s) }", (4, 3),
+    ),
+    "weights": (
+        "(float[3,4] x, float[2,4] s) => (float[3,4] y) <KIND[3,4] w = {0,1,2,3,4,5,6,7,8,60,61,9}>"
+        " { d = DequantizeLinear<axis = 0, block_size = 2>(w, s) y = Mul(x, d) }", (2, 4),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("to", ["float16", "float"])
+@pytest.mark.parametrize("name", BLOCKS)
+def test_blocks_of_float8_are_written_in_a_wider_type(name, to):
+    text, scales = BLOCKS[name]
+    source = model(text.replace("CODE", "19").replace("KIND", "float8e5m2"), 21, 10)
+    found = convert_version(source, types={"float8*": to})
+    onnx.checker.check_model(found, full_check=True)
+    assert "float8" not in onnx.printer.to_text(found)
+    assert not any("QuantizeLinear" in node.op_type for node in found.graph.node)
+    random = np.random.default_rng(0)
+    sizes = [dim.dim_value or 4 for dim in source.graph.input[0].type.tensor_type.shape.dim]
+    feeds = {
+        "x": random.choice(np.array([0.5, -1, 2, 16], "f4"), size=sizes),
+        "s": random.choice(np.array([0.5, 1, 4], "f4"), size=scales),
+    }
+    for expected, actual in zip(
+        *(oracle.evaluate(one, feeds) for one in (source, found)), strict=True
+    ):
+        np.testing.assert_array_equal(actual, expected)
+
+
+@pytest.mark.skipif((schemas.latest("") or 0) < 24, reason="this onnx has no opset 24")
+def test_scales_that_are_powers_and_a_precision_are_written_in_floats():
     text = (
-        "(float[4,2] x, float[2,2] s) => (float[4,2] y) { q = Cast<to = 17>(x)"
-        " y = DequantizeLinear<axis = 0, block_size = 2>(q, s) }"
+        "(float16[2,4] x) => (float[2,4] y) <float8e8m0[2] s = {126, 128}> {"
+        " q = QuantizeLinear<axis = 0, precision = 1, output_dtype = 17>(x, s)"
+        " y = DequantizeLinear<axis = 0, output_dtype = 1>(q, s) }"
     )
-    found = convert(model(text, 21, 10), types={"float8*": "float"})
-    assert "DequantizeLinear" in operators(found.model)
-    assert any("float8e4m3fn stays in the nodes 'y'" in note for note in found.report.notes)
+    found = convert_version(model(text, 24, 11), types={"float8*": "float"})
+    x = np.array([[1, -2, 0.5, 4], [2, 4, -16, 1]], "f2")
+    np.testing.assert_array_equal(oracle.evaluate(found, {"x": x})[0], x.astype("f4"))
+    assert "float8e4m3fn" not in onnx.printer.to_text(found)
 
 
 def test_the_cost_in_weights_is_stated():

@@ -42,8 +42,8 @@ from opshift_adapters._lib.scales import (
 BOUNDED = saturates("QuantizeLinear", limit="Clip")
 ROUNDED_TWICE = by_width("QuantizeLinear", floats=True)  # the quotient is rounded, too
 CODES = by_width("DequantizeLinear")  # of int32, which have no zero point
-DIVIDED = scales("QuantizeLinear", by="Div", shapes="Reshape", reads_codes=False)
-MULTIPLIED = scales("DequantizeLinear", by="Mul", shapes="Reshape", reads_codes=True)
+DIVIDED = scales("QuantizeLinear", by="Div", along=along, reads_codes=False)
+MULTIPLIED = scales("DequantizeLinear", by="Mul", along=along, reads_codes=True)
 READ_BY_VALUE = by_value("DequantizeLinear", 0, 2)  # with its zero point
 
 LOWEST_CODES = {"x": [-1000, -65.5, 0.25, 1000]}

@@ -19,11 +19,14 @@ from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.bounds import Bounds
-    from opshift.author.node import Node
+    from opshift.author.builder import Builder
+    from opshift.author.node import Node, Value
     from opshift.protos import AttributeProto, NodeProto
 
 Objection: TypeAlias = Callable[[Mapping[str, Any], int, int], str | None]
 Look: TypeAlias = "Callable[[Node], str | None]"
+# Gives a scale a shape that broadcasts to data, by its axis and the size of its blocks, if any.
+Along: TypeAlias = "Callable[[Builder, Value, Value, int, int], Value]"
 ToldDims: TypeAlias = tuple[int | str | EllipsisType | None, ...]
 KINDS: dict[str, type[Trait]] = {}  # by the name of their table
 _Answer = TypeVar("_Answer")
@@ -204,7 +207,7 @@ class Scales(SingleTrait):
     table = "scales"
     twice = "two rules tell how numbers are scaled by"
     by: str  # the operator of the product or quotient
-    shapes: str  # the operator that gives the second input a shape that broadcasts
+    along: Along
     reads_codes: bool  # whether its first input holds the codes, and not its output
 
 
@@ -382,9 +385,9 @@ def saturates(op: str, *, limit: str, domain: str = "") -> Saturates:
     return Saturates(ops=(op,), domain=domain, limit=limit)
 
 
-def scales(op: str, *, by: str, shapes: str, reads_codes: bool, domain: str = "") -> Scales:
+def scales(op: str, *, by: str, along: Along, reads_codes: bool, domain: str = "") -> Scales:
     """Declares that an operator on codes of floats is the operator `by` with its second input."""
-    return Scales(ops=(op,), domain=domain, by=by, shapes=shapes, reads_codes=reads_codes)
+    return Scales(ops=(op,), domain=domain, by=by, along=along, reads_codes=reads_codes)
 
 
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:

@@ -5,119 +5,130 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
+from opshift.author.adapter_answers import KEEP, Result
+from opshift.author.builder import Builder
+from opshift.author.node import Node, Value
 from opshift.author.traits import Saturates, Scales
-from opshift.convert.requests.known_branches import constant_node
+from opshift.author.verdicts import WIDER, Adapter, Rewrite
+from opshift.convert.plan_table import Edge
+from opshift.convert.planner import CrossingPlan
 from opshift.convert.state import State
+from opshift.convert.step import Stepper
 from opshift.lazy import deferred
-from opshift.model.arrays import as_tensor
-from opshift.model.replace import Replacement, replace_nodes
-from opshift.model.scope import Key, Place, Scope
+from opshift.model.scope import Key, Root
 from opshift.model.sweep import sweep
 from opshift.opsets.elements import ELEMENTS, T
-from opshift.opsets.types import dims_of, rank_of, tensors_in
-from opshift.protos import AttributeProto, NodeProto, TypeProto
 
 np = deferred("numpy")
 
+FLOATS = (T.FLOAT, T.FLOAT16, T.BFLOAT16)
+
 
 def write_scaled(state: State, types: Mapping[int, int]) -> None:
-    """Writes the operators on such codes that get a wider type, except those in blocks."""
-    found = [
-        Replacement(place, nodes, nodes[-1])
-        for root in state.document.roots
-        for key, rule in state.adapters.rules(Scales).items()
-        for place in root.index.get(key, ())
-        if (nodes := list(_Scaled(state, place, key, rule, types).nodes()))
-    ]
+    """Writes the operators on such codes that get a wider type in other words."""
+    wider = frozenset(one for one in types if ELEMENTS[one].is_float8)
+    found = False
+    for key, rule in state.adapters.rules(Scales).items() if wider else ():
+        adapter = _adapter(key, rule, state.adapters.rules(Saturates).get(key), wider)
+        for root in state.document.roots:
+            if places := list(root.index.get(key, ())):
+                stepper = _stepper(state, root, adapter)
+                step = stepper.run_at(root, places)
+                if step.rewritten:
+                    found = True
+                    state.done(step)
     if found:
-        replace_nodes(state.document, found)
         sweep(state.document)
         state.document.sort()
         state.reopen()
 
 
-class _Scaled:
-    """One node whose codes are floats."""
+class _CodesStepper(Stepper):
+    """Writes the nodes of one operator in other words."""
 
-    def __init__(
-        self, state: State, place: Place, key: Key, rule: Scales, types: Mapping[int, int]
-    ) -> None:
-        self.state, self.key, self.rule, self.types = state, key, rule, types
-        self.scope: Scope = place[0]
-        self.node = self.scope.node(place[1])
-        self.made: list[NodeProto] = []
+    adapter: Adapter
 
-    def nodes(self) -> Iterator[NodeProto]:
-        """The nodes in the place of this one; none if it stays."""
-        data, scale, *zero = self.node.input
-        (output,) = self.node.output
-        read, given = self._kind(data), self._kind(output)
-        codes = read if self.rule.reads_codes else given
-        kept = self._attribute("block_size", 0) or not self._is_zero(*zero)
-        if codes not in self.types or not ELEMENTS[codes].is_float8 or kept:
-            return
-        inner, factor = self._kind(scale), self._factor(data, scale)
-        if factor is None or (not self.rule.reads_codes and read != inner):
-            return
-        if self.rule.reads_codes:
-            data = self._cast(data, inner)
-        self._add(self.rule.by, [data, factor])
-        if not self.rule.reads_codes and self._attribute("saturate", 1):
-            self._bound(codes, inner)
-        if given == inner:
-            self.made[-1].output[0] = output
-        else:
-            self._cast(self.made[-1].output[0], given, output)
-        yield from self.made
+    def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
+        yield (self.domain, self.adapter.ops[0]), self.adapter
 
-    def _factor(self, data: str, scale: str) -> str | None:
-        """The scale in a shape that broadcasts to the data; None if its axis is not known."""
-        shape, rank = dims_of(self._type(scale)), rank_of(self._type(data))
-        if rank_of(self._type(scale)) is None or rank is None:
-            return None
-        if not shape or (shape == (1,) and rank):
-            return scale
-        axis = self._attribute("axis", 1)
-        behind = rank - 1 - axis if axis >= 0 else -axis - 1
-        return self._add(self.rule.shapes, [scale, self._constant([-1, *[1] * behind], T.INT64)])
 
-    def _bound(self, codes: int, kind: int) -> None:
-        """Bounds a quotient as its codes are bounded."""
-        bounds = [self._constant(one, kind) for one in ELEMENTS[codes].finite]
-        ratio = next(one for one in self.made if one.op_type == self.rule.by)
-        rule = self.state.adapters.rules(Saturates)[self.key]
-        self._add(rule.limit, [ratio.output[0], *bounds])
+def _stepper(state: State, root: Root, adapter: Adapter) -> _CodesStepper:
+    version, key = root.imports.get(adapter.domain) or 1, (adapter.domain, adapter.ops[0])
+    plan = CrossingPlan(
+        state.adapters
+    )  # that of the conversion follows from the nodes written here
+    plan.edges[(*key, *WIDER)] = Edge(*WIDER, "rewrite", False, ())
+    made = _CodesStepper(
+        state.document, state.facts, plan, adapter.domain, version, version,
+        state.options.allow_approximate,
+    )  # fmt: skip
+    made.adapter, made.boundary = adapter, WIDER
+    made.checks = state.options.checks
+    return made
 
-    # -- nodes and values --------------------------------------------------------------------------
 
-    def _add(self, op: str, inputs: list[str], **attributes: int) -> str:
-        made = NodeProto(op_type=op, input=inputs, output=[self.state.document.fresh(op)])
-        for name, value in attributes.items():
-            made.attribute.add(name=name, type=AttributeProto.INT, i=value)
-        self.made.append(made)
-        return str(made.output[0])
+def _adapter(key: Key, rule: Scales, bound: Saturates | None, wider: frozenset[int]) -> Adapter:
+    """The verdict that writes an operator on codes of these types in other words."""
 
-    def _cast(self, name: str, to: int, output: str = "") -> str:
-        made = self._add("Cast", [name], to=to)
-        if output:
-            self.made[-1].output[0] = output
-        return output or made
+    def write(node: Node, op: Builder) -> Result:
+        return _written(node, op, rule, bound, wider)
 
-    def _constant(self, value: object, kind: int) -> str:
-        name = self.state.document.fresh("number")
-        self.made.append(constant_node(as_tensor(np.array(value), kind), name))
-        return name
+    return Adapter(
+        (key[1],), *WIDER,
+        Rewrite(write, handles_types=True, ignores={"output_dtype": "the output has this type"}),
+        key[0], frozenset({"Cast"}),
+        summary="A product or quotient has the numbers of the codes in a wider type.",
+        source=f"{__name__}.write",
+    )  # fmt: skip
 
-    def _attribute(self, name: str, default: int) -> int:
-        return next((one.i for one in self.node.attribute if one.name == name), default)
 
-    def _type(self, name: str) -> TypeProto:
-        return self.state.facts.type(self.scope, name) or TypeProto()
+def _written(
+    node: Node, op: Builder, rule: Scales, bound: Saturates | None, wider: frozenset[int]
+) -> Result:
+    """A node as a product or quotient, with Casts from and to the codes."""
+    data, scale, zero = (*node.inputs, None)[:3]
+    result = node.outputs[0]
+    assert data is not None
+    assert scale is not None
+    assert result is not None
+    codes = (data if rule.reads_codes else result).elem_type
+    kind = _computed_in(node, scale, result if rule.reads_codes else data)
+    if codes not in wider or kind not in FLOATS or not _is_zero(zero):
+        return KEEP
+    factor = rule.along(op, scale, data, _int(node, "axis", 1), _int(node, "block_size", 0))
+    ratio = _emit(op, rule.by, _as_type(op, data, kind), _as_type(op, factor, kind))
+    if bound is not None and _int(node, "saturate", 1):
+        ratio = _emit(op, bound.limit, ratio, *(op.const(x, kind) for x in ELEMENTS[codes].finite))
+    return _as_type(op, ratio, result.elem_type)
 
-    def _kind(self, name: str) -> int:
-        return next((one.elem_type for one in tensors_in(self._type(name))), 0)
 
-    def _is_zero(self, name: str = "") -> bool:
-        """Whether a zero point is left out or a constant of zeros."""
-        value = self.state.facts.constant(self.scope, name) if name else np.zeros(1)
-        return value is not None and not np.asarray(value, np.float32).any()
+def _computed_in(node: Node, scale: Value, other: Value) -> int:
+    """The element type of the product or quotient."""
+    own = scale.elem_type if scale.elem_type in FLOATS else other.elem_type
+    return _int(node, "precision", 0) or own
+
+
+def _int(node: Node, name: str, default: int) -> int:
+    """An attribute that older versions of an operator lack."""
+    return node.int(name) if node.schema and name in node.schema.attributes else default
+
+
+def _as_type(op: Builder, value: Value, kind: int) -> Value:
+    if value.elem_type == kind:
+        return value
+    return _unfolded(op.emit("Cast", value, outputs=1, to=kind))
+
+
+def _emit(op: Builder, name: str, *inputs: Value) -> Value:
+    return _unfolded(op.emit(name, *inputs, outputs=1))
+
+
+def _unfolded(made: tuple[Value, ...]) -> Value:
+    """The output of a node that is written also for constants: weights change when written."""
+    return made[0]
+
+
+def _is_zero(zero: Value | None) -> bool:
+    """Whether a zero point is left out or a constant of zeros."""
+    value = np.zeros(1) if zero is None else zero.const_or_none()
+    return value is not None and not np.asarray(value, np.float32).any()
