@@ -22,8 +22,8 @@ from opshift.errors import BadTarget
 from opshift.opsets import probed, schemas, targets
 from opshift.opsets.probed import DIES, REFUSED, RUNS, WRONG
 from opshift.probe import probing, row
-from opshift.probe.probe_models import case, models
-from opshift.probe.probing import ProbeResult, probe, tabulated
+from opshift.probe.probe_models import ProbeResult, case, models
+from opshift.probe.probing import probe, tabulated
 from text_models import model
 
 ADAPTERS = registry.default()
@@ -143,6 +143,38 @@ def test_an_interrupted_probe_keeps_its_results(tmp_path):
     part = probe(python, ops=("Neg", "Abs", "ReduceMax"), sample=150, progress=stop)
     assert part.left > 0
     assert {one.outcome for one in part.results} == {RUNS}
+
+
+def test_a_probe_continues_after_the_results_of_a_file(tmp_path):
+    """An ended probe leaves batches, and perhaps a part of a line."""
+    log, path = tmp_path / "log", tmp_path / "results.jsonl"
+    python = fake_python(tmp_path, {**RULES, "log": str(log)})
+    asked = {"ops": OPS, "sample": 70}
+    expected = probe(python, **asked)
+    every = log.read_text().splitlines()
+
+    def stop(done: int, total: int) -> None:
+        raise KeyboardInterrupt
+
+    log.unlink()
+    part = probe(python, **asked, path=path, progress=stop)
+    with path.open("a") as file:
+        file.write('{"done": 5, "of": [')
+    assert part.left > expected.left
+    whole = probe(python, **asked, path=path)
+    assert (whole.results, whole.reads, whole.left) == (
+        expected.results, expected.reads, expected.left
+    )  # fmt: skip
+    assert sorted(log.read_text().splitlines()) == sorted(every)
+    with pytest.raises(BadTarget, match="has no results of these models in onnxruntime==1"):
+        probe(python, ops=("Abs",), path=path)
+
+
+def test_numbers_of_an_example_that_a_copy_cannot_hold_are_replaced():
+    """Every operator of which an example has negative numbers has copies for unsigned types."""
+    for op in ("Mod", "Abs", "OneHot"):
+        of = [case(one, ADAPTERS) for one in models(ADAPTERS, (op,)) if "uint8" in one.types]
+        assert any(of), op
 
 
 def test_sigterm_keeps_the_results(tmp_path, monkeypatch):

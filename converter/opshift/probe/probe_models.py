@@ -7,8 +7,9 @@ operator and to other element types, as far as the copy is legal and the referen
 
 from __future__ import annotations
 
+import functools
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,7 @@ from opshift.records import dataclass
 from opshift.testing.case_files import examples_of
 from opshift.testing.example_models import example_model, too_new
 from opshift.testing.models import parsed
+from opshift.text import qualified
 from opshift.verify import generate, oracle, randomness
 from opshift.verify.oracle.values import dtype_of
 
@@ -33,7 +35,8 @@ Key = tuple[str, str]  # (domain, operator)
 Types = tuple[str, ...]
 DOMAINS = ("", versions.ML)
 OLDEST = 7  # the oldest opset of which many runtimes have kernels
-COPIES = 4  # copies for one choice of element types
+LARGE = 1e4  # above it, runtimes overflow in their own ways
+COPIES = 2  # copies for one choice of element types
 # Element types that can be sent to another Python, the most common ones first.
 SENT = (*COMMON, "int16", "uint16", "uint32", "uint64")
 OTHERS = (  # operators that no version changes in a way that needs an adapter
@@ -57,7 +60,7 @@ class ProbeModel:
     @property
     def form(self) -> frozenset[str]:
         """The features without the values of attributes."""
-        return frozenset(one for one in self.features if "=" not in one)
+        return _form(self.features)
 
     @property
     def rank(self) -> tuple[bool, bool, int, int]:
@@ -65,6 +68,31 @@ class ProbeModel:
         names = [SENT.index(one) for one in self.types if one in SENT]
         plain = len(self.form)
         return max(names, default=0) > 0, plain > 0, max(names, default=0), plain
+
+    @property
+    def constants(self) -> int:
+        """The number of its inputs that are constants."""
+        return len(self.model.graph.initializer)
+
+
+@dataclass(frozen=True, slots=True)
+class ProbeResult:
+    """The outcome of one model in a runtime; `detail` is its message or the difference."""
+
+    key: Key
+    since: int
+    types: Types
+    features: frozenset[str]
+    outcome: str
+    detail: str = ""
+
+    def __str__(self) -> str:
+        kinds = ", ".join(filter(None, self.types))
+        of = f" of {kinds}" if kinds else ""
+        valued = {one.partition("=")[0] for one in self.features if "=" in one}
+        form = " ".join(probed.named(one) for one in sorted(self.features - valued))
+        given = f" with {form}" if form else ""
+        return f"{qualified(*self.key)} {self.since}{of}{given}: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,14 +111,14 @@ def models(adapters: Registry, ops: Collection[str] = ()) -> list[ProbeModel]:
     found: dict[Hashable, ProbeModel] = {}
     counts, forms = Counter[Hashable](), set[Hashable]()
     for model, given in _sources(adapters, ops):
-        for one in _copies(model, given):
-            place, form = (one.key, one.since, one.types), (one.key, one.since, one.form)
-            wanted = one.model is model or counts[place] < COPIES or form not in forms
-            same = (*place, one.features, len(one.model.graph.initializer))
-            if wanted and same not in found:
+        for copy in _copies(model):
+            place, form = (copy.key, copy.since, copy.types), (copy.key, copy.since, copy.form)
+            wanted = copy.original or counts[place] < COPIES or form not in forms
+            same = (*place, copy.features, len(model.graph.initializer))
+            if wanted and same not in found and (typed := copy.model()) is not None:
                 counts[place] += 1
                 forms.add(form)
-                found[same] = one
+                found[same] = ProbeModel(*place, copy.features, typed, given)
     ordered = sorted(found.values(), key=lambda one: (one.rank, one.key, -one.since))
     first: dict[Hashable, ProbeModel] = {}
     for one in ordered:
@@ -149,13 +177,41 @@ def _node(model: ModelProto) -> NodeProto | None:
     return nodes[0] if only else None
 
 
-def _copies(model: ModelProto, given: Mapping[str, Any]) -> Iterator[ProbeModel]:
+@dataclass(frozen=True, slots=True)
+class Copy:
+    """A copy of an example that is not built yet, as most copies are not wanted."""
+
+    key: Key
+    since: int
+    types: Types
+    features: frozenset[str]
+    original: bool
+    base: ModelProto
+    retyped: Callable[[], ModelProto | None] | None
+
+    def model(self) -> ModelProto | None:
+        """The model; None if a constant cannot have its type."""
+        return self.retyped() if self.retyped is not None else self.base
+
+    @property
+    def form(self) -> frozenset[str]:
+        """The features without the values of attributes."""
+        return _form(self.features)
+
+
+def _form(features: frozenset[str]) -> frozenset[str]:
+    return frozenset(one for one in features if "=" not in one)
+
+
+def _copies(model: ModelProto) -> Iterator[Copy]:
     """The model, then its node at other versions and with other element types."""
     node = _node(model)
     assert node is not None
     key = schemas.normal(node.domain), node.op_type
     imports = {schemas.normal(one.domain): one.version for one in model.opset_import}
     own = imports.get(key[0], 1)
+    known = _types(model)
+    rank = rank_of(known.get(node.input[0])) if node.input else None
     history = schemas.history(*key)
     for number, schema in enumerate(history):
         end = history[number + 1].since - 1 if number + 1 < len(history) else 1 << 30
@@ -165,10 +221,11 @@ def _copies(model: ModelProto, given: Mapping[str, Any]) -> Iterator[ProbeModel]
         if key[0]:
             at = own if schema.since <= own <= end else schema.since
         copy = model if at == own else _at_version(model, key[0], at)
-        for types, typed in _of_types(copy, schema):
-            described = _described(typed, key, schema, types, given)
-            if described is not None:
-                yield described
+        features = probed.features(node, schema, rank)
+        for types, make in _of_types(copy, schema):
+            if all(one in ("", *SENT) or "(" in one for one in types):
+                original = copy is model and make is None
+                yield Copy(key, schema.since, types, features, original, copy, make)
 
 
 def _at_version(model: ModelProto, domain: str, version: int) -> ModelProto:
@@ -180,18 +237,6 @@ def _at_version(model: ModelProto, domain: str, version: int) -> ModelProto:
     imports = {schemas.normal(one.domain): one.version for one in copy.opset_import}
     copy.ir_version = max(versions.ir_for(imports), 4)
     return copy
-
-
-def _described(
-    model: ModelProto, key: Key, schema: Schema, types: Types, given: Mapping[str, Any]
-) -> ProbeModel | None:
-    node = _node(model)
-    if node is None or not all(one in ("", *SENT) or "(" in one for one in types):
-        return None
-    known = _types(model)
-    rank = rank_of(known.get(node.input[0])) if node.input else None
-    features = probed.features(node, schema, rank)
-    return ProbeModel(key, schema.since, types, features, model, given)
 
 
 # -- element types -------------------------------------------------------------------------------
@@ -224,18 +269,19 @@ def _chosen(model: ModelProto, schema: Schema) -> dict[str, str]:
     return elements_by_variable(node, schema, known.get)
 
 
-def _of_types(model: ModelProto, schema: Schema) -> Iterator[tuple[Types, ModelProto]]:
-    """The model, then copies with another type for one variable each."""
+def _of_types(
+    model: ModelProto, schema: Schema
+) -> Iterator[tuple[Types, Callable[[], ModelProto | None] | None]]:
+    """The types of the model, then other types for one variable each, with a copy that has them."""
     variables, chosen = probed.variables(schema), _chosen(model, schema)
-    yield tuple(chosen.get(one, "") for one in variables), model
+    yield tuple(chosen.get(one, "") for one in variables), None
     allowed = {p.variable: p.types for p in (*schema.inputs, *schema.outputs)}
     for variable in variables:
         for kind in SENT if chosen.get(variable) in SENT else ():
             if kind != chosen[variable] and f"tensor({kind})" in allowed[variable]:
-                copy = _retyped(model, schema, variable, kind)
-                if copy is not None:
-                    found = _chosen(copy, schema)
-                    yield tuple(found.get(one, "") for one in variables), copy
+                types = {**chosen, variable: kind}
+                make = functools.partial(_retyped, model, schema, variable, kind)
+                yield tuple(types.get(one, "") for one in variables), make
 
 
 def _retyped(model: ModelProto, schema: Schema, variable: str, kind: str) -> ModelProto | None:
@@ -277,18 +323,36 @@ def case(probe: ProbeModel, adapters: Registry) -> ProbeCase | None:
         return None
     made = next(generate.cases(model, 0, generate.FIRST[:1], adapters)).values
     types = {info.name: info.type for info in model.graph.input}
-    given = {name: v for name, v in probe.given.items() if name in types}
+    given = {name: v for name, v in probe.given.items() if name in types and _fits(v, types[name])}
     try:
         with np.errstate(all="ignore"):
             inputs = oracle.make_inputs(model, overrides={**made, **given})
             values = oracle.evaluate(model, inputs)
-    except Exception:  # a copy of an example may be legal for onnx and without a meaning
+    except oracle.OracleError:  # a copy of an example may be legal for onnx and without a meaning
         return None
     names = [info.name for info in model.graph.output]
     expected = dict(zip(names, values, strict=True))
     return ProbeCase(
         probe, model, inputs, expected, frozenset(randomness.drawn(model).intersection(names))
     )
+
+
+def _fits(value: Any, declared: TypeProto) -> bool:
+    """Whether the numbers of an example are usual ones of the element type of its copy.
+
+    An example may show what an operator does with infinite numbers, which runtimes compute in
+    their own ways, and models rarely have.
+    """
+    number = declared.tensor_type.elem_type
+    if not number or dtype_of(number).kind not in "iuf":
+        return True
+    numbers = np.asarray(value)
+    if numbers.dtype.kind == "f" and not np.all(np.abs(numbers) <= LARGE):
+        return False
+    if dtype_of(number).kind == "f":
+        return True
+    limits = np.iinfo(dtype_of(number))
+    return all(limits.min <= int(one) <= limits.max for one in numbers.flat)
 
 
 def _legal(model: ModelProto, adapters: Registry) -> ModelProto | None:

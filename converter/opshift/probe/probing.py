@@ -6,9 +6,11 @@ from __future__ import annotations
 import datetime
 import json
 import platform
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,17 +22,28 @@ from opshift.errors import BadTarget
 from opshift.opsets import probed, schemas, target_names, targets
 from opshift.opsets.probed import DIES, FAILED, PARTLY, REFUSED, RUNS, WRONG
 from opshift.probe import stamps
-from opshift.probe.probe_models import Key, ProbeCase, ProbeModel, Types, case, models
+from opshift.probe.probe_models import (
+    LARGE,
+    Key,
+    ProbeCase,
+    ProbeModel,
+    ProbeResult,
+    Types,
+    case,
+    models,
+)
+from opshift.probe.result_file import ResultFile
 from opshift.protos.whole import onnx
 from opshift.records import dataclass
 from opshift.release import VERSION
 from opshift.report import SCHEMA_VERSION
-from opshift.text import Line, Role, Shown, counted, qualified
+from opshift.text import Line, Role, Shown, counted
 from opshift.verify import other_runtime
 from opshift.verify.other_runtime import Answer, OtherRuntime
 from opshift.verify.tolerance import StatedTolerance, distance, element_type
 
-BATCH = 100  # models for one process
+FIRST_BATCH, MOST_IN_BATCH = 50, 1000  # models for one process
+BATCH_SECONDS = 20  # what an ended probe may lose
 LIMITS = Limits(seconds=30, megabytes=8192)
 OUTCOMES = {
     other_runtime.NOT_LOADED: REFUSED,
@@ -39,28 +52,7 @@ OUTCOMES = {
     other_runtime.TOO_SLOW: DIES,
 }
 SHARES = {"float32": 1e-3, "float64": 1e-3, "float16": 2e-2}  # of the largest number
-LARGE = 1e4
 MOST = 30  # failures in the text form of a result
-
-
-@dataclass(frozen=True, slots=True)
-class ProbeResult:
-    """The outcome of one model in a runtime; `detail` is its message or the difference."""
-
-    key: Key
-    since: int
-    types: Types
-    features: frozenset[str]
-    outcome: str
-    detail: str = ""
-
-    def __str__(self) -> str:
-        kinds = ", ".join(filter(None, self.types))
-        of = f" of {kinds}" if kinds else ""
-        valued = {one.partition("=")[0] for one in self.features if "=" in one}
-        form = " ".join(probed.named(one) for one in sorted(self.features - valued))
-        given = f" with {form}" if form else ""
-        return f"{qualified(*self.key)} {self.since}{of}{given}: {self.detail}"
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -150,7 +142,8 @@ class Probing(Shown):
 
 def probe(
     python: str, name: str = "", *, ops: Collection[str] = (), sample: int | None = None,
-    limits: Limits = LIMITS, progress: Callable[[int, int], None] = lambda done, total: None,
+    limits: Limits = LIMITS, path: Path | None = None,
+    progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Probing:  # fmt: skip
     """Measure the outcomes of small models of each operator in the runtime of a Python.
 
@@ -168,6 +161,8 @@ def probe(
         At most this number of models; common types and plain forms come first.
     limits : Limits, optional
         The limits for one model.
+    path : Path, optional
+        A file to which the results are added. The models of which it has results are not run.
     progress : callable, optional
         Called with the number of models that were run, and their number.
     """
@@ -179,19 +174,25 @@ def probe(
     waiting = models(adapters, ops)
     if not waiting:
         raise BadTarget(f"no operator is called {', '.join(sorted(ops))}; correct the name")
-    every, done, results = waiting, 0, list[ProbeResult]()
-    waiting = waiting[:sample]
-    reads = stamps.measure(runtime, limits)
+    file = ResultFile.of(path, f"{own}=={release}", waiting) if path is not None else None
+    reads, done, results = file.read() if file is not None else (None, 0, [])
+    if reads is None:
+        reads = stamps.measure(runtime, limits)
+        if file is not None:
+            file.begin(reads)
     try:
-        for count, batch in _batches(waiting, adapters):
-            results += run(runtime, batch, limits)
+        for count, batch in _batches(waiting[done:sample], adapters):
+            found = run(runtime, batch, limits)
+            results += found
             done += count
-            progress(done, len(waiting))
+            if file is not None:
+                file.add(count, found)
+            progress(done, len(waiting[:sample]))
     except KeyboardInterrupt:
         if not results:
             raise
     today = datetime.date.today().isoformat()
-    left = every[done:]
+    left = waiting[done:]
     unfinished = frozenset((one.key, one.since) for one in left)
     return Probing(own, release, python, today, tuple(results), len(left), reads, unfinished)
 
@@ -210,10 +211,19 @@ def _release(text: str, name: str) -> str:
 def _batches(
     waiting: Sequence[ProbeModel], adapters: Registry
 ) -> Iterator[tuple[int, list[ProbeCase]]]:
-    """The number of models, and the cases of the legal ones."""
-    for start in range(0, len(waiting), BATCH):
-        part = waiting[start : start + BATCH]
+    """The number of models, and the cases of the legal ones.
+
+    The size of a batch follows the time of the last one: a start of some runtimes takes seconds,
+    and so does a model in others.
+    """
+    start, size = 0, FIRST_BATCH
+    while start < len(waiting):
+        began = time.monotonic()
+        part = waiting[start : start + size]
         yield len(part), [found for one in part if (found := case(one, adapters)) is not None]
+        start += len(part)
+        wanted = size * BATCH_SECONDS / max(time.monotonic() - began, 1e-3)
+        size = max(1, min(int(wanted), 2 * size, MOST_IN_BATCH))
 
 
 def run(runtime: OtherRuntime, batch: Sequence[ProbeCase], limits: Limits) -> list[ProbeResult]:

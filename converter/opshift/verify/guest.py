@@ -20,6 +20,7 @@ if os.path.realpath(sys.path[0]) == os.path.dirname(os.path.realpath(__file__)):
 import contextlib
 import importlib
 import json
+import re
 import signal
 from typing import Any
 
@@ -119,6 +120,97 @@ def onnx2torch(model: Any, optimized: bool = True) -> Any:
     return run
 
 
+def iree(model: Any, optimized: bool = True) -> Any:
+    import iree.compiler
+    import iree.runtime
+    import onnx
+    from iree.compiler import ir
+    from iree.compiler.extras import onnx_importer
+
+    source = onnx.shape_inference.infer_shapes(onnx.load(model["path"]), data_prop=True)
+    info = onnx_importer.ModelInfo(source)
+    with ir.Context() as context:
+        module = info.create_module(context=context).operation
+        onnx_importer.NodeImporter.define_function(info.main_graph, module).import_all()
+        code = iree.compiler.compile_str(
+            str(module), target_backends=["llvm-cpu"], input_type="onnx",
+            extra_args=["--iree-llvmcpu-target-cpu=generic"],
+        )  # fmt: skip
+    config = iree.runtime.Config("local-sync")
+    built = iree.runtime.VmModule.copy_buffer(config.vm_instance, code)
+    loaded = iree.runtime.load_vm_module(built, config)
+    function = getattr(loaded, source.graph.name)
+
+    def run(feed: Any) -> Any:
+        found = function(*[feed[name] for name in model["inputs"]])
+        several = found if isinstance(found, (list, tuple)) else [found]
+        return named(model["outputs"], [one.to_host() for one in several])
+
+    return run
+
+
+def tvm(model: Any, optimized: bool = True) -> Any:
+    import numpy
+    import onnx
+    import tvm as package
+    from tvm import relax
+    from tvm.relax.frontend.onnx import from_onnx
+
+    module = from_onnx(onnx.load(model["path"]), keep_params_in_input=False)
+    device = package.cpu()
+    machine = relax.VirtualMachine(package.compile(module, target="llvm"), device)
+
+    def array(value: Any) -> Any:
+        return numpy.asarray([one.numpy() for one in value] if is_list(value) else value.numpy())
+
+    def is_list(value: Any) -> bool:
+        return isinstance(value, (list, tuple)) or not hasattr(value, "numpy")
+
+    def run(feed: Any) -> Any:
+        given = [package.runtime.tensor(feed[name], device) for name in model["inputs"]]
+        found = machine["main"](*given)
+        several = list(found) if is_list(found) else [found]
+        return named(model["outputs"], [array(one) for one in several])
+
+    return run
+
+
+def tinygrad(model: Any, optimized: bool = True) -> Any:
+    from tinygrad.nn.onnx import OnnxRunner
+
+    runner = OnnxRunner(model["path"])
+
+    def run(feed: Any) -> Any:
+        found = runner(feed)
+        return {name: value.numpy() for name, value in found.items()}
+
+    return run
+
+
+def mnn(model: Any, optimized: bool = True) -> Any:
+    import _tools
+    import MNN
+    import numpy
+    from MNN import expr
+
+    path = model["path"] + ".mnn"
+    words = ["-f", "ONNX", "--modelFile", model["path"], "--MNNModel", path, "--bizCode", "opshift"]
+    _tools.mnnconvert(["mnnconvert", *words, "--keepInputFormat=1"])
+    kinds = {"float32": expr.float, "int32": expr.int, "int64": expr.int64, "uint8": expr.uint8}
+    network = MNN.nn.load_module_from_file(path, list(model["inputs"]), list(model["outputs"]))
+
+    def run(feed: Any) -> Any:
+        values = [numpy.ascontiguousarray(feed[name]) for name in model["inputs"]]
+        given = [
+            expr.const(one, list(one.shape), expr.NCHW, kinds[one.dtype.name]) for one in values
+        ]
+        found = network.forward(given)
+        several = found if isinstance(found, (list, tuple)) else [found]
+        return named(model["outputs"], [expr.convert(one, expr.NCHW).read() for one in several])
+
+    return run
+
+
 # The name of a runtime as `--for` takes it: the package that is imported, and the function.
 RUNTIMES = {
     "onnxruntime": ("onnxruntime", onnxruntime),
@@ -126,6 +218,10 @@ RUNTIMES = {
     "opencv": ("cv2", opencv),
     "tract": ("tract", tract),
     "onnx2torch": ("onnx2torch", onnx2torch),
+    "iree": ("iree.compiler", iree),
+    "tvm": ("tvm", tvm),
+    "tinygrad": ("tinygrad", tinygrad),
+    "mnn": ("MNN", mnn),
 }  # type: Any
 
 
@@ -153,12 +249,15 @@ def release(package: Any) -> str:
     found = getattr(package, "__version__", "")
     if not found:
         try:
-            from importlib.metadata import version
+            from importlib import metadata
 
-            found = version(package.__name__)
+            top = package.__name__.split(".")[0]
+            listed = getattr(metadata, "packages_distributions", dict)()  # type: Any
+            found = metadata.version(listed.get(top, [top])[0])
         except ImportError:  # Python 3.7 and below, or a package that was copied here
             found = ""
-    return str(found).split("-")[0].split("+")[0]
+    numbers = re.match(r"\d+(\.\d+)*", str(found))
+    return numbers.group() if numbers else str(found)
 
 
 def told(value: Any, arrays: Any) -> Any:

@@ -27,6 +27,8 @@ from opshift.cli.terminal import DONE, Output
               " if the package does not state it.")  # fmt: skip
 @click.option("-o", "--output", "path", type=click.Path(dir_okay=False, path_type=Path),
               help="Write the row to this file, next to the rows of earlier probes.")  # fmt: skip
+@click.option("--results", type=click.Path(dir_okay=False, path_type=Path),
+              help="Add results to this file, and continue after those that it has.")  # fmt: skip
 @click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this operator.")
 @click.option("--sample", type=click.IntRange(min=1), metavar="N",
               help="At most N models: those of common types first.")  # fmt: skip
@@ -40,6 +42,7 @@ def command(
     pythons: tuple[str, ...],
     name: str,
     path: Path | None,
+    results: Path | None,
     ops: tuple[str, ...],
     sample: int | None,
     seconds: float,
@@ -62,7 +65,10 @@ def command(
 
     def measure(python: str) -> int:
         with _interrupted_by_sigterm(), output.counting("models") as progress:
-            found = probe(python, name, ops=ops, sample=sample, limits=limits, progress=progress)
+            found = probe(
+                python, name, ops=ops, sample=sample, limits=limits, path=results,
+                progress=progress,
+            )  # fmt: skip
         if path is not None:
             row.write(path, found)
         tables.append(found.table)
