@@ -7,10 +7,11 @@ import random
 
 import networkx as nx
 import pytest
-from growth_families import FAMILIES
 from opshift import check_model
 from opshift.model.cycles import cycles
 from text_models import model
+
+from tools.lib.growth_families import FAMILIES
 
 
 @pytest.mark.parametrize("seed", range(60))

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from typing import NamedTuple
 
@@ -79,6 +80,11 @@ def cross(adapters: registry.Registry, node: Node, start: int, to: int, op: Buil
 
 def _lost(derived: Guard, present: frozenset[str]) -> frozenset[str]:
     return derived.lost_in(present) if derived.lost else frozenset()
+
+
+def _depth(change: NodeChange) -> int:
+    """The number of graphs around a node."""
+    return change.place[0].depth
 
 
 class Stepper:
@@ -198,23 +204,26 @@ class Stepper:
         if taken:
             self._pass_imports(written)
         self.settled = True
-        # Adapters that took a subgraph apart must see it as it is now; innermost first.
-        for change in sorted(taken, key=lambda c: -c.place[0].depth):
-            key, adapter = change.task.key, change.task.adapter
-            task = self._own_task(key, adapter)
-            again = self._change(change.place, task)
-            if self.blockers:
-                raise AdapterBug(
-                    f"{adapter.source} gave two different answers about one {change.node.op} node"
-                )
-            if again is None:  # the changes inside left nothing to change
-                continue
-            refuse_what_lies_too_deep([again], self.blockers)
+        # Adapters that took a subgraph apart must see it as it is now; innermost first. Nodes of
+        # one depth are written together, because facts are found anew after each writing.
+        for _, alike in itertools.groupby(sorted(taken, key=_depth, reverse=True), _depth):
+            again = [now for change in alike if (now := self._again(change)) is not None]
+            refuse_what_lies_too_deep(again, self.blockers)
             if self.blockers:
                 raise self.blockers.refused
-            self._pass_imports(applier.apply([again]))
+            self._pass_imports(applier.apply(again))
         for scope in self.document.scopes() if taken else ():
             scope.ahead.clear()
+
+    def _again(self, change: NodeChange) -> NodeChange | None:
+        """The answer about a node whose graphs have changed; None if nothing is left to change."""
+        adapter = change.task.adapter
+        again = self._change(change.place, self._own_task(change.task.key, adapter))
+        if self.blockers:
+            raise AdapterBug(
+                f"{adapter.source} gave two different answers about one {change.node.op} node"
+            )
+        return again
 
     def _pass_imports(self, written: Iterable[Place]) -> None:
         """Keeps the version of written nodes until the imports of their root follow."""

@@ -21,12 +21,23 @@ from onnx import (
 Family = Callable[[int], ModelProto]
 SOURCE, TARGET = 12, 13  # Softmax, Squeeze and others change between them
 FAMILIES: dict[str, Family] = {}
+LOWERED: dict[str, int] = {}  # the target of a family whose nodes only lower opsets rewrite
 
 
 def family(make: Family) -> Family:
     """Registers a family by the name of its function."""
     FAMILIES[make.__name__.replace("_", " ")] = make
     return make
+
+
+def lowered_to(target: int) -> Callable[[Family], Family]:
+    """Registers a family that is converted to a lower opset."""
+
+    def register(make: Family) -> Family:
+        LOWERED[make.__name__.replace("_", " ")] = target
+        return family(make)
+
+    return register
 
 
 def value(name: str, shape: Iterable[int | str] | None = (2, 3), kind: int = 1) -> ValueInfoProto:
@@ -362,3 +373,46 @@ def calls_of_one_function(n: int) -> ModelProto:
     nodes = [call("F", f"v{i}" if i else "x", f"v{i + 1}") for i in range(n)]
     return model(nodes, [value(f"v{n}")], functions=[function("F", [softmax("a", "b")])],
                  domains=["f"])  # fmt: skip
+
+
+# -- graphs inside the nodes of a function, which adapters take apart ----------------------------
+
+
+@lowered_to(10)
+def conditions_in_a_function(n: int) -> ModelProto:
+    """A chain of conditions whose shapes a function does not state."""
+    nodes = []
+    for i in range(n):
+        read = f"v{i}" if i else "a"
+        sides = (
+            branch([NodeProto(op_type=op, input=[read], output=[f"{op}{i}"])], f"{op}{i}")
+            for op in ("Relu", "Neg")
+        )
+        nodes.append(condition(i, f"v{i + 1}", *sides))
+    return _called(nodes, [value("c", (), 9)], value("y"))
+
+
+@lowered_to(7)
+def scans_in_a_function(n: int) -> ModelProto:
+    """A chain of Scans, which opset 7 writes as Loops."""
+    nodes = []
+    for i in range(n):
+        body = GraphProto(name=f"body{i}")
+        body.node.add(op_type="Add", input=[f"s{i}", f"r{i}"], output=[f"o{i}"])
+        body.input.extend([value(f"s{i}", (3,)), value(f"r{i}", (3,))])
+        body.output.append(value(f"o{i}", (3,)))
+        scan = NodeProto(op_type="Scan", input=[f"v{i}" if i else "c", "a"], output=[f"v{i + 1}"])
+        scan.attribute.add(name="body", type=5).g.CopyFrom(body)
+        scan.attribute.add(name="num_scan_inputs", type=2, i=1)
+        nodes.append(scan)
+    return _called(nodes, [value("c", (3,))], value("y", (3,)))
+
+
+def _called(
+    nodes: list[NodeProto], inputs: Iterable[ValueInfoProto], output: ValueInfoProto
+) -> ModelProto:
+    """A model that calls a function of `a` and `c` once."""
+    imports = [helper.make_opsetid("", SOURCE)]
+    made = helper.make_function("f", "F", ["a", "c"], list(nodes[-1].output), nodes, imports)
+    calls = [NodeProto(op_type="F", domain="f", input=["x", "c"], output=[output.name])]
+    return model(calls, [output], inputs, functions=[made], domains=["f"])
