@@ -10,7 +10,7 @@ from opshift.model.scope import Place, Scope
 from opshift.model.settle import move_shardings
 from opshift.model.walk import captures, graphs_of, may_hold_graphs
 from opshift.opsets import schemas
-from opshift.protos import NodeProto
+from opshift.protos import GraphProto, NodeProto
 from opshift.records import dataclass
 
 
@@ -30,24 +30,33 @@ def replace_nodes(document: Document, replacements: Sequence[Replacement]) -> li
     All tables of the document are updated.
     """
     document.leave_index(one.place for one in replacements)
+    lost = [graph for one in replacements for graph in _graphs_lost(one)]
     places = [_replace(document, one) for one in replacements]
+    document.bury(lost)
     document.rewritten.update(place for written in places for place in written)
     if replacements:
         document.note_change()
     return places
 
 
+def _graphs_lost(replacement: Replacement) -> list[GraphProto]:
+    """The graphs of an old node that no new node carries on."""
+    scope, position = replacement.place
+    node = scope.node(position)
+    key = (schemas.normal(node.domain), node.op_type)
+    if replacement.carried or not may_hold_graphs(key):
+        return []
+    return [graph for _, graph in graphs_of(node)]
+
+
 def _replace(document: Document, replacement: Replacement) -> list[Place]:
     """Writes the nodes of one place, which the index no longer holds; returns their places."""
     scope, position = replacement.place
-    node, nodes = scope.node(position), replacement.nodes
+    nodes = replacement.nodes
     _orphan(document, replacement)
     _take_away(document, replacement)
-    if not replacement.carried and may_hold_graphs((schemas.normal(node.domain), node.op_type)):
-        graphs = [graph for _, graph in graphs_of(node)]
-        for graph in graphs:
-            document.orphan(scope, captures(graph))
-        document.bury(graphs)
+    for graph in _graphs_lost(replacement):
+        document.orphan(scope, captures(graph))
     if len(nodes) == 1:
         _overwrite(document, replacement, nodes[0])
         return [replacement.place]

@@ -10,7 +10,7 @@ from typing import Any
 from opshift.model.document import Document
 from opshift.model.names import Owned, names_read
 from opshift.model.scope import Place, Root, Scope
-from opshift.model.walk import graphs_of
+from opshift.model.walk import graphs_in, graphs_of
 from opshift.model.weights.inplace import delete_others
 from opshift.protos import GraphProto
 
@@ -80,7 +80,8 @@ class Sweep:
 
 def _scopes_in(root: Root, graph: GraphProto) -> list[Scope]:
     """A graph and the graphs inside it."""
-    return [one for one in root.scopes if any(around.proto is graph for around in one.chain())]
+    found = (root.by_graph.get(id(one)) for one in graphs_in(graph))
+    return [scope for scope in found if scope is not None]
 
 
 def _values_read_in(scopes: Iterable[Scope]) -> Iterator[Owned]:
