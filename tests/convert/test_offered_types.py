@@ -36,6 +36,15 @@ def test_a_plan_names_it_too():
     assert 'types={"bfloat16": "float"}' in first.cure
 
 
+def test_a_change_that_did_not_help_is_not_named_again():
+    source = parse_model(
+        '<ir_version: 10, opset_import: ["" : 21]> g (float[4] x) => (float[4] y)'
+        " { q = Cast<to=22>(x) y = Cast<to=1>(q) }"
+    )
+    (first, *_) = plan(source, 20, types={"int4": "int8"}).refusals
+    assert (first.types, "types=" in first.cure) == ("", False)
+
+
 def test_a_refusal_for_another_reason_names_none():
     (first, *_) = plan(EXAMPLE, 1).refusals
     assert (first.types, "types=" in first.cure) == ("", False)

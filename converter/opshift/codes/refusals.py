@@ -100,11 +100,11 @@ An element type does not exist at the target version.
 ## What it means
 
 The operator of the target version does not accept this element type, and no exact form in another
-type exists.
+type exists. If a change of types avoids this, the message names it, such as <<types=bfloat16=float>>.
 
 ## What to do
 
-Choose the nearest version, or change the element type with <<types=bfloat16=float>>.
+Choose the nearest version.
 """
 
     APPROXIMATE_ONLY = """\

@@ -197,6 +197,11 @@ class State(ABC):
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
         plan = getattr(self, "plan", None)  # what is refused before there is a plan has none
         ways = dict.fromkeys(dead.way for dead in plan.dead) if plan is not None else ()
+        types = self.options.types or {}
+        refusals = [  # a change of types that did not help is not suggested again
+            dataclasses.replace(one, types="") if one.types.partition("=")[0] in types else one
+            for one in refusals
+        ]
         return Refused(refusals, near, asked, self.crossed(), ways, runtime)
 
 
