@@ -379,6 +379,53 @@ def test_given_inputs_decide_what_overflows(tmp_path):
         assert ("reaches 9e+08 on the given inputs" in done.output) == bool(count)
 
 
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_given_input_that_is_too_large_stays_wide(tmp_path, keep):
+    source = model("(float[3] x) => (float[3] y) <float k = {0.001}> { a = Mul(x, k) y = Sqrt(a) }")
+    np.savez(tmp_path / "large.npz", x=np.array([1, 2, 1e6], "f4"))
+    wish = {"types": {"float": "float16"}, "inputs": tmp_path / "large.npz"}
+    found = convert(source, **wish, keep_io_types=keep)
+    assert types(found.model)[0] == "float"
+    assert operators(found.model)[:2] == ["Mul", "Cast"]
+    assert any("stays in 'x', 'k': it reaches 1e+06" in note for note in found.report.notes)
+
+
+SEQUENCES = {
+    "a type that is left out": "(float[2,3] x) => (float[2,3] y) { s = SequenceEmpty()"
+    " t = SequenceInsert(s, x) i = Constant<value = int64 {0}>() y = SequenceAt(t, i) }",
+    "a sequence of the interface": "(seq(float[2,3]) s) => (seq(float[2,3]) o)"
+    " { i = Constant<value = int64 {0}>() e = SequenceAt(s, i) y = Neg(e)"
+    " o = SequenceInsert(s, y) }",
+}
+
+
+@pytest.mark.parametrize("name", SEQUENCES)
+@pytest.mark.parametrize("keep", [False, True])
+def test_a_sequence_and_what_is_put_into_it_have_one_type(name, keep):
+    source = model(SEQUENCES[name])
+    found = convert_version(source, types={"float": "double"}, keep_io_types=keep)
+    onnx.checker.check_model(found, full_check=True)
+    assert (found.graph.input[0].type == source.graph.input[0].type) == keep
+
+
+def test_the_interface_keeps_an_output_that_is_a_weight():
+    text = "(float[3] x) => (float[3] y, float[3] w) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }"
+    found = convert_version(model(text), types={"float": "float16"}, keep_io_types=True)
+    assert types(found) == ["float"] * 3
+    assert found.graph.initializer[0].data_type == TensorProto.FLOAT
+    assert operators(found) == ["Cast", "Cast", "Mul", "Cast"]
+
+
+def test_a_value_that_callers_see_in_the_old_type_is_read_without_a_cast():
+    text = (
+        "(float[1,1,2,2] x, float[4] s) => (float[1,1,4,4] y) { z = Neg(x) n = Neg(s)"
+        " y = Resize(z, , s) w = Add(n, n) }"
+    )
+    found = convert_version(model(text), types={"float": "float16"}, keep_io_types=True)
+    (resize,) = (node for node in found.graph.node if node.op_type == "Resize")
+    assert resize.input[2] == "s"
+
+
 def test_inputs_that_the_model_does_not_take_are_an_error(tmp_path):
     source = model("(float[3] x) => (float[3] y) { y = Neg(x) }")
     np.savez(tmp_path / "other.npz", z=np.ones(3, "f4"))

@@ -100,7 +100,8 @@ An element type does not exist at the target version.
 ## What it means
 
 The operator of the target version does not accept this element type, and no exact form in another
-type exists. If a change of types avoids this, the message names it, such as <<types=bfloat16=float>>.
+type exists. If a change of types avoids this, the message names it, for example
+<<types=bfloat16=float>>.
 
 ## What to do
 

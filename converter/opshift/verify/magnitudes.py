@@ -40,6 +40,8 @@ def magnitudes(path: str, names: Sequence[str], inside: bool, inputs: str) -> tu
         return {}, failed
     found: Largest = {}
     for case in cases:
+        for name, value in case.values.items():
+            _count(found, name, value)
         if ours:
             _walk(pair, case, found)
         else:

@@ -57,6 +57,7 @@ def groups_of(
     `kind` gives the element type of a value, and `text` its type with another element type.
     """
     found: dict[tuple[object, int], TypeGroup] = {}
+    contained = set[int]()  # the types of elements of sequences and optionals
     for name, at, is_output in _ends(node):
         start = kind(name)
         if start not in types:
@@ -64,6 +65,8 @@ def groups_of(
         param = _param(schema, at, is_output)
         group = found.setdefault((_key(param, at, is_output), start), TypeGroup(start))
         (group.outputs if is_output else group.inputs).append(at)
+        if not text(name, start).startswith("tensor"):
+            contained.add(start)
         if is_call or holds_graphs(node) or group.reason:
             continue
         if param is None:
@@ -71,6 +74,9 @@ def groups_of(
         elif text(name, types[start]) not in param.types:
             group.reason = f"{node.op_type} takes or gives no {text(name, types[start])}"
     groups = list(found.values())
+    if not is_call and not holds_graphs(node):
+        for start in contained:
+            groups = _joined(groups, start)
     if schema is not None and not is_call:
         groups = _led(node, schema, groups)
     for group in groups:
@@ -100,6 +106,16 @@ def _key(param: Param | None, at: int, is_output: bool) -> object:
     return param.variable if param.homogeneous else (param.variable, at, is_output)
 
 
+def _joined(groups: list[TypeGroup], start: int) -> list[TypeGroup]:
+    """The groups with one in place of all inputs of a type: a container holds the others."""
+    mine = [one for one in groups if one.start == start and one.inputs]
+    for one in mine[1:]:
+        mine[0].inputs += one.inputs
+        mine[0].outputs += one.outputs
+        mine[0].reason = mine[0].reason or one.reason
+    return [one for one in groups if one not in mine[1:]]
+
+
 def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeGroup]:
     """Joins outputs whose type is tied to no input with the source of their type."""
     found = [group for group in groups if group.inputs or group.stays or holds_graphs(node)]
@@ -115,6 +131,8 @@ def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeG
         elif leader is not None:
             leader.outputs += group.outputs
             continue
+        elif names:  # it is left out, and the type is float
+            group.by_attribute = names[0]
         elif _holds_value(schema):
             group.by_value = True
         else:

@@ -48,6 +48,7 @@ class TypeRewriting:
         """Changes the model; weights change when they are written."""
         main = self.state.document.main
         inputs = [(main, name) for name in free_inputs(self.state.skeleton.graph)]
+        inputs += [(main, name) for name in main.outputs if name in main.initializers]
         outputs = [(main, name) for name in main.outputs if name in main.producers]
         self._ends = {name for _, name in (*inputs, *outputs)}
         for value in (*inputs, *outputs):
@@ -138,6 +139,8 @@ class TypeRewriting:
         now = self._inner.get(value, name)
         if self._inside(value) == wants:
             return now
+        if value in self._inner and self._outside(value) == wants:
+            return name
         known = self._casts.get((scope, now, wants))
         if known is None:
             known = self._casts[scope, now, wants] = self.state.document.fresh(name)
@@ -236,7 +239,8 @@ class TypeRewriting:
             if isinstance(scope.proto, GraphProto):
                 sparse = [one.values for one in scope.proto.sparse_initializer]
                 for tensor in (*scope.proto.initializer, *sparse):
-                    if self.choice.changes(scope, tensor.name):
+                    value = (scope, tensor.name)
+                    if self.choice.changes(*value) and value not in self._inner:
                         self._change(tensor)
 
     def _declare(self) -> None:
