@@ -98,13 +98,36 @@ def test_a_fact_that_is_missing_is_no_misreading(with_adapters, tmp_path):
         assert ("of rank 2" in str(accepts(path, "onnxruntime==1.10").reasons)) == found
 
 
-def test_a_form_that_some_processors_misread_is_kept_and_its_verdict_is_not_known(tmp_path):
+BY_PROCESSOR = [one for one in DECLARED if one.processors]
+
+
+@pytest.mark.parametrize("one", BY_PROCESSOR, ids=named)
+def test_a_form_that_some_processors_misread_gets_one_that_all_compute_alike(one, tmp_path):
+    rows = [row for row in ROWS if one.concerns(row)]
     path, result = tmp_path / "m.onnx", tmp_path / "result.onnx"
-    text = "({}[2,3] a, {}[3,4] b) => (int32[2,4] y) {{ y = MatMulInteger(a, b) }}"
-    for left, right, answer in (("uint8", "int8", "not known"), ("uint8", "uint8", "yes")):
-        onnx.save(model(text.format(left, right), 11), path)
-        assert accepts(path, "onnxruntime==1.16").answer == answer
-        report = convert_file(path, result, "onnxruntime==1.16")
-        assert report.runtime is not None
-        assert report.runtime.answer == accepts(result, "onnxruntime==1.16").answer == answer
-        assert onnx.load(result).graph.node[0].op_type == "MatMulInteger"
+    for example in one.examples:
+        imports = dict(example.imports)
+        others = (f', "{domain}" : {version}' for domain, version in imports.items() if domain)
+        onnx.save(model(example.graph, imports[""], more="".join(others)), path)
+        assert accepts(path, rows[-1].shown).answer == "not known"
+        for row in (rows[0], rows[-1]):
+            convert_file(path, result, row.shown)
+            assert accepts(result, row.shown).answer == "yes", accepts(result, row.shown)
+
+
+def test_a_form_that_some_processors_misread_is_kept_if_no_other_is_declared(
+    with_adapters, tmp_path
+):
+    @misread("Elu", "onnxruntime 1.16", "{op} is rough", source="us", date="2026-01-02",
+             processors="old ones")  # fmt: skip
+    def anywhere(node):
+        return True
+
+    with_adapters(anywhere)
+    path, result = tmp_path / "m.onnx", tmp_path / "result.onnx"
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Elu(x) }", 13), path)
+    report = convert_file(path, result, "onnxruntime==1.16")
+    assert report.runtime is not None
+    assert report.runtime.answer == accepts(result, "onnxruntime==1.16").answer == "not known"
+    assert "Elu is rough on old ones" in str(report.runtime.unknown)
+    assert [node.op_type for node in onnx.load(result).graph.node] == ["Elu"]

@@ -10,7 +10,7 @@ import pytest
 from onnx import ModelProto
 from opshift import convert_version, testing, versions
 from opshift.author.example import Example
-from opshift.author.verdicts import LEAVE, Adapter
+from opshift.author.verdicts import ALTERNATIVE, LEAVE, Adapter
 from opshift.testing import example_models
 from opshift.verify import oracle
 from vendor_judge import on_onnxruntime
@@ -52,16 +52,16 @@ def too_new(case: Case) -> bool:
     return example_models.too_new(case.adapter, case.example)
 
 
-def leaves_a_vendor(case: Case) -> bool:
-    """Whether the adapter replaces an operator that only the runtime of its vendor has."""
+def is_of_a_vendor(case: Case) -> bool:
+    """Whether the adapter rewrites an operator that only the runtime of its vendor has."""
     at = (case.adapter.start, case.adapter.to)
-    return at == LEAVE and case.adapter.domain not in versions.DOMAINS
+    return at in (LEAVE, ALTERNATIVE) and case.adapter.domain not in versions.DOMAINS
 
 
 def run(case: Case) -> ModelProto | None:
     """The result; fails with a sentence when the example is not what it says."""
     evaluate = None
-    if leaves_a_vendor(case) and case.example.refuses is None:
+    if is_of_a_vendor(case) and case.example.refuses is None:
         evaluate = on_onnxruntime()  # no reference knows the operators of a vendor
     try:
         # Other sets of inputs: tests/adapters/test_edges.py.

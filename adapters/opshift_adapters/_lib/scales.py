@@ -71,6 +71,14 @@ def raised(op: Builder, codes: Value) -> Value:
     return op.Cast(op.Cast(codes, to=T.INT32) + 128, to=T.UINT8)
 
 
+def unsigned(op: Builder, codes: Value, zero: Value | None) -> tuple[Value, Value]:
+    """Codes of 8 bits as uint8, and their zero point."""
+    zero = op.const(0, codes.elem_type) if zero is None else zero
+    if codes.elem_type == T.UINT8:
+        return codes, zero
+    return raised(op, codes), raised(op, zero)
+
+
 FEW_CODES = 1024  # that are written as numbers
 IN_FLOAT = (T.INT8, T.UINT8, T.INT16, T.UINT16, *FLOAT8)  # float holds their differences
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """DynamicQuantizeLSTM: LSTM with quantized weights, which quantizes data and state at each step."""
 
-from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
+from opshift.adapter import Builder, Node, Result, T, Value, alternative, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, written
+from opshift_adapters._lib.saturation import SAYS, saturating, with_unsigned
 
 AS_IN_LSTM = (
     "activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size",
@@ -59,3 +60,33 @@ def _weights(node: Node, op: Builder, name: str) -> Value:
     moved = op.Cast(node[name], to=T.FLOAT) - zero
     wide = moved * op.Reshape(node[f"{name}_scale"], shape)
     return op.Transpose(wide, perm=[0, 2, 1])
+
+
+STEPS = (
+    "(float[3,2,4] x, int8[1,4,8] w, int8[1,2,8] r, float[1,8] s) => (float[3,1,2,2] y)"
+    " <int8[1,8] z = {0,0,0,0,0,0,0,0}> { y = com.microsoft.DynamicQuantizeLSTM<hidden_size=2>"
+    '(x, w, r, "", "", "", "", "", s, z, s, z) }'
+)
+
+
+@saturating("DynamicQuantizeLSTM", "onnxruntime 1.6..1.32", SAYS, domain=MICROSOFT)
+@example("weights of int8", STEPS, imports={"": 11, MICROSOFT: 1})
+def of_dynamic_steps(node: Node) -> bool:
+    return node["W"].elem_type_or_none == T.INT8
+
+
+@alternative("DynamicQuantizeLSTM", domain=MICROSOFT, runtime="onnxruntime==1.16")
+@example(
+    "weights of int8",
+    STEPS,
+    imports={"": 11, MICROSOFT: 1},
+    gives="Cast Add Cast Cast Add Cast DynamicQuantizeLSTM",
+    inputs={
+        "s": [[0.01, 0.02, 0.005, 0.01, 0.01, 0.02, 0.01, 0.005]],
+        "w": [[[10, -20, 30, 5, -7, 12, -64, 64]] * 4],
+        "r": [[[-9, 20, 8, 25, -17, 2, 15, -3]] * 2],
+    },
+)
+def steps_of_unsigned_codes(node: Node, op: Builder) -> Result:
+    """The weights become uint8, 128 higher."""
+    return with_unsigned(node, op, W="W_zero_point", R="R_zero_point")

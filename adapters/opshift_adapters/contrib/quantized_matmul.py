@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """DynamicQuantizeMatMul, MatMulIntegerToFloat and MatMulInteger16: products of integers."""
 
-from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
+from opshift.adapter import Builder, Node, Result, T, Value, alternative, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters._lib.saturation import SAYS, saturating, with_unsigned
 
 SIGNED = (
     "(float[2,4] a, int8[4,3] b) => (float[2,3] y) <float[3] s = {0.1, 0.2, 0.05},"
@@ -48,6 +49,31 @@ def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
     a, scale, zero = op.DynamicQuantizeLinear(node["A"], outputs=3)
     whole, zeros = scale * node["b_scale"], (zero, node.input("b_zero_point"))
     return _product(op, a, node["B"], zeros, whole, node.input("bias"))
+
+
+DYNAMIC = (
+    "(float[2,3] a, int8[3,4] b) => (float[2,4] y) <float s = {0.5}> { y ="
+    " com.microsoft.DynamicQuantizeMatMul(a, b, s) }"
+)
+
+
+@saturating("DynamicQuantizeMatMul", "onnxruntime 1.4..1.32", SAYS, domain=MICROSOFT)
+@example("weights of int8", DYNAMIC, imports={"": 11, MICROSOFT: 1})
+def of_dynamic_codes(node: Node) -> bool:
+    return node["B"].elem_type_or_none == T.INT8
+
+
+@alternative("DynamicQuantizeMatMul", domain=MICROSOFT, runtime="onnxruntime==1.16")
+@example(
+    "weights of int8",
+    DYNAMIC,
+    imports={"": 11, MICROSOFT: 1},
+    gives="Cast Add Cast DynamicQuantizeMatMul",
+    inputs={"b": [[1, -64, 64, 7], [0, 33, -20, 5], [-3, 64, 2, -64]]},
+)
+def dynamic_product_of_unsigned_codes(node: Node, op: Builder) -> Result:
+    """The weights become uint8, 128 higher."""
+    return with_unsigned(node, op, B="b_zero_point")
 
 
 @leaving("MatMulIntegerToFloat", domain=MICROSOFT, since=10)

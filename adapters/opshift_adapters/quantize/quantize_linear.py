@@ -7,6 +7,7 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    Surroundings,
     T,
     Value,
     Why,
@@ -26,6 +27,7 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import as_type
+from opshift_adapters._lib.saturation import LIMIT, saturating
 from opshift_adapters._lib.scales import (
     FLOAT8,
     along,
@@ -104,11 +106,57 @@ def of_a_scalar(node: Node) -> bool:
     imports={"": 11},
     gives="DequantizeLinear Squeeze Mul",
 )
-def scalars_in_a_row(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.0 to 1.2 end the process at a scalar; it becomes a vector of one element."""
-    if node["x"].rank_or_none != 0:
+@example(
+    "codes of int8 for a product",
+    "(uint8[2,3] a, int8[3,4] b) => (float[2,4] y) <float s = {0.5},"
+    " float[4] t = {1.0,2.0,0.5,0.1}> { f = DequantizeLinear(a, s) g = DequantizeLinear(b, t)"
+    " y = MatMul(f, g) }",
+    imports={"": 13},
+    runtime="onnxruntime==1.16",
+    gives="DequantizeLinear Cast Add Cast DequantizeLinear MatMul",
+)
+def plain_codes(node: Node, op: Builder) -> Result:
+    """A scalar becomes a vector of one element; other codes of int8 become uint8.
+
+    onnxruntime 1.0 to 1.2 end the process at a scalar, and 1.8 and later saturate products with
+    codes of int8.
+    """
+    if node["x"].rank_or_none == 0:
+        return op.Squeeze(op.same(node, inputs={"x": op.Unsqueeze(node["x"], axes=[0])}))
+    if node["x"].elem_type_or_none != T.INT8 or node["x_scale"].shape_or_none is None:
         return KEEP
-    return op.Squeeze(op.same(node, inputs={"x": op.Unsqueeze(node["x"], axes=[0])}))
+    zero = node.input("x_zero_point") or op.const(np.zeros(node["x_scale"].shape), T.INT8)
+    return op.same(node, inputs={"x": raised(op, node["x"]), "x_zero_point": raised(op, zero)})
+
+
+FACTORS = (
+    "(uint8[1,2,3,3] a, int8[1,2,3,3] b) => (float[1,q,r,t] y)"
+    " <float s = {{0.5}}, uint8 z = {{3}}, int8 w = {{0}}>"
+    " {{ f = DequantizeLinear(a, s, z) g = DequantizeLinear(b, s, w) y = {}(f, g) }}"
+)
+
+
+@saturating(
+    "DequantizeLinear",
+    "onnxruntime 1.8..1.32",
+    f"MatMul, Gemm or Conv of uint8 codes and the int8 codes of a {{op}} {LIMIT}",
+    neighbours=True,
+)
+@example("in MatMul", FACTORS.format("MatMul"), imports={"": 10})
+@example("in Conv", FACTORS.format("Conv"), imports={"": 10})
+def of_the_second_codes(node: Node, around: Surroundings) -> bool:
+    codes = node.outputs[0]
+    if codes is None or node["x"].elem_type_or_none != T.INT8:
+        return False
+    return any(_multiplies_by(product, codes) for product in around.readers(codes))
+
+
+def _multiplies_by(product: Node, second: Value) -> bool:
+    """Whether a product is of dequantized codes of uint8 and of a second factor."""
+    if product.op not in ("MatMul", "Gemm", "Conv") or product.proto.input[1] != second.name:
+        return False
+    first = maker(product.inputs[0], "DequantizeLinear") if product.inputs[0] else None
+    return first is not None and first["x"].elem_type_or_none == T.UINT8
 
 
 @misread(

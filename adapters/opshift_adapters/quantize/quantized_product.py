@@ -23,7 +23,8 @@ from opshift.adapter import (
 )
 
 from opshift_adapters._lib.blocks import as_type
-from opshift_adapters._lib.scales import quantized, raised, requantized
+from opshift_adapters._lib.saturation import SAYS, differ, saturating, with_unsigned
+from opshift_adapters._lib.scales import quantized, requantized, unsigned
 
 # -- DynamicQuantizeLinear -----------------------------------------------------------------------
 
@@ -176,17 +177,9 @@ def of_dynamic_codes(node: Node) -> bool:
 )
 def of_unsigned_codes(node: Node, op: Builder) -> Result:
     """Codes of int8 and their zero points become uint8, 128 higher; both points are written."""
-    a, p = _unsigned(op, node["A"], node.input("a_zero_point"))
-    b, q = _unsigned(op, node["B"], node.input("b_zero_point"))
+    a, p = unsigned(op, node["A"], node.input("a_zero_point"))
+    b, q = unsigned(op, node["B"], node.input("b_zero_point"))
     return op.MatMulInteger(a, b, p, q)
-
-
-def _unsigned(op: Builder, x: Value, zero: Value | None) -> tuple[Value, Value]:
-    """Codes as uint8, and their zero point."""
-    zero = op.const(0, x.elem_type) if zero is None else zero
-    if x.elem_type == T.UINT8:
-        return x, zero
-    return raised(op, x), raised(op, zero)
 
 
 def _few_products(b: Value) -> bool:
@@ -418,3 +411,68 @@ def _one_scale(node: Node, name: str) -> Value:
     if scale.rank_or_none == 1 and scale.dims[0] == 0:
         raise InvalidModel(f"{node.op} {node.name!r} has no number in {name}")
     return scale
+
+
+# -- products that saturate ----------------------------------------------------------------------
+
+
+SIGNED_WEIGHTS = "(uint8[2,3] a, int8[3,4] b) => (int32[2,4] y) { y = MatMulInteger(a, b) }"
+SIGNED_SCALES = "<float s = {{0.5}}, uint8 z = {{3}}, int8 w = {{0}}>"
+SCALED_PRODUCT = (
+    "(uint8[1,2,3,3] a, int8[1,2,3,3] b) => (uint8[1,1,1,1] y)"
+    f" {SIGNED_SCALES} {{{{ y = {{}}(a, s, z, b, s, w, s, z) }}}}"
+)
+UNSIGNED_WEIGHTS = (
+    "(int8[1,2,4,4] a, uint8[1,2,3,3] b) => (int32[1,1,2,2] y) { y = ConvInteger(a, b) }"
+)
+
+
+@saturating("MatMulInteger", "onnxruntime 1.2..1.32", SAYS)
+@example("uint8 and int8", SIGNED_WEIGHTS, imports={"": 10})
+def of_mixed_codes(node: Node) -> bool:
+    return differ(node["A"], node["B"])
+
+
+@saturating("ConvInteger", "onnxruntime 1.24..1.32", SAYS)
+@example("weights of uint8", UNSIGNED_WEIGHTS, imports={"": 10})
+def of_unsigned_weights(node: Node) -> bool:
+    return differ(node["w"], node["x"])
+
+
+@alternative("ConvInteger", runtime="onnxruntime==1.32")
+@example("data of int8", UNSIGNED_WEIGHTS, imports={"": 10}, gives="Cast Add Cast ConvInteger")
+@example(
+    "padded",
+    UNSIGNED_WEIGHTS.replace("(a, b)", "<pads=[1,1,1,1]>(a, b, p)")
+    .replace(" b)", " b, int8 p)")
+    .replace("1,1,2,2]", "1,1,4,4]"),
+    imports={"": 10},
+    gives="Cast Add Cast Cast Add Cast ConvInteger",
+)
+def conv_of_unsigned_codes(node: Node, op: Builder) -> Result:
+    """The data becomes uint8, 128 higher; its zero point fills the pads."""
+    return with_unsigned(node, op, x="x_zero_point", w="w_zero_point")
+
+
+@saturating("QLinearMatMul QLinearConv", "onnxruntime 1.6..1.32", SAYS)
+@example("uint8 and int8", SCALED_PRODUCT.format("QLinearConv"), imports={"": 10})
+def of_scaled_codes(node: Node) -> bool:
+    first, second = _factors(node)
+    return differ(node[first], node[second])
+
+
+@alternative("QLinearMatMul QLinearConv", runtime="onnxruntime==1.16")
+@example(
+    "uint8 and int8",
+    SCALED_PRODUCT.format("{op}").replace("1,1,1,1]", "1,q,r,t]"),
+    imports={"": 10},
+    gives="Cast Add Cast {op}",
+)
+def scaled_product_of_unsigned_codes(node: Node, op: Builder) -> Result:
+    """The second codes become uint8, 128 higher."""
+    _, second = _factors(node)
+    return with_unsigned(node, op, **{second: f"{second}_zero_point"})
+
+
+def _factors(node: Node) -> tuple[str, str]:
+    return ("a", "b") if node.op == "QLinearMatMul" else ("x", "w")

@@ -32,7 +32,7 @@ from opshift.model.arrays import (
 from opshift.model.rename import rename
 from opshift.model.scope import Root
 from opshift.model.walk import graphs_of, nodes_inside
-from opshift.opsets import schemas
+from opshift.opsets import layouts, schemas
 from opshift.opsets.types import without_symbols
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
 from opshift.records import dataclass
@@ -559,7 +559,7 @@ class Builder:
 
     def _schema(self, domain: str, op_type: str) -> schemas.Schema:
         version = self.opset(domain)
-        found = schemas.schema(domain, op_type, version)
+        found = layouts.layout(domain, op_type, version)
         if domain != self.crossing.enters:
             self._require(domain, op_type, version)
         if found is None or found.deprecated:

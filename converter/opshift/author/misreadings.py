@@ -79,7 +79,7 @@ def misread(
     whether a node has the form at the opsets from `since` to below `before`. With `neighbours`, it
     gets the `Surroundings` of the node as well. `{op}` in `says` is the operator. `wider` names an
     input: if its element type is wider, the runtime reads the node. `processors` names the only
-    ones on which it is misread: the verdict is then "not known", and no other form is written.
+    ones on which it is misread: the verdict is then "not known", and an `@alternative` is written.
     """
     runtime, _, listed_releases = releases.partition(" ")
     names = listed(ops)
@@ -97,17 +97,18 @@ def misread(
 
 
 def misreadings(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
+    """The forms of an operator that a release misreads on some processor."""
+    yield from (one for one in rules.traits(Misread).get(key, ()) if one.concerns(row))
+
+
+def on_every_processor(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
     """The forms of an operator that a release misreads on every processor."""
-    yield from (one for one in _declared(rules, row, key) if not one.processors)
+    yield from (one for one in misreadings(rules, row, key) if not one.processors)
 
 
 def on_some_processors(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
-    """The forms of an operator that a release misreads on some processors."""
-    yield from (one for one in _declared(rules, row, key) if one.processors)
-
-
-def _declared(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
-    yield from (one for one in rules.traits(Misread).get(key, ()) if one.concerns(row))
+    """The forms of an operator that a release reads on other processors."""
+    yield from (one for one in misreadings(rules, row, key) if one.processors)
 
 
 def all_misreadings(rules: DeclaredRules, row: Ceiling) -> Iterator[tuple[str, Misread]]:

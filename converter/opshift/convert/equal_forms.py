@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift.author.facts import Facts
+from opshift.author.misreadings import misreadings, on_every_processor, on_some_processors
 from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.author.traits import DeclaredRules, answer_of
 from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS
@@ -112,6 +113,7 @@ def _choose(state: State, row: Ceiling) -> None:
         _add_misread(beside, asked, neighbours=True)
         _write_others(state, runs, beside)
     _write_in_other_words(state, row)
+    _write_for_all_processors(state, row)
 
 
 def _lacked(state: State, row: Ceiling) -> Lacked:
@@ -219,6 +221,14 @@ def _write_wider(state: State, row: Ceiling) -> bool:
     return written
 
 
+def _write_for_all_processors(state: State, row: Ceiling) -> None:
+    """Replaces nodes that a runtime misreads on some processors by forms that all compute alike."""
+    lacked: Lacked = {}
+    _add_misread(lacked, (state.document, row, state.facts), on_some_processors)
+    runs = functools.partial(_runs, row, state.adapters, declared=misreadings)
+    _write_others(state, runs, lacked)
+
+
 def _named(state: State, row: Ceiling) -> Lacked:
     """The nodes of the operators that the row names, whatever their form is."""
     found: Lacked = {}
@@ -229,10 +239,14 @@ def _named(state: State, row: Ceiling) -> Lacked:
 
 
 def _add_misread(
-    lacked: Lacked, asked: tuple[Document, Ceiling, Facts], *, neighbours: bool = False
+    lacked: Lacked,
+    asked: tuple[Document, Ceiling, Facts],
+    declared: runtime.Declared = on_every_processor,
+    *,
+    neighbours: bool = False,
 ) -> None:
     """Adds the nodes that a runtime misreads, or only those whose neighbours are the cause."""
-    for (domain, _), one, places in runtime.misread_nodes(*asked):
+    for (domain, _), one, places in runtime.misread_nodes(*asked, declared):
         for place in places if one.neighbours or not neighbours else ():
             lacked.setdefault((place[0].root, domain), []).append(place)
 
@@ -277,6 +291,11 @@ def _reads(row: Ceiling, change: NodeChange) -> bool:
     return runtime.reads(change.made.nodes, change.builder.scope.root, row)
 
 
-def _runs(row: Ceiling, rules: DeclaredRules, change: NodeChange) -> bool:
+def _runs(
+    row: Ceiling,
+    rules: DeclaredRules,
+    change: NodeChange,
+    declared: runtime.Declared = on_every_processor,
+) -> bool:
     """Whether a runtime runs each node of a change."""
-    return runtime.runs(change.made.nodes, change.builder, row, rules)
+    return runtime.runs(change.made.nodes, change.builder, row, rules, declared)

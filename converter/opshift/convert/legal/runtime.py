@@ -15,7 +15,7 @@ from opshift.author.facts import Facts
 from opshift.author.misreadings import (
     Misread,
     all_misreadings,
-    misreadings,
+    on_every_processor,
     on_some_processors,
 )
 from opshift.author.node import Node
@@ -112,7 +112,7 @@ Declared: TypeAlias = "Callable[[DeclaredRules, Ceiling, Key], Iterator[Misread]
 
 
 def misread_nodes(
-    document: Document, row: Ceiling, facts: Facts, declared: Declared = misreadings
+    document: Document, row: Ceiling, facts: Facts, declared: Declared = on_every_processor
 ) -> Iterator[tuple[Key, Misread, list[Place]]]:
     """The nodes that a runtime misreads, by their operator and form."""
     read_by = readers()
@@ -299,7 +299,13 @@ def reads(nodes: Iterable[NodeProto], root: Root, row: Ceiling) -> bool:
     return not any(row.unread(key, _since(root, key)) for key in keys)
 
 
-def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling, rules: DeclaredRules) -> bool:
+def runs(
+    nodes: Iterable[NodeProto],
+    op: Builder,
+    row: Ceiling,
+    rules: DeclaredRules,
+    declared: Declared = on_every_processor,
+) -> bool:
     """Whether no lack of an operator or a kernel and no misread form is known for these nodes."""
     root = op.scope.root
 
@@ -313,8 +319,8 @@ def runs(nodes: Iterable[NodeProto], op: Builder, row: Ceiling, rules: DeclaredR
         key = schemas.normal(node.domain), node.op_type
         since = _since(root, key)
         version = root.imports.get(key[0]) or 1
-        written = Node(node, schemas.schema(*key, version), op.env)
-        if any(one.is_form(written, version) for one in misreadings(rules, row, key)):
+        written = Node(node, layouts.layout(*key, version), op.env)
+        if any(one.is_form(written, version) for one in declared(rules, row, key)):
             return False
         rank = rank_of(type_of(node.input[0])) if node.input and node.input[0] else None
         if _failing(node, key, since, row, rank) is not None:
