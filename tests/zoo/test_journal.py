@@ -218,3 +218,23 @@ def test_the_command_says_that_a_file_is_no_journal(tmp_path):
     done = CliRunner().invoke(main, [*map(str, words)])
     assert "note: " in done.stdout
     assert "renamed to" in done.stdout
+
+
+UNDONE = bytes.fromhex("d9d505f920a163d7")  # begins the file by which SQLite undoes a change
+
+
+def test_a_beginning_that_did_not_end_begins_again(tmp_path: Path) -> None:
+    """The file names us already, and SQLite undoes all that it holds when it is opened."""
+    path = tmp_path / "j.sqlite"
+    before = Path(f"{path}-journal")
+    with contextlib.closing(sqlite3.connect(path, isolation_level=None)) as db:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute(OUR_TABLE)
+        db.execute(f"PRAGMA application_id = {journals.APPLICATION}")
+        undo = UNDONE + before.read_bytes()[len(UNDONE) :]
+        db.execute("COMMIT")
+    before.write_bytes(undo)
+    journal = Journal(str(path))
+    assert works(journal)
+    assert journal.notes == []
+    journal.close()

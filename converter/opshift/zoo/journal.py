@@ -116,8 +116,8 @@ def _opened(path: str) -> sqlite3.Connection:
         undone.callback(db.close)
         try:
             (told,) = db.execute("PRAGMA quick_check(1)").fetchone()
-            if begins:
-                _begin(db)
+            if begins or not db.execute("SELECT 1 FROM sqlite_master").fetchone():
+                _begin(db)  # also after SQLite has undone a beginning that did not end
             db.execute("PRAGMA journal_mode = WAL")
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("SELECT name, recipe, outcome FROM outcomes LIMIT 1").fetchone()
