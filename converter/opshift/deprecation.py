@@ -10,6 +10,7 @@ from collections.abc import Callable
 from typing import ParamSpec, TypeVar
 
 from opshift import terms
+from opshift.text import printable
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
@@ -19,7 +20,7 @@ def warn(old: str, new: str, gone_in: str, *, stacklevel: int = 2) -> None:
     """Warns that a name is old: Python by a DeprecationWarning, the command by a line on stderr."""
     text = f"{old} is deprecated and goes in opshift {gone_in}; use {new}"
     if terms.caller() is terms.Caller.COMMAND:
-        print(f"warning: {text}", file=sys.stderr)
+        print(f"warning: {printable(text)}", file=sys.stderr)
     else:
         warnings.warn(text, DeprecationWarning, stacklevel=stacklevel + 1)
 

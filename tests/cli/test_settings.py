@@ -18,6 +18,7 @@ from click.testing import CliRunner
 from onnx import parser
 from opshift.cli import commands, settings
 from opshift.cli import terminal as cli
+from opshift.cli.commands import batch, convert
 from opshift.cli.entry import main
 
 SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
@@ -71,6 +72,11 @@ def test_defaults_from_a_file(folder, name, text):
         ("[convert]\ntoo = 13\n", "convert has no option --too; did you mean to?"),
         ("[convert\n", "cannot be read"),
         ("convert = 1\n", "[convert] is not a table"),
+        ("ir = 8.5\n", "8.5"),
+        ("ir = {}\n".format("[" * 3000 + "]" * 3000), "lie too deep"),
+        ("ir = {}\n".format("9" * 5000), "cannot be read"),
+        ("allow-approximate = 2\n", "2"),
+        ("#" * (settings.LARGEST + 1), "has more than 1 MiB"),
     ],
 )
 def test_a_wrong_settings_file_is_an_error(folder, text, sentence):
@@ -78,6 +84,37 @@ def test_a_wrong_settings_file_is_an_error(folder, text, sentence):
     done = run("convert", "m.onnx", "--to", "13", "--check")
     assert done.exit_code == cli.BAD_INPUT
     assert sentence in done.stderr
+
+
+@pytest.mark.parametrize("text", ["tool = 3 # opshift\n", "[tool]\nopshift = [1]\n"])
+def test_settings_that_are_no_table_are_an_error(folder, text):
+    (folder / "pyproject.toml").write_text(text)
+    done = run("convert", "m.onnx", "--to", "13", "--check")
+    assert done.exit_code == cli.BAD_INPUT
+    assert "is not a table" in done.stderr
+
+
+VALUES = ("true", "-1", "2", "1e400", "''", '"\\u001b[31m"', "1979-05-27", "[]", "[[1]]", "{a = 1}")
+"""Values of each type that TOML has."""
+
+
+@pytest.mark.parametrize("value", VALUES)
+def test_no_value_of_a_setting_ends_in_a_bug(folder, value):
+    """Each option of two commands is given each kind of value."""
+    for name, command in (("convert", convert.command), ("batch", batch.command)):
+        for option, parameter in settings._options(command).items():
+            if not settings.may_set(option, parameter):
+                continue
+            (folder / "opshift.toml").write_text(f"[{name}]\n{option} = {value}\n")
+            done = run(name, "absent.onnx", *(["out"] if name == "batch" else []))
+            assert isinstance(done.exception, SystemExit), (option, done.exception)
+            assert done.exit_code == cli.BAD_INPUT, (option, done.output)
+            assert "\x1b" not in done.output
+
+
+def test_a_long_file_without_settings_is_ignored(folder):
+    (folder / "pyproject.toml").write_text("#" * (settings.LARGEST + 1))
+    assert run("convert", "m.onnx", "--to", "12", "--check").exit_code == cli.DONE
 
 
 # -- what settings may name ------------------------------------------------------------------------

@@ -8,6 +8,8 @@ import re
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from opshift.cli import entry
+from opshift.errors import LeftoverWarning
 from opshift.text import (
     Line,
     Role,
@@ -92,3 +94,8 @@ def test_an_outcome_shows_itself_everywhere():
     assert repr(Outcome()) == "<Outcome: Done: <x>.>"
     assert str(Outcome()) == "Done: <x>."
     assert "Done: &lt;x&gt;." in Outcome()._repr_html_()
+
+
+def test_a_warning_shows_no_control_character(capsys):
+    entry._show_warning(pytest.fail, LeftoverWarning("a\x1b[31m.data"), LeftoverWarning)
+    assert capsys.readouterr().err == "warning: a\\x1b[31m.data\n"

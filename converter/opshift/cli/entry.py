@@ -25,7 +25,7 @@ from opshift.cli.options import GroupedCommand, WholeWords, files_beside
 from opshift.cli.synonyms import synonym
 from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
 from opshift.isolation_default import Isolation, set_default, usual
-from opshift.text import suggestion
+from opshift.text import printable, suggestion
 
 if TYPE_CHECKING:
     from click.shell_completion import CompletionItem
@@ -205,7 +205,7 @@ def _show_warning(
     from opshift.errors import LeftoverWarning
 
     if issubclass(kind, LeftoverWarning):
-        click.echo(f"warning: {message}", err=True)
+        click.echo(f"warning: {printable(str(message))}", err=True)
     else:
         usual(message, kind, *place)
 

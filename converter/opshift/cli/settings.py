@@ -26,7 +26,7 @@ ROOTS = (".git", ".hg", ".jj")  # what the root of a repository holds
 ONLY_READ = ("inputs", "operator-set", "opset")  # settings may name these files, and no other
 ACTS = ("cluster", "in-place", "install", "runtime")  # run a program, or write without a name
 _META = "opshift.settings"
-_HEAD = 1 << 20  # bytes in which a file of another user is searched for settings
+LARGEST = 1 << 20  # bytes of a file with settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +58,9 @@ def found() -> SettingsSearch:
             continue
         if path.name == OWN:
             return SettingsSearch(path, _read(path), tuple(ignored))
-        table = _read(path, word="opshift").get("tool", {}).get("opshift")
-        if table is not None:
-            return SettingsSearch(path, table, tuple(ignored))
+        table = _table(path, "tool", _read(path, word="opshift"))
+        if "opshift" in table:
+            return SettingsSearch(path, _table(path, "opshift", table), tuple(ignored))
     return SettingsSearch(ignored=tuple(ignored))
 
 
@@ -83,7 +83,7 @@ def _is_trusted(path: Path) -> bool:
 def _mentions_settings(path: Path) -> bool:
     try:
         with path.open("rb") as file:
-            return b"tool.opshift" in file.read(_HEAD)
+            return b"tool.opshift" in file.read(LARGEST)
     except OSError:
         return False
 
@@ -93,10 +93,25 @@ def _read(path: Path, word: str = "") -> dict[str, Any]:
     from opshift import toml
 
     try:
-        text = path.read_text("utf-8")
-        return toml.loads(text) if word in text else {}
+        with path.open("rb") as file:
+            data = file.read(LARGEST + 1)
+        if word.encode() not in data:
+            return {}
+        if len(data) > LARGEST:
+            raise click.UsageError(f"{path} has more than {LARGEST >> 20} MiB; shorten this file")
+        return toml.loads(data.decode("utf-8"))
     except (OSError, UnicodeDecodeError, toml.TOMLDecodeError) as error:
         raise click.UsageError(f"{path} cannot be read: {error}; correct this file") from None
+
+
+def _table(path: Path, name: str, around: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A table of a file, which is empty if the file lacks it."""
+    table = around.get(name, {})
+    if not isinstance(table, Mapping):
+        raise click.UsageError(
+            f"{path}: {name!r} is not a table; write options below [tool.opshift]"
+        )
+    return table
 
 
 def apply(ctx: click.Context, command: click.Command | None, name: str) -> None:
@@ -159,4 +174,4 @@ def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
         return [str(one) for one in (value if isinstance(value, list) else [value])]
     if isinstance(value, list):
         raise click.UsageError(f"{path}: --{key} has one value and is given a list; give one value")
-    return value
+    return value if isinstance(value, bool) and option.is_flag else str(value)

@@ -103,7 +103,8 @@ class Output:
         if self.verbosity > 0 and sys.exc_info()[0] is not None:
             import traceback
 
-            click.echo(traceback.format_exc(), err=True)
+            for line in traceback.format_exc().splitlines():
+                click.echo(printable(line), err=True)
         return code
 
     def say(self, lines: Iterable[Line], *, err: bool = False) -> None:
