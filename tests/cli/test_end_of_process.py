@@ -11,8 +11,9 @@ import pytest
 
 AT_EXIT = "import atexit; atexit.register(lambda: print('ended', flush=True))"
 THREAD = """
-import threading, time
-threading.Thread(target=lambda: (time.sleep(0.5), print('ended', flush=True))).start()"""
+import threading
+main = threading.main_thread()
+threading.Thread(target=lambda: (main.join(), print('ended', flush=True))).start()"""
 
 
 def run(before: str, *words: str) -> subprocess.CompletedProcess[str]:
