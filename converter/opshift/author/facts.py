@@ -21,6 +21,7 @@ from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, of_constant
 from opshift.author.declared import completed, correct
 from opshift.author.env import ModelEnv
+from opshift.author.fit import fits
 from opshift.author.inference import Known, infer_all, infer_node
 from opshift.author.node import Node, Survey, TypePart
 from opshift.author.present_types import collect_present_types
@@ -63,6 +64,7 @@ LARGEST_SMALL = 1024  # numbers of a constant of the model that may be replaced 
 COMMON_TYPES = frozenset(
     ["float", "double", "float16", "int64", "int32", "bool", "uint8", "string"]
 )
+CONSTANT, IDENTITY = ("", "Constant"), ("", "Identity")
 UNSAID = TypeProto()
 _Answer = TypeVar("_Answer")
 _Rule = TypeVar("_Rule")
@@ -290,18 +292,20 @@ class Facts:
     def _evaluate(self, owner: Scope, position: int) -> Evaluated:
         node = owner.node(position)
         key = (schemas.normal(node.domain), node.op_type)
-        env = FoldingEnv(self, owner)
-        shown = Node(node, owner.layout_at(position), env)
-        if not shown.fits:
-            return UNKNOWN
-        if key == ("", "Constant"):
-            return Evaluated(self.constant_node(node), {})
-        if key == ("", "Identity"):
-            return self.evaluated(Facts.find_constant, owner, node.input[0])
         fold = self.adapters.rules(Fold).get(key)
+        if fold is None and key not in (CONSTANT, IDENTITY):
+            return UNKNOWN
+        schema = owner.layout_at(position)
+        if not fits(node, schema):
+            return UNKNOWN
+        if key == CONSTANT:
+            return Evaluated(self.constant_node(node), {})
+        if key == IDENTITY:
+            return self.evaluated(Facts.find_constant, owner, node.input[0])
         if fold is None or len(node.output) != 1 or key not in owner.root.index:
             return UNKNOWN
-        value = fold.value(shown)
+        env = FoldingEnv(self, owner)
+        value = fold.value(Node(node, schema, env))
         known = value is not None and value.nbytes <= MAX_FOLD_BYTES
         return Evaluated(value, env.claims) if known else UNKNOWN
 

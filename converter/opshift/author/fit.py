@@ -5,10 +5,17 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator
+from typing import Any, TypeAlias
 
 from opshift.model.walk import named
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, NodeProto
+
+Form: TypeAlias = tuple[Any, ...]
+MOST_FORMS = 10_000
+# Whether nodes fit a schema, by its id and by all of a node that counts. The schema is held, so
+# that no other one gets its id.
+_fitting: dict[tuple[int, Form], tuple[schemas.Schema, bool]] = {}
 
 
 def fits(node: NodeProto, schema: schemas.Schema | None) -> bool:
@@ -22,7 +29,15 @@ def fits(node: NodeProto, schema: schemas.Schema | None) -> bool:
         return not any(one.stated for one in known)
     if schema.open:
         return True
-    return next(unfit(node, schema, schema.since), None) is None
+    kinds = [(one.name, one.type) for one in node.attribute]
+    form: Form = (len(node.input), len(node.output), *kinds)
+    held = _fitting.get((id(schema), form))
+    if held is None:
+        if len(_fitting) >= MOST_FORMS:
+            _fitting.clear()
+        held = schema, next(unfit(node, schema, schema.since), None) is None
+        _fitting[id(schema), form] = held
+    return held[1]
 
 
 def unfit(

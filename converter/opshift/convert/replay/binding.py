@@ -38,17 +38,15 @@ class NodeTokens:
 
     def bind(self, scope: Scope, names: Iterable[str]) -> tuple[str, ...]:
         """The tokens of names that a scope sees; one value has one token."""
-        found = []
-        for name in names:
-            if not name:
-                found.append("")
-                continue
-            place = (scope.owner(name) or scope, name)
-            if place not in self._tokens:
-                self._tokens[place] = tokens.value(len(self._places))
-                self._places.append((scope, name))
-            found.append(self._tokens[place])
-        return tuple(found)
+        return tuple([self._token(scope, name) if name else "" for name in names])
+
+    def _token(self, scope: Scope, name: str) -> str:
+        place = scope if scope.parent is None else scope.owner(name) or scope, name
+        known = self._tokens.get(place)
+        if known is None:
+            known = self._tokens[place] = tokens.value(len(self._places))
+            self._places.append((scope, name))
+        return known
 
     def place(self, token: str) -> tuple[ScopeEnv, str]:
         """The name that a token stands for, and the scope that sees it."""
