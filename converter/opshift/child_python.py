@@ -45,7 +45,7 @@ def other_command(python: str, script: str, *arguments: str) -> list[str]:
 def bare_environment() -> dict[str, str]:
     """The environment of another Python: without our paths, other programs, and package indexes.
 
-    Some packages call pip when they are imported.
+    Some packages call pip when they are imported, and some add a backtrace to each message.
     """
     found = {name: value for name, value in os.environ.items() if not _DROPPED.match(name)}
     if os.name == "posix":
@@ -53,7 +53,9 @@ def bare_environment() -> dict[str, str]:
     return {**found, "PIP_NO_INDEX": "1", "UV_OFFLINE": "1", "npm_config_offline": "true"}
 
 
-_DROPPED = re.compile(r"(PYTHON|PIP_|UV_|NPM_CONFIG_).*|.*_PROXY", re.IGNORECASE)
+_DROPPED = re.compile(
+    r"(PYTHON|PIP_|UV_|NPM_CONFIG_).*|.*_PROXY|RUST(_LIB)?_BACKTRACE", re.IGNORECASE
+)
 
 
 @contextlib.contextmanager

@@ -247,12 +247,13 @@ def test_a_feature_is_blamed_if_nothing_else_is_new():
     assert set(found.types) == {(RUNS, ("float",))}
 
 
-def test_an_operator_whose_other_models_were_left_out_does_not_fail():
+def test_element_types_whose_other_models_were_left_out_do_not_fail():
     """Only some forms may fail, and the plain one may be among those that were left out."""
     key = ("", "MaxPool")
     failed = [ProbeResult(key, 12, ("float",), frozenset({"@rank=3"}), REFUSED)]
     assert tabulated(failed)[key][12].types == {(REFUSED, ("float",)): frozenset({0})}
-    assert not tabulated(failed, {(key, 12)})[key][12].types
+    assert not tabulated(failed, {(key, 12, ("float",))})[key][12].types
+    assert tabulated(failed, {(key, 12, ("int8",))})[key][12].types
 
 
 def test_a_failure_without_an_explanation_is_kept():

@@ -152,7 +152,9 @@ class Applier:
         if made.approximations or made.assumptions:
             where = f"{op} {change.node.name or change.node.proto.output[0]!r}"
             self.step.approximations += [f"{where}: {why}" for why in made.approximations]
-            self.step.inexact |= self._functions_near(change) if made.approximations else set()
+            if made.approximations:
+                self.step.approximated.add(change.task.key)
+                self.step.inexact |= self._functions_near(change)
             assumed = sorted(made.assumptions, key=lambda one: one.value)
             self.step.assumptions += [f"{where}: {one.clause} ({one.value})" for one in assumed]
 

@@ -148,15 +148,16 @@ class Conversion(State):
             return iter(())
         if refused is None:
             late, came, near = self._written_late(), self._came_with(), self._inexact()
+            inexact = {key for step in self.steps for key in step.approximated}
             return alternatives(
                 self.way, late, came, leaves=self.left_late, unsure=near,
-                opsets=self._elsewhere(self.unrunnable),
+                opsets=self._elsewhere(_keys(self.unrunnable) | inexact),
             )  # fmt: skip
         own = request.present(self.document, "")
         if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
             dip = dip_for(refused, max(own, default=0))
             gaps = [one for one in refused.refusals if one.why in OF_A_RUNTIME]
-            unread, opsets = self._unread(gaps), self._elsewhere(gaps)
+            unread, opsets = self._unread(gaps), self._elsewhere(_keys(gaps))
             return alternatives(
                 self.way, self._around(gaps), (), dip=dip, unread=unread, opsets=opsets
             )
@@ -178,12 +179,12 @@ class Conversion(State):
     def _unread(self, gaps: Iterable[RefusedNode]) -> Collection[Key]:
         """The operators that the runtime reads at other versions than those in the result."""
         row = self.runtime
-        lacking = {(one.domain, one.op) for one in gaps}
+        lacking = _keys(gaps)
         return {key for key in lacking if row is not None and row.names(key)}
 
     def _around(self, gaps: Iterable[RefusedNode]) -> Collection[FunctionId]:
         """The functions with operators that the runtime lacks: at their calls, types are known."""
-        lacking = {(one.domain, one.op) for one in gaps}
+        lacking = _keys(gaps)
         found = {one.function for one in self.document.roots if lacking & one.index.keys()}
         late = self.late if lacking else ()
         return self._with_callers({one for one in found if one is not None}).union(late)
@@ -196,7 +197,7 @@ class Conversion(State):
             found |= new
         return found.intersection(called(self.document))
 
-    def _elsewhere(self, gaps: Collection[RefusedNode]) -> Collection[int]:
+    def _elsewhere(self, gaps: Collection[Key]) -> Collection[int]:
         """The nearest opsets on both sides with other versions of these operators, and the highest.
 
         At the highest opset, another operator may do what these do.
@@ -207,9 +208,9 @@ class Conversion(State):
         lowest = max(self.runtime.floors.get("", 1), target.at_least.get("", 1))
         highest = self.runtime.imports.get("", own)
         found = set[int]()
-        for one in gaps:
-            if one.op and not one.domain:
-                history = [schema.since for schema in schemas.history("", one.op)]
+        for domain, op in gaps:
+            if op and not domain:
+                history = [schema.since for schema in schemas.history("", op)]
                 found.update(since - 1 for since in history if lowest < since <= own)
                 found.update(since for since in history if own < since <= highest)
         below, above = [one for one in found if one < own], [one for one in found if one > own]
@@ -392,3 +393,7 @@ def _nodes(document: Document) -> int:
 
 def _as_model(view: bytes | ModelProto) -> ModelProto:
     return ModelProto.FromString(view) if isinstance(view, bytes) else view
+
+
+def _keys(gaps: Iterable[RefusedNode]) -> set[Key]:
+    return {(one.domain, one.op) for one in gaps}

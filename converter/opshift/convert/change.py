@@ -82,6 +82,7 @@ class Step:
     rewritten: Counter[Rewritten] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
     approximations: list[str] = field(default_factory=list)
+    approximated: set[Key] = field(default_factory=set)  # the operators of these nodes
     inexact: set[FunctionId] = field(default_factory=set)  # whose calls may avoid approximations
     assumptions: list[str] = field(default_factory=list)
     touched: dict[Place, str] = field(default_factory=dict)

@@ -76,7 +76,7 @@ class Probing(Shown):
     results: tuple[ProbeResult, ...]
     left: int
     reads: stamps.Stamps = field(default_factory=stamps.Stamps)
-    unfinished: frozenset[tuple[Key, int]] = frozenset()  # operators with models that were left out
+    unfinished: frozenset[tuple[Key, int, Types]] = frozenset()  # types with models left out
 
     @property
     def target(self) -> str:
@@ -193,7 +193,7 @@ def probe(
             raise
     today = datetime.date.today().isoformat()
     left = waiting[done:]
-    unfinished = frozenset((one.key, one.since) for one in left)
+    unfinished = frozenset((one.key, one.since, one.types) for one in left)
     return Probing(own, release, python, today, tuple(results), len(left), reads, unfinished)
 
 
@@ -284,7 +284,7 @@ def _close(expected: Any, found: Any) -> bool:
 
 
 def tabulated(
-    results: Iterable[ProbeResult], unfinished: Collection[tuple[Key, int]] = ()
+    results: Iterable[ProbeResult], unfinished: Collection[tuple[Key, int, Types]] = ()
 ) -> dict[Key, dict[int, probed.Outcomes]]:
     """The outcomes of element types, and the features that explain why models fail.
 
@@ -306,8 +306,11 @@ def tabulated(
         blamed, unexplained = _explained(failed, seen)
         features |= dict.fromkeys(sorted(blamed), here)
         types |= {one.types: PARTLY for one in unexplained}
-        if (key, since) in unfinished:
-            types = {of: outcome for of, outcome in types.items() if outcome not in FAILED}
+        types = {
+            of: outcome
+            for of, outcome in types.items()
+            if outcome not in FAILED or (key, since, of) not in unfinished
+        }
         outcomes = {(outcome, of): here for of, outcome in types.items()}
         found.setdefault(key, {})[since] = probed.Outcomes(names, outcomes, features)
     return found

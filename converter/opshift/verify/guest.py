@@ -51,7 +51,7 @@ def openvino(model: Any, optimized: bool = True) -> Any:
     core = Core()
     known = core.get_property("CPU", "SUPPORTED_PROPERTIES")  # half precision is faster, not right
     exact = {"INFERENCE_PRECISION_HINT": "f32"} if "INFERENCE_PRECISION_HINT" in known else {}
-    core.compile_model(core.read_model(model["path"]), "CPU", exact)
+    core.read_model(model["path"])
 
     def run(feed: Any) -> Any:
         network = core.read_model(model["path"])
@@ -211,6 +211,36 @@ def mnn(model: Any, optimized: bool = True) -> Any:
     return run
 
 
+def rknn(model: Any, optimized: bool = True) -> Any:
+    import onnx
+    from rknn.api import RKNN
+
+    graph = onnx.load(model["path"]).graph
+    types = {one.name: one.type.tensor_type for one in graph.input}
+    sizes = [[d.dim_value for d in types[name].shape.dim] for name in model["inputs"]]
+    network = RKNN(verbose=False)
+    network.config(target_platform="rk3588")
+    done(network.load_onnx(model["path"], inputs=list(model["inputs"]), input_size_list=sizes))
+    done(network.build(do_quantization=False))
+    done(network.init_runtime())  # the simulator
+
+    def run(feed: Any) -> Any:
+        values = [feed[name] for name in model["inputs"]]
+        forms = ["nchw" if one.ndim == 4 else "undefined" for one in values]
+        found = network.inference(inputs=values, data_format=forms)
+        if found is None:
+            raise ValueError("the simulator gives no outputs")
+        return named(model["outputs"], found)
+
+    return run
+
+
+def done(code: int) -> None:
+    """Raises if a call of RKNN failed, which has written its message to the log."""
+    if code:
+        raise ValueError("RKNN returned {}".format(code))
+
+
 # The name of a runtime as `--for` takes it: the package that is imported, and the function.
 RUNTIMES = {
     "onnxruntime": ("onnxruntime", onnxruntime),
@@ -222,6 +252,7 @@ RUNTIMES = {
     "tvm": ("tvm", tvm),
     "tinygrad": ("tinygrad", tinygrad),
     "mnn": ("MNN", mnn),
+    "rknn-toolkit2": ("rknn.api", rknn),
 }  # type: Any
 
 

@@ -45,8 +45,8 @@ ENGINES = ("auto", "onnxruntime", "opshift")
     default="",
     metavar="PYTHON",
     help="Run B in the runtime of this Python interpreter, such as the one of a device:"
-    " onnxruntime, openvino, opencv, tract, onnx2torch, iree, tvm, tinygrad or mnn, the first"
-    " that it can import.",
+    " onnxruntime, openvino, opencv, tract, onnx2torch, iree, tvm, tinygrad, mnn or"
+    " rknn-toolkit2, the first that it can import.",
 )
 @click.option(
     "--seed", type=int, default=0, show_default=True, help="The seed of generated inputs."
