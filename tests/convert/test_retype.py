@@ -293,6 +293,18 @@ def test_every_verb_takes_the_request(tmp_path):
     assert types(onnx.load(tmp_path / "dst" / "a.onnx")) == ["float", "float"]
 
 
+def test_the_runtimes_of_a_model_are_shown_after_the_change(tmp_path):
+    onnx.save(model("(bfloat16[3] x) => (bfloat16[3] y) { y = Relu(x) }"), tmp_path / "in.onnx")
+    words = ["targets", str(tmp_path / "in.onnx"), "onnxruntime==1.5", "--json"]
+    runs = []
+    for given in ([], ["--types", "bfloat16=float"]):
+        done = CliRunner().invoke(main, [*words, *given])
+        runs += [one["after"] for one in json.loads(done.output)["fits"]]
+    assert runs == [False, True]
+    done = CliRunner().invoke(main, ["targets", "--types", "bfloat16=float"])
+    assert (done.exit_code, "need a model" in done.output) == (2, True)
+
+
 @pytest.mark.parametrize("wish", [{"float": "int8"}, {"half": "float"}, ["float"]], ids=str)
 def test_a_change_that_is_not_offered_is_refused(wish):
     with pytest.raises(BadTarget, match="types"):

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from functools import partial
 from typing import TYPE_CHECKING
 
-from opshift import versions
+from opshift import terms, versions
 from opshift.author import inference
 from opshift.author.facts import Facts
 from opshift.codes.refusals import Why
@@ -357,6 +357,11 @@ class Conversion(State):
         says = {one.says for one in found.reasons}
         gone = [one for one in self.lacked if one.says not in says]
         self.notes += [f"{one}; the result has a form of the operator that it runs" for one in gone]
+        offers = dict.fromkeys(one.types for one in gone if one.types)
+        self.notes += [
+            f"{terms.option('types', one)} changes the type in the whole model instead"
+            for one in self.unmade(offers)
+        ]
         self.notes += [f"it is not known {text}" for text in found.unknown]
 
     def _result(self) -> bytes | ModelProto:

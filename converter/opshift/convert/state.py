@@ -6,6 +6,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Iterable
 from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -190,6 +191,11 @@ class State(ABC):
         """The reports of the steps."""
         return tuple(map(step_report, self.steps))
 
+    def unmade(self, changes: Iterable[str]) -> list[str]:
+        """The changes of types, such as bfloat16=float, that the request does not make already."""
+        types = self.options.types or {}
+        return [one for one in changes if one.partition("=")[0] not in types]
+
     def refused(self, refusals: list[RefusedNode], runtime: str = "") -> Refused:
         """The refusal, with the nearest versions that the model reached."""
         near = self.document.imports.as_dict()
@@ -197,10 +203,9 @@ class State(ABC):
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
         plan = getattr(self, "plan", None)  # what is refused before there is a plan has none
         ways = dict.fromkeys(dead.way for dead in plan.dead) if plan is not None else ()
-        types = self.options.types or {}
-        refusals = [  # a change of types that did not help is not suggested again
-            dataclasses.replace(one, types="") if one.types.partition("=")[0] in types else one
-            for one in refusals
+        offers = set(self.unmade(one.types for one in refusals))
+        refusals = [
+            one if one.types in offers else dataclasses.replace(one, types="") for one in refusals
         ]
         return Refused(refusals, near, asked, self.crossed(), ways, runtime)
 

@@ -182,16 +182,23 @@ def accepts(model: Source, target: str, *, isolate: bool | None = None) -> Accep
 
 
 def survey(
-    model: Source, names: Iterable[str] = (), *, isolate: bool | None = None
+    model: Source,
+    names: Iterable[str] = (),
+    request: Request | None = None,
+    *,
+    isolate: bool | None = None,
 ) -> RuntimeSurvey:
-    """Each of the named runtimes or releases (all but onnx itself), now and after a conversion."""
+    """Each of the named runtimes or releases (all but onnx itself), now and after a conversion.
+
+    The target of the request does not count.
+    """
     with documents.beside(model), isolation.isolated(isolate):
-        return _survey(model, names)
+        return _survey(model, names, request or Request())
 
 
-def _survey(model: Source, names: Iterable[str]) -> RuntimeSurvey:
+def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSurvey:
     carve = carve_of(model)
-    runs = require_valid(carve)
+    runs, plain = require_valid(carve, request), request == Request()
     opened = _SourceOrResult.of(carve)
     known = KnownResults(opened, runs.adapters)
     rows = _rows(names)
@@ -199,7 +206,7 @@ def _survey(model: Source, names: Iterable[str]) -> RuntimeSurvey:
     after = {
         i: _after(runs, rows[i], known)
         for i in sorted(range(len(rows)), key=lambda i: known.way_to(rows[i]))
-        if now[i].answer == NO or rows[i].prefer is not None
+        if now[i].answer == NO or rows[i].prefer is not None or not plain
     }
     return RuntimeSurvey(
         tuple(_fit(row, now[i], after.get(i, now[i])) for i, row in enumerate(rows))
@@ -310,16 +317,16 @@ def within_reach(model: Source) -> list[RuntimeRelease]:
 
 
 @diagnose.protobuf_errors()
-def require_valid(carve: Carve) -> Rehearsals:
+def require_valid(carve: Carve, request: Request | None = None) -> Rehearsals:
     """The rehearsals of a model; raises InvalidModel for a model that no conversion accepts."""
-    runs = Rehearsals(carve, Request(), registry.default())
+    runs = Rehearsals(carve, request or Request(), registry.default())
     runs.opened()
     return runs
 
 
 def _after(runs: Rehearsals, row: Ceiling, known: KnownResults) -> RuntimeAnswer:
     """Whether a runtime runs the model that is converted for it, and what blocks this."""
-    options = Request(Wanted(row), node_budget=NODE_BUDGET)
+    options = dataclasses.replace(runs.options, target=Wanted(row), node_budget=NODE_BUDGET)
     try:
         if (told := known.run_by(row)) is not None:
             return told

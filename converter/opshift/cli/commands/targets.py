@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
@@ -13,7 +14,11 @@ from opshift.cli import options
 from opshift.cli.complete import complete_models_and_runtimes
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import DONE, Output
+from opshift.cli.wish_options import permissions
 from opshift.text import Line, Role
+
+if TYPE_CHECKING:
+    from opshift.convert.request import Request
 
 
 @options.command(
@@ -40,16 +45,23 @@ from opshift.text import Line, Role
 @documents
 @options.own_targets
 @common
-def command(output: Output, words: tuple[str, ...], every: bool, report: str | None) -> int:
+@permissions
+def command(
+    output: Output, words: tuple[str, ...], every: bool, report: str | None, request: Request
+) -> int:
     """List the runtimes that --for knows.
 
-    With MODEL, show which of them run the model as it is and after a conversion: one row for each
-    runtime, or for each release of the runtimes that are named.
+    With MODEL, show which of them run the model as it is and after a conversion with these options:
+    one row for each runtime, or for each release of the runtimes that are named.
     """
+    from opshift.convert.request import Request as Options
+
     if report is not None:
         return _learn(output, report, words)
     if words and _is_path(words[0]):
-        return _survey(output, words[0], words[1:], every)
+        return _survey(output, words[0], words[1:], every, request)
+    if request != Options():
+        raise click.UsageError("options of a conversion need a model; give one before the runtimes")
     return _list(output, words)
 
 
@@ -74,11 +86,13 @@ def _learn(output: Output, report: str, words: tuple[str, ...]) -> int:
     return _list(output, (target,))
 
 
-def _survey(output: Output, source: str, names: tuple[str, ...], every: bool) -> int:
+def _survey(
+    output: Output, source: str, names: tuple[str, ...], every: bool, request: Request
+) -> int:
     from opshift.look.accepts import survey
 
     with output.working(f"trying {os.path.basename(source)}"):
-        found = survey(source, names)
+        found = survey(source, names, request)
     output.result(found.lines if names or every else found.by_runtime, found.as_dict)
     return DONE
 

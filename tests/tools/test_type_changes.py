@@ -9,7 +9,7 @@ from pathlib import Path
 import onnx
 from opshift.testing.model_text import parse_model
 
-from tools.corpus import types as tool
+from tools.corpus import type_changes as tool
 
 TEXT = '<ir_version: 8, opset_import: ["" : 17]> g ({0}[3] x) => ({0}[3] y) {{ y = Neg(x) }}'
 
@@ -34,7 +34,7 @@ def test_models_with_the_types_are_counted(tmp_path, monkeypatch, capsys):
         onnx.save(parse_model(TEXT.format(kind)), tmp_path / kind / "model.onnx")
     monkeypatch.setattr(tool, "install", lambda release: release)
     monkeypatch.setattr(tool, "Runner", Picky)
-    words = ["types", "--corpus", str(tmp_path), "--ort", "1.17.3", "--list"]
+    words = ["type_changes", "--corpus", str(tmp_path), "--ort", "1.17.3", "--list"]
     monkeypatch.setattr(sys, "argv", words)
     assert tool.main() == 0
     told = capsys.readouterr().out
