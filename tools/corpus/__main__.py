@@ -3,4 +3,4 @@
 
 from tools.lib.program import run
 
-run("tools.corpus", "networks replay runtimes")
+run("tools.corpus", "networks replay runtimes type_changes")
