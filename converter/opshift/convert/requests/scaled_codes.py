@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from typing import Any
 
 from opshift.author.adapter_answers import KEEP, Result
 from opshift.author.builder import Builder
@@ -54,9 +55,7 @@ class _CodesStepper(Stepper):
 
 def _stepper(state: State, root: Root, adapter: Adapter) -> _CodesStepper:
     version, key = root.imports.get(adapter.domain) or 1, (adapter.domain, adapter.ops[0])
-    plan = CrossingPlan(
-        state.adapters
-    )  # that of the conversion follows from the nodes written here
+    plan = CrossingPlan(state.adapters)  # the conversion plans only after these nodes are written
     plan.edges[(*key, *WIDER)] = Edge(*WIDER, "rewrite", False, ())
     made = _CodesStepper(
         state.document, state.facts, plan, adapter.domain, version, version,
@@ -116,15 +115,12 @@ def _int(node: Node, name: str, default: int) -> int:
 def _as_type(op: Builder, value: Value, kind: int) -> Value:
     if value.elem_type == kind:
         return value
-    return _unfolded(op.emit("Cast", value, outputs=1, to=kind))
+    return _emit(op, "Cast", value, to=kind)
 
 
-def _emit(op: Builder, name: str, *inputs: Value) -> Value:
-    return _unfolded(op.emit(name, *inputs, outputs=1))
-
-
-def _unfolded(made: tuple[Value, ...]) -> Value:
-    """The output of a node that is written also for constants: weights change when written."""
+def _emit(op: Builder, name: str, *inputs: Value, **attributes: Any) -> Value:
+    """A node that is written for constants, too: their types change when they are written."""
+    made: tuple[Value, ...] = op.emit(name, *inputs, outputs=1, **attributes)
     return made[0]
 
 
