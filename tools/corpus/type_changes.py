@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Counts the models that runtimes load before and after a change of element types.
 
-    python -m tools.corpus type_changes [--corpus FOLDER ...] [--only GLOB ...] [--ort 1.10.0 1.17.3 ...]
-        [--change FROM=TO ...] [--beside PYTHON] [--list]
+    python -m tools.corpus type_changes [--corpus FOLDER ...] [--only GLOB ...]
+        [--ort 1.10.0 1.17.3 ...] [--change FROM=TO ...] [--beside PYTHON] [--list]
 
 FOLDER holds a folder for each model, with model.onnx. Models without the types are left out. Each
 model is converted for each release with `--types`, and its result is compared with the source and
