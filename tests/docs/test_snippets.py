@@ -61,10 +61,11 @@ def folder(tmp_path):
         shutil.copy(ROOT / "examples" / "attention_opset12.onnx", tmp_path / name)
     newer = opshift.convert_version(tmp_path / "model.onnx", 20)
     onnx.save(newer, tmp_path / "model.onnx")
-    command = tmp_path / "bin" / "opshift"
-    command.parent.mkdir()
-    command.write_text(f'#!/bin/sh\nexec "{sys.executable}" -m opshift "$@"\n')
-    command.chmod(0o755)
+    (tmp_path / "bin").mkdir()
+    for command, words in (("opshift", "-m opshift "), ("python", "")):
+        path = tmp_path / "bin" / command
+        path.write_text(f'#!/bin/sh\nexec "{sys.executable}" {words}"$@"\n')
+        path.chmod(0o755)
     return tmp_path
 
 
