@@ -63,12 +63,6 @@ def _numbers(node: Node) -> Value:
     gives="Mul Add",
     imports=FIRST,
 )
-@example(
-    "numpy broadcasting",
-    "(double[2,3] x) => (double[2,3] y) { y = Affine<alpha=2.0>(x) }",
-    gives="Mul Add",
-    imports={"": 7},
-)
 def affine(node: Node, op: Builder) -> Result:
     """Affine is alpha * x + beta; Mul and Add are written."""
     return _numbers(node) * number(node, "alpha", 1) + number(node, "beta", 0)
@@ -80,9 +74,6 @@ def affine(node: Node, op: Builder) -> Result:
     "(float[2,3] x) => (float[2,3] y) { y = Scale<scale=2.5>(x) }",
     gives="Mul",
     imports=FIRST,
-)
-@example(
-    "no scale", "(float[2,3] x) => (float[2,3] y) { y = Scale(x) }", gives="Mul", imports=FIRST
 )
 def scale(node: Node, op: Builder) -> Result:
     """Scale is a product with one number; Mul is written."""
@@ -153,14 +144,6 @@ def scaled_tanh(node: Node, op: Builder) -> Result:
     imports=FIRST,
     atol=1e-6,
 )
-@example(
-    "axes",
-    "(float[2,3,2] x, float[2,2,2] w, float[4] b) => (float[6,4] y) { y = FC<axis=2,axis_w=2>(x,"
-    " w, b) }",
-    gives="Flatten Flatten Gemm",
-    imports=FIRST,
-    atol=1e-6,
-)
 def fc(node: Node, op: Builder) -> Result:
     """FC is a product with transposed weights; Flatten of both inputs and Gemm are written."""
     x, w, b = node.inputs
@@ -173,7 +156,6 @@ def fc(node: Node, op: Builder) -> Result:
 
 @retired("Crop")
 @example("border", IMAGE + "{ y = Crop<border=[1,2,1,0]>(x) }", gives="Slice", imports=FIRST)
-@example("opset 10", IMAGE + "{ y = Crop<border=[1,2,1,0]>(x) }", gives="Slice", imports={"": 10})
 def crop(node: Node, op: Builder) -> Result:
     """Crop cuts the borders of pictures or takes a part of a given size; Slice is written."""
     border, size = _needed(node, "border", node.ints), node.ints_or_none("scale")
@@ -225,7 +207,6 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
     " Identity(x) }",
     imports=FIRST,
 )
-@example("a size of 0", "() => (float[0,2] y) { y = ConstantFill<shape=[0,2]>() }", imports=FIRST)
 def constant_fill(node: Node, op: Builder) -> Result:
     """ConstantFill repeats a number; ConstantOfShape, Expand or a constant is written."""
     kind = int(number(node, "dtype", T.FLOAT))
@@ -300,13 +281,6 @@ def given_tensor_fill(node: Node, op: Builder) -> Result:
 @example(
     "library call",
     '(float[2] x) => (float[2] y) { y = ATen<operator="sinh">(x) }',
-    refuses=Why.NOT_EXPRESSIBLE,
-    imports=FIRST,
-)
-@example(
-    "one step",
-    "(float[1,2,3] h, float[1,2,9] g, int32[2] l, int32[1] t) => (float[1,2,3] y) { y ="
-    " GRUUnit(h, g, l, t) }",
     refuses=Why.NOT_EXPRESSIBLE,
     imports=FIRST,
 )

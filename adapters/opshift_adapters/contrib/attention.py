@@ -27,12 +27,6 @@ MASK = {
 
 @leaving("Attention", domain=MICROSOFT, since=13)
 @example("plain", BERT + ") => (float[2,3,8] y) { y = " + CALL + "(x, w, b) }", atol=1e-5)
-@example(
-    "opset 18",
-    BERT + ") => (float[2,3,8] y) { y = " + CALL + "(x, w, b) }",
-    atol=1e-5,
-    imports={"": 18},
-)
 def attention(node: Node, op: Builder) -> Result:
     """Attention projects its input to Q, K and V; MatMul, Split and Softmax are written."""
     projected = op.MatMul(node["input"], node["weights"]) + node["bias"]
@@ -73,7 +67,6 @@ SCALES = {"s": 0.02, "t": 0.01, "z": 120, "u": 3, "m": MASK["m"]}
 
 @leaving("QAttention", domain=MICROSOFT, since=13)
 @example("mask", CODES + ">(x, w, b, s, t, m, z, u) }", inputs=SCALES, atol=1e-5)
-@example("no zero points", CODES + ">(x, w, b, s, t) }", inputs=SCALES, atol=1e-5)
 def qattention(node: Node, op: Builder) -> Result:
     """QAttention is Attention with an integer projection; MatMulInteger is written for it."""
     zeros = node.input("input_zero_point"), node.input("weight_zero_point")

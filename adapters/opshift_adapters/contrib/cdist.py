@@ -10,7 +10,6 @@ ROWS = "(float[3,4] a, float[2,4] b) => (float[3,2] y) { y = com.microsoft.CDist
 
 @leaving("CDist", domain=MICROSOFT, since=8)
 @example("double", ROWS.replace("float", "double") + '<metric="sqeuclidean">(a, b) }', atol=1e-5)
-@example("at 18", ROWS + "(a, b) }", imports={"": 18}, atol=1e-5)
 def cdist(node: Node, op: Builder) -> Result:
     """CDist is a^2 + b^2 - 2ab of all pairs of rows; MatMul and ReduceSumSquare are written."""
     metric = node.str("metric")

@@ -12,12 +12,6 @@ from opshift_adapters._lib.contrib import MICROSOFT
     "(float[2,3] x) => (float[2,1,3] y) <int32 a = {1}> { y = com.microsoft.ExpandDims(x, a) }",
     gives="Unsqueeze",
 )
-@example(
-    "computed",
-    "(float[2,3] x, int32 a) => (float[p,q,r] y) { y = com.microsoft.ExpandDims(x, a) }",
-    inputs={"a": -1},
-    gives="Cast Reshape Unsqueeze",
-)
 def expand_dims(node: Node, op: Builder) -> Result:
     """ExpandDims is Unsqueeze at one axis; the axis becomes a vector."""
     axis = node["axis"]

@@ -19,12 +19,6 @@ AS_IN_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides
     gives="Conv Relu",
     atol=1e-5,
 )
-@example(
-    "clip",
-    IMAGE + '<activation="Clip", activation_params=[0.0, 1.5], auto_pad="SAME_UPPER">(x, w, b) }',
-    gives="Conv Clip",
-    atol=1e-5,
-)
 def fused_conv(node: Node, op: Builder) -> Result:
     """FusedConv is Conv, an optional Add and an activation; these are written."""
     y = op.Conv(node["X"], node["W"], node.input("B"), **written(node, *AS_IN_CONV))

@@ -10,12 +10,6 @@ SQUARE = "(float[2,3,4] a, float[2,4,5] b) => (float[2,3,5] y) "
 
 @leaving("FusedMatMul TransposeMatMul", domain=MICROSOFT)
 @example("plain", SQUARE + "{ y = com.microsoft.{op}(a, b) }", gives="MatMul")
-@example(
-    "scaled",
-    SQUARE + "{ y = com.microsoft.{op}<alpha=0.125>(a, b) }",
-    gives="MatMul Mul",
-    atol=1e-6,
-)
 def fused_matmul(node: Node, op: Builder) -> Result:
     """FusedMatMul is alpha * A @ B of transposed inputs; Transpose, MatMul and Mul are written."""
     product = op.MatMul(_turned(node, op, "A"), _turned(node, op, "B"))

@@ -16,12 +16,6 @@ PLACES = {"i": [[0, 4], [2, 2]]}
 
 @leaving("GatherBlockQuantized", domain=MICROSOFT, since=13)
 @example("no zero points", TABLE.format("") + CALL.format(", bits=4", ""), inputs=PLACES, atol=1e-5)
-@example(
-    "packed zero points",
-    TABLE.format(", uint8[5,1] z") + CALL.format("", ", z"),
-    inputs=PLACES,
-    atol=1e-5,
-)
 def gather_block_quantized(node: Node, op: Builder) -> Result:
     """GatherBlockQuantized chooses rows; they are gathered, unpacked and scaled by block."""
     data, scale, zero = node["data"], node["scales"], node.input("zero_points")

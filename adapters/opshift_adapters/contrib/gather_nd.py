@@ -14,12 +14,6 @@ from opshift_adapters._lib.contrib import MICROSOFT
     gives="Cast GatherND",
     inputs={"i": [[0, 3], [2, 1]]},
 )
-@example(
-    "rows",
-    "(float[3,4] x, int64[2,1] i) => (float[2,4] y) { y = com.microsoft.GatherND(x, i) }",
-    gives="GatherND",
-    inputs={"i": [[0], [2]]},
-)
 def gather_nd(node: Node, op: Builder) -> Result:
     """GatherND of ai.onnx is written; its indices are cast to int64."""
     return op.GatherND(node["data"], as_type(op, node["indices"], T.INT64))

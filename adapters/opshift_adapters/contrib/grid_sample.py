@@ -19,15 +19,6 @@ GRID = "(float[1,2,4,5] x, float[1,3,2,2] g) => (float[1,2,3,2] y) { y = com.mic
         "g": [[[[0.1, -0.3], [0.9, 0.2]], [[-1.2, 0.5], [0.4, 0.4]], [[0.0, 1.0], [-0.7, -0.8]]]]
     },
 )
-@example(
-    "all attributes",
-    GRID + '<mode="nearest", padding_mode="border", align_corners=1>(x, g) }',
-    imports={"": 18},
-    gives="GridSample",
-    inputs={
-        "g": [[[[0.1, -0.3], [0.9, 0.2]], [[-1.2, 0.5], [0.4, 0.45]], [[0.0, 0.9], [-0.7, -0.8]]]]
-    },
-)
 def grid_sample(node: Node, op: Builder) -> Result:
     """GridSample of ai.onnx is written, with the same attributes."""
     return op.GridSample(

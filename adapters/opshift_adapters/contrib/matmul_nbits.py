@@ -12,16 +12,10 @@ FOUR = (
     + CALL.format(4, "{}")
     + "(a, b, s{}) }}"
 )
-EIGHT = (
-    "(float[2,32] a, uint8[3,2,16] b, float[6] s, uint8[{}] z) => (float[2,3] y) {{ y = "
-    + CALL.format(8, "")
-    + "(a, b, s, z) }}"
-)
 
 
 @leaving("MatMulNBits", domain=MICROSOFT, since=13, approximate=True)
 @example("no zero points", FOUR.format(6, "", "", ""), atol=1e-4)
-@example("packed zero points", FOUR.format("3,2", ", uint8[3,1] z", "", ", z"), atol=1e-4)
 def matmul_nbits(node: Node, op: Builder) -> Result:
     """MatMulNBits has packed weights; they are unpacked and scaled, and MatMul is written."""
     bits = node.int("bits")

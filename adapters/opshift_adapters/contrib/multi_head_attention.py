@@ -15,11 +15,6 @@ from opshift_adapters._lib.heads import (
 
 QKV = "(float[2,3,8] q, float[2,5,8] k, float[2,5,8] v"
 CALL = "com.microsoft.MultiHeadAttention<num_heads=2>"
-MASK = {
-    "m": [[1, 1, 0, 1, 1], [1, 0, 0, 0, 0]],
-    "n": [5, 2],
-    "t": [[[1, 1, 0, 1, 1]] * 3, [[1, 0, 0, 1, 0]] * 3],
-}
 
 
 @leaving("MultiHeadAttention", domain=MICROSOFT, since=13)

@@ -58,12 +58,6 @@ def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
     gives="Conv Relu Slice",
     atol=1e-5,
 )
-@example(
-    "channels by themselves",
-    BLOCKS + "m = com.microsoft.nchwc.Conv<group=32, pads=[1,0,0,1]>(d, w)" + TAKEN,
-    gives="Pad Conv Conv Slice",
-    atol=1e-5,
-)
 def conv(node: Node, op: Builder) -> Result:
     """Conv in blocks is Conv with the filter in its own order, perhaps Add, and an activation."""
     sizes = filter_of(node, width_around(node))
@@ -80,14 +74,6 @@ def conv(node: Node, op: Builder) -> Result:
     "windows",
     BLOCKS
     + "m = com.microsoft.nchwc.{op}<kernel_shape=[2,3], pads=[1,1,0,1], strides=[2,1]>(d)"
-    + TAKEN,
-    gives="Pad Conv {op} Slice",
-    atol=1e-5,
-)
-@example(
-    "the last window is cut",
-    BLOCKS
-    + "m = com.microsoft.nchwc.{op}<kernel_shape=[3,3], strides=[2,2], ceil_mode=1>(d)"
     + TAKEN,
     gives="Pad Conv {op} Slice",
     atol=1e-5,
@@ -121,14 +107,6 @@ def global_pool(node: Node, op: Builder) -> Result:
     gives="Pad Conv Resize Slice",
     atol=1e-5,
 )
-@example(
-    "linear",
-    BLOCKS + 'm = com.microsoft.nchwc.Upsample<scales=[1,1,2,3], mode="linear",'
-    ' coordinate_transformation_mode="half_pixel">(d)' + TAKEN,
-    gives="Pad Conv Resize Slice",
-    atol=1e-5,
-    imports={"": 11},
-)
 def upsample(node: Node, op: Builder) -> Result:
     """Upsample in blocks is Resize by whole factors."""
     width_around(node)
@@ -152,17 +130,6 @@ def upsample(node: Node, op: Builder) -> Result:
     gives="Transpose Pad Conv Slice",
     atol=1e-5,
 )
-@example(
-    "full blocks",
-    FEW.replace("[2,3,", "[2,16,").replace(
-        "[16,3,1,1] w = {" + filling(48), "[16,1,1,1] w = {" + filling(16)
-    )
-    + "{ i = com.microsoft.nchwc.ReorderInput(x) m ="
-    " com.microsoft.nchwc.Conv<group=16>(i, w) y ="
-    " com.microsoft.nchwc.ReorderOutput<channels=5>(m) }",
-    gives="Identity Conv Slice",
-    atol=1e-5,
-)
 def reorder_input(node: Node, op: Builder) -> Result:
     """ReorderInput adds the channels that fill the last block."""
     width, x = width_around(node), node["X"]
@@ -180,15 +147,6 @@ def reorder_input(node: Node, op: Builder) -> Result:
     + "m = Relu(d)"
     + TAKEN.replace("=20>", "=20, channels_last=1>"),
     gives="Pad Conv Relu Slice Transpose",
-    atol=1e-5,
-)
-@example(
-    "full blocks",
-    "(float[1,12,1,2] x) => (float[1,16,a,b] y) <float[16,12,1,1] w = {"
-    + filling(192)
-    + "}> { r = com.microsoft.nchwc.Conv(x, w) y ="
-    " com.microsoft.nchwc.ReorderOutput<channels=16>(r) }",
-    gives="Conv Identity",
     atol=1e-5,
 )
 def reorder_output(node: Node, op: Builder) -> Result:

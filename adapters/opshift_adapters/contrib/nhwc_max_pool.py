@@ -15,11 +15,6 @@ POOL = ("auto_pad", "ceil_mode", "dilations", "kernel_shape", "pads", "strides")
     " pads=[1,0,1,0], strides=[2,1]>(x) }",
     gives="Transpose MaxPool Transpose",
 )
-@example(
-    "one axis",
-    "(int8[2,9,2] x) => (int8[2,a,2] y) { y = com.microsoft.NhwcMaxPool<kernel_shape=[3]>(x) }",
-    gives="Transpose MaxPool Transpose",
-)
 def nhwc_max_pool(node: Node, op: Builder) -> Result:
     """NhwcMaxPool has the channels last; MaxPool between two Transposes is written."""
     x = node["x"]

@@ -12,12 +12,6 @@ from opshift_adapters._lib.contrib import MICROSOFT
     "(float[2,3] x) => (float[a,b] y) <int64[4] p = {0, 1, 2, 0}> { y = com.microsoft.Pad(x, p) }",
     gives="Pad",
 )
-@example(
-    "a number, computed pads",
-    "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = com.microsoft.Pad(x, p, v) }",
-    inputs={"p": [1, 0, 0, 2]},
-    gives="Pad",
-)
 def pad(node: Node, op: Builder) -> Result:
     """Pad of ai.onnx is written; its pads become a vector and its value a scalar."""
     pads, value = node["pads"], node.input("value")

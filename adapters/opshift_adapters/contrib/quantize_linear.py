@@ -14,13 +14,6 @@ from opshift_adapters._lib.contrib import MICROSOFT, attribute
     gives="QuantizeLinear",
     imports={"": 21},
 )
-@example(
-    "along an axis, before 21",
-    "(float[2,3] x) => (int8[2,3] y) <float[2] s = {0.01, 0.5}, int8[2] z = {3, -7}> { y ="
-    " com.microsoft.QuantizeLinear<axis=0>(x, s, z) }",
-    gives="QuantizeLinear",
-    imports={"": 13},
-)
 def quantize_linear(node: Node, op: Builder) -> Result:
     """QuantizeLinear of ai.onnx is written, with the same inputs."""
     zero, axis = node.input("y_zero_point"), attribute(node, "axis", 1)
@@ -35,13 +28,6 @@ def quantize_linear(node: Node, op: Builder) -> Result:
     gives="DequantizeLinear",
     imports={"": 21},
     inputs={"x": [[0, 65535, 30000], [1, 2, 3]]},
-)
-@example(
-    "along an axis, before 21",
-    "(int8[2,3] x) => (float[2,3] y) <float[3] s = {0.01, 0.5, 0.25}, int8[3] z = {3, -7, 0}> { y"
-    " = com.microsoft.DequantizeLinear<axis=1>(x, s, z) }",
-    gives="DequantizeLinear",
-    imports={"": 13},
 )
 def dequantize_linear(node: Node, op: Builder) -> Result:
     """DequantizeLinear of ai.onnx is written, with the same inputs."""

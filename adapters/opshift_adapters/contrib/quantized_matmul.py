@@ -37,13 +37,6 @@ def _product(
     gives="DynamicQuantizeLinear Mul MatMulInteger Cast Mul Add",
     atol=1e-5,
 )
-@example(
-    "scalar scale, nothing added",
-    "(float[2,4] a, uint8[4,3] b) => (float[2,3] y) <float s = {0.1}> { y ="
-    " com.microsoft.DynamicQuantizeMatMul(a, b, s) }",
-    gives="DynamicQuantizeLinear Mul MatMulInteger Cast Mul",
-    atol=1e-5,
-)
 def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
     """DynamicQuantizeMatMul becomes DynamicQuantizeLinear, MatMulInteger, and Mul by the scales."""
     a, scale, zero = op.DynamicQuantizeLinear(node["A"], outputs=3)
@@ -81,12 +74,6 @@ def dynamic_product_of_unsigned_codes(node: Node, op: Builder) -> Result:
     "per column",
     CODES + "{ y = com.microsoft.MatMulIntegerToFloat(a, b, s, t, z, q, c) }",
     gives="MatMulInteger Cast Mul Add",
-    atol=1e-5,
-)
-@example(
-    "nothing added",
-    CODES + "{ y = com.microsoft.MatMulIntegerToFloat(a, b, s, t) }",
-    gives="MatMulInteger Cast Mul",
     atol=1e-5,
 )
 def matmul_integer_to_float(node: Node, op: Builder) -> Result:

@@ -13,12 +13,6 @@ from opshift_adapters._lib.contrib import MICROSOFT
     gives="Range",
     inputs={"a": 2, "b": 11, "d": 3},
 )
-@example(
-    "no step",
-    "(float a, float b) => (float[n] y) { y = com.microsoft.Range(a, b) }",
-    gives="Range",
-    inputs={"a": 2.5, "b": 7.0},
-)
 def range_(node: Node, op: Builder) -> Result:
     """Range of ai.onnx is written; it needs a step, which is 1 if the node has none."""
     start, step = node["start"], node.input("delta")

@@ -7,7 +7,6 @@ from opshift_adapters._lib.contrib import MICROSOFT, attribute, refuse
 from opshift_adapters._lib.heads import turn, with_last_split
 
 FOUR = "(float[2,3,4,8] x, int64[2,4] p, float[9,4] c, float[9,4] s) => (float[2,3,4,8] y) "
-THREE = "(float[2,4,24] x, int64[{}] p, float[9,{}] c, float[9,{}] s) => (float[2,4,24] y) "
 UNREAD = {
     "num_heads": "the size of a head is the size of the cache",
     "scale": "no kernel of onnxruntime reads it",
@@ -20,12 +19,6 @@ PLACES = {"p": [[0, 1, 2, 3], [8, 7, 6, 5]]}
     "four axes",
     FOUR + "{ y = com.microsoft.RotaryEmbedding(x, p, c, s) }",
     inputs=PLACES,
-    atol=1e-5,
-)
-@example(
-    "four axes from one position",
-    FOUR.replace("[2,4] p", "[1] p") + "{ y = com.microsoft.RotaryEmbedding(x, p, c, s) }",
-    inputs={"p": [3]},
     atol=1e-5,
 )
 def rotary_embedding(node: Node, op: Builder) -> Result:

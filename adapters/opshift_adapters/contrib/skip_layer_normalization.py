@@ -21,13 +21,6 @@ RMS = "(float[2,3,4] x, float[2,3,4] s, float[4] g, float[4] c) => (float[2,3,4]
     gives="Add Add LayerNormalization",
     atol=1e-5,
 )
-@example(
-    "early",
-    SKIP + "{ y = com.microsoft.SkipLayerNormalization<epsilon=0.001>(x, s, g, b, c) }",
-    gives="Add Add ReduceMean Sub Pow ReduceMean Add Sqrt Div Mul Add",
-    imports={"": 13},
-    atol=1e-5,
-)
 def skip_layer_normalization(node: Node, op: Builder) -> Result:
     """SkipLayerNormalization is LayerNormalization of a sum, which may also be an output."""
     total, epsilon = _total(op, node), node.float("epsilon")
@@ -39,14 +32,6 @@ def skip_layer_normalization(node: Node, op: Builder) -> Result:
     "all inputs",
     RMS + "{ y = com.microsoft.SkipSimplifiedLayerNormalization<epsilon=0.001>(x, s, g, c) }",
     gives="Add Add Pow ReduceMean Add Sqrt Div Mul",
-    atol=1e-5,
-)
-@example(
-    "the sum, too",
-    '(float[2,3,4] x, float[2,3,4] s, float[4] g) => (float[2,3,4] y, float[2,3,4] t) { y, "",'
-    ' "", t = com.microsoft.SkipSimplifiedLayerNormalization(x, s, g) }',
-    imports={"": 18},
-    gives="Add Pow ReduceMean Add Sqrt Div Mul",
     atol=1e-5,
 )
 def skip_simplified_layer_normalization(node: Node, op: Builder) -> Result:
@@ -84,14 +69,6 @@ UNREAD = {"mask_index_type": "only one kind of mask is defined, the number of wo
     " com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, j, w, p, t, g, b) }",
     inputs=IDS,
     atol=1e-5,
-)
-@example(
-    "no segments",
-    WORDS + ") => (float[2,3,4] y) { y, n ="
-    ' com.microsoft.EmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "", g, b) }',
-    inputs=IDS,
-    atol=1e-5,
-    imports={"": 14},
 )
 def embed_layer_normalization(node: Node, op: Builder) -> Result:
     """LayerNormalization of summed embeddings, and the number of words that the mask keeps."""
@@ -133,15 +110,6 @@ CODES = (
     ' b, "", s, s, s, s, s, z, z, z, z, z) }',
     inputs=IDS,
     atol=1e-4,
-)
-@example(
-    "no segments",
-    CODES.replace("int32[2,3] j, ", "").replace("uint8[2,4] t, ", "")
-    + '{ y, n = com.microsoft.QEmbedLayerNormalization<epsilon=0.001>(i, "", w, p, "",'
-    ' g, b, "", s, s, "", s, s, z, z, "", z, z) }',
-    inputs=IDS,
-    atol=1e-4,
-    imports={"": 14},
 )
 def q_embed_layer_normalization(node: Node, op: Builder) -> Result:
     """EmbedLayerNormalization of dequantized tables is written."""

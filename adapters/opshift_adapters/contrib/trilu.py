@@ -10,12 +10,6 @@ from opshift_adapters._lib.contrib import MICROSOFT
 @example(
     "upper", "(float[2,3,4] x) => (float[2,3,4] y) { y = com.microsoft.Trilu(x) }", gives="Trilu"
 )
-@example(
-    "lower, diagonal",
-    "(int64[3,4] x, int64 k) => (int64[3,4] y) { y = com.microsoft.Trilu<upper=0>(x, k) }",
-    gives="Trilu",
-    inputs={"k": -1},
-)
 def trilu(node: Node, op: Builder) -> Result:
     """Trilu of ai.onnx is written, with the same inputs."""
     return op.Trilu(node["X"], node.input("k"), upper=node.int("upper"))

@@ -13,12 +13,6 @@ from opshift_adapters._lib.contrib import MICROSOFT
     gives="Unique",
     inputs={"x": [2, 1, 1, 3, 4, 3]},
 )
-@example(
-    "values",
-    "(float[6] x) => (float[a] y) { y, i, c = com.microsoft.Unique(x) }",
-    gives="Unique",
-    inputs={"x": [2, 1, 1, 3, 4, 3]},
-)
 def unique(node: Node, op: Builder) -> Result:
     """Unique of ai.onnx is written, unsorted and without its output of first indices."""
     y, _, place, count = op.Unique(node["x"], sorted=0, outputs=4)

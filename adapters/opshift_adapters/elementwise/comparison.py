@@ -56,35 +56,6 @@ ORDER_9 = boundary(
         example(
             "floats", "(float[2,3] a, float[3] b) => (bool[2,3] y) { y = {op}(a, b) }", gives="{op}"
         ),
-        example(
-            "int8",
-            "(int8[2,3] a, int8[3] b) => (bool[2,3] y) { y = {op}(a, b) }",
-            gives="Cast Cast Less",
-        ),
-        example(
-            "int32",
-            "(int32[3] a, int32[3] b) => (bool[3] y) { y = {op}(a, b) }",
-            inputs={"a": [16777217, -1, 7], "b": [16777216, 0, 7]},
-        ),
-        example(
-            "int64",
-            "(int64[5] a, int64[5] b) => (bool[5] y) { y = {op}(a, b) }",
-            inputs={
-                "a": [-(2**63), 2**53 + 1, -1, 5, 2**32],
-                "b": [2**63 - 1, 2**53, 1, 5, -(2**32)],
-            },
-        ),
-        example(
-            "uint64",
-            "(uint64[3] a, uint64[3] b) => (bool[3] y) { y = {op}(a, b) }",
-            inputs={"a": [2**64 - 1, 2**53 + 1, 3], "b": [2**63, 2**53, 3]},
-        ),
-        example(
-            "a constant",
-            "(int64[5] a) => (bool[5] y) <int64 b = {-9007199254740991}> { y = {op}(a, b) }",
-            gives="Cast Less",
-            inputs={"a": [1 - 2**53, -(2**53), -(2**53) - 1, 2**63 - 1, 2 - 2**53]},
-        ),
     ),
 )
 
@@ -104,12 +75,6 @@ ENDS = {"a": [-(2**63), 2**53 + 1, -1, 5, 2**63 - 1], "b": [2**63 - 1, 2**53, 1,
     imports={"": 10},
     inputs=ENDS,
     gives="Div Mul Sub Div Mul Sub Sub Cast Sub Cast Add Add Less",
-)
-@example(
-    "with a small number",
-    "(int64[3] a) => (bool[3] y) <int64 b = {5}> { y = {op}(a, b) }",
-    imports={"": 10},
-    inputs={"a": [-(2**63), 5, 2**63 - 1]},
 )
 def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
     """Integers are compared as float: small numbers directly, others by the sign of a - b."""
@@ -142,7 +107,6 @@ def _halved(op: Builder, x: Value) -> tuple[Value, Value]:
 
 
 NAN, INF = float("nan"), float("inf")
-EVERY_KIND = [NAN, INF, -INF, 0.0, -0.0, 1e-45, -1e-45, 1.5, -1.5, 3.4e38, -3.4e38]
 EQUAL_11 = boundary(
     11,
     "Equal:8edd25",
@@ -152,34 +116,6 @@ EQUAL_11 = boundary(
             "int64",
             "(int64[2,3] a, int64[3] b) => (bool[2,3] y) { y = Equal(a, b) }",
             gives="Equal",
-        ),
-        example(
-            "constants, a zero among them",
-            "(float[2] a, float[2] c) => (bool[2] y) <float[2] b = {1, 0}> { d = Equal(a, b) e ="
-            " Equal(c, b) y = And(d, e) }",
-            inputs={"a": [1, 0], "c": [1, NAN]},
-        ),
-        example(
-            "half, stretched",
-            "(float16[2,1] a, float16[3] b) => (bool[2,3] y) { y = Equal(a, b) }",
-            inputs={"a": [[1], [2]], "b": [1, 2, NAN]},
-        ),
-        example(
-            "uint8",
-            "(uint8[3] a, uint8[3] b) => (bool[3] y) { y = Equal(a, b) }",
-            gives="Cast Cast Equal",
-            inputs={"a": [1, 2, 255], "b": [1, 3, 255]},
-        ),
-        example(
-            "uint32",
-            "(uint32[3] a, uint32[3] b) => (bool[3] y) { y = Equal(a, b) }",
-            gives="Cast Cast Equal",
-            inputs={"a": [1, 2**32 - 1, 2**31], "b": [1, 2**32 - 1, 0]},
-        ),
-        example(
-            "uint64",
-            "(uint64[3] a, uint64[3] b) => (bool[3] y) { y = Equal(a, b) }",
-            inputs={"a": [2**64 - 1, 2**53 + 1, 3], "b": [2**64 - 1, 2**53, 3]},
         ),
     ),
 )
@@ -258,7 +194,6 @@ def _in_shape_of(op: Builder, flat: Value, like: Value) -> Value:
     return op.Reshape(flat, op.Shape(like), allowzero=1)
 
 
-WORDS = {"a": ["x", "", "é", "x"], "b": ["x", "x", "é", ""]}
 EQUAL_19 = boundary(
     19,
     "Equal:3e5525",
@@ -269,27 +204,12 @@ EQUAL_19 = boundary(
             "(float[2,3] a, float[3] b) => (bool[2,3] y) { y = Equal(a, b) }",
             gives="Equal",
         ),
-        example(
-            "strings", "(string[4] a, string[4] b) => (bool[4] y) { y = Equal(a, b) }", inputs=WORDS
-        ),
-        example(
-            "stretched strings",
-            "(string[2,1] a, string[3] b) => (bool[2,3] y) { y = Equal(a, b) }",
-            inputs={"a": [["x"], ["y"]], "b": ["x", "y", "z"]},
-        ),
-        example(
-            "strings of unknown rank",
-            "(string[4] v, int64[n] s, string b) => (bool[k,m] y) { a = Reshape(v, s) y ="
-            " Equal(a, b) }",
-            inputs={"v": ["p", "q", "p", "r"], "s": [2, 2], "b": "p"},
-        ),
     ),
 )
 
 
 @adapter("Where", 9, 8)
 @example("scalar", "(bool[2,3] c, float a, float[2,3] b) => (float[2,3] y) { y = Where(c, a, b) }")
-@example("bool", "(bool[2,3] c, bool[3] a, bool[2,1] b) => (bool[2,3] y) { y = Where(c, a, b) }")
 def where_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Where; below it, a Gather from both tensors or exact arithmetic is written."""
     return _select(op, node["condition"], node["X"], node["Y"])
@@ -301,11 +221,6 @@ def where_9_8(node: Node, op: Builder) -> Result:
     "(float[2,3,4] a, float[3] b) => (bool[2,3,4] y) { y = Less<broadcast=1, axis=1>(a, b) }",
     gives="Unsqueeze Less",
 )
-@example(
-    "reversed order",
-    "(float[2,3,4] a, float[3,4] b) => (bool[2,3,4] y) { y = Greater<broadcast=1>(a, b) }",
-    gives="Greater",
-)
 def comparison_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 changed broadcasting to numpy's; instead of `axis`, B gets axes of size 1."""
     return drop_legacy_broadcast(node, op)
@@ -313,7 +228,6 @@ def comparison_6_7(node: Node, op: Builder) -> Result:
 
 @adapter("Less Greater Equal", 7, 6)
 @example("equality", "(int64 a, int64[2,3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal")
-@example("both stretched", "(int32[3,1] a, int32[N] b) => (bool[3,N] y) { y = Equal(a, b) }")
 def comparison_7_6(node: Node, op: Builder) -> Result:
     """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""
     return to_legacy_broadcast(node, op)
@@ -326,12 +240,6 @@ def comparison_7_6(node: Node, op: Builder) -> Result:
     imports={"": 10},
     inputs={"b": -(2**63), "a": [2**63 - 1, 2**53 + 1, -1]},
     gives="Cast Mul Not Cast Mul Add",
-)
-@example(
-    "bool",
-    "(bool[2,3] c, bool[3] a, bool[2,1] b) => (bool[2,3] y) { y = Where(c, a, b) }",
-    imports={"": 10},
-    gives="And Not And Or",
 )
 def by_other_means(node: Node, op: Builder) -> Result:
     """Where is written as a Gather from both tensors, or as exact arithmetic."""
@@ -521,7 +429,6 @@ PAIRS = "(float[4] a, float[4] b) => (bool[4] y) { y = {op}(a, b) }"
 
 @in_other_words("Greater Less")
 @example("float", PAIRS, inputs=NANS)
-@example("int64", PAIRS.replace("float", "int64"), inputs={"a": [-(2**63), 0, 2**53 + 1, 5]})
 def exchanged(node: Node, op: Builder) -> Result:
     """a > b is written as b < a, and the reverse."""
     found: Value = op.emit("Less" if node.op == "Greater" else "Greater", node["B"], node["A"])
@@ -531,16 +438,6 @@ def exchanged(node: Node, op: Builder) -> Result:
 @in_other_words("Equal")
 @example(
     "float", PAIRS.replace("{op}", "Equal"), gives="LessOrEqual GreaterOrEqual And", inputs=NANS
-)
-@example(
-    "int64",
-    PAIRS.replace("float", "int64").replace("{op}", "Equal"),
-    gives="Less Greater Or Not",
-    inputs={"a": [-(2**63), 0, 2**53 + 1, 5], "b": [2**63 - 1, 0, 2**53, 5]},
-)
-@example("bool", PAIRS.replace("float", "bool").replace("{op}", "Equal"), gives="Xor Not")
-@example(
-    "string", "(string[2] a, string[2] b) => (bool[2] y) { y = Equal(a, b) }", imports={"": 19}
 )
 def neither_less_nor_greater(node: Node, op: Builder) -> Result:
     """Equal integers are neither less nor greater; equal floats are both at most the other."""
@@ -561,8 +458,6 @@ def neither_less_nor_greater(node: Node, op: Builder) -> Result:
     approximate=True,
     gives="Cast Mul Not Cast Mul Add",
 )
-@example("exactly", "(bool[3] c, float[3] a, float[3] b) => (float[3] y) { y = Where(c, a, b) }")
-@example("string", "(bool[2] c, string[2] a, string[2] b) => (string[2] y) { y = Where(c, a, b) }")
 def sum_of_two_products(node: Node, op: Builder) -> Result:
     """Where of finite floats is written as a sum of two products, one of which is 0."""
     condition, x, y = node["condition"], node["X"], node["Y"]

@@ -14,7 +14,6 @@ Run = Callable[[Node], Array | None]
 
 @fold("Cast")
 @example("cut off", "() => (int64[2] y) <float[2] a = {2.5, -2.5}> { y = Cast<to=7>(a) }")
-@example("widened", "() => (float[2] y) <int64[2] a = {2, -2}> { y = Cast<to=1>(a) }")
 def cast(node: Node) -> Array | None:
     data, to = numbers(node, 0), node.attr("to")
     number = T.__members__.get(to.decode(), T.UNDEFINED) if isinstance(to, bytes) else int(to)
@@ -170,10 +169,6 @@ WHERE = table(
 @example(
     "as the divisor",
     "() => (int64[2] y) <int64[2] a = {-7, 7}, int64[1] b = {4}> { y = Mod(a, b) }",
-)
-@example(
-    "as the dividend",
-    "() => (int64[2] y) <int64[2] a = {-7, 7}, int64[1] b = {4}> { y = Mod<fmod=1>(a, b) }",
 )
 def mod(node: Node) -> Array | None:
     a, b = numbers(node, 0), numbers(node, 1)

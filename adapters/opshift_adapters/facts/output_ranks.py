@@ -32,9 +32,6 @@ def length(node: Node, name: str) -> int:
     inputs={"s": [3, 2, 2]},
     imports={"": 13},
 )
-@example(
-    "attribute", "(float[2,6] x) => (float y) { y = Reshape<shape=[3, 2, 2]>(x) }", imports={"": 1}
-)
 def reshape(node: Node) -> Sequence[int]:
     return [length(node, "shape")]
 
@@ -62,7 +59,6 @@ def unsqueeze(node: Node) -> Sequence[int]:
 
 @output_ranks(*REDUCTIONS)
 @example("computed axes are kept", XA + "{ y = {op}(x, a) }", inputs={"a": [0, 2]})
-@example("computed axes are left out", XA + "{ y = {op}<keepdims=0>(x, a) }", inputs={"a": [0, 2]})
 def reduction(node: Node) -> Sequence[int]:
     rank = node["data"].rank
     if node.int("keepdims"):
@@ -88,11 +84,6 @@ def split(node: Node) -> Sequence[int]:
     "computed axes",
     "(float[2,3,4] x, int64[2] p, int64[1] a) => (float y) { y = Pad(x, p, , a) }",
     inputs={"p": [1, 2], "a": [1]},
-)
-@example(
-    "computed size",
-    "(float[2,3,4] x, int64[1] s) => (float y) { y = CenterCropPad<axes=[1]>(x, s) }",
-    inputs={"s": [5]},
 )
 def like_the_first_input(node: Node) -> Sequence[int]:
     found = node.inputs[0]

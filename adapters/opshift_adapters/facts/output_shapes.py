@@ -12,11 +12,6 @@ from opshift.adapter import Node, ToldDims, example, output_shapes
     "(float[2,3,4] q, float[2,2,4] k, float[2,2,N] v) => (float y) { y = Attention<q_num_heads=2,"
     " kv_num_heads=2>(q, k, v) }",
 )
-@example(
-    "no number of keys",
-    "(float[2,2,3,4] q, float[2,2,L,4] k, float[2,2,L,4] v) => (float y, float a, float b, float"
-    " c) { y, a, b, c = Attention(q, k, v) }",
-)
 def attention(node: Node) -> Sequence[ToldDims | None]:
     """onnx reads an unknown length as 0, and does not count the past in the scores."""
     rank = node["Q"].rank_or_none or (3 if node.attr("q_num_heads") is not None else 4)
@@ -53,10 +48,6 @@ def reorder_output(node: Node) -> Sequence[ToldDims | None]:
     "half of the bins by default",
     "(float[1,128,1] x, float[16] w) => (float y) <int64 s = {8}> { y = STFT(x, s, w) }",
 )
-@example(
-    "half of the bins by default, a frame length",
-    "(float[1,128,1] x) => (float y) <int64 s = {8}, int64 n = {16}> { y = STFT(x, s, , n) }",
-)
 def stft(node: Node) -> Sequence[ToldDims | None]:
     """onnx reads an absent `onesided` as 0."""
     if "onesided" in node.attributes:
@@ -74,11 +65,6 @@ def stft(node: Node) -> Sequence[ToldDims | None]:
     "along an axis",
     "(float[2,3] x, bool[3] c) => (float y) { y = Compress<axis=1>(x, c) }",
     imports={"": 9},
-)
-@example(
-    "along an axis from the end",
-    "(float[2,3] x, bool[2] c) => (float y) { y = Compress<axis=-2>(x, c) }",
-    imports={"": 11},
 )
 def compress(node: Node) -> Sequence[ToldDims | None]:
     """onnx infers nothing below opset 11."""

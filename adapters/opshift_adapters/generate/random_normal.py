@@ -19,11 +19,6 @@ MULTINOMIAL_7 = impossible(
     "(float[20] p) => (float[20] y) { y = Bernoulli(p) }",
     gives="RandomUniformLike Less Cast",
 )
-@example(
-    "seed",
-    "(float[20] p) => (float[20] y) { y = Bernoulli<seed=2.0>(p) }",
-    gives="RandomUniformLike Less Cast",
-)
 def bernoulli_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 added Bernoulli; below it, RandomUniformLike < probability is written."""
     p = node["input"]

@@ -25,7 +25,6 @@ IMAGE_DECODER_20 = impossible(
 # -- AffineGrid ----------------------------------------------------------------------------------
 
 GRID = "(float[2,2,3] t) => (float[2,3,4,2] y) <int64[4] s = {2,1,3,4}> "
-SOLID = "(double[2,3,4] t) => (double[2,2,3,4,3] y) <int64[5] s = {2,1,2,3,4}> "
 
 
 @adapter("AffineGrid", 20, 19)

@@ -45,12 +45,6 @@ NO_BOXES = dict.fromkeys(
 
 @adapter("NonMaxSuppression", 10, 9, ignores=NO_BOXES)
 @example("all given", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o, t) }", inputs=SOME)
-@example("no score threshold", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o) }", inputs=SOME)
-@example(
-    "infinite scores",
-    BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o) }",
-    inputs=SOME | {"s": lambda: [[[-np.inf] * 6, [-np.inf, 1, -np.inf, 2, np.inf, np.inf]]] * 2},
-)
 @example("unknown sizes, no boxes", OPEN, inputs=NONE_OF | LIMITS)
 @example(
     "no boxes, of known sizes",

@@ -25,17 +25,11 @@ def takes_nearest(node: Node) -> bool:
 
 ROUNDED = by_width("Upsample", unless=takes_nearest)  # between elements, integers are rounded
 IMAGE = "(float[3,2,3,4] x) => (float[a,b,c,d] y) "
-OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
 
 
 @adapter("Upsample", 6, 7)
 @example(
     "nearest", IMAGE + "{ y = Upsample<height_scale=2.0,width_scale=1.5>(x) }", gives="Upsample"
-)
-@example(
-    "bilinear",
-    IMAGE + '{ y = Upsample<height_scale=1.0,width_scale=2.0,mode="bilinear">(x) }',
-    gives="Upsample",
 )
 def upsample_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 replaced the two factors by `scales` and renamed the mode bilinear to linear."""
@@ -49,9 +43,6 @@ def upsample_6_7(node: Node, op: Builder) -> Result:
     "linear",
     IMAGE + '{ y = Upsample<scales=[1.0,1.0,2.0,1.5],mode="linear">(x) }',
     gives="Upsample",
-)
-@example(
-    "words", "(string[3] x) => (string[6] y) { y = Upsample<scales=[2.0]>(x) }", gives="Gather"
 )
 def upsample_7_6(node: Node, op: Builder) -> Result:
     """Below opset 7 only two of four axes can grow; other scales are written as sampling."""
@@ -75,9 +66,6 @@ def upsample_7_6(node: Node, op: Builder) -> Result:
 
 @adapter("Upsample", 8, 9)
 @example("nearest", IMAGE + "{ y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Upsample")
-@example(
-    "linear", OPEN + '{ y = Upsample<scales=[1.0,1.0,2.0,1.5],mode="linear">(x) }', gives="Upsample"
-)
 def upsample_8_9(node: Node, op: Builder) -> Result:
     """Opset 9 made `scales` an input of Upsample; it was an attribute."""
     return op.same(node, scales=None, inputs={"scales": op.const(node.floats("scales"), T.FLOAT)})
@@ -88,11 +76,6 @@ TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
 
 @adapter("Upsample", 9, 8)
 @example("constant", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Upsample")
-@example(
-    "computed",
-    "(string[N,M] x, float[2] s) => (string[a,b] y) { y = Upsample(x, s) }",
-    inputs={"s": [1, 2.5], "x": [["a", "b", "c"]]},
-)
 def upsample_9_8(node: Node, op: Builder) -> Result:
     """Below opset 9 `scales` is an attribute; for computed scales sampling is written."""
     x, scales = node["X"], node["scales"]
@@ -103,12 +86,6 @@ def upsample_9_8(node: Node, op: Builder) -> Result:
 
 @adapter("Upsample", 9, 10)
 @example("nearest", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Resize")
-@example(
-    "computed",
-    '(float[N,M] x, float[2] s) => (float[a,b] y) { y = Upsample<mode="linear">(x, s) }',
-    gives="Resize",
-    inputs={"s": [1, 2]},
-)
 def upsample_9_10(node: Node, op: Builder) -> Result:
     """Opset 10 replaced Upsample by Resize."""
     return op.Resize(node["X"], node["scales"], mode=node.attr("mode"))

@@ -57,9 +57,6 @@ SPACE_28_UP = boundary(28, "SpaceToDepth:63a0a0", directions="up")
 
 @adapter("SpaceToDepth", 28, 27)
 @example("default", IMAGE + "{ y = SpaceToDepth<blocksize=2>(x) }", gives="SpaceToDepth")
-@example(
-    "depth first", IMAGE + '{ y = SpaceToDepth<blocksize=2,mode="DCR">(x) }', gives="SpaceToDepth"
-)
 def space_to_depth_28_27(node: Node, op: Builder) -> Result:
     """Opset 28 added `mode` to SpaceToDepth; below it, a Gather reorders the channels."""
     result = op.same(node, mode=None)
@@ -74,9 +71,6 @@ DEPTH_11_UP = boundary(11, "DepthToSpace:753dba", directions="up")
 
 @adapter("DepthToSpace", 11, 10)
 @example("default", DEPTH + "{ y = DepthToSpace<blocksize=2>(x) }", gives="DepthToSpace")
-@example(
-    "depth first", DEPTH + '{ y = DepthToSpace<blocksize=2,mode="DCR">(x) }', gives="DepthToSpace"
-)
 @example(
     "unknown sizes",
     '(string[N,C,2,3] x) => (string[N,c,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }',
@@ -251,12 +245,6 @@ def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
     gives="Reshape Transpose Reshape",
 )
 @example(
-    "columns first",
-    '(float[N,8,2,3] x) => (float[N,2,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }',
-    imports={"": 13},
-    gives="Reshape Transpose Reshape",
-)
-@example(
     "unknown sizes",
     "(float[1,4,H,W] x) => (float[1,1,h,w] y) { y = DepthToSpace<blocksize=2>(x) }",
     imports={"": 13},
@@ -288,12 +276,6 @@ def spread_blocks(node: Node, op: Builder) -> Result:
     "default",
     "(float[N,3,4,6] x) => (float[N,12,2,3] y) { y = SpaceToDepth<blocksize=2>(x) }",
     imports={"": 13},
-    gives="Reshape Transpose Reshape",
-)
-@example(
-    "columns first",
-    '(float[2,3,4,6] x) => (float[2,12,2,3] y) { y = SpaceToDepth<blocksize=2,mode="CRD">(x) }',
-    imports={"": 28},
     gives="Reshape Transpose Reshape",
 )
 def gathered_blocks(node: Node, op: Builder) -> Result:

@@ -16,8 +16,6 @@ from opshift.adapter import (
 
 from opshift_adapters._lib.blocks import arange
 
-LOWER = "{ y = Trilu<upper=0>(x, k) }"
-
 
 @adapter("Trilu", 14, 13)
 @example("upper", "(float[3,4] x) => (float[3,4] y) { y = Trilu(x) }")

@@ -41,12 +41,6 @@ GEMM_6 = boundary(6, "Gemm:ddbc0c")
     "(float[2,3] a, float[3,4] b, float[2,4] c) => (float[2,4] y) { y = Gemm<alpha=0.5>(a, b, c) }",
     gives="Gemm",
 )
-@example(
-    "broadcast C",
-    "(float[N,3] a, float[4,3] b, float[4] c) => (float[N,4] y) { y = Gemm<broadcast=1,"
-    " transB=1>(a, b, c) }",
-    gives="Gemm",
-)
 def gemm_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 removed `broadcast` of Gemm; C always broadcasts."""
     return op.same(node, broadcast=None)
@@ -60,7 +54,6 @@ BIAS = (
 
 @adapter("Gemm", 7, 6)
 @example("full C", BIAS.format(c="float[N,4]"), gives="Gemm")
-@example("row", BIAS.format(c="float[4]"), gives="Gemm")
 def gemm_7_6(node: Node, op: Builder) -> Result:
     """Below opset 7 C is one element, a row or full; other shapes are transposed or expanded."""
     c = node["C"]
@@ -143,29 +136,6 @@ MATRIX_9 = boundary(
             "vector and matrix",
             "(int32[4] a, int32[3,4,2] b) => (int32[3,2] y) { y = MatMul(a, b) }",
         ),
-        example(
-            "matrix and vector",
-            "(uint32[1,4] a, uint32[4] b) => (uint32[1] y) { y = MatMul(a, b) }",
-            inputs={"a": [[2**32 - 1, 65536, 65535, 0]], "b": [2**32 - 1, 65537, 2**31, 5]},
-        ),
-        example(
-            "vectors",
-            "(uint64[N] a, uint64[N] b) => (uint64 y) { y = MatMul(a, b) }",
-            inputs={"a": [2**64 - 1, 2**53 + 1, 0], "b": [2**64 - 1, 3, 2**63]},
-        ),
-        example(
-            "empty vectors",
-            "(int64[N] a, int64[N] b) => (int64 y) { y = MatMul(a, b) }",
-            inputs={"a": [], "b": []},
-        ),
-        example(
-            "an empty sum", "(int64[2,0] a, int64[0,3] b) => (int64[2,3] y) { y = MatMul(a, b) }"
-        ),
-        example(
-            "Gemm",
-            "(int32[3,2] a, int32[4,3] b, int32[4] c) => (int32[2,4] y) { y = Gemm<transA=1,"
-            " transB=1, alpha=2.0, beta=3.0>(a, b, c) }",
-        ),
     ),
 )
 
@@ -178,12 +148,6 @@ GEMM_11 = boundary(11, "Gemm:113567", directions="up")
 @example(
     "with C",
     "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }",
-    gives="Gemm",
-)
-@example(
-    "without C",
-    "(double[3,2] a, double[4,3] b) => (double[2,4] y) { y = Gemm<transA=1, transB=1,"
-    " beta=3.0>(a, b) }",
     gives="Gemm",
 )
 def gemm_11_10(node: Node, op: Builder) -> Result:
@@ -203,12 +167,6 @@ MOST_ZEROS = 1 << 16
 @example(
     "zeros for C",
     "(float[2,3] a, float[4,3] b) => (float[2,4] y) { y = Gemm<transB=1>(a, b) }",
-    imports={"": 13},
-    gives="Gemm",
-)
-@example(
-    "with C",
-    "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }",
     imports={"": 13},
     gives="Gemm",
 )
@@ -321,7 +279,6 @@ def with_trans_a(node: Node) -> bool:
 
 @alternative("Gemm", runtime="onnxruntime==0.4")
 @example("a number without transB", NUMBER_C.format(""), imports={"": 10}, gives="MatMul Add")
-@example("double", NUMBER_C.format("").replace("float", "double"), imports={"": 10}, gives="Gemm")
 def plain_gemm(node: Node, op: Builder) -> Result:
     """Gemm with transB alone and a row for C; other products and sums are written beside it."""
     c, alpha, beta = node.input("C"), node.float("alpha"), node.float("beta")
@@ -430,17 +387,6 @@ DET_22 = boundary(
     "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }",
     gives="MatMul Add",
 )
-@example(
-    "factors",
-    "(float[3,2] a, float[4,3] b, float[2,1] c) => (float[2,4] y) { y ="
-    " Gemm<alpha=0.5, beta=2.0, transA=1, transB=1>(a, b, c) }",
-    gives="Transpose Transpose MatMul Mul Mul Add",
-    rtol=1e-6,
-)
-@example(
-    "no bias", "(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Gemm(a, b) }", gives="MatMul"
-)
-@example("integers", "(int32[2,3] a, int32[3,4] b) => (int32[2,4] y) { y = Gemm(a, b) }")
 def product_and_sum(node: Node, op: Builder) -> Result:
     """Gemm of floats is written as alpha * MatMul(A, B) + beta * C."""
     a, b, c = node["A"], node["B"], node.input("C")

@@ -19,10 +19,6 @@ from opshift_adapters._lib.heads import turn, with_last_split
 FOUR = "(float[2,3,4,8] x, float[2,4,4] c, float[2,4,4] s) => (float[2,3,4,8] y) "
 THREE = "(float[2,4,24] x, float[9,4] c, float[9,4] s, int64[2,4] p) => (float[2,4,24] y) "
 PLACES = {"p": [[0, 1, 2, 3], [8, 7, 6, 5]]}
-RANKLESS = (
-    "(float[192] v, int64[n] t, float[2,4,4] c, float[2,4,4] s) => (float[a,b,d,e] y) { x"
-    " = Reshape(v, t) "
-)
 
 
 @adapter("RotaryEmbedding", 23, 22)  # fmt: skip

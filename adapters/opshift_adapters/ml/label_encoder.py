@@ -152,8 +152,6 @@ def _equal(op: Builder, x: Value, keys: Value, table: KeyTable) -> Value:
 
 
 WORDS = {"x": ["b", "z", "a", ""]}
-NUMBERS = {"x": [1, 7, 0, -1]}
-FLOATS = {"x": lambda: [0.5, -1.5, 2, np.nan]}
 
 
 @adapter("LabelEncoder", 1, 2, domain=ML, ignores=OTHERS)
@@ -163,14 +161,6 @@ FLOATS = {"x": lambda: [0.5, -1.5, 2, np.nan]}
     ' ai.onnx.ml.LabelEncoder<classes_strings=["a","b"],default_int64=7>(x) }',
     gives="LabelEncoder",
     inputs=WORDS,
-    imports=BOTH,
-)
-@example(
-    "to strings",
-    "(int64[4] x) => (string[4] y) { y ="
-    ' ai.onnx.ml.LabelEncoder<classes_strings=["a","b","b"]>(x) }',
-    gives="LabelEncoder",
-    inputs=NUMBERS,
     imports=BOTH,
 )
 def label_encoder_1_2(node: Node, op: Builder) -> Result:
@@ -192,41 +182,6 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
     gives="LabelEncoder",
     inputs=WORDS,
     imports=BOTH,
-)
-@example(
-    "floats",
-    "(float[4] x) => (int64[4] y) { y ="
-    " ai.onnx.ml.LabelEncoder<keys_floats=[0.5,-1.5],values_int64s=[3,9]>(x) }",
-    inputs=FLOATS,
-    imports={ML: 1, "": 12},
-)
-@example(
-    "floats, no number",
-    "(float[4] x) => (float[4] y) <float[1] z = {0.0}> { y ="
-    " ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5],values_floats=[3.0,9.0]>(x) }",
-    inputs=FLOATS,
-    imports=BOTH,
-)
-@example(
-    "floats at opset 10",
-    "(float[4] x) => (int64[4] y) { y ="
-    " ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5,0.5],values_int64s=[3,9,4]>(x) }",
-    inputs=FLOATS,
-    imports={ML: 1, "": 10},
-)
-@example(
-    "floats at opset 11",
-    "(float[4] x) => (int64[4] y) { y ="
-    " ai.onnx.ml.LabelEncoder<keys_floats=[nan,-1.5,0.5],values_int64s=[3,9,4]>(x) }",
-    inputs=FLOATS,
-    imports={ML: 1, "": 11},
-)
-@example(
-    "floats at opset 10, all numbers",
-    "(float[4] x) => (int64[4] y) { y ="
-    " ai.onnx.ml.LabelEncoder<keys_floats=[-1.5,0.5],values_int64s=[3,9]>(x) }",
-    inputs=FLOATS,
-    imports={ML: 1, "": 10},
 )
 def label_encoder_2_1(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 2 added keys and values; below it, a list of names, or Gather, is written."""
@@ -259,35 +214,10 @@ def _names(op: Builder, x: Value, names: list[str], **default: Any) -> Value:
     inputs=WORDS,
     imports=BOTH,
 )
-@example(
-    "equal keys with equal values",
-    "(string[4] x) => (int64[4] y) { y ="
-    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","a"],values_int64s=[5,5]>(x) }',
-    gives="LabelEncoder",
-    inputs=WORDS,
-    imports=BOTH,
-)
-@example(
-    "floats",
-    "(float[4] x) => (float[4] y) { y ="
-    " ai.onnx.ml.LabelEncoder<keys_floats=[0.5,2.0],values_floats=[0.1,0.2]>(x) }",
-    gives="LabelEncoder",
-    inputs=FLOATS,
-    imports=BOTH,
-)
 def label_encoder_3_4(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 4 defines that the last of equal keys counts; differing values are refused."""
     _distinct(_table(node), last_wins=False)
     return KEEP
-
-
-SHORT = (
-    "<keys_tensor=int32[2] {1, 7}, values_tensor=int16[2] {10, 70}, default_tensor=int16[1] {5}>"
-)
-DOUBLES = (
-    "<keys_tensor=double[3] {0.5, 0.1, -1.5}, values_tensor=double[3] {0.1, 0.2, 0.3},"
-    " default_tensor=double[1] {0.7}>"
-)
 
 
 @adapter("LabelEncoder", 4, 3, domain=ML, since=7, handles_types=True, ignores=OTHERS)
@@ -299,27 +229,6 @@ DOUBLES = (
     " }",
     gives="LabelEncoder",
     inputs=WORDS,
-    imports=BOTH,
-)
-@example(
-    "lists",
-    "(string[4] x) => (int64[4] y) { y ="
-    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }',
-    gives="LabelEncoder",
-    inputs=WORDS,
-    imports=BOTH,
-)
-@example(
-    "doubles",
-    "(double[4] x) => (double[4] y) { y = ai.onnx.ml.LabelEncoder" + DOUBLES + "(x) }",
-    inputs={"x": lambda: [0.1, 0.5, 0.1 + 1e-12, np.nan]},
-    imports=BOTH,
-)
-@example(
-    "no number",
-    "(float[4] x) => (int64[4] y) { y ="
-    " ai.onnx.ml.LabelEncoder<keys_floats=[nan,0.5],values_int64s=[3,9]>(x) }",
-    inputs=FLOATS,
     imports=BOTH,
 )
 def label_encoder_4_3(node: Node, op: Builder) -> Result:

@@ -61,15 +61,6 @@ TWO = (
     f"n_targets=2,{SHAPE},{SPLITS},target_treeids=[0,0,0,0,1],target_nodeids=[1,1,3,4,0],"
     "target_ids=[0,1,1,0,1],target_weights=[1.5,-0.5,2.25,3.0,0.1]"
 )
-CLASSES = (
-    f"{SHAPE},{SPLITS},class_treeids=[0,0,0,0,0,0,1,1,1],class_nodeids=[1,1,3,3,4,4,0,0,0],"
-    "class_ids=[0,1,1,2,2,0,0,1,2],class_weights=[1.5,0.5,2.25,0.25,3.0,1.0,0.1,0.2,0.15]"
-)
-NAMED = (
-    "(float[N,2] x) => (string[N] l, float[N,3] z) { l, z ="
-    ' ai.onnx.ml.TreeEnsembleClassifier<classlabels_strings=["a","b","c"],'
-)
-RATES = ",nodes_hitrates_as_tensor=double[6] {1.0, 0.5, 0.5, 0.25, 0.25, 1.0}"
 X = "(float[N,2] x) => (float[N,k] y) { y = ai.onnx.ml.TreeEnsembleRegressor<"
 ROWS = {"x": lambda: [[0, 0], [0.5, 3], [1, 0], [1, -1], [2, -1.5], [np.nan, 0], [3, np.nan]]}
 
@@ -147,39 +138,9 @@ TENSORS_3_UP = boundary(
 @adapter(BOTH, 3, 2, domain=ML)
 @example("lists", X + ONE + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
 @example(
-    "whole numbers",
-    X.replace("float[N,2]", "int64[N,2]") + ONE + ">(x) }",
-    gives="TreeEnsembleRegressor",
-    inputs={"x": [[1, -1], [0, 2], [1, -2]]},
-    imports=NEW,
-)
-@example(
     "thresholds beyond float",
     (X + _in_tree(ONE) + ">(x) }").replace("float[N,2]", "double[N,2]"),
     refuses=Why.NOT_EXPRESSIBLE,
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "all lists of a classifier",
-    NAMED + CLASSES + ",base_values=[0.5,0.25,0.0],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],"
-    "nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }",
-    gives="TreeEnsembleClassifier",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "all lists of a regressor",
-    X + TWO + ",base_values=[0.5,-0.25],nodes_hitrates=[1.0,0.5,0.5,0.25,0.25,1.0],"
-    "nodes_missing_value_tracks_true=[1,0,0,0,0,0]>(x) }",
-    gives="TreeEnsembleRegressor",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "a base in a tensor",
-    X + TWO + ",base_values_as_tensor=double[2] {0.5, -0.25}>(x) }",
-    gives="TreeEnsembleRegressor",
     inputs=ROWS,
     imports=NEW,
 )
@@ -213,34 +174,6 @@ HINTS = dict.fromkeys(
 
 @adapter("TreeEnsembleRegressor", 4, 5, domain=ML, since=7, ignores=HINTS)
 @example("several votes", X + TWO + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example(
-    "double",
-    (X + _in_tree(TWO) + ">(x) }").replace("float[N,2]", "double[N,2]"),
-    gives="TreeEnsemble Cast",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "thresholds of double",
-    X + _in_tree(ONE) + ">(x) }",
-    gives="TreeEnsemble",
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "whole numbers",
-    (X + ONE + ">(x) }").replace("float[N,2]", "int64[N,2]"),
-    gives="Cast TreeEnsemble",
-    inputs={"x": [[0, 0], [1, 2], [1, -1], [4, -3]]},
-    imports=NEW,
-)
-@example(
-    "a base in a tensor",
-    X + TWO + ",base_values_as_tensor=float[2] {0.5, -0.25}>(x) }",
-    gives="TreeEnsemble Add",
-    inputs=ROWS,
-    imports=NEW,
-)
 @example(
     "unequal lists",
     X + ONE.replace("target_ids=[0,0,0,0]", "target_ids=[0]") + ">(x) }",
@@ -326,22 +259,10 @@ def _transformed(
     return op.Softmax(y, axis=1) if post == "SOFTMAX" else y
 
 
-CLASSIFIED = (
-    "(float[N,2] x) => (int64[N] l, float[N,3] z) { l, z ="
-    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[7,8,9],"
-)
 SHARES = (
     f"{SHAPE},{SPLITS},class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[0,0,0,"
     "0],class_weights=[0.4,0.6,0.1,0.2]"
 )
-ODDS = SHARES.replace("0.4,", "-0.4,")
-SECOND = SHARES.replace("class_ids=[0,0,0,0]", "class_ids=[1,1,1,1]")
-UNSURE = SECOND.replace(
-    "class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[1,1,1,1],"
-    "class_weights=[0.4,0.6,0.1,0.2]",
-    "class_treeids=[0,0],class_nodeids=[1,3],class_ids=[1,1],class_weights=[0.4,0.6]",
-)
-PAIR = CLASSES.replace("class_ids=[0,1,1,2,2,0,0,1,2]", "class_ids=[0,1,0,1,0,1,0,1,1]")
 HALF = (
     "(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z ="
     " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],"
@@ -357,36 +278,8 @@ HALF = (
     atol=1e-6,
 )
 @example(
-    "odds of the second class",
-    HALF + SECOND.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }',
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "second class, perhaps without a vote, as odds",
-    HALF + UNSURE.replace("0.4,", "-0.4,") + ',post_transform="LOGISTIC">(x) }',
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
     "one of two classes by probit",
     HALF + SHARES + ',post_transform="PROBIT">(x) }',
-    refuses=Why.AMBIGUOUS,
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "one base for two classes",
-    HALF + PAIR + ",base_values=[0.5]>(x) }",
-    refuses=Why.AMBIGUOUS,
-    inputs=ROWS,
-    imports=NEW,
-)
-@example(
-    "a node that nothing leads to",
-    CLASSIFIED + CLASSES.replace("falsenodeids=[2,0,4,", "falsenodeids=[2,0,3,") + ">(x) }",
     refuses=Why.AMBIGUOUS,
     inputs=ROWS,
     imports=NEW,
@@ -466,18 +359,6 @@ NODES = (
     " {1.5, 2.25, 3.0, 0.1, 0.3}"
 )
 ENSEMBLE = "(float[N,2] x) => (float[N,2] y) { y = ai.onnx.ml.TreeEnsemble<"
-ONLY = NODES.replace("n_targets=2", "n_targets=1").replace(
-    "leaf_targetids=[0,1,0,1,0]", "leaf_targetids=[0,0,0,0,0]"
-)
-SHARED = ENSEMBLE + (
-    f"n_targets=2,tree_roots=[0],nodes_featureids={[0] * 17},nodes_modes=uint8[17]"
-    f" {{{', '.join('0' * 17)}}},"
-    "nodes_splits=float[17]"
-    f" {{{', '.join('0' * 17)}}},nodes_truenodeids={[*range(1, 17), 0]},"
-    f"nodes_trueleafs={[0] * 16 + [1]},"
-    f"nodes_falsenodeids={[*range(1, 17), 0]},nodes_falseleafs={[0] * 16 + [1]},"
-    f"leaf_targetids=[0],leaf_weights=float[1] {{1.0}}>(x) }}"
-)
 MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
 
 
@@ -489,33 +370,12 @@ MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [
     imports={ML: 1, "": 12},
 )
 @example(
-    "largest of doubles",
-    (ENSEMBLE + ONLY + ",aggregate_function=3>(x) }").replace("float", "double"),
-    inputs=MEMBERS,
-    imports={ML: 1, "": 17},
-)
-@example(
     "largest of doubles for two",
     (ENSEMBLE + NODES + ",aggregate_function=3>(x) }").replace("float", "double"),
     refuses=Why.NOT_EXPRESSIBLE,
     inputs=MEMBERS,
     imports=NEW,
 )
-@example(
-    "softmax of doubles that are not zero",
-    (ENSEMBLE + NODES + ",post_transform=3>(x) }").replace("float", "double"),
-    refuses=Why.NOT_EXPRESSIBLE,
-    inputs=MEMBERS,
-    imports=NEW,
-)
-@example(
-    "no n_targets",
-    ENSEMBLE + NODES.replace("n_targets=2,", "") + ">(x) }",
-    refuses=Why.NOT_EXPRESSIBLE,
-    inputs=MEMBERS,
-    imports=NEW,
-)
-@example("too many shared nodes", SHARED, refuses=Why.NOT_EXPRESSIBLE, imports=NEW)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 5 added TreeEnsemble; below it, TreeEnsembleRegressor is written."""
     forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]

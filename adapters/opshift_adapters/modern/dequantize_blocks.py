@@ -15,15 +15,6 @@ BLOCKS = (
     " fz = Reshape(ez, g) a = Cast<to=1>(x) d = Sub(a, fz) y = Mul(d, fs) }"
 )
 
-CUT = (
-    "(uint8[3,3] x, float[3,2] s, uint8[3,2] z) => (float[3,3] y) <int64[1] n = {2},"
-    " int64[3] r = {1, 1, 2}, int64[2] g = {3, 4}, int64[1] l = {0}, int64[1] h = {3},"
-    " int64[1] o = {1}> { us = Unsqueeze(s, n) es = Expand(us, r) ws = Reshape(es, g) fs"
-    " = Slice(ws, l, h, o) zf = Cast<to=1>(z) uz = Unsqueeze(zf, n) ez = Expand(uz, r) wz"
-    " = Reshape(ez, g) fz = Slice(wz, l, h, o) a = Cast<to=1>(x) d = Sub(a, fz) y ="
-    " Mul(d, fs) }"
-)
-
 
 def spread(op: Formula, part: Term) -> Term:
     """Each element repeated along its block; the last block may be cut."""
@@ -65,7 +56,6 @@ def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
 
 @modern("DequantizeLinear", since=21, when=blocks)
 @example("blocks", BLOCKS, gives="DequantizeLinear")
-@example("the last block is cut", CUT, gives="DequantizeLinear")
 def dequantize_blocks(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
     """(x - zero point) * scale, with a zero point and a scale for each block."""
     shifted = op.cast(x, "kind") - spread(op, op.cast(x_zero_point))

@@ -23,12 +23,6 @@ def dequantizes(found: Found) -> dict[str, Any] | None:
     BYTES + "{ a = Cast<to=1>(x) b = Cast<to=1>(z) d = Sub(a, b) y = Mul(d, s) }",
     gives="DequantizeLinear",
 )
-@example(
-    "a constant zero point",
-    "(int8[2,3] x, float s) => (float[2,3] y) <float z = {-7}> { a = Cast<to=1>(x) d = Sub(a, z)"
-    " y = Mul(s, d) }",
-    gives="DequantizeLinear",
-)
 def dequantize_linear(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
     """(x - zero point) * scale."""
     return (op.Cast(x, to=T.FLOAT) - op.cast(x_zero_point)) * x_scale

@@ -46,15 +46,6 @@ def rounded(op: Formula, sum_: Term, start: str) -> Term:
 
 @modern("QuantizeLinear", since=10, when=around_a_number)
 @example("around a number", FIXED, gives="QuantizeLinear", inputs=HALVES, imports=OLD)
-@example(
-    "a sum that keeps fractions",
-    FIXED.replace("{12582912}", "{4194304}")
-    .replace("{12582905}", "{4194297}")
-    .replace("12582905.0", "4194297.0")
-    .replace("12583160.0", "4194552.0"),
-    gives="Div Add Clip Sub Cast",
-    imports=OLD,
-)
 def quantize_around_a_number(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """x / scale + a number without fractions, minus that number less the zero point."""
     return rounded(op, x / y_scale + op.number("whole"), "start")

@@ -31,13 +31,6 @@ def around_a_point(found: Found) -> dict[str, Any] | None:
     inputs=HALVES | {"z": -7},
     imports=OLD,
 )
-@example(
-    "a point of another type",
-    MOVED.replace("int8 z", "uint8 z"),
-    gives="Div Cast Add Add Clip Sub Cast",
-    inputs={"z": 7},
-    imports=OLD,
-)
 def quantize_around_a_point(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """x / scale + a number without fractions + the zero point, minus that number."""
     moved = x / y_scale + op.number("whole") + op.cast(y_zero_point)

@@ -35,11 +35,6 @@ def around_zero(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=13, when=around_zero)
 @example("of the last axis, no zero points", AROUND_ZERO, gives="QuantizeLinear")
-@example(
-    "of a tensor, no zero point",
-    AROUND_ZERO.replace("float[3] s", "float s"),
-    gives="QuantizeLinear",
-)
 def quantize_around_zero(op: Formula, x: Term, y_scale: Term) -> Term:
     """Round(x / scale) within the limits of unsigned bytes."""
     cut = op.Clip(op.Round(x / y_scale), op.number("low"), op.number("high"))

@@ -23,11 +23,6 @@ def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=13, when=quantizes_reshaped)
 @example("of channels", ROUNDED + "y = Cast<to=2>(c) }", gives="QuantizeLinear")
-@example(
-    "other limits",
-    ROUNDED.replace("255", "127") + "y = Cast<to=2>(c) }",
-    gives="Reshape Div Round Cast Reshape Add Clip Cast",
-)
 def quantize_channels(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Round(x / scale) + zero point within the limits, with a scale for each channel."""
     scale = op.Reshape(y_scale, shape=op.attribute("goal"))

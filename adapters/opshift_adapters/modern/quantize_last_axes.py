@@ -29,7 +29,6 @@ def quantizes_lying(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=13, when=quantizes_lying)
 @example("of channels with constants", STRETCHED, gives="QuantizeLinear")
-@example("of the last axis", ALONG_LAST, gives="QuantizeLinear")
 def quantize_by_the_last_axes(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Round(x / scale) + zero point within limits, whose shapes already broadcast."""
     shifted = op.Round(x / y_scale) + op.cast(y_zero_point)

@@ -23,11 +23,6 @@ def quantizes(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=11, when=quantizes)
 @example("of a whole tensor", ROUNDED + "y = Cast<to=2>(c) }", gives="QuantizeLinear")
-@example(
-    "other limits",
-    ROUNDED.replace("255", "127") + "y = Cast<to=2>(c) }",
-    gives="Div Round Cast Add Clip Cast",
-)
 def quantize_linear(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Round(x / scale) + zero point, within the limits of the type."""
     shifted = op.Round(x / y_scale) + op.Cast(y_zero_point, to=T.FLOAT)

@@ -15,18 +15,8 @@ from opshift.adapter import (
 from opshift.combinators import cast_around
 
 PLAIN = "(float[3,5] x, int64[3] t) => (float y) "
-EACH = "(float[3,5] x, int64[3] t) => (float[3] y) "
-WEIGHTED = "(float[3,5] x, int64[3] t, float[5] w) => (float y) "
-IMAGE = "(double[2,3,2,2] x, int32[2,2,2] t, double[3] w) => (double y) "
-RANKLESS = (
-    "(float[24] v, int64[n] s, int64[k] u, int64[m] r) => (float y) { x = Reshape(v, s) t"
-    " = Reshape(u, r) "
-)
 LABELS = {"t": [4, 0, 2]}
-SOME = {"t": [4, -1, 2]}
 POSITIVE = {"w": [0.5, 1, 2, 0.25, 3]}
-PIXELS = {"t": [[[0, 1], [2, 0]], [[9, 1], [1, 2]]], "w": [0.5, 1, 2]}
-FLAT = {"s": [2, 3, 4], "u": [0, 1, 2, 0, 2, 1, 0, 1], "r": [2, 4]}
 OPS = "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
 
 

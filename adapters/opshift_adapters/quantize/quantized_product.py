@@ -168,13 +168,6 @@ def of_dynamic_codes(node: Node) -> bool:
     gives="MatMulInteger",
     inputs={"a": [[0, 1, 255], [128, 7, 3]], "p": 5},
 )
-@example(
-    "weights that are computed",
-    "(uint8[2,3] a, int8[3,4] b, uint8 p, int8 q) => (int32[2,4] y) { y = MatMulInteger(a, b, p,"
-    " q) }",
-    imports={"": 11},
-    gives="Cast Add Cast Cast Add Cast MatMulInteger",
-)
 def of_unsigned_codes(node: Node, op: Builder) -> Result:
     """Codes of int8 and their zero points become uint8, 128 higher; both points are written."""
     a, p = unsigned(op, node["A"], node.input("a_zero_point"))
@@ -377,19 +370,6 @@ Q_LINEAR_MAT_MUL_IN_OTHER_WORDS = in_other_words("QLinearMatMul")(q_linear_mat_m
     "(uint8[2,2,4,4] x, uint8[3,2,3,3] w, int32[3] b) => (uint8[2,3,4,4] y) <float p = {0.1},"
     " float q = {0.2}, float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y ="
     " QLinearConv<pads=[1,1,1,1]>(x, p, i, w, q, j, s, k, b) }",
-)
-@example(
-    "per channel",
-    "(int8[2,2,4] x, int8[3,2,3] w) => (int8[2,3,2] y) <float p = {0.1}, float[3] q = {0.2, 0.3,"
-    " 0.4}, float s = {0.9}, int8 i = {3}, int8[3] j = {5, 0, -1}, int8 k = {1}> { y ="
-    " QLinearConv(x, p, i, w, q, j, s, k) }",
-)
-@example(
-    "unknown sizes",
-    "(uint8[N,2,L] x, uint8[3,2,3] w) => (uint8[N,3,o] y) <float p = {0.1}, float q = {0.2},"
-    " float s = {0.9}, uint8 i = {3}, uint8 j = {5}, uint8 k = {100}> { y ="
-    " QLinearConv<kernel_shape=[3]>(x, p, i, w, q, j, s, k) }",
-    inputs={"x": lambda: np.arange(24).reshape(2, 2, 6)},
 )
 def q_linear_conv_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added QLinearConv; below it, Conv of differences is scaled in float and rounded.

@@ -69,17 +69,9 @@ def _column(op: Builder, indices: Value, axis: int) -> Value:
     return op.Gather(indices, op.const(axis), axis=-1)
 
 
-ROWS = "(float[N,4] x, int64[2] i) => (float[2,4] y) { y = Gather(x, i) }"
-
-
 @example(
     "constant indices",
     "(float[3,4] x) => (float[2,4] y) <int64[2] i = {2, 0}> { y = Gather(x, i) }",
-    gives="Gather",
-)
-@example(
-    "constant negative indices",
-    "(float[3,4] x) => (float[3,2] y) <int32[2] i = {-1, 0}> { y = Gather<axis=-1>(x, i) }",
     gives="Gather",
 )
 def gather_11_10(node: Node, op: Builder) -> Result:
@@ -177,25 +169,6 @@ GATHER_ND_IN_OTHER_WORDS = in_other_words("GatherND")(gather_nd_11_10)
 
 
 @example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
-@example(
-    "batch_dims of 0",
-    ND + "{ y = GatherND<batch_dims=0>(x, i) }",
-    inputs={"i": [[0, 2], [-1, -3]]},
-    gives="GatherND",
-)
-@example(
-    "two",
-    "(float[2,3,4,2] x, int64[2,3,5,2] i) => (float[2,3,5] y) { y = GatherND<batch_dims=2>(x, i) }",
-    inputs={"i": lambda: np.arange(60).reshape(2, 3, 5, 2) % 2},
-)
-@example(
-    "unknown dimensions",
-    "(float[A,B,4] x, int64[A,B,C,1] i) => (float[A,B,C] y) { y = GatherND<batch_dims=2>(x, i) }",
-    inputs={
-        "x": lambda: np.arange(24).reshape(2, 3, 4),
-        "i": lambda: np.arange(12).reshape(2, 3, 2, 1) % 4,
-    },
-)
 def gather_nd_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added `batch_dims`; below it, the batch positions are written into the indices."""
     count = node.int("batch_dims")

@@ -28,7 +28,6 @@ SEVEN = {"x": [2, 1, 1, 3, 4, 3, -1]}
 
 @adapter("Unique", 11, 10)
 @example("all outputs, sorted", NUMBERS + ALL + "(x) }", inputs=SEVEN)
-@example("all outputs, unsorted", NUMBERS + ALL + "<sorted=0>(x) }", inputs=SEVEN)
 def unique_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added Unique; below it, each element is compared with every other element."""
     x = node["X"]

@@ -216,36 +216,11 @@ LOOP_13 = boundary(
             inputs={"n": 3},
         ),
         example(
-            "none collected",
-            COLLECTED.replace("SequenceAt(t, zero)", "Gather(x, zero)")
-            .replace("y = Concat", "l = SequenceLength(b) y = Identity(x) z9 = Concat")
-            .replace(" z9 = ConcatFromSequence<axis=0, new_axis=1>(b)", "")
-            .replace("float[N,2] y", "float[3,2] y, int64 l"),
-            inputs={"n": 0},
-        ),
-        example(
             "a sequence that shrinks",
             "(float[2] x, int64 n) => (float[2] y) <int64 z = {0}> { s = SequenceConstruct(x,"
             ' x) t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[2]) p) => (bool o,'
             " seq(float[2]) q) { o = Identity(k) q = SequenceErase(p) } > y = SequenceAt(t,"
             " z) }",
-            refuses=Why.TYPE_NOT_AVAILABLE,
-        ),
-        example(
-            "a sequence that begins with a row",
-            "(int64 n, float[2] x) => (float[k,2] y) { s = SequenceConstruct(x) t = Loop(n,"
-            ' "", s) <body = b (int64 i, bool g, seq(float[2]) p) => (bool o, seq(float[2])'
-            " q) { o = Identity(g) q = SequenceInsert(p, x) }> y = ConcatFromSequence<axis=0,"
-            " new_axis=1>(t) }",
-            refuses=Why.TYPE_NOT_AVAILABLE,
-            inputs={"n": 2},
-        ),
-        example(
-            "rows of unknown size",
-            '(float[N,M] x, int64 n) => (float[K,M] y) { s = SequenceEmpty() t = Loop(n, "",'
-            " s) <body = b (int64 i, bool k, seq(float[M]) p) => (bool o, seq(float[M]) q) {"
-            " o = Identity(k) a = Gather(x, i) q = SequenceInsert(p, a) } > y ="
-            " ConcatFromSequence<axis=0, new_axis=1>(t) }",
             refuses=Why.TYPE_NOT_AVAILABLE,
         ),
     ),
@@ -264,12 +239,6 @@ def branches(then: str, other: str) -> str:
 @example(
     "same shape",
     branches("float[2,3] p) { p = Relu(x) }", "float[2,3] q) { q = Neg(x) }"),
-    gives="If",
-)
-@example(
-    "same symbols",
-    "(bool c, float[N,3] x) => (float[N,3] y) { y = If(c) <then_branch = t () => (float[N,3] p) {"
-    " p = Relu(x) }, else_branch = e () => (float[N,3] q) { q = Neg(x) }> }",
     gives="If",
 )
 def if_11_10(node: Node, op: Builder) -> Result:
@@ -326,15 +295,6 @@ def _once(
     imports={"": 18},
     gives="Loop",
 )
-@example(
-    "inside a branch",
-    "(bool c, float[2] x) => (float[2] y) <int64 n = {3}> { y = If(c) <then_branch = t () =>"
-    ' (float[2] w) { w = Loop(n, "", x) <body = b (int64 i, bool k, float[2] p) => (bool o,'
-    " float[2] q) { o = Identity(k) q = Add(p, p) } > }, else_branch = e () => (float[2] w) { w ="
-    " Identity(x) } > }",
-    imports={"": 15},
-    gives="If",
-)
 def with_condition(node: Node, op: Builder) -> Result:
     """onnxruntime 1.2 to 1.10 end the process at a Loop without `cond`; true is written.
 
@@ -355,7 +315,6 @@ UNTYPED = UNDECLARED.format("", "Relu(x)").replace("float[] ", "")
 
 @form("If")
 @example("branches", UNTYPED, imports={"": 10}, gives="If", inputs={"c": True})
-@example("newer runtimes", UNTYPED, imports={"": 11}, gives="If", inputs={"c": True})
 def with_declared_results(node: Node, op: Builder) -> Result:
     """At opset 10 and below, onnxruntime 0.4 needs the types of what branches give."""
     changed = _declared_graphs(node, op, "then_branch", "else_branch")
@@ -372,14 +331,6 @@ def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
         declare_types(graph.output, known_of(node.results(name)))
         changed = changed or before != [one.SerializeToString() for one in graph.output]
     return graphs if changed else {}
-
-
-TWO_RANKS = (
-    "(float[2,3] x, int64[r] s, int64 n) => (float[a,b] y, float[k] z) <bool go = {1}> {"
-    " v = Reshape(x, s) y, z = Loop(n, go, v) <body = b (int64 i, bool k, float[] p) =>"
-    " (bool o, float[] q, float w) <int64[2] t = {3,2}> { o = Identity(k) q = Reshape(p,"
-    " t) w = ReduceSum<keepdims=0>(p) } > }"
-)
 
 
 COUNTED = (
@@ -437,16 +388,6 @@ def has_no_condition(node: Node) -> bool:
     imports={"": 10},
     gives="Loop",
     inputs={"go": True},
-)
-@example(
-    "a number that a branch reads",
-    "(float[3] x, bool c) => (float[3] y) <int64 n = {3}, bool go = {1}> { u, y = Loop (n, go, x)"
-    " <body = b (int64 i, bool k, float[3] p) => (bool o, float[3] q, float r) { o = Identity(k) q"
-    " = Identity(p) r = If(c) <then_branch = t () => (float v) { v = Gather(p, i) }, else_branch ="
-    " e () => (float w) <float m = {2.5}> { w = Identity(m) }> } > }",
-    imports={"": 10},
-    gives="Loop",
-    inputs={"c": True},
 )
 def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 needs known ranks in a body; a Loop with declared shapes is written.
@@ -507,7 +448,6 @@ def gives_unsized_results(node: Node) -> bool:
     gives="If",
     inputs={"c": True},
 )
-@example("types that are not declared", UNTYPED, imports={"": 10}, gives="If", inputs={"c": True})
 def with_declared_ranks(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 needs types and shapes of the results of branches; they are declared."""
     then, other = node.graph("then_branch"), node.graph("else_branch")
@@ -602,13 +542,6 @@ ROWS = "(float[3,2] x) => (float[3,2] y) <int64 n = {3}, bool go = {1}> { y = Lo
     "no state",
     ROWS + '(n, "") <body = b (int64 i, bool k) => (bool o, float[2] r) { o = Identity(k) r'
     " = Gather(x, i) } > }",
-    gives="Loop",
-)
-@example(
-    "two scans, one read",
-    '(float[3,2] x) => (float[3] y) <int64 n = {3}> { u, y = Loop(n, "") <body = b (int64 i, bool'
-    " k) => (bool o, float[2] r, float s) { o = Identity(k) r = Gather(x, i) s ="
-    " ReduceMax<keepdims=0>(r) } > }",
     gives="Loop",
 )
 def loop_11_10(node: Node, op: Builder) -> Result:

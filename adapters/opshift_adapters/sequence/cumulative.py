@@ -21,11 +21,6 @@ from opshift_adapters._lib.blocks import END, cast_over, counted_axis, one_slice
 
 Step = Callable[[Builder, Value, Value], Value]
 ROW = " => ({0} y) <int64 a = {{{1}}}> {{ y = {{op}}{2}(x, a) }}"
-COMPUTED = "(float[2,3,4] x, {0} a) => (float[2,3,4] y) {{ y = {{op}}{1}(x, a) }}"
-RANKLESS = (
-    "(float[24] v, int64[n] s) => (float[p,q,r] y) <int64 a = {%d}> { x = Reshape(v, s) y"
-    " = {op}(x, a) }"
-)
 
 
 def row(x: str, axis: int, settings: str = "") -> str:
@@ -228,19 +223,6 @@ CUM_SUM_14 = boundary(
         example(
             "half precision", row("float16[2,3]", 1), gives="Concat Gather Add Gather Add Slice"
         ),
-        example(
-            "bfloat16",
-            row("bfloat16[2,3]", 0, "<exclusive=1, reverse=1>"),
-            gives="Cast Concat Gather Gather Add Cast Reshape Cast Slice Cast",
-        ),
-        example("bfloat16, unknown sizes", row("bfloat16[N,3]", 0), gives="Cast Size Cast If Cast"),
-        example(
-            "unknown rank",
-            "(float16[24] v, int64[n] s) => (float16[p,q,r] y) <int64 a = {-1}> { x = Reshape(v,"
-            " s) y = CumSum(x, a) }",
-            inputs={"s": [2, 3, 4]},
-        ),
-        example("single precision", row("float[2,3]", 1), gives="CumSum"),
     ),
 )
 

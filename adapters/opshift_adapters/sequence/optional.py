@@ -28,7 +28,6 @@ TYPES_18_UP = boundary(18, "OptionalGetElement:79fb9b OptionalHasElement:9ab68b"
     gives="OptionalGetElement",
     inputs={"x": [1.0, 2.0]},
 )
-@example("tensor", "(float[2] x) => (float[2] y) { y = OptionalGetElement(x) }", gives="Identity")
 def optional_get_element_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 accepts an input that is not optional; below it, that input is the result."""
     return KEEP if _is_optional(node["input"]) else node["input"]
@@ -36,7 +35,6 @@ def optional_get_element_18_17(node: Node, op: Builder) -> Result:
 
 @adapter("OptionalHasElement", 18, 17, handles_types=True)
 @example("tensor", "(float[2] x) => (bool y) { y = OptionalHasElement(x) }", gives="Identity")
-@example("nothing", "(float[2] x) => (bool y) { y = OptionalHasElement() }", gives="Identity")
 def optional_has_element_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 accepts no input or no optional; below it, the known answer is a constant."""
     value = node.input("input")
@@ -57,12 +55,6 @@ def _is_optional(value: Value) -> bool:
     "(float[2] x) => (float[2] y, bool b) { o = Optional(x) y = OptionalGetElement(o) b ="
     " OptionalHasElement(o) }",
     gives="Identity Identity",
-)
-@example(
-    "of a sequence",
-    "(float[2] x) => (float[2] y) <int64 z = {0}> { s = SequenceConstruct(x) o = Optional(s) t ="
-    " OptionalGetElement(o) y = SequenceAt(t, z) }",
-    gives="SequenceConstruct Identity SequenceAt",
 )
 def optional_element_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 added optionals; below it, the value that was given to Optional is used."""

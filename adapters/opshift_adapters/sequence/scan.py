@@ -125,14 +125,6 @@ def passes_unsized_values(node: Node) -> bool:
     imports={"": 10},
     gives="Scan",
 )
-@example(
-    "ranks that are known",
-    "(float[2] s, float[3,2] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x)"
-    " <num_scan_inputs=1, body = b (float[] p, float[] i) => (float[] q, float[] o) { q = Add(p,"
-    " i) o = Mul(q, i) }> }",
-    imports={"": 10},
-    gives="Scan",
-)
 def with_declared_shapes(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 needs the types of all values of a body; they are declared, sizes named."""
     if node.schema is not None and node.schema.since < 9:
@@ -157,14 +149,6 @@ def with_declared_shapes(node: Node, op: Builder) -> Result:
     "(float[2] s, float[2,3] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x) "
     + COLUMNS.format("scan_input_axes=[-1], scan_output_axes=[-1]")
     + " }",
-    gives="Scan",
-)
-@example(
-    "other types",
-    "(bool[2] s, string[2,3] x, complex64[2,3] z) => (bool[2] t, string[a,b] y, complex64[c,d] w)"
-    " { t, y, w = Scan(s, x, z) <num_scan_inputs=2, scan_input_axes=[-1, 1], body = b (bool[2] p,"
-    " string[2] i, complex64[2] j) => (bool[2] q, string[2] o, complex64[2] r) { q = Not(p) o ="
-    " Identity(i) r = Identity(j) } > }",
     gives="Scan",
 )
 def scan_11_10(node: Node, op: Builder) -> Result:
@@ -197,21 +181,8 @@ def scan_8(
     )
 
 
-MAP_8 = (
-    '(float[{0},4,2] x) => (float[{0},4,2] y) {{ y = Scan("", x) <num_scan_inputs=1,'
-    " directions=[1], body = b (float[2] i) => (float[2] o) {{ o = Neg(i) }} > }}"
-)
-SUM_8 = (
-    "(int64[3] n, float[3,2] a, float[3,4,2] x) => (float[3,2] t) { t, y = Scan(n, a, x)"
-    " <num_scan_inputs=1, body = b (float[2] s, float[2] i) => (float[2] u, float[2] o) {"
-    " u = Add(s, i) o = Mul(u, i) } > }"
-)
-LENGTHS = {"n": [4, 0, 2]}
-
-
 @adapter("Scan", 8, 9)
 @example("batch of one", scan_8("1"), gives="Squeeze Squeeze Scan Unsqueeze Unsqueeze")
-@example("batch", scan_8("3"), gives="Scan")
 def scan_8_9(node: Node, op: Builder) -> Result:
     """Opset 9 removed the batch and the lengths; a Scan over the batch scans each item."""
     lengths, values, scanned, directions = _read_scan_8(node)
@@ -294,7 +265,6 @@ def scan_9(attributes: str, x: str = "3,2", y: str = "3,2") -> str:
     " j) => (bool[2] q, string[2] o, complex64[2] r) { q = Not(p) o = Identity(i) r = Identity(j)"
     " } > }",
 )
-@example("plain", scan_9("scan_input_axes=[0]"), gives="Unsqueeze Unsqueeze Scan Squeeze Squeeze")
 def scan_9_8(node: Node, op: Builder) -> Result:
     """Below opset 9 Scan has a batch on axis 0 and time on axis 1; a batch of one is written."""
     scanned = node.int("num_scan_inputs")
@@ -342,7 +312,6 @@ def _backwards(op: Builder, value: Value, element: Value) -> Value:
 
 @adapter("Scan", 8, 7)
 @example("batch of one", scan_8("1"), gives="Squeeze Squeeze Loop Unsqueeze Unsqueeze")
-@example("batch", scan_8("3"), gives="Loop")
 def scan_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 added Scan; below it, a Loop processes one element after the other."""
     lengths, values, scanned, directions = _read_scan_8(node)

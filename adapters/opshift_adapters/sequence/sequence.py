@@ -133,22 +133,10 @@ OF_TWO = (
     "(float[2] a, float[3] b, int64 i) => (float[n] y) <int64 one = {1}, int64 last ="
     " {-1}> { s = SequenceConstruct(a, b) "
 )
-SPLIT = (
-    "(float[4,3] x, float[N,3] d, int64 i) => (float[a,b] y) <int64 one = {1}, int64 last"
-    " = {-1}, int64 three = {3}, int64[2] parts = {3,1}> { "
-)
-ROW = SPLIT.replace("[a,b]", "[a]")
 
 
 @adapter("SequenceAt", 11, 10)
 @example("constant position", OF_TWO + "y = SequenceAt(s, one) }", gives="Identity")
-@example(
-    "computed position",
-    "(float[2,N] a, float[2,N] b, int32 i) => (float[2,N] y) { s = SequenceConstruct(a, b) y ="
-    " SequenceAt(s, i) }",
-    inputs={"i": lambda: np.array(-2), "a": lambda: np.ones((2, 3)), "b": lambda: np.zeros((2, 3))},
-)
-@example("a row of many", ROW + "s = SplitToSequence<keepdims=0>(d) y = SequenceAt(s, last) }")
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the tensor at the position is used, or gathered."""
     sequence, position = node["input_sequence"], node["position"]
@@ -204,11 +192,6 @@ def _row(op: Builder, split: Node, position: Value) -> Value:
     " SequenceLength(t) }",
     gives="Identity",
 )
-@example(
-    "none",
-    "() => (int64 y) { s = SequenceEmpty<dtype=7>() y = SequenceLength(s) }",
-    gives="Identity",
-)
 def sequence_length_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the known number of elements is written."""
     split = split_one_by_one(node["input_sequence"])
@@ -223,12 +206,6 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
     "(float[2,3] a, float[2,1] b) => (float[2,4] y) { s = SequenceConstruct(a, b) y ="
     " ConcatFromSequence<axis=-1>(s) }",
     gives="Concat",
-)
-@example(
-    "stacked",
-    "(float[2,3] a, float[2,3] b) => (float[2,2,3] y) { s = SequenceConstruct(a, b) y ="
-    " ConcatFromSequence<axis=-2, new_axis=1>(s) }",
-    gives="Unsqueeze Unsqueeze Concat",
 )
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, Concat joins the known elements."""
@@ -313,15 +290,6 @@ PAIRED = (
     MAPPED + DOUBLED,
     gives="SequenceConstruct SequenceAt Add SequenceAt Add SequenceConstruct SequenceAt"
     " SequenceLength",
-)
-@example(
-    "a graph in the body",
-    MAPPED + "t = Constant<value = bool {1}>() n = Constant<value = int64 {2}>() m ="
-    " SequenceMap(s) <body = g (float[k] e) => (float[k] f) { f = Loop(n, t, e) <body"
-    " = h (int64 i, bool q, float[k] u) => (bool r, float[k] v) { r = Identity(q) v ="
-    " Add(u, u) }> }> y = SequenceAt(m, one) l = SequenceLength(m) }",
-    gives="SequenceConstruct Constant Constant SequenceAt Loop SequenceAt Loop"
-    " SequenceConstruct SequenceAt SequenceLength",
 )
 @example(
     "inputs",

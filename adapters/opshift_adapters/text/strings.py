@@ -35,13 +35,6 @@ def _texts(node: Node, reason: str) -> list[Array]:
     "(string[2] a, string[2] b) => (string[2] y) { y = StringConcat(a, b) }",
     refuses=Why.NOT_EXPRESSIBLE,
 )
-@example(
-    "unknown rank",
-    "(string[2] v, int64[n] s, string[2] b) => (string[k] y) { a = Reshape(v, s) y ="
-    " StringConcat(a, b) }",
-    refuses=Why.NOT_EXPRESSIBLE,
-    inputs={"s": [2]},
-)
 def string_concat_20_19(node: Node, op: Builder) -> Result:
     """Opset 20 added StringConcat; below it, only constants are joined."""
     left, right = _texts(node, "string concatenation has no operator before opset 20")

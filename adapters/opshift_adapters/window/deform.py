@@ -34,12 +34,6 @@ TAIL = ") => (float[2,3,3,4] y) { y = DeformConv"
 @adapter("DeformConv", 19, 18, ignores={"kernel_shape": "the kernel has the shape of the weights"})
 @example("plain", HEAD + TAIL + "(x, w, o) }", rtol=1e-5, atol=1e-5)
 @example(
-    "bias and mask",
-    HEAD + ", float[3] b, float[2,4,3,4] m" + TAIL + "(x, w, o, b, m) }",
-    rtol=1e-5,
-    atol=1e-5,
-)
-@example(
     "unknown sizes",
     "(float[N,2,H,W] x, float[3,2,2,2] w, float[N,8,P,Q] o) => (float[N,3,P,Q] y) { y ="
     " DeformConv(x, w, o) }",

@@ -41,15 +41,6 @@ from opshift_adapters._lib.windows import (
 INDICES_ORDER = {"storage_order": "it orders the indices, and nothing reads them"}
 LINE = "(float[3,2,7] x) => (float[3,2,o] y) { y = {op}"
 PLANE = "(float[3,2,7,6] x) => (float[3,2,o,p] y) { y = {op}"
-OPEN = "(float[N,2,L] x) => (float[N,2,o] y) { y = {op}"
-UNRANKED = "(float[42] w, int64[n] s) => (float[a,b,c] y) { x = Reshape(w, s) y = {op}"
-SEVEN = {"x": lambda: np.arange(42).reshape(3, 2, 7) % 5}
-FLAT_SEVEN = {"s": [3, 2, 7]}
-POOL_CALL = "(float[3,2,{}] x) => (float[3,2,{}] y) {{ y = own.pool(x) }}"
-POOL_BODY = (
-    '<opset_import: ["" : 22], domain: "own"> pool (x) => (y) {{ y = {}<kernel_shape=[2],'
-    " {}, ceil_mode=1>(x) }}"
-)
 
 BFLOAT16_22 = boundary(
     22,
@@ -68,26 +59,6 @@ CEIL_22 = boundary(22, "AveragePool:1cb9bf MaxPool:702056", directions="up")
 
 @adapter("AveragePool MaxPool", 22, 21, handles_types=True)
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
-@example(
-    "last window in the pad",
-    "(float[3,2,7] x) => (float[3,2,3] y) { y = {op}<kernel_shape=[2], strides=[3], pads=[0, 2],"
-    " ceil_mode=1>(x) }",
-    gives="{op}",
-)
-@example(
-    "last window perhaps in the pad",
-    OPEN + "<kernel_shape=[2], strides=[3], pads=[0, 2], ceil_mode=1>(x) }",
-    gives="{op}",
-    inputs=SEVEN,
-)
-@example(
-    "last window perhaps in the pad, in a function",
-    POOL_CALL.format("L", "o"),
-    functions=POOL_BODY.format("AveragePool", "strides=[3], pads=[0, 2]"),
-    imports={"own": 1},
-    gives="AveragePool",
-    inputs=SEVEN,
-)
 def pool_22_21(node: Node, op: Builder) -> Result:
     """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads avoid them."""
     return without_windows_in_pad(node, op)
@@ -98,13 +69,6 @@ DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
 
 @adapter("AveragePool", 19, 18)
 @example("no gaps", LINE + "<kernel_shape=[3], dilations=[1], ceil_mode=1>(x) }", gives="{op}")
-@example("kernel of one", LINE + "<kernel_shape=[1], dilations=[3]>(x) }", gives="{op}")
-@example(
-    "gaps, unknown size",
-    OPEN.replace(",2,", ",C,") + "<kernel_shape=[3], dilations=[2], pads=[1, 1]>(x) }",
-    inputs=SEVEN,
-    atol=1e-6,
-)
 def average_pool_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added `dilations`; below it, a Conv sums each window and Div averages it."""
     if not dilated(node):
@@ -146,17 +110,6 @@ CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 
 @adapter("AveragePool", 10, 9)
 @example("rounded down", LINE + "<kernel_shape=[3], ceil_mode=0>(x) }", gives="{op}")
-@example(
-    "rounded up",
-    LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }",
-    gives="{op}",
-)
-@example(
-    "rounded up, unknown size",
-    OPEN + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1>(x) }",
-    gives="{op}",
-    inputs={"x": lambda: np.arange(12).reshape(1, 2, 6)},
-)
 def average_pool_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added `ceil_mode`; below it, wider end pads that do not count are written."""
     if not (rounds_up(node) and node.int("count_include_pad")):
@@ -198,21 +151,6 @@ def counts_beyond_the_end(node: Node) -> bool:
     gives="Pad {op}",
     atol=1e-6,
 )
-@example(
-    "no pads that count",
-    PLANE + "<kernel_shape=[3, 3], strides=[2, 2], ceil_mode=1, count_include_pad=1>(x) }",
-    imports={"": 13},
-    gives="{op}",
-    atol=1e-6,
-)
-@example(
-    "unknown size",
-    OPEN + "<kernel_shape=[3], strides=[2], pads=[1, 1], ceil_mode=1, count_include_pad=1>(x) }",
-    imports={"": 18},
-    gives="Pad {op}",
-    inputs=SEVEN,
-    atol=1e-6,
-)
 def average_of_counted_pads(node: Node, op: Builder) -> Result:
     """onnxruntime up to 1.17 divides the last windows of `ceil_mode` by other counts."""
     if not (rounds_up(node) and node.int("count_include_pad")):
@@ -223,17 +161,6 @@ def average_of_counted_pads(node: Node, op: Builder) -> Result:
 @adapter("MaxPool", 10, 9, ignores=INDICES_ORDER)
 @example(
     "plain", PLANE + "<kernel_shape=[3, 2], dilations=[1, 1], pads=[1, 0, 0, 1]>(x) }", gives="{op}"
-)
-@example(
-    "rounded up",
-    LINE + "<kernel_shape=[3], strides=[3], pads=[1, 0], ceil_mode=1>(x) }",
-    gives="{op}",
-)
-@example(
-    "gaps, rounded up",
-    OPEN + "<kernel_shape=[3], dilations=[2], pads=[1, 1], strides=[2], ceil_mode=1>(x) }",
-    gives="Pad Slice Unsqueeze Slice Unsqueeze Slice Unsqueeze Concat ReduceMax {op}",
-    inputs=SEVEN,
 )
 def max_pool_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added `dilations` and `ceil_mode`; below it, Slices or wider pads replace them."""
@@ -274,11 +201,6 @@ INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
     LINE + "<kernel_shape=[3], strides=[2], pads=[1, 0], storage_order=1>(x) }",
     gives="{op}",
 )
-@example(
-    "indices that are not read",
-    "(float[3,2,7] x) => (float[3,2,o] y) { y, i = MaxPool<kernel_shape=[3]>(x) }",
-    gives="MaxPool",
-)
 def max_pool_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 added the output Indices and `storage_order`; unused ones are removed."""
     indices = node.output("Indices")
@@ -295,11 +217,6 @@ INCLUDE_PAD_7 = boundary(7, "AveragePool:19e318", directions="up")
     "pads that do not count",
     LINE + "<kernel_shape=[3], pads=[1, 1], count_include_pad=0>(x) }",
     gives="{op}",
-)
-@example(
-    "pads that count",
-    PLANE + "<kernel_shape=[3, 3], strides=[2, 1], pads=[1, 0, 1, 2], count_include_pad=1>(x) }",
-    gives="Pad {op}",
 )
 def average_pool_7_6(node: Node, op: Builder) -> Result:
     """Opset 7 added `count_include_pad`; below it, pads that count are written as Pad."""

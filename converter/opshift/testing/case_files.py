@@ -40,12 +40,13 @@ class Declared(Protocol):
 def examples_of(declared: Declared) -> tuple[Example, ...]:
     """The examples above a function, and the cases in the file of its module.
 
-    The cases are about an adapter; a rule for other words may use its function. Those of its mirror
-    have the name "FUNCTION mirrored".
+    A rule for other words that is made of an adapter has the examples above the adapter only. The
+    cases of a mirror have the name "FUNCTION mirrored".
     """
-    run = declared.run if getattr(declared, "start", None) != WORDS[0] else None
+    run = declared.run
     path = case_file(run.__module__) if run else None
-    if run is None or path is None:
+    made = getattr(declared, "start", None) == WORDS[0] and hasattr(run, "__wrapped__")
+    if run is None or path is None or made:
         return declared.examples
     name = f"{run.__name__} mirrored" if isinstance(declared, Mirror) else run.__name__
     return (*declared.examples, *spread(_cases(path).get(name, ()), declared.ops))
