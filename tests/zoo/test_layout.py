@@ -158,3 +158,12 @@ def test_any_zoo_keeps_its_sources_and_has_the_right_weights(seed, tmp_path):
             assert weight_of(dst / name) == made[name], name
         else:
             assert one.detail
+
+
+def test_a_link_without_a_file_is_a_lost_model_and_stops_no_other(tmp_path):
+    save(tmp_path / "s" / "a.onnx", 1)
+    (tmp_path / "s" / "circle.onnx").symlink_to("circle.onnx")
+    (tmp_path / "s" / "gone.onnx").symlink_to("nowhere")
+    heard = run(tmp_path / "s", tmp_path / "d")
+    fates = {name: outcome.fate.value for name, outcome in heard.items()}
+    assert fates == {"a.onnx": "ok", "circle.onnx": "lost", "gone.onnx": "lost"}

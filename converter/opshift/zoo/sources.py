@@ -101,7 +101,8 @@ def _below(source: str, leave_out: str) -> Iterator[tuple[str, str]]:
         within = os.path.relpath(here, source)
         for name in files:
             path = os.path.join(here, name)
-            if name.endswith(ENDING) and os.path.isfile(path):
+            # A link without a file is named as a model that cannot be read.
+            if name.endswith(ENDING) and (os.path.isfile(path) or not os.path.exists(path)):
                 yield os.path.normpath(os.path.join(within, name)), path
 
 

@@ -92,6 +92,7 @@ class Malformed(ValueError):  # noqa: N818 - it becomes InvalidModel
     """The bytes are not those of a model; the message says why."""
 
 
+NO_FIELD = "byte {} does not begin a field of a model"
 LONGER = "the field at byte {} goes beyond the end of the message that holds it"
 
 
@@ -152,6 +153,8 @@ def seek(
             if tag > 0x7F:
                 tag, at = read_varint(view, first)
             if tag & 7 != 2:
+                if not tag:
+                    raise Malformed(NO_FIELD.format(base + first))
                 at = _skip(data, base + at, end, tag) - base if tag & 7 else _end(view, at)
                 continue
             size = view[at]
@@ -192,6 +195,8 @@ def fields(data: Buffer, pos: int, end: int) -> Iterator[tuple[int, int, int, in
                 size, body = read_varint(view, body - 1)
             pos = base + body + size
         elif tag & 7 == 0:
+            if not tag:
+                raise Malformed(NO_FIELD.format(start))
             value, pos = read_varint(view, body)
             pos += base
         else:
@@ -225,7 +230,7 @@ def _skip(data: Buffer, pos: int, end: int, tag: int) -> int:
             return pos + 4
         case 3:
             return _skip_group(data, pos, end, tag >> 3)
-    raise Malformed(f"byte {pos - 1} does not begin a field of a model")
+    raise Malformed(NO_FIELD.format(pos - 1))
 
 
 def _skip_group(data: Buffer, pos: int, end: int, number: int) -> int:

@@ -21,5 +21,6 @@ def sizes(models: Sequence[str], listed: Listed) -> list[int]:
 
 
 def _bytes(folder: str) -> int:
+    """The size of all files of a folder; links without a file do not count."""
     with os.scandir(folder or os.curdir) as found:
-        return sum(one.stat().st_size for one in found if one.is_file())
+        return sum(one.stat().st_size for one in found if os.path.isfile(one))
