@@ -133,16 +133,16 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
             "is newer than the known releases; release 1.32 is used",
         ),
         ("JetPack 4.6", "jetpack==4.6", ""),
-        ("jetpack==6.1", "tensorrt==10.1", "tensorrt 10.3 is not known"),
+        ("jetpack==6.1", "tensorrt==10.3", ""),
         ("trt 8.4", "tensorrt==8.4", ""),
         (
-            "tensorrt==10.3",
-            "tensorrt==10.1",
-            "tensorrt 10.3 is not known; release 10.1, the nearest",
+            "tensorrt==10.16",
+            "tensorrt==10.15",
+            "tensorrt 10.16 is not known; release 10.15, the nearest",
         ),
         (
             "tensorrt==10.x",
-            "tensorrt==10.1",
+            "tensorrt==10.0",
             "tensorrt 10 is several releases; 10.0, the oldest known one",
         ),
         ("tensorrt 8", "tensorrt==8.0", "8.0, the oldest known one, is used"),
@@ -159,13 +159,10 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
         ("onnxruntime-training 1.15", "onnxruntime==1.15", ""),
         ("tensorrt 8.4 GA", "tensorrt==8.4GA", ""),
         ("TensorRT 8.4-EA", "tensorrt==8.0", ""),
-        (
-            "tensorrt 10.14",
-            "tensorrt==10.1",
-            "tensorrt 10.14 is not known; release 10.1, the nearest",
-        ),
+        ("tensorrt 10.14", "tensorrt==10.14", ""),
+        ("TensorRT 10.13", "tensorrt==10.9", ""),
         ("JetPack 5.0", "tensorrt==8.4.1", "5.0.2, the oldest known one, is used"),
-        ("jetpack 7.1", "tensorrt==10.1", "jetpack 7.1 is newer than the known releases"),
+        ("jetpack 7.1", "tensorrt==10.13", "jetpack 7.1 is newer than the known releases"),
         ("windows 19041", "winml==win10-2004", ""),
         ("Windows build 22000", "winml==win11", ""),
         ("windows 19045", "winml==win10-2004", "release 19041, the nearest one before it, is used"),
@@ -566,16 +563,16 @@ def test_accepts_looks_at_ir_operator_sets_operators_and_forms(tmp_path):
 def test_what_was_assumed_about_a_runtime_is_no_gap_in_what_is_known(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(model(PLAIN, 15, ir=8), path)
-    assumed = "tensorrt 10.3 is not known; release 10.1, the nearest one before it, is used"
-    shown = run("accepts", path, "--for", "trt 10.3").stdout.splitlines()
+    assumed = "tensorrt 10.16 is not known; release 10.15, the nearest one before it, is used"
+    shown = run("accepts", path, "--for", "trt 10.16").stdout.splitlines()
     assert shown[0] == (
-        "Not known: the versions fit tensorrt==10.0..10.1; whether it runs the model is not known."
+        "Not known: the versions fit tensorrt==10.15; whether it runs the model is not known."
     )
     assert shown[-1] == f"  note: {assumed}"
-    told = json.loads(run("accepts", path, "--for", "trt 10.3", "--output-format", "json").stdout)
+    told = json.loads(run("accepts", path, "--for", "trt 10.16", "--output-format", "json").stdout)
     assert told["remarks"] == [assumed]
     assert assumed not in told["unknown"]
-    assert run("targets", path, "trt 10.3").stdout.splitlines()[-1] == f"note: {assumed}"
+    assert run("targets", path, "trt 10.16").stdout.splitlines()[-1] == f"note: {assumed}"
 
 
 NEIGHBOURS = {
