@@ -112,6 +112,17 @@ def test_no_value_of_a_setting_ends_in_a_bug(folder, value):
             assert "\x1b" not in done.output
 
 
+@pytest.mark.parametrize("option", settings.ONLY_READ)
+def test_settings_name_no_pipe(folder, option):
+    """A command would wait for a writer."""
+    os.mkfifo(folder / "pipe")
+    (folder / "opshift.toml").write_text(f'{option} = "pipe"\n')
+    words = ["accepts"] if option == "opset" else ["verify", "m.onnx"]
+    done = run(*words, "m.onnx")
+    assert done.exit_code == cli.BAD_INPUT
+    assert "which is a pipe or a device" in done.stderr
+
+
 def test_a_long_file_without_settings_is_ignored(folder):
     (folder / "pyproject.toml").write_text("#" * (settings.LARGEST + 1))
     assert run("convert", "m.onnx", "--to", "12", "--check").exit_code == cli.DONE

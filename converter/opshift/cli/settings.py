@@ -10,7 +10,7 @@ run or write anything, and a file of another user does not count.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import field
 from pathlib import Path
 from typing import Any
@@ -163,6 +163,16 @@ def may_set(name: str, option: click.Option) -> bool:
     return name in ONLY_READ or not (name in ACTS or isinstance(option.type, click.Path))
 
 
+def _require_plain(path: object, key: str, values: Iterable[Any]) -> None:
+    """Raises for a pipe or a device, which a command could read for ever."""
+    for one in map(str, values):
+        if os.path.exists(one) and not (os.path.isfile(one) or os.path.isdir(one)):
+            raise click.UsageError(
+                f"{path}: --{key} names {one}, which is a pipe or a device; give it on the command"
+                " line"
+            )
+
+
 def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
     """The value for click: a number as text, and a single value as a list if needed."""
     if not may_set(key, option):
@@ -170,6 +180,8 @@ def _value(path: object, key: str, option: click.Option, value: Any) -> Any:
             f"{path}: --{key} is not a setting, because it runs or writes something; give it on"
             " the command line"
         )
+    if key in ONLY_READ:
+        _require_plain(path, key, value if isinstance(value, list) else [value])
     if option.multiple:
         return [str(one) for one in (value if isinstance(value, list) else [value])]
     if isinstance(value, list):
