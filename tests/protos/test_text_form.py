@@ -24,6 +24,23 @@ def test_deep_texts_and_types_are_refused_before_the_parser(tmp_path: Path) -> N
             info.info(path)
 
 
+@pytest.mark.parametrize(
+    ("shape", "said"),
+    [
+        ("9" * 30, r"model: a number is outside the range of its type"),
+        ("-", r"model: \[ParseError at position \(line: 1 column: 51\)\]"),
+    ],
+)
+def test_the_reason_why_a_text_is_no_model_is_a_sentence(
+    tmp_path: Path, shape: str, said: str
+) -> None:
+    path = tmp_path / "m.onnxtxt"
+    path.write_text(f'<ir_version: 7, opset_import: ["": 12]> g (float[{shape}] x) => () {{}}')
+    for isolate in (False, True):
+        with pytest.raises(opshift.InvalidModel, match=said):
+            opshift.convert_file(path, tmp_path / "result.onnx", 13, isolate=isolate)
+
+
 def test_brackets_in_texts_and_comments_do_not_count(tmp_path: Path) -> None:
     path = tmp_path / "m.onnxtxt"
     head = '<ir_version: 7, opset_import: ["": 12], producer_name: "' + "(" * 300 + '">'

@@ -65,9 +65,12 @@ def _context(ir_version: int, imports: tuple[tuple[str, int], ...]) -> Any:
 
 def parse_model(text: str) -> bytes:
     """The model of a text in the form of onnx's parser."""
-    read, told, data = library.parser.parse_model(text)
+    try:
+        read, told, data = library.parser.parse_model(text)
+    except IndexError as error:  # names only the function of C++ that reads numbers
+        raise ValueError(f"a number is outside the range of its type ({error})") from None
     if not read:
-        raise ValueError(told)
+        raise ValueError(told.decode(errors="replace") if isinstance(told, bytes) else told)
     return bytes(data)
 
 
