@@ -64,7 +64,7 @@ def alarm(seconds: float) -> None:
 
 
 def private_bytes(pid: int) -> int:
-    """The private memory of a process; 0 if the system does not tell it."""
+    """The private memory of a process; 0 if the system does not report it."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             _, resident, shared, *_ = map(int, file.read().split())
@@ -74,7 +74,7 @@ def private_bytes(pid: int) -> int:
 
 
 def fair_share(workers: int) -> int | None:
-    """Megabytes for each of so many workers, which together use four fifths of the memory."""
+    """Megabytes for each worker; all workers together use four fifths of the memory."""
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
     except (ValueError, OSError, AttributeError):

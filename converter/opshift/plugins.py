@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The offers of installed packages to opshift, by the groups of their entry points.
 
-Every command asks for it. The files are read here, because `importlib.metadata` costs a short
+Every command needs it. The files are read here, because `importlib.metadata` costs a short
 command more than its own work.
 """
 
@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 _FOLDERS = (".dist-info", ".egg-info")
 _FILE = "entry_points.txt"
 _OURS = "opshift."  # every group of ours begins so
-IGNORED = "OPSHIFT_IGNORE"  # distributions that offer nothing, by name or by folder of metadata
+IGNORED = "OPSHIFT_IGNORE"  # distributions without parts for opshift: names or folders
 
 
 class Point(NamedTuple):

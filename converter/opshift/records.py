@@ -3,8 +3,8 @@
 
 A command declares some ninety of them before it does anything. Python's decorator finds the fields
 here too, so `dataclasses.fields`, `replace` and `asdict` know these classes. The methods are what
-differs: Python's decorator compiles six of them, and this one compiles `__init__` alone, when the
-first record is made.
+differs: Python's decorator compiles six of them; this one compiles only `__init__`, when the first
+record is made.
 """
 
 from __future__ import annotations

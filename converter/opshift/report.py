@@ -69,13 +69,13 @@ class StepReport:
 
     @property
     def where(self) -> str:
-        """`opset 12 -> 13`, or `opset 13` for what is replaced without a step."""
+        """`opset 12 -> 13`, or `opset 13` for a replacement without a step."""
         way = f"{self.start} -> {self.to}" if self.start != self.to else f"{self.to}"
         return f"{self.domain or 'opset'} {way}"
 
 
 def answer_of(reasons: Collection[object], unknown: Collection[object]) -> str:
-    """No if one reason is known; yes only if nothing is left unknown."""
+    """No if one reason is known; yes only if everything is known."""
     return NO if reasons else NOT_KNOWN if unknown else YES
 
 

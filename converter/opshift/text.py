@@ -95,7 +95,7 @@ _STYLES = {
 
 
 def markup(text: str) -> str:
-    """Text as HTML, escaped: nothing else brings text into a page."""
+    """Text as escaped HTML: all text of a page passes through here."""
     import html
 
     return html.escape(printable(text))

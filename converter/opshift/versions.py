@@ -31,7 +31,7 @@ class Release:
     preview: int = 0
 
     def version(self, domain: str) -> int:
-        """The version of a domain; 0 where the release has none of it."""
+        """The version of a domain; 0 if the release does not have the domain."""
         named = {"": self.onnx, ML: self.ml, TRAINING: self.training, PREVIEW: self.preview}
         return named.get(domain, 0)
 

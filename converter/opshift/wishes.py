@@ -116,7 +116,7 @@ WISHES: dict[str, Wish] = {
 
 
 def help_of(name: str) -> str:
-    """The text of a wish for the help of a command, where values stand without quotes."""
+    """The text of a wish for the help of a command, with values without quotes."""
     return WISHES[name].text.replace('"', "")
 
 

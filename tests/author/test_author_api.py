@@ -85,7 +85,7 @@ def test_all_refusals_of_a_boundary_are_in_one_answer(with_adapters):
         (lambda node, op: node.int("axes"), "has no attribute 'axes'"),
         (lambda node, op: op.same(node, axes=1), "has no attribute 'axes'"),
         (lambda node, op: op.same(node, inputs={"data": None}), "has no input 'data'"),
-        (lambda node, op: op.Exp(3), "which is no Value"),
+        (lambda node, op: op.Exp(3), "which is not a Value"),
         (lambda node, op: op.Expp(node["input"]), "Expp does not exist at ai.onnx 13"),
         (lambda node, op: op.Upsample(node["input"]), "Upsample is deprecated at ai.onnx 13"),
         (lambda node, op: op.Exp(node["input"], axis=1), "has no input or attribute 'axis'"),

@@ -60,7 +60,7 @@ NOT_KNOWN = {
     "a slice with a size that is not static": "s = Shape(d) a = Slice(s, n0, n2)",
     "division by zero": "a = Div(n9, n0)",
     "a cast out of range": "a = Cast<to=7>(far)",
-    "an operand that is no constant": "n = Size(d) a = Mul(n, n1)",
+    "an operand that is not a constant": "n = Size(d) a = Mul(n, n1)",
     "an index that is out of range": "s = Shape(x) a = Gather(s, n9)",
     "too much to be filled": "a = ConstantOfShape<value = int64[1] {3}>(huge)",
 }
@@ -109,7 +109,7 @@ def test_what_is_not_sure_is_no_constant(case: str) -> None:
 
 
 def test_weights_are_not_read_for_nothing() -> None:
-    """A big initializer is no list of axes: what is computed from it stays computed."""
+    """A big initializer is not a list of axes: what is computed from it stays computed."""
     before = best("a = Gather(big, n1)")
     values = np.ones(1 << 17, dtype=np.int64)
     before.graph.initializer.append(onnx.numpy_helper.from_array(values, "big"))

@@ -168,12 +168,12 @@ def _denote(proto):
     ("change", "rule", "level", "said"),
     [
         (_name_both_nodes, "NODE_NAME_TWICE", "warning", ["several nodes of graph 'g' have one name (name 'n')"]),
-        (lambda m: setattr(m, "domain", "acme"), "DOMAIN_NAME", "warning", ["domain 'acme' is no reverse DNS name"]),
+        (lambda m: setattr(m, "domain", "acme"), "DOMAIN_NAME", "warning", ["domain 'acme' is not a reverse DNS name"]),
         (lambda m: m.opset_import.add(domain="com.-x", version=1), "DOMAIN_NAME", "warning", ["domain 'com.-x' is no reverse"]),
-        (lambda m: _bind(m, "nope", "new"), "TRAINING_BINDING", "error", ["update_binding sets 'nope', which is no initializer"]),
-        (lambda m: _bind(m, "nope", "y"), "TRAINING_BINDING", "error", ["sets 'nope'", "reads 'y', which is no output of the algorithm"]),
+        (lambda m: _bind(m, "nope", "new"), "TRAINING_BINDING", "error", ["update_binding sets 'nope', which is not an initializer"]),
+        (lambda m: _bind(m, "nope", "y"), "TRAINING_BINDING", "error", ["sets 'nope'", "reads 'y', which is not an output of the algorithm"]),
         (lambda m: m.graph.value_info.add(name="lost"), "VALUE_INFO_OF_NOTHING", "warning", ["value_info of graph 'g' describes value 'lost'"]),
-        (_annotate, "ANNOTATION_OF_NOTHING", "warning", ["names 'lost' as its SCALE_TENSOR", "describes 'lost_too', which nothing defines"]),
+        (_annotate, "ANNOTATION_OF_NOTHING", "warning", ["names 'lost' as its SCALE_TENSOR", "describes 'lost_too', which is not defined"]),
         (_denote, "UNKNOWN_DENOTATION", "warning", ["the denotation 'DATA_BATCHES'", "value 'x' has the denotation 'PICTURE'"]),
         (lambda m: m.opset_import.add(domain="ai.onnx.ml", version=99), "UNKNOWN_IMPORT", "error", ["the model imports ai.onnx.ml 99"]),
     ],
@@ -369,7 +369,7 @@ def test_findings_of_the_source_are_noted():
 
     proto = changed(spoil, opset=13)
     assert convert(proto, 12).report.notes == (
-        "the model broke this rule before the conversion: domain 'acme' is no reverse DNS name; use a name such as com.acme",
+        "the model broke this rule before the conversion: domain 'acme' is not a reverse DNS name; use a name such as com.acme",
     )
     told = convert(proto, 12, check="full").report.notes
     assert any(

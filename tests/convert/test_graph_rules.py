@@ -43,7 +43,7 @@ def test_a_legal_model_has_no_finding(rule):
     ("text", "patterns"),
     [
         ("(float[2] x, float[2] x) => (float[2] y) { y = Neg(x) }", ["input 'x'.*twice"]),
-        ("(float[2] x) => (float[2] y) { y = Neg(z) }", ["reads 'z', which nothing defines"]),
+        ("(float[2] x) => (float[2] y) { y = Neg(z) }", ["reads 'z', which is not defined"]),
         ("(float[2] x) => (float[2] y) { y = Neg(a) a = Neg(x) }",
          ["Neg 'y' comes before Neg 'a', whose 'a'"]),
         ("(float[2] x) => (float[2] y) { y = Neg(x) y = Neg(x) }", ["writes 'y'.*before"]),
@@ -92,7 +92,7 @@ def with_sparse(made: ModelProto, name: str) -> ModelProto:
     ("inner", "patterns"),
     [
         ("p = Neg(a)", []),
-        ("p = Neg(z)", ["Neg 'p' reads 'z', which nothing defines"]),
+        ("p = Neg(z)", ["Neg 'p' reads 'z', which is not defined"]),
         ("p = Neg(d) d = Neg(a)", ["comes before Neg 'd'"]),
         ("d = Neg(a)", ["output 'p' in graph 't' is written by no node"]),
     ],

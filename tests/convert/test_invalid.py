@@ -53,7 +53,7 @@ CASES = {
     ),
     "undefined": (
         lambda m: m.graph.node[0].input.__setitem__(0, "nope"),
-        "Softmax 'a' reads 'nope', which nothing defines",
+        "Softmax 'a' reads 'nope', which is not defined",
     ),
     "written twice": (add_node("Neg", ["x"], ["a"]), "writes 'a' in graph 'g', which has been"),
     "input twice": (lambda m: m.graph.input.append(m.graph.input[0]), "input 'x' in graph 'g' is"),

@@ -441,7 +441,7 @@ def test_a_value_that_callers_see_in_the_old_type_is_read_without_a_cast():
 def test_inputs_that_the_model_does_not_take_are_an_error(tmp_path):
     source = model("(float[3] x) => (float[3] y) { y = Neg(x) }")
     np.savez(tmp_path / "other.npz", z=np.ones(3, "f4"))
-    with pytest.raises(InvalidModel, match=r"does not run on '.*other.npz': .*nothing is given"):
+    with pytest.raises(InvalidModel, match=r"does not run on '.*other.npz': .*no value is given"):
         convert(source, types={"float": "float16"}, inputs=tmp_path / "other.npz")
 
 
@@ -451,7 +451,7 @@ def test_a_model_that_does_not_run_has_a_note():
         " { z = own.Unknown(x) y = Neg(x) }"
     )
     found = convert(parse_model(text), types={"float": "float16"})
-    assert any("no value was tried" in note for note in found.report.notes)
+    assert any("no value was tested" in note for note in found.report.notes)
     unchecked = convert(parse_model(text), types={"float": "float16"}, check="none")
     assert any("asks for no checks" in note for note in unchecked.report.notes)
 

@@ -97,7 +97,7 @@ def too_many_inputs(node, op):
 
 
 FAULTS = {
-    undefined_input: "Neg reads 'nowhere', which nothing defines",
+    undefined_input: "Neg reads 'nowhere', which is not defined",
     wrong_order: "before it is written",
     written_twice: "which was written before",
     name_of_another_value: "neither an output nor a new name",

@@ -229,7 +229,7 @@ def nothing_dangles(model: ModelProto, to: Target) -> None:
     """Nothing that is read goes, and nothing stays that the conversion left unread."""
     try:
         after = convert_version(model, to)
-    except Refused:  # a weight that training sets is no constant, which may refuse a node
+    except Refused:  # a weight that training sets is not a constant, which may refuse a node
         return
     legal(after)
     told = references.dangling(after) - references.dangling(model)

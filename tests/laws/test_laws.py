@@ -136,7 +136,7 @@ def test_training_counts(task):
 
 @given(referring(), st.randoms(use_true_random=False))
 def test_models_that_are_trained_go_through_every_law(task, random):
-    """A weight that training sets is no constant, so such a model may be refused at a version."""
+    """A weight that training sets is not a constant, so such a model may be refused at a version."""
     model, to = task
     start = own(model)
     between = {d: random.randint(*sorted((start[d], version))) for d, version in to.items()}

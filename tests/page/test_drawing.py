@@ -98,6 +98,11 @@ def test_words_are_escaped_once_and_never_broken(text, role):
     assert "&amp;lt;" not in words("<")
 
 
+def test_a_short_text_is_one_line_and_a_short_end_after_code_is_not():
+    assert words("12 Nov 2026") == "<span class=whole>12 Nov 2026</span>"
+    assert words("use `a` and save it.") == "use <code>a</code> and save it."
+
+
 def test_a_long_word_is_hidden_at_its_end_and_told_when_pointed_at():
     word = "a" * 60
     assert f'title="{word}"' in words(word)

@@ -60,7 +60,7 @@ def test_the_table_of_runtimes_has_each_release_with_its_source_and_date():
         (line,) = [
             one
             for one in section.splitlines()
-            if one.startswith(f"| {row.shown.partition('==')[2]} |")
+            if one.startswith(f"| {row.shown.partition('==')[2] or 'any'} |")
         ]
         assert row.source.replace("|", "\\|") in line
         assert row.date in line

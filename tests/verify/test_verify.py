@@ -166,7 +166,7 @@ def test_inputs_from_files(tmp_path):
 @pytest.mark.parametrize(
     ("given", "told"),
     [
-        ({}, "nothing is given for 'x'"),
+        ({}, "no value is given for 'x'"),
         ({"x": np.zeros((1, 3, 4))}, "'x' is float64, and the model takes float$"),
         ({"x": np.array(["a"])}, "'x' is object, and the model takes float$"),
         ({"x": np.zeros((1, 3, 4), "V2")}, "'x' is void16, and the model takes float$"),
@@ -284,7 +284,7 @@ def test_inputs_that_do_not_fit_are_not_called_a_fault_of_the_model(tmp_path):
     made = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 13)
     onnx.save(made, path := tmp_path / "m.onnx")
     np.savez(tmp_path / "data.npz", z=np.zeros(2, np.float32))
-    for name, sentence in (("data.npz", "nothing is given for 'x'"), ("none.npz", "No such file")):
+    for name, sentence in (("data.npz", "no value is given for 'x'"), ("none.npz", "No such file")):
         words = ["verify", str(path), str(path), "--inputs", str(tmp_path / name)]
         done = CliRunner().invoke(main, words)
         assert done.exit_code == 2

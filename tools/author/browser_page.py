@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds the page that converts models in a browser, with everything that it needs beside it.
+"""Builds the page that converts models in a browser, with all files that it needs.
 
 python -m tools.author browser_page --out DIR                     Pyodide from npm, wheels from PyPI
 python -m tools.author browser_page --out DIR --pyodide FOLDER    from a distribution of Pyodide

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Writes the fingerprints of the installed schemas into `boundary(...)` lines.
 
-python -m tools.author claims adapters/opshift_adapters/layout/reshape.py  fill in what has no mark
+python -m tools.author claims adapters/opshift_adapters/layout/reshape.py  add the missing marks
 python -m tools.author claims --add FILES  add a mark where this onnx differs
 """
 

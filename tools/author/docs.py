@@ -137,7 +137,7 @@ def coverage() -> str:
 
 
 def _legend(kind: str) -> str:
-    return f'<span class="legend band-{kind}"></span>{kind}: {KINDS[kind]}'
+    return f'<span class="key"><span class="legend band-{kind}"></span>{kind}: {KINDS[kind]}</span>'
 
 
 def bands(domain: str, op: str) -> str:

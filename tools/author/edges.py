@@ -13,8 +13,8 @@ as a difference. `--variants` runs the variants of each example instead: unknown
 other element types, a use in a branch, branches in its graphs, each attribute at and off its
 default, and each optional input and output that the example leaves out. With `--convert`, variants
 have to convert or to be refused, and nothing is computed. `--empty` runs each example with each
-dimension of its inputs and constants without elements. `tools/author/edges.toml` gives the reasons
-for what stays, and `tools/author/empties.toml` those of `--empty`.
+dimension of its inputs and constants without elements. `tools/author/edges.toml` holds the reasons
+for the differences that stay, and `tools/author/empties.toml` those of `--empty`.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
     python -m tools.author engine_mutation [--count 100] [--seed 0] [--modules author.bounds]
         [--tests tests/author tests/model]
 
-The tests of a module are those of the file in its room that has its name, if no others are given.
+By default, the tests of a module are in the file of its room with its name.
 They run once to see which of them enter each function. Then each mutant runs in a process of
 its own, with the tests that enter its function, the fastest first. It is killed if one fails.
 `tools/author/engine_mutation.toml` lists mutants that compute the same, with reasons.

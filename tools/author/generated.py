@@ -19,7 +19,7 @@ NAMES = {
     "lengths": ("lengths", "files"),
 }
 """The modules and the functions that generate files, in the order of their dependencies."""
-FORMAT = 1  # of the text files; raise it with a change of what a line means
+FORMAT = 1  # of the text files; raise it if a line changes its meaning
 
 
 def names(parser: argparse.ArgumentParser, argv: Sequence[str] | None) -> Sequence[str]:

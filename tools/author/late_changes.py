@@ -4,8 +4,8 @@
     python -m tools.author late_changes WHEELS [--check]
 
 WHEELS is a folder with wheels of onnx: one for each minor release, from 1.4 on (`pip download
---no-deps onnx==1.9.0`). Each is read by the Python that its name asks for, which must be on the
-PATH. onnx itself is not installed. With --check, the releases after the first wheel are compared
+--no-deps onnx==1.9.0`). Each is read by the Python of its name, which must be on the PATH. onnx
+itself is not installed. With --check, the releases after the first wheel are compared
 with the table instead, and the tool exits with 1 if they differ.
 """
 

@@ -167,7 +167,7 @@ def _constant(node: Any) -> str:
 
 
 def _is_switch(node: Any) -> bool:
-    """Whether a node sets an attribute that is on or off, where any other number means on."""
+    """Whether a node sets an attribute that is off for 0 and on for other numbers."""
     switch = isinstance(node, ast.keyword) and node.arg in ("allowzero", "keepdims", "broadcast")
     return switch and isinstance(node.value, ast.Constant) and node.value.value in (0, 1)
 
@@ -180,7 +180,7 @@ def _switched(node: Any) -> str:
 
 
 def _axis(node: Any) -> str:
-    """An axis that an expression gives; a constant one is off by one already."""
+    """Changes an axis that an expression computes; a constant is changed by `_constant`."""
     if isinstance(node, ast.keyword) and node.arg in ("axis", "axes", "perm", "keepdims"):
         if node.arg == "axis" and not isinstance(node.value, ast.Constant):
             node.value = ast.BinOp(node.value, ast.Sub(), ast.Constant(1))

@@ -66,7 +66,7 @@ class ExampleRun:
     result: bytes | None = None
     length: Length | None = None
     known: set[str] = field(default_factory=set)  # the sets on which even the original differs
-    findings: Findings | None = None  # what is said against the result without a mutant
+    findings: Findings | None = None  # the objections to the result without a mutant
 
     def convert(self) -> Any:
         """The model and its result."""
@@ -244,7 +244,7 @@ def limited() -> Iterator[None]:
 
 
 def facts_killer(mutant: Mutant) -> str:
-    """The example of a fold, or of a rule about facts, that fails with the mutant, or nothing."""
+    """The example of a fold or of a rule about facts that fails with the mutant, if any."""
     for told, check in fact_checks():
         try:
             with installed(mutant), limited():
@@ -258,7 +258,7 @@ def facts_killer(mutant: Mutant) -> str:
 
 @cache
 def fact_checks() -> list[tuple[str, Callable[[], None]]]:
-    """Every example of what is known before a model runs, as far as it holds without a mutant."""
+    """Every example of a rule about facts that passes without a mutant."""
     kinds = (
         (testing.folds, testing.assert_fold), (testing.rank_rules, testing.assert_ranks),
         (testing.shape_rules, testing.assert_shapes), (testing.bound_rules, testing.assert_bounds),

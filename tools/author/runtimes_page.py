@@ -11,6 +11,8 @@ from opshift.author.misreadings import all_misreadings
 from opshift.opsets import kernels, targets
 from opshift.opsets.targets import Ceiling
 
+LONG = 120  # letters of a cell that is shown whole
+
 HEAD = """# Which opset does my runtime read, and what does it not run?
 
 This page is generated from the data that `opshift accepts`, `opshift targets` and `--for` use.
@@ -29,15 +31,31 @@ def page() -> str:
 
 
 def _table(rows: list[Ceiling]) -> Iterator[str]:
-    yield "| release | ai.onnx | other domains | IR up to | does not run | source |"
-    yield "|---|---|---|---|---|---|"
-    for row in rows:
-        others = ", ".join(f"{d} {v}" for d, v in sorted(row.imports.items()) if d)
-        cells = (
-            row.shown.partition("==")[2], _range(row), others, str(row.ir or ""),
-            "<br>".join(_lacks(row)), f"{row.source} ({row.date})" if row.date else row.source,
-        )  # fmt: skip
-        yield f"| {' | '.join(cell.replace('|', chr(92) + '|') for cell in cells)} |"
+    """The releases of one runtime; a column that would be empty is left out."""
+    cells = [
+        {
+            "release": row.shown.partition("==")[2] or "any",
+            "ai.onnx": _range(row),
+            "other domains": ", ".join(f"{d} {v}" for d, v in sorted(row.imports.items()) if d),
+            "IR up to": str(row.ir or ""),
+            "does not run": "<br>".join(map(_folded, _lacks(row))),
+            "source": f"{row.source} ({row.date})" if row.date else row.source,
+        }
+        for row in rows
+    ]
+    columns = [name for name in cells[0] if any(row[name] for row in cells)]
+    yield f"| {' | '.join(columns)} |"
+    yield "|---" * len(columns) + "|"
+    for row in cells:
+        yield f"| {' | '.join(row[name].replace('|', chr(92) + '|') for name in columns)} |"
+
+
+def _folded(text: str) -> str:
+    """A long list behind its first words, which a click opens."""
+    if len(text) <= LONG:
+        return text
+    begin = text[:LONG].rpartition(" ")[0].replace("`", "")
+    return f"<details><summary>{begin} …</summary>{text}</details>"
 
 
 def _range(row: Ceiling) -> str:

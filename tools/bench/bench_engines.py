@@ -73,7 +73,7 @@ def opshift_engine(case: Benchmark, folder: Path) -> Work:
 
 
 def cpp_engine(case: Benchmark, folder: Path) -> Work:
-    """onnx.version_converter, which checks nothing; step by step with the checker for `steps`."""
+    """onnx.version_converter without checks; for `steps`, step by step with the checker."""
     import onnx
     from onnx.version_converter import convert_version
 

@@ -5,8 +5,8 @@
     python -m tools.bench run --corpus FOLDER [--to 21 13]
 
 With `--corpus`, real models are measured instead of generated ones, in bands of their size.
-FOLDER has a folder for each model, with a model.onnx. Models that one of the converters does not
-convert are left out.
+FOLDER has a folder for each model, with a model.onnx. Models are left out if one of the converters
+fails.
 
 Every figure is the median of runs in fresh child processes, one after the other. Imports and a
 first tiny conversion happen before the clock starts. Peak memory is the high-water mark of the

@@ -7,7 +7,7 @@
 
 A run is made from its number and the verbs alone: a small legal model is changed, a call is drawn.
 It has to end in a valid model, an answer, `Refused`, `InvalidModel` or `BadTarget`, within a time
-and a memory, with no file left behind and no other file touched. What does not is saved so that it
+and a memory, with no file left behind and no other file touched. Other runs are saved so that they
 can be replayed.
 
 Exit code 1 when something was found.
@@ -43,7 +43,7 @@ SHOWN = 3  # reproducers kept of one kind of finding
 
 @dataclass(frozen=True, slots=True)
 class FuzzRun:
-    """A number, and where the models are that it starts from."""
+    """A number, and the folder of the models to change."""
 
     number: int
     pool: str

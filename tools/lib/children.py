@@ -2,7 +2,7 @@
 """Runs one call in a child process with limits, so that a crash or a leak there is an outcome.
 
 `fork` children start from a server that has converted once, so that the imports and the reading
-of all adapters are done; `spawn` children start from nothing, so that what they measure is theirs.
+of all adapters are done; `spawn` children start from nothing, so that they measure only themselves.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def nodes_in(graph: GraphProto) -> Iterator[NodeProto]:
 
 
 def unread(graph: GraphProto) -> Iterator[NodeProto]:
-    """The nodes of a graph, those of its subgraphs left aside, on which no output depends."""
+    """The unread nodes of a graph, without those of its subgraphs."""
     producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
     waiting, needed = [output.name for output in graph.output], set()
     while waiting:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Forms that an adapter must not write, since old runtimes do not run or compute them so."""
+"""Forms that an adapter must not write, because old runtimes fail or compute other numbers."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def nodes(model: ModelProto) -> list[NodeProto]:
 
 
 def types(model: ModelProto) -> dict[str, int]:
-    with contextlib.suppress(Exception):  # where inference fails, what is declared must do
+    with contextlib.suppress(Exception):  # if inference fails, the declarations must be enough
         model = shape_inference.infer_shapes(model)
     found = {t.name: t.data_type for g in graphs_in(model.graph) for t in g.initializer}
     for graph in graphs_in(model.graph):
@@ -81,9 +81,9 @@ def sums(
 ) -> Iterator[str]:
     """No reduction adds integers, which runtimes do in another type."""
     if version < 6 or any(op.startswith("Reduce") for op in old):
-        return  # nothing else adds integers, or the model asks for it
+        return  # no other operator adds integers, or the source model has it
     if "EmbedLayerNormalization" in old:
-        return  # it counts the ones of a mask, which are far below 2**53
+        return  # it counts the ones of a mask, fewer than 2**53
     if any(op.startswith("Bitwise") for op in old):
         return  # the sum of the bits of a half is below 2**32
     # The product of the sizes in a shape of unknown length stays far below 2**53.
@@ -101,7 +101,7 @@ def merged_casts(before: ModelProto, after: ModelProto, known: dict[str, int]) -
     if (version or 7) < 7:
         return  # onnxruntime has no kernels for these
     written = nodes(after)
-    # These give numbers that the middle type holds: whole ones, or wrapped ones.
+    # The results of these operators fit in the middle type: they are whole, or already wrapped.
     wrapped = {n.output[0] for n in written if n.op_type == "Mod"}
     safe = wrapped | {n.output[0] for n in written if n.op_type in ("Floor", "Ceil", "Round")}
     safe |= {n.output[0] for n in written if n.op_type == "Sub" and n.input[0] in wrapped}

@@ -48,7 +48,7 @@ else:
 MOST_GROWN = 1024  # numbers of a constant that is larger than those it is computed from
 MOST_TYPED = 64  # numbers of a constant that is written in a typed field
 MOST_NESTED = 40  # adapters, each of which writes for the one before
-MOST = 50_000  # nodes in place of one: beyond, nobody would run it
+MOST = 50_000  # nodes in place of one: a result with more would be useless
 
 
 class Emit(Protocol):
@@ -418,7 +418,7 @@ class Builder:
             info = graph.input.add(name=self.crossing.fresh("in"))
             declared = param.type if isinstance(param, Value) else _tensor_type(*param)
             if declared is not None:
-                declared = without_symbols(declared)  # what a loop carries may change its length
+                declared = without_symbols(declared)  # a loop-carried value may change its length
                 info.type.CopyFrom(declared)
             inner.env.types[info.name] = declared
             values.append(Value(info.name, inner.env))
@@ -517,7 +517,7 @@ class Builder:
         return ()
 
     def ask_caller(self, why: Why, detail: str) -> None:
-        """Inside a function, refuses the node, as a call may know more; elsewhere does nothing."""
+        """Refuses the node inside a function, because a call may know more; elsewhere no effect."""
         if self.scope.root.function is not None:
             raise Refusal(why, detail)
 
@@ -584,7 +584,7 @@ class Builder:
             return ""
         if not isinstance(value, Value):
             raise AdapterBug(
-                f"an input of {op_type} is {value!r}, which is no Value; use op.const for it"
+                f"an input of {op_type} is {value!r}, which is not a Value; use op.const for it"
             )
         return value.name
 

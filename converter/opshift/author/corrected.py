@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
 Rules: TypeAlias = Mapping[tuple[str, str], OutputShapes]
 Output: TypeAlias = tuple[int, int]  # the number of a node in the graphs of a model, and its output
-ROUNDS = 4  # a wrong length may stand behind another; after these no output of a rule is inferred
+ROUNDS = 4  # one wrong length may hide another; the last round infers no outputs
 HIDDEN = "opshift.hidden."
 
 
@@ -91,7 +91,7 @@ def _misjudged(
         domain = schemas.normal(node.domain)
         told: Sequence[ToldDims | None] = ()
         if call_id(node) in calls:
-            # The rule would have to be asked inside the function.
+            # The rule would have to run inside the function.
             ranks = [rank_of(env.type(name)) for name in node.output]
             told = [None if rank is None else (None,) * rank for rank in ranks]
         elif (rule := rules.get((domain, node.op_type))) is not None:

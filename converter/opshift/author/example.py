@@ -31,7 +31,7 @@ class Example:
     functions: str = ""
     invalid: str | None = None
     assume: tuple[Assumption, ...] = ()
-    runtime: str = ""  # what it is converted for, if this is not the runtime of its declaration
+    runtime: str = ""  # the target, if it is not the runtime of its declaration
 
     def of(self, op: str) -> Example:
         """The example with an operator's name for `{op}`."""
@@ -124,7 +124,7 @@ def listed(names: str | Iterable[str]) -> tuple[str, ...]:
 
 
 def spread(examples: Sequence[Example], names: Sequence[str]) -> tuple[Example, ...]:
-    """The examples, with a copy for each operator of those that contain `{op}`."""
+    """The examples; one with `{op}` is copied for each operator."""
     found: list[Example] = []
     for one in examples:
         found += [one.of(name) for name in names] if "{op}" in one.graph else [one]

@@ -4,7 +4,7 @@
 A fact depends on the model alone: on the model as it was opened, and on the nodes that the steps
 have written since. It never depends on earlier questions. A value keeps its name and its meaning
 while steps replace the node that computes it, so a fact about the model as it was opened holds to
-the end; the nodes of now are asked for the rest.
+the end; other facts come from the present nodes.
 """
 
 from __future__ import annotations
@@ -57,7 +57,7 @@ else:
     np = deferred("numpy")
 
 MAX_FOLD_BYTES = 1 << 20
-MAX_DEPTH = 24  # questions that ask questions; what lies deeper is answered first
+MAX_DEPTH = 24  # depth of questions that ask questions; a deeper question is answered first
 MAX_NAMED = 4  # values in one note of a report
 LARGEST_SMALL = 1024  # numbers of a constant of the model that may be replaced by another one
 # If a model has only these types, the nodes that adapters write need no type check.
@@ -99,7 +99,7 @@ Find: TypeAlias = "Callable[[Facts, Scope, str], Any]"
 Question: TypeAlias = "tuple[Find, Scope, str]"
 
 
-class _TooDeep(Exception):  # noqa: N818 - it is no error, and only this module sees it
+class _TooDeep(Exception):  # noqa: N818 - not an error, and only this module sees it
     """Raised for a question at a great depth, which must be answered first."""
 
     def __init__(self, question: Question) -> None:
@@ -240,7 +240,7 @@ class Facts:
     def types_alone(self, model: ModelProto) -> Inferred:
         """The types of the values of a model that holds one node."""
         key = model.SerializeToString(deterministic=True)
-        if key not in self._alone:  # each output of the node is asked for, and each step asks again
+        if key not in self._alone:  # it is needed for each output of the node, in each step
             self._alone[key] = infer_all(model, self.adapters).graphs.get((), {})
         return self._alone[key]
 
@@ -329,7 +329,7 @@ class Facts:
         return told
 
     def _bounds_of_outputs(self, owner: Scope, name: str) -> Evaluated:
-        """The bounds of all outputs of a node, of which one is given, by the operator's rule."""
+        """The bounds of all outputs of the node that computes a value, by its operator's rule."""
         env = ScopeEnv(self, owner)
         node = env.producer(name)
         rule = self.adapters.rules(OutputBounds).get(("", node.op)) if node is not None else None
@@ -386,7 +386,7 @@ class Facts:
     # -- types -------------------------------------------------------------------------------
 
     def type(self, scope: Scope, name: str) -> TypeProto | None:
-        """The inferred type of a value, completed by its declaration where inference knows less."""
+        """The inferred type of a value, completed by its declaration."""
         owner = scope.owner(name)
         if owner is None:
             return None

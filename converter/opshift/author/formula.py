@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formulas: what an operator computes, written as its decomposition is, to be found in a model.
+"""Formulas: the computation of an operator, written like a decomposition and searched in a model.
 
 A formula is a function of the inputs of an operator. It is called once with terms in place of
 values; the terms that it returns are a pattern. Sums and products are sets: the order and the
@@ -51,7 +51,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Free(Term):
-    """An input of the operator: any value, which is the same wherever the term stands."""
+    """An input of the operator: any value, but the same one in each place of the formula."""
 
     name: str
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The output types of a node with graphs, from the facts about the results of its graphs.
 
-The facts about a graph are found once. Inference of the node with all that it holds would be
-repeated for each node around it.
+The facts about a graph are found once. Inference of the whole node would be repeated for each node
+around it.
 """
 
 from __future__ import annotations

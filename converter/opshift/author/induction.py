@@ -16,7 +16,7 @@ from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
 Rules: TypeAlias = Mapping[tuple[str, str], Carries]
 Found: TypeAlias = "tuple[list[GraphTypes], ModelProto | None]"
 Infer: TypeAlias = Callable[[ModelProto], Found]
-ROUNDS = 6  # a hypothesis loses something in each; what is not settled by then is given up
+ROUNDS = 6  # each round weakens a hypothesis; a type that is not stable by then stays unknown
 
 
 class Carried(NamedTuple):
@@ -27,7 +27,7 @@ class Carried(NamedTuple):
     result: str  # of the body
     around: GraphProto
     numbers: tuple[int, int]  # of the graph around the node, and of the body, in the model
-    output: str  # of the node; empty where nobody wants it
+    output: str  # of the node; empty if it is unread
 
 
 def confirm(
@@ -117,7 +117,7 @@ def _carried(model: ModelProto, rules: Rules) -> Iterator[Carried]:
 
 
 def _types(one: Carried, scopes: Sequence[GraphTypes]) -> tuple[TypeProto | None, TypeProto | None]:
-    """The types of what a node is given and of what its body gives, each seen from its graph."""
+    """The types of a node's inputs and of its body's outputs, each in its own graph."""
     around, body = (scopes[number].visible for number in one.numbers)
     return around.get(one.given), body.get(one.result)
 

@@ -35,13 +35,13 @@ if TYPE_CHECKING:
 Rules = Mapping[tuple[str, str], OutputRanks]
 Place = tuple[Path, str]  # a graph, and the name of a value in it
 LOWEST = 6  # below this opset, some forty operators have no inference
-PASSES = 4  # over the whole model; what a longer chain needs is followed value by value
+PASSES = 4  # over the whole model; longer chains are followed value by value
 
 
 class Known(NamedTuple):
     """The types that inference of a whole model finds, and the types that rest on a declaration."""
 
-    types: Inferred  # by name; None where two graphs disagree about a name, which `graphs` settles
+    types: Inferred  # by name; None if graphs disagree: see `graphs`
     graphs: Mapping[Path, Inferred]
     assumed: Mapping[str, Sequence[Path]]  # their ranks follow from a rank that is only declared
     counted: Mapping[str, Sequence[Path]]  # their lengths follow from such a rank
@@ -107,7 +107,7 @@ def _infer(
         try:
             model = inferred = corrected.infer(model, adapters)
         except safe_inference.COMPLAINTS:
-            # A model that inference rejects is converted by what it declares itself.
+            # If inference rejects a model, its declarations are used.
             return found, inferred
         found = by_graph(model, nested=nested)
         if not _write_ranks(model, found, adapters.rules(OutputRanks)):
@@ -116,7 +116,7 @@ def _infer(
 
 
 def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -> bool:
-    """Writes ranks beside the types that inference left without, for it to go on from."""
+    """Adds ranks to types without a rank, so that inference can go on."""
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
     written, names = False, {op for _, op in ranks}
     for graph, _, visible in found:
@@ -266,7 +266,7 @@ def told_ranks(
 
 
 def told_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str, TypeProto]:
-    """The element types, and the first rank, that a rule gives for an operator without a schema."""
+    """The element types, and the first rank, by the rule of an operator without a schema."""
     found: dict[str, TypeProto] = {}
     if rule is None:
         return found
@@ -310,7 +310,7 @@ def give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
 
 
 def infer_alone(node: NodeProto, env: ModelEnv, imports: Mapping[str, int]) -> dict[str, TypeProto]:
-    """The output types of a node with subgraphs: those of a model that holds this node alone."""
+    """The output types of a node with subgraphs, inferred for a model with only this node."""
     model = ModelProto(ir_version=IR_VERSION)
     for domain, version in imports.items():
         model.opset_import.add(domain=domain, version=version)

@@ -12,7 +12,7 @@ from opshift.model.arrays import Array, is_array
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-BROADCASTS = 7  # the first opset in which a number stands beside any value
+BROADCASTS = 7  # the first opset in which a number broadcasts with any value
 
 
 class Writer(Protocol):
@@ -37,12 +37,12 @@ class Around(Protocol):
 class Infix:
     """A value of which Python's operators write nodes; a number becomes a constant like it.
 
-    `a / b` is Div, which truncates the quotient of whole numbers, and `a // b` is for floats alone.
+    `a / b` is Div, which truncates the quotient of whole numbers, and `a // b` is only for floats.
     `a % b` is Mod, whose result has the sign of the divisor. `&`, `|` and `~` are And, Or and Not.
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # an array leaves the operator to the value beside it
+    __array_ufunc__ = None  # an array leaves the operator to the other operand
     env: Around
 
     def __add__(self, other: Self | float | Array) -> Self:

@@ -31,7 +31,7 @@ class Modern(Trait):
     run: Callable[..., Any]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     when: When | None = None
-    differs: str = ""  # how the operator differs; empty where only the rounding does
+    differs: str = ""  # how the operator differs; empty if only the rounding differs
     examples: tuple[Example, ...] = ()
 
     @property
@@ -75,8 +75,8 @@ def modern(
     """Declares that the function below it is the formula of an operator, from an opset on.
 
     The parameters of the function after the first are the inputs of the operator, in its order.
-    `when` gets the found nodes. It returns the attributes and, by the names of parameters, the
-    constants that take their places; or None where the operator computes something else.
+    `when` gets the found nodes. It returns the attributes and the constants that replace
+    parameters, by name; None if the operator would compute something else.
     `differs` says how the numbers differ; the caller must then permit it.
     """
 

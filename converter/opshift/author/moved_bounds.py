@@ -36,7 +36,7 @@ class _Positions(Delegating):
 def moved(node: Node, data: Sequence[Value]) -> Bounds:
     """The bounds of the outputs of an operator that only moves elements of these inputs.
 
-    Folding the operator on the positions of the elements tells where each of them goes.
+    Folding the operator on the positions of the elements shows where each element goes.
     """
     bounds = [value.bounds for value in data]
     if all(one.each for one in bounds):
@@ -59,7 +59,7 @@ def _folded(node: Node, positions: dict[str, Array], count: int) -> Array | None
     """The positions after folding the operator; None if folding needs other values too."""
     read = list(node.proto.input)
     if sum(read.count(name) for name in positions) != count:
-        return None  # an index is also what is indexed
+        return None  # an index is also an element
     fold = node.env.rules(Fold).get(("", node.op))
     if fold is None:
         return None

@@ -175,7 +175,7 @@ class Value(Infix):
         return f"Value({self.name!r})"
 
     def __bool__(self) -> Literal[True]:
-        """A value is true, so `value and value.rank_or_none` is None where an input is left out."""
+        """A value is true, so `value and value.rank_or_none` is None for an omitted input."""
         return True
 
     def _told(self, part: TypePart) -> TypeProto | None:
@@ -358,7 +358,7 @@ def _without_empty_reference(attribute: AttributeProto) -> AttributeProto:
 
 
 class Inputs(tuple["Value | None", ...]):
-    """All inputs in order; None where one is left out. It records the positions that are read."""
+    """All inputs in order; None for an omitted one. It records the positions that are read."""
 
     reads: set[Any]
 
@@ -418,7 +418,7 @@ class Node:
     # -- inputs and outputs ------------------------------------------------------------------
 
     def __getitem__(self, name: builtins.str) -> Value:
-        """An input that must be there."""
+        """A required input."""
         found = self.input(name)
         if found is None:
             raise Refusal(Why.NOT_EXPRESSIBLE, f"{self.op} has no input {name!r}")
@@ -438,7 +438,7 @@ class Node:
 
     @property
     def inputs(self) -> tuple[Value | None, ...]:
-        """All inputs in order; None where one is left out."""
+        """All inputs in order; None for an omitted one."""
         names = enumerate(self.proto.input)
         values = (self._value(name, i, outputs=False) if name else None for i, name in names)
         return Inputs.of(values, self.reads)

@@ -42,7 +42,7 @@ MOST_PROPAGATED = 2**24  # elements of a dimension
 _SIZES: dict[int, tuple[str, int]] = {
     kind: (layout, kind.element.limits[1]) for kind, layout in ((T.INT32, "<i"), (T.INT64, "<q"))
 }
-NOBODY = "opshift.unknown"  # a domain of which inference knows nothing
+NOBODY = "opshift.unknown"  # a domain that is unknown to inference
 
 
 class ShownModel(NamedTuple):
@@ -127,7 +127,7 @@ def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
 
 
 def _survivable(own: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
-    """The model, or a copy of it without what inference ends the process for, or rejects by fault.
+    """The model, or a copy without the parts that crash inference or that it rejects by mistake.
 
     Hidden nodes have an unknown domain there.
     """
@@ -146,7 +146,7 @@ def _survivable(own: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) ->
     try:
         risky |= shrinking.hide(copy, NOBODY, adapters, infer_sizes)
     except COMPLAINTS:
-        risky = True  # inference rejects the model, but perhaps behind such a size
+        risky = True  # inference rejects the model, but perhaps because of such a size
     return ShownModel(ModelBytes.of(copy), risky)
 
 

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Negative sizes that onnx's inference finds: some of its operators end the process at one.
 
-The nodes that give a negative size are hidden, as far as one inference without those operators
-shows it. A size that depends on their results stays unknown before.
+Nodes whose output has a negative size are hidden, as far as one inference without those operators
+shows them. A size that depends on their results stays unknown before.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Infer = Callable[[ModelProto], ModelProto]
 
 
 def may_hold(seen: ModelBytes, adapters: DeclaredRules) -> bool:
-    """Whether a model has a node that may give a negative size, and one that must not see it."""
+    """Whether one node may give a negative size, and another node would fail on it."""
     if any(seen.operators.isdisjoint(_names(kind, adapters)) for kind in (FatalSizes, Shrinks)):
         return False
     model, nested = ModelProto.FromString(seen.data), not seen.content.is_flat

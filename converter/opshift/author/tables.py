@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of declarations: a module is imported when one of its rows is asked for."""
+"""Tables of declarations: a module is imported when one of its rows is read."""
 
 from __future__ import annotations
 

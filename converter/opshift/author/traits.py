@@ -110,7 +110,7 @@ class Fold(SingleTrait):
     sizes: tuple[int, ...] = ()  # inputs of which the shape may be enough
 
     def needs(self, position: int) -> bool:
-        """Whether nothing is constant unless the value of this input is."""
+        """Whether the result can be constant only if this input is constant."""
         return position not in self.sizes
 
     def value(self, node: Node) -> Array | None:
@@ -140,10 +140,9 @@ class OutputBounds(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputShapes(SingleTrait):
-    """The shapes of an operator's outputs, where onnx's inference tells wrong lengths or no rank.
+    """The shapes of an operator's outputs, if onnx's inference finds wrong lengths or no rank.
 
-    None stands for an output of which onnx's inference tells no wrong length, and `...` for such a
-    dimension.
+    None stands for an output with correctly inferred lengths, and `...` for such a dimension.
     """
 
     table = "output_shapes"
@@ -298,7 +297,7 @@ class Undefaulted(Trait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Differs(Trait):
-    """A rule that tells where onnxruntime differs from the specification."""
+    """A rule for the nodes on which onnxruntime differs from the specification."""
 
     table = "differs"
     look: Look
@@ -306,7 +305,7 @@ class Differs(Trait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flaw(Trait):
-    """A rule against illegal nodes, which is asked once a conversion has failed."""
+    """A rule against illegal nodes, which runs after a conversion has failed."""
 
     table = "flaws"
     look: Look
@@ -353,7 +352,7 @@ def output_bounds(
 def output_shapes(
     *ops: str, domain: str = ""
 ) -> Callable[[Callable[[Node], Sequence[ToldDims | None]] | Draft], OutputShapes]:
-    """Declares the shapes of outputs for which onnx's inference tells wrong lengths."""
+    """Declares the shapes of outputs for which onnx's inference finds wrong lengths."""
     return _rule(OutputShapes, ops, domain)
 
 
@@ -422,7 +421,7 @@ def illegal(op: str, *, domain: str = "") -> Callable[[Objection], Illegal]:
 
 
 def fragile(ops: str, *, domain: str = "") -> Fragile:
-    """Declares operators that onnx's inference must not see behind an unknown type."""
+    """Declares operators that onnx's inference must not see if an input type is unknown."""
     return Fragile(ops=listed(ops), domain=domain)
 
 
@@ -458,7 +457,7 @@ def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
 
 
 def differs(ops: str, *, domain: str = "") -> Callable[[Look], Differs]:
-    """Declares where onnxruntime answers differently from the specification.
+    """Declares when onnxruntime differs from the specification.
 
     The function sees nodes of the unconverted model, and returns in a sentence what
     onnxruntime does, or None. A conversion over an opset that changed the operator names the node

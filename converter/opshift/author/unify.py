@@ -55,7 +55,7 @@ class FormulaSearch:
     def find(
         self, pattern: Term, name: str, values: Mapping[str, str] | None = None
     ) -> Iterator[Binding]:
-        """Every way in which the nodes behind a value compute a formula, of these inputs if any."""
+        """Every match of a formula with the nodes that compute a value; `values` binds inputs."""
         try:
             yield from self._match(pattern, name, Binding(dict(values or {}), {}, frozenset()))
         except Refusal:  # an attribute that a function is only given by its call
@@ -326,7 +326,7 @@ def _from_end(axes: Iterable[int], rank: int | None) -> list[int]:
 
 
 def _is_equal(name: str, given: Any, wanted: Any, rank: int | None) -> bool:
-    """Whether an attribute has the value that the formula gives."""
+    """Whether an attribute has the value of the formula."""
     if isinstance(wanted, float) and given is not None:
         return bool(np.float32(given) == np.float32(wanted))
     if name in ("axis", "axes") and given is not None and wanted is not None and rank:

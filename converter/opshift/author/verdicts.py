@@ -95,13 +95,13 @@ class Adapter:
     to: int
     verdict: Verdict
     domain: str = ""
-    named: frozenset[str] | None = None  # what it may write beside `ops`; None: see its code
+    named: frozenset[str] | None = None  # that it may also write; None: see its code
     examples: tuple[Example, ...] = ()
     reviewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     summary: str = ""
     source: str = ""
     since: int = 1  # the lowest version of another domain at which it writes nodes of that
-    runtime: str = ""  # the one that the examples of an alternative are converted for
+    runtime: str = ""  # the runtime for which the examples of an alternative are converted
 
     @property
     def at_boundary(self) -> bool:
@@ -181,8 +181,9 @@ def adapter(
     says what changed.
 
     `emits` names other operators that it writes, so that a plan can look ahead; `approximate` says
-    that it may ask for permission with `op.approximate(...)`; `handles_types` that it deals itself
-    with element types which the other version lacks (otherwise the engine refuses them before the
+    that it may ask for permission with `op.approximate(...)`; `handles_types` that the adapter
+    itself handles element types which the other version lacks (otherwise the engine refuses them
+    before the
     adapter is asked); `ignores` gives the reason for each attribute and input that the adapter may
     leave unread; `since` is the lowest opset of ai.onnx at which an adapter of another domain
     writes nodes of ai.onnx.
@@ -209,7 +210,7 @@ def adapter(
 def retired(
     ops: str, *, domain: str = "", emits: str | Iterable[str] | None = None
 ) -> Callable[[Run | Draft], Adapter]:
-    """Declares what becomes of operators where no schema describes them, at any version.
+    """Declares how operators without a schema are replaced, at any version.
 
     Either ONNX removed them, or a runtime accepted them before ONNX had them. The latter stay as
     they are if the target knows them.
@@ -344,7 +345,7 @@ def boundary(
 
     Each name carries the fingerprint of the schemas that were looked at (`Add:5d3f01`; several
     with `/` where releases of onnx describe it differently). Guards for element types, new
-    attributes and new inputs are derived. `up` and `down` convert what the guards cannot
+    attributes and new inputs are derived. `up` and `down` convert nodes that the guards cannot
     check; `cast` converts a node down if the older version lacks its element type. `ignores` gives
     the reason for each attribute and input that `up` and `down` may leave unread.
     """

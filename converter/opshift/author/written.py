@@ -47,7 +47,7 @@ class Made:
     carried: frozenset[str] = frozenset()
     ops: set[str] = field(default_factory=set)
     inlined: set[str] = field(default_factory=set)  # the names of graphs that were inlined
-    unread: str | None = None  # why the node cannot stay, if it goes once nobody reads it
+    unread: str | None = None  # why the node cannot stay, if it is removed once it is unread
 
     def add(self, node: NodeProto) -> None:
         self.nodes.append(node)
@@ -128,7 +128,7 @@ class MadeEnv(Delegating, ModelEnv):
         return found
 
     def _follow(self, node: NodeProto) -> None:
-        """Finds the types on which those of a node rest, first ones first: a chain may be long."""
+        """Finds the types on which those of a node depend, step by step: a chain may be long."""
         waiting, followed = [*node.input], set[str]()
         while waiting:
             name = waiting[-1]
@@ -178,7 +178,7 @@ class MadeEnv(Delegating, ModelEnv):
         return self._written(name) is not None or self.env.is_computed(name)
 
     def producer(self, name: str) -> Node | None:
-        found = self.env.producer(name)  # its inputs have operators like those of the node at hand
+        found = self.env.producer(name)  # its inputs come from the same operators
         return None if found is None else Node(found.proto, found.schema, self)
 
     def constant(self, name: str) -> Array | None:

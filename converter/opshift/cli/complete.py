@@ -18,7 +18,7 @@ def complete_runtimes(ctx: click.Context, param: click.Parameter, word: str) -> 
     """Completes the names of runtimes, and the releases of a named one."""
     from opshift.opsets import targets
 
-    known = targets.table()  # a name that only has an answer is no target
+    known = targets.table()  # a name with only an answer is not a target
     name, sign, _ = word.lower().partition("==")
     ends = [f"{name}=={one.strip().rpartition('..')[2] or one.strip().rpartition('..')[0]}"
             for row in known if sign and row.name == name

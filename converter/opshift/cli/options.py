@@ -74,7 +74,7 @@ class _WholeWords(click.HelpFormatter):
         return super().getvalue().replace(_HYPHEN, "-")
 
 
-_HYPHEN = "\u2011"  # one that does not break
+_HYPHEN = "\u2011"  # a hyphen without a line break
 
 
 def _held(text: str) -> str:

@@ -24,7 +24,7 @@ REFUSED = 1  # the answer is no: impossible, not equal, or something is wrong wi
 BAD_INPUT = 2  # the command, a file or the environment is at fault
 BUG = 3  # opshift or an adapter is at fault
 WOULD_CHANGE = 4  # `--check`: the conversion is possible and would change the model
-NOT_KNOWN = 5  # nobody knows whether a runtime or a program can use the model
+NOT_KNOWN = 5  # it is not known whether a runtime or a program can use the model
 INTERRUPTED = 130
 # The messages of these codes are ours, and one that ends with what to do needs no general advice.
 OWN_CURE = (

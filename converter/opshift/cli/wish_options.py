@@ -69,7 +69,7 @@ TARGET = (
     ),
     click.option("--minimal", is_flag=True, help=help_of("minimal")),
 )
-MARKS = (  # what is written beside the graph: a command without a result has no use for it
+MARKS = (  # content outside of the graph: useless for a command without a result
     click.option("--bump-model-version", is_flag=True, help=help_of("bump_model_version")),
     click.option("--stamp", is_flag=True, help=help_of("stamp")),
 )

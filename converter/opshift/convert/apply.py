@@ -93,7 +93,7 @@ class Applier:
         return heritage_of(owner, value, name) if value is not None else None
 
     def _equal(self, change: NodeChange, name: str, left: Iterable[str]) -> str:
-        """The one of the old constants that has the same elements as a new one."""
+        """The old constant that has the same elements as the new one."""
         new = to_array(change.made.constants[name])
         for old in left:
             value = self.facts.constant(change.place[0], old)

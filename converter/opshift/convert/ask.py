@@ -99,7 +99,7 @@ def _line(adapter: Adapter, error: Exception) -> str:
 
 
 def _is_beyond_any_tensor(error: Exception) -> bool:
-    """Whether numpy was asked for more bytes than a message may have, and so a tensor in it."""
+    """Whether numpy had to allocate more bytes than a message, and so a tensor in it, may have."""
     if isinstance(error, ValueError):  # numpy's, for more bytes than an address has
         return str(error).startswith(("array is too big", "Maximum allowed "))
     shape, dtype = getattr(error, "shape", ()), getattr(error, "dtype", None)

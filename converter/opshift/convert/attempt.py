@@ -97,7 +97,7 @@ class Conversion(State):
             with diagnose.explaining(bug):
                 self._trace(_as_model(self.view))
             raise
-        except InvalidModel as fault:  # the whole model does not show what a step met
+        except InvalidModel as fault:  # the whole model may not show the fault
             if self.options.check == "full":
                 with diagnose.explaining(fault):
                     self._trace(_as_model(self.view))
@@ -200,7 +200,7 @@ class Conversion(State):
     def _elsewhere(self, gaps: Collection[Key]) -> Collection[int]:
         """The nearest opsets on both sides with other versions of these operators, and the highest.
 
-        At the highest opset, another operator may do what these do.
+        At the highest opset, another operator may replace these.
         """
         target, own = self.options.target, self.document.imports.get("") or 0
         if self.runtime is None or not isinstance(target, Wanted) or "" in target.exact:

@@ -28,7 +28,7 @@ KNOWN_AT_CALL = frozenset(
 class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by the loop
     """Every blocker of one boundary, and the functions that may be inlined to unblock all.
 
-    For the `unsure` ones this holds only perhaps: another one of them may be enough.
+    For `unsure` functions, inlining one of them may be enough.
     """
 
     def __init__(

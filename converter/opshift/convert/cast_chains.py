@@ -21,7 +21,7 @@ LOWEST = 6  # below, Cast has its type as a text, and no runtime that merges Cas
 
 
 def writes_casts(kinds: Iterable[Rewritten]) -> bool:
-    """Whether one of some kinds of rewriting gives a Cast."""
+    """Whether one of these rewritings writes a Cast."""
     return any("Cast" in kind.gives for kind in kinds)
 
 
@@ -32,7 +32,7 @@ def may_lose(first: int, last: int) -> bool:
 
 
 def target_of(cast: NodeProto) -> int:
-    """The element type that a Cast gives, or 0 where no such type exists."""
+    """The element type to which a Cast converts, or 0 if that type does not exist."""
     number = next((one.i for one in cast.attribute if one.name == "to"), 0)
     return number if T.has(number) else 0
 
@@ -40,7 +40,7 @@ def target_of(cast: NodeProto) -> int:
 def meeting(
     document: Document, steps: Iterable[Step], came: bytes | ModelProto
 ) -> dict[Root, list[Place]]:
-    """The Casts behind Casts that may lose numbers, unless the model came with both."""
+    """The Casts after Casts that may lose numbers, unless the source model has both."""
     if not any(writes_casts(step.rewritten) for step in steps):
         return {}
     found = {root: list(_pairs(root)) for root in document.roots}
@@ -54,7 +54,7 @@ def meeting(
 
 
 def _pairs(root: Root) -> Iterator[tuple[Place, str, str]]:
-    """The Casts behind Casts that may lose numbers, and the names that both give."""
+    """The Casts after Casts that may lose numbers, with the output names of both."""
     places = root.index.get(CAST, ()) if (root.imports.get("") or 0) >= LOWEST else ()
     for scope, position in places:
         last = scope.node(position)
@@ -67,7 +67,7 @@ def _pairs(root: Root) -> Iterator[tuple[Place, str, str]]:
 
 
 def _casts_of(model: ModelProto) -> Mapping[str, set[str]]:
-    """The names that the Casts of a model give, by their root."""
+    """The output names of the Casts of a model, by their root."""
     found = defaultdict[str, set[str]](set)
     for root in Document(model).roots:
         for scope, position in root.index.get(CAST, ()):

@@ -47,7 +47,7 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-@_collector_paused()  # around the whole call: what it made is gone when collecting begins again
+@_collector_paused()  # around the whole call: its objects are gone when collecting begins again
 def convert(
     carve: Carve, options: Request, opened: Callable[[], Conversion] | None = None
 ) -> tuple[ModelProto, Weights, Report]:
@@ -87,7 +87,7 @@ def _attempt(
     adapters: Registry,
     opened: Callable[[], Conversion] | None,
 ) -> Conversion:
-    """The conversion by one way, of the opened model unless it needs the model as it came."""
+    """The conversion by one way, of the opened model unless it needs the source model."""
     as_it_came = options.only_ir or options.bump_model_version or way.inlined
     if opened is None or as_it_came:
         return Conversion(*carve(), options, adapters, way)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declarations for values that inference does not type where their operators are old."""
+"""Declarations for values whose types inference cannot find for old operators."""
 
 from __future__ import annotations
 

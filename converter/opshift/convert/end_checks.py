@@ -19,7 +19,7 @@ from opshift.text import shortened
 
 
 def done(state: State, step: Step) -> None:
-    """Records a step; with all checks, onnx looks at the whole model behind it."""
+    """Records a step; with `check="full"`, onnx checks the whole model after it."""
     state.done(step)
     if state.options.check == "full":
         check_fully(state, step)
@@ -32,7 +32,7 @@ def check_fully(state: State, step: Step) -> None:
     if error is None or _namesakes(state) or _objected_before(state):
         return
     if nested_lengths.drop_contradicted(copied(shown), state.adapters):
-        return  # the end of the conversion drops and notes what is still contradicted there
+        return  # declarations that are still contradicted at the end are dropped with a note
     if not checker.tolerates(state.document, state.adapters, error):
         suspect = next(iter(step.suspects), None)
         seen = f"; it is first seen in what {suspect.told}" if suspect else ""

@@ -109,7 +109,7 @@ def _choose(state: State, row: Ceiling) -> None:
     runs = functools.partial(_runs, row, state.adapters)
     written = _write_others(state, runs, _lacked(state, row))
     if _write_wider(state, row) or written:
-        beside: Lacked = {}  # the nodes that were written may stand beside others
+        beside: Lacked = {}  # written nodes may have new neighbours
         _add_misread(beside, asked, neighbours=True)
         _write_others(state, runs, beside)
     _write_in_other_words(state, row)
@@ -134,7 +134,7 @@ def _lacked(state: State, row: Ceiling) -> Lacked:
 def _write_in_other_words(state: State, row: Ceiling) -> None:
     """Writes the nodes that a runtime still lacks in other operators, down to those of the runtime.
 
-    A node is never written in an operator that it comes from, so that the search ends.
+    A node is never written as an operator from which it was written, so that the search ends.
     """
     opset = state.document.imports.get("") or 1
     if opset < LOWEST:
@@ -252,7 +252,7 @@ def _add_misread(
 
 
 def _part_casts(state: State) -> None:
-    """Parts the Casts that the steps brought together, where one Cast gives other numbers."""
+    """Separates neighbouring Casts that steps wrote, if their merger gives other numbers."""
     facts, read_by = state.facts, readers()
     parted: Lacked = {
         (root, ""): [

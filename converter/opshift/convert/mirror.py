@@ -198,7 +198,7 @@ class _Reader:
         return Applied(node.op_type, tuple(operands), attributes)
 
     def _handed(self, value: Any) -> Any:
-        """A value of an attribute, or the attribute of the operator that it comes from."""
+        """The value of an attribute, or the source attribute from which it is copied."""
         for name, own in (self.holes or {}).items():
             if own not in (AXIS, *FLOATS):
                 continue

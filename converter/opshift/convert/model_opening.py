@@ -20,7 +20,7 @@ from opshift.protos import ModelProto
 
 
 def mend_header(model: ModelProto, adapters: Registry) -> list[str]:
-    """Adds the import that a model without imports means, if that is clear; returns the notes."""
+    """Adds the missing import to a model without imports, if it is clear; returns the notes."""
     return repair.before_opening(model) + implied_import.add(model, adapters)
 
 

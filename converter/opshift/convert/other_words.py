@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling
 
 UNREAD = 1 << 20  # the cost of an operator that the runtime lacks and no rule writes
-INDEPENDENT = ("bool", "int64")  # element types of conditions, places and sizes beside others
+INDEPENDENT = ("bool", "int64")  # element types of conditions, places and sizes, among others
 Rule = tuple[Key, int]  # an operator, and the number of one of its rules
 
 
@@ -111,7 +111,7 @@ class OtherWords:
             lacked = schema is None or self.row.unread(key, schema.since)
             places = [ALTERNATIVE, WORDS] if lacked else [WORDS]
         for adapter in filter(None, (self.adapters.get(*key, *place) for place in places)):
-            for names in adapter.choices or (frozenset(),):  # nothing is known of a new one
+            for names in adapter.choices or (frozenset(),):  # a new operator has no known way
                 yield {(name.rpartition(".")[0], name.rpartition(".")[2]) for name in names}
 
     def _is_read(self, key: Key) -> bool:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of a conversion: an AND/OR graph of operator implementations and verdicts.
 
-At one boundary, an implementation has one verdict, which leads to every operator that it may
-write.
+At one boundary, an implementation has one verdict, with an edge to each operator that its adapter
+may write.
 """
 
 from __future__ import annotations
@@ -141,7 +141,7 @@ def way_of(
 
 
 def _entry(domain: str, op: str, version: int, goal: int) -> int:
-    """The version at which the way of an operator begins, which a model may have before it."""
+    """The version at which an operator enters the plan, which may be before its own version."""
     if schemas.schema(domain, op, version) is None:
         born = next((one.since for one in schemas.history(domain, op)), 0)
         return born if version < born <= goal else version

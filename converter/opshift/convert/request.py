@@ -95,12 +95,12 @@ class Request:
     assume: Collection[AssumptionName] = ()  # names of assumptions that the result may rely on
     check: Check = True  # CHECKS; "default" is True and "none" False afterwards
     drop_metadata: bool = False
-    strict_ir: bool = False  # content that computes nothing holds up an IR version, too
+    strict_ir: bool = False  # metadata and other unused content can also require an IR version
     drop_training: bool = False
-    prune_imports: bool | None = None  # None: where a runtime is named
+    prune_imports: bool | None = None  # None: only if a runtime is named
     unknown_domains: UnknownDomains = "keep"
     domains: Collection[str] | None = None  # the domains of nodes in the result; None: any
-    keep_unrunnable: bool = False  # a result that the runtime does not run is no refusal
+    keep_unrunnable: bool = False  # a result that the runtime does not run is not a refusal
     shape: Mapping[str, Sequence[int]] | None = None  # of inputs, by name
     dim: Mapping[str, int] | None = None  # sizes of dimensions, by the names that inputs give them
     types: Mapping[str, str] | None = None  # the new element types, by the old ones

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Solves a graph of verdicts: the farthest version that can be reached behind each of them."""
+"""Solves a graph of verdicts: the farthest version that can be reached after each of them."""
 
 from __future__ import annotations
 

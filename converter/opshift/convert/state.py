@@ -43,7 +43,7 @@ Boundaries: TypeAlias = "tuple[tuple[str, int, int], ...]"  # domains with the v
 
 @dataclass(slots=True)
 class Last:
-    """The last state that a conversion recorded for others of the same opened model."""
+    """The last recorded state, from which other conversions of the opened model can go on."""
 
     state: State | None = None
 
@@ -63,11 +63,11 @@ class State(ABC):
     document: Document = field(init=False)
     facts: Facts = field(init=False)
     plan: planner.CrossingPlan = field(init=False)
-    lowerings: FeaturePlan = field(default_factory=dict)  # what becomes of features of the IR
-    view: bytes | ModelProto = b""  # the model as it came, for what is told about it
+    lowerings: FeaturePlan = field(default_factory=dict)  # the verdicts on features of the IR
+    view: bytes | ModelProto = b""  # the source model, for messages
     base: bytes | ModelProto = b""  # the model that was indexed last, for inference
     runtime: Ceiling | None = None
-    lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, as the model came
+    lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, in the source model
     unrunnable: list[RefusedNode] = field(default_factory=list)  # why the runtime does not run it
     withheld: dict[Key, str] = field(default_factory=dict)  # forms that need a permission
     answer: RuntimeAnswer | None = None  # whether the runtime runs the result
@@ -77,10 +77,10 @@ class State(ABC):
     typed: list[str] = field(default_factory=list)  # inputs and outputs that were given a type
     broken: Findings = field(init=False)  # the rules that were broken from the start
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
-    nodes_before: int = 0  # of the model as it came
+    nodes_before: int = 0  # of the source model
     written: int = 0  # nodes, by the steps over boundaries
     boundaries: Boundaries | None = (
-        None  # crossed since the opening, if nothing else changed the model
+        None  # crossed since the opening, if only steps changed the model
     )
     last: Last = field(default_factory=lambda: Last())  # of the conversions of one opened model
     sites: list[Site] = field(default_factory=list)  # what was modernized
@@ -110,7 +110,7 @@ class State(ABC):
         self.facts = Facts(self.document, self.store, self.adapters, self.inferable, reopened)
 
     def index(self) -> None:
-        """Indexes the skeleton anew, after it was changed beside the document."""
+        """Indexes the skeleton anew, after a change that the document did not make."""
         self.document = Document(self.skeleton, self.document.prefix)
         self.learn()
 
@@ -201,7 +201,7 @@ class State(ABC):
         near = self.document.imports.as_dict()
         ir = self.options.ir_version
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
-        plan = getattr(self, "plan", None)  # what is refused before there is a plan has none
+        plan = getattr(self, "plan", None)  # a refusal before planning has no plan
         ways = dict.fromkeys(dead.way for dead in plan.dead) if plan is not None else ()
         offers = set(self.unmade(one.types for one in refusals))
         refusals = [

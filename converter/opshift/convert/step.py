@@ -186,13 +186,13 @@ class Stepper:
         written = self.written
         changes = self._answers(roots)
         if self.blockers and sweep(self.document):
-            # A node that nothing reads any more must not block the others.
+            # An unread node must not block the others.
             self.blockers = Blockers(self.document, self.facts, (self.start, self.to))
             self.step, self.written = Step(self.domain, self.start, self.to), written
             changes = self._answers(roots)
         if self.blockers and not self.partial:
             raise self.blockers.refused
-        if changes:  # at most boundaries nothing of a model is written
+        if changes:  # at most boundaries no node of a model changes
             self._apply(changes)
 
     def _apply(self, changes: list[NodeChange]) -> None:
@@ -232,7 +232,7 @@ class Stepper:
                 scope.ahead[position] = self.to
 
     def _hold_types(self, change: NodeChange) -> None:
-        """Keeps the element types that a node has because no other type occurs before the step."""
+        """Records element types that are known only because no other type occurs yet."""
         scope = change.place[0]
         node = Node(change.node.proto, change.node.schema, ScopeEnv(self.facts, scope))
         for value in filter(None, (*node.inputs, *node.outputs)):

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The ways of a conversion where there is more than one, and the one of the lowest cost.
+"""The alternative ways of a conversion, and the choice of the cheapest.
 
 The straight way keeps every function, writes older forms of content after the steps, and visits no
-other version. It is tried first and costs nothing more. An alternative is planned only for a
-refusal, or an approximation, that the alternative may avoid, where a domain is left, or where the
-result can hold no function. Then every way is tried that may be better, because only its result
+other version. It is tried first and costs nothing more. An alternative is planned only in three
+cases: it may avoid a refusal or an approximation, a domain is left, or the result cannot hold
+functions. Then every way is tried that may be better, because only its result
 shows how many nodes it writes. A function is structure of the model: it is lost only to avoid a
 refusal or an approximation, never to write fewer nodes.
 """
@@ -35,12 +35,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Way:
-    """The changes that a conversion makes besides and before its steps."""
+    """The changes that a conversion makes before its steps and outside of them."""
 
     inlined: tuple[FunctionId, ...] = ()  # functions that are written out at their calls
     unsure: frozenset[FunctionId] = field(default=frozenset(), compare=False)  # may be kept
     early: frozenset[str] = frozenset()  # IR features whose older form is written first
-    climb: int = 0  # the opset of ai.onnx beside which other domains are stepped; 0: its own
+    climb: int = 0  # the opset of ai.onnx at which other domains are stepped; 0: its own
     dip: int = 0  # the opset to go down to before the goal; 0: none
     stops: bool = False  # at each opset between, the model is indexed and inferred anew
     leaves_first: bool = False  # domains are left before steps that go up, not after them
@@ -89,7 +89,7 @@ class Ways:
     known: set[Way] = field(default_factory=set)
     number: Iterator[int] = field(default_factory=itertools.count)
     best: Reached | None = None
-    answer: Refused | None = None  # the refusal that came nearest to the goal
+    answer: Refused | None = None  # the refusal nearest to the goal
     bug: AdapterBug | None = None  # the first one on a way before any result
     seen: set[tuple[RefusedNode, ...]] = field(default_factory=set)
 
@@ -103,7 +103,7 @@ class Ways:
     def reached(self, found: Reached, others: Iterable[Way]) -> None:
         """Records a result, and adds the ways that may give a better one.
 
-        Other functions are tried only behind the best result, or there would be too many ways.
+        To limit the search, other functions are tried only after the best result so far.
         """
         better = self.best is None or found.cost < self.best.cost
         if better:
@@ -262,7 +262,7 @@ def descent_for(refusals: Iterable[RefusedNode], adapters: Registry) -> int:
 
 
 def _replaced_at(op: str, version: int, adapters: Registry) -> int:
-    """The opset above a version at which other operators, changed once, stand for one; or 0."""
+    """The opset above a version that can replace an operator by others; 0 if there is none."""
     here = schemas.schema("", op, version)
     for own in schemas.history("", op) if here is not None else ():
         up = verdict_of(adapters, "", op, own.since, down=False)

@@ -87,7 +87,7 @@ def _adapter(key: Key, wider: Wider) -> Adapter:
 
 
 def _without_kernel(state: State, row: Ceiling) -> Iterator[tuple[Place, Key, Wider]]:
-    """The nodes for whose types there is no kernel, with the nearest types that have one."""
+    """The nodes whose types have no kernel, each with the nearest types that have one."""
     asked = state.document, row, state.facts
     for place, key, types, missing in runtime.without_kernel(*asked, untried=True):
         root = place[0].root

@@ -293,7 +293,7 @@ class KnownResults:
 
 
 def _rows(names: Iterable[str]) -> list[Ceiling]:
-    """The releases that are meant by names; without a name, all but those of onnx itself."""
+    """The releases that these names select; without a name, all except those of onnx itself."""
     return [row for name in tuple(names) or (targets.ALL,) for row in targets.rows(name)]
 
 

@@ -12,7 +12,7 @@ from opshift.opsets.schema_changes import SchemaChange
 
 
 def between(domain: str, op: str, start: int, to: int) -> tuple[SchemaChange, ...]:
-    """The changes in words; a change of behaviour is one that the upward conversion rewrites."""
+    """The changes in words; behaviour changed if the upward conversion rewrites the operator."""
     found = schema_changes.between(domain, op, start, to)
     return (*found, *_behaviour(domain, op, start, to, registry.default()))
 

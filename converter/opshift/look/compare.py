@@ -241,7 +241,7 @@ def _diff(first: Model, second: Model) -> Diff:
 
 @dataclass(slots=True)
 class _Side:
-    """One of the models, and its weights."""
+    """One of the two models, with its weights."""
 
     model: ModelProto
     store: Weights
@@ -363,7 +363,7 @@ def _same(first: Model, a: _Side, b: _Side) -> str | None:
 
 
 def _goal(model: ModelProto, wanted: Mapping[str, int]) -> dict[str, int]:
-    """The versions of another model, where the model or one of its functions imports others."""
+    """The wanted versions of domains that the model or its functions import at another one."""
     present = [pair for one in imports.owners(model) for pair in imports.versions(one).items()]
     return {d: wanted[d] for d, version in present if d in wanted and version != wanted[d]}
 

@@ -77,7 +77,7 @@ def _may_use(
         stored = ModelVersion.unpack(skeleton.model_version)
         reasons += _breaking(stored, consumer.model_version)
         remarks += _not_stored(stored, consumer.model_version)
-    if not reasons:  # the version of a model that nobody here knows is such a reason
+    if not reasons:  # an unknown model version is such a reason
         require_valid(carve)
     unknown = tuple(_not_asked(skeleton, consumer))
     return Acceptance(str(consumer), tuple(reasons), unknown, tuple(remarks), tuple(conditions))
@@ -121,7 +121,7 @@ def _later(model: ModelProto, domain: str, knows: int) -> tuple[str, bool]:
 
 
 def _changed(model: ModelProto, domain: str, knows: int) -> set[str]:
-    """The operators of a model that mean something else at the version that a consumer knows."""
+    """The operators of a model that have another meaning at the version that the consumer knows."""
     known, found = changelog.default(), set()
     for node, versions in imports.operators(model):
         if normal(node.domain) == domain and versions.get(domain, 0) > knows:
@@ -143,7 +143,7 @@ def _newest(model: ModelProto) -> dict[str, int]:
 
 
 def _not_asked(model: ModelProto, consumer: Consumer) -> Iterator[str]:
-    """The questions about domains for which the consumer gives no version."""
+    """The open questions about domains for which the consumer states no version."""
     used = {normal(node.domain) for node, _ in imports.operators(model)}
     for domain, version in sorted(_newest(model).items()):
         if consumer.opsets and domain not in consumer.opsets and domain in used:

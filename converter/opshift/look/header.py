@@ -28,7 +28,7 @@ Key = tuple[str, str]  # (domain, op_type)
 
 @dataclass(frozen=True, slots=True)
 class HeaderOnly:
-    """A conversion that changes imports and nothing else, and the operators it leaves alone."""
+    """A conversion that changes only imports, and the operators that it keeps."""
 
     source: dict[str, int]
     target: dict[str, int]

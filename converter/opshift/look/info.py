@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 # Fields of ModelProto.
 _PRODUCER, _PRODUCER_VERSION, _DOMAIN, _MODEL_VERSION, _DOC, _GRAPH = 2, 3, 4, 5, 6, 7
 _METADATA = 14
-_EXTERNAL = bytes([14 << 3, 1])  # how data_location says that the data is in another file
+_EXTERNAL = bytes([14 << 3, 1])  # the value of data_location for data in another file
 _INITIALIZER, _INPUT, _OUTPUT = 5, 11, 12  # fields of GraphProto
 _DIMS, _DATA_TYPE, _EXTERNAL_DATA = 1, 2, 13  # fields of TensorProto
 
@@ -207,7 +207,7 @@ def info(model: ModelProto | str | os.PathLike[str]) -> Info:
     """
     if isinstance(model, (str, os.PathLike)):
         given = Opened(os.fspath(model))
-        file = _binary(given)  # it is closed when nothing refers to it
+        file = _binary(given)  # it is closed with its last reference
         with documents.beside(given):
             return _read(file.view, given.path, len(given.view))
     if getattr(getattr(model, "DESCRIPTOR", None), "full_name", "") != "onnx.ModelProto":

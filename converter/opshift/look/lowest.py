@@ -137,7 +137,7 @@ def lowest_versions(
     request : Request, optional
         The options of a conversion as one value; its target does not count.
     isolate : bool, optional
-        Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
+        Call the C++ code of onnx in a child process, because a model may end or hang it.
         By default the environment variable OPSHIFT_ISOLATE decides.
     **wishes
         The options of a conversion.

@@ -96,7 +96,7 @@ def _plan_with_result(
     carve = carve_of(model)
     if (short := _of_header(model, carve, options)) is not None:
         return short
-    # A conversion of the header alone looks at no node, so that it refuses none.
+    # A conversion of only the header reads no node, so that it cannot refuse one.
     shared = dataclasses.replace(options, check="none") if options.only_ir else options
     runs = Rehearsals(carve, shared, adapters)
     told = runs.rehearse(options)

@@ -21,7 +21,7 @@ class Fit:
     reasons: tuple[str, ...]  # against the model as it is
     blockers: tuple[str, ...]  # against the converted model
     unknown: tuple[str, ...] = ()
-    remarks: tuple[str, ...] = ()  # what was assumed to find the release
+    remarks: tuple[str, ...] = ()  # the assumptions that select the release
 
     @property
     def first(self) -> str:
@@ -60,7 +60,7 @@ def _verdict(by_runtime: dict[str, list[Fit]]) -> Line:
 
 
 def _cell(fits: Sequence[Fit], side: str) -> str:
-    """The releases that run the model, and those of which only the versions fit."""
+    """The releases that run the model, and those for which only the versions fit."""
     found = []
     for answer, form in (("yes", "{}"), ("not known", "not known ({})")):
         if any(getattr(fit, side) == answer for fit in fits):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rehearsals, which convert the skeleton alone and write nothing.
+"""Rehearsals: conversions of the skeleton, which write no file.
 
 The questions about one model open it once. A rehearsal that goes further than the one before it
 goes on from there, so there is one run down and one run up.
@@ -86,7 +86,7 @@ class Rehearsals:
     ) -> Limit:
         """The version of a domain nearest to `end` that a conversion reaches, and the obstacle.
 
-        `told` is the outcome of the conversion to `wanted`, which is used again if it has the
+        `told` is the outcome of the conversion to `wanted`, which is reused if it contains the
         answer.
         """
         start = source.get(domain)
@@ -169,8 +169,8 @@ def _settles(
 def _one_way(refused: Refused, step: int) -> bool:
     """Whether every boundary of a refused conversion was crossed in one direction.
 
-    A function may come from the other side, what left the registry is replaced in view of the
-    target, and the IR version that a named target wants is asked for by no other.
+    Three exceptions: a function may come from the other side, retired operators are replaced in
+    view of the target, and only a named target asks for its IR version.
     """
     crossed = [(one.start, one.to) for one in refused.steps]
     crossed += [refusal.boundary for refusal in refused.refusals]

@@ -40,7 +40,7 @@ def called(model: ModelProto, nodes: Iterable[NodeProto]) -> Iterator[FunctionPr
 
 
 def cone(model: ModelProto, values: Iterable[str]) -> ModelProto:
-    """A model that computes some values, and has nothing that they do not depend on."""
+    """A model with only the parts on which some values depend."""
     nodes = needed(model.graph, values)
     names = {name for node in nodes for name in (*walk.reads(node), *node.output)}
     small = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)

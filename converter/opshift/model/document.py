@@ -117,7 +117,7 @@ class Document:
         return rest
 
     def enter_node(self, scope: Scope, position: int) -> None:
-        """Enters one node that a step wrote, and the graphs that came with it."""
+        """Adds one node that a step wrote, and its graphs, to the index."""
         node, root = scope.node(position), scope.root
         if scope._producers is not None:
             for name in node.output:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model-local functions: counts the nodes behind their calls, and replaces calls by nodes."""
+"""Model-local functions: counts the nodes that calls stand for, and inlines calls."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ def require_bounded(model: ModelProto) -> None:
 def computing_nodes(model: ModelProto) -> int:
     """The nodes that compute something if every call is replaced by the body of its function.
 
-    A constant counts for nothing, because only a graph may hold it as an initializer.
+    Constants do not count, because in a graph they may be initializers instead.
     """
     return _computing(_Body.of(model.graph.node), sizes_of(model.functions), "the graph")
 
@@ -133,7 +133,7 @@ def _callees_first(bodies: Mapping[FunctionId, _Body]) -> Iterator[FunctionId]:
 
 
 def _computing(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:
-    """The number of nodes of a body that compute something, with the nodes behind its calls."""
+    """The number of nodes of a body that compute something, with those that its calls stand for."""
     called = {which: count for which, count in body.calls.items() if which in sizes}
     nodes = sum(count * sizes[which] for which, count in called.items())
     if nodes > MOST_NODES:

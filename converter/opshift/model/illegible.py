@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The texts of a message, and texts that are not UTF-8, which a broken message may hold."""
+"""The texts of a message, also those that are not UTF-8, as a broken message may hold."""
 
 from __future__ import annotations
 

@@ -147,7 +147,7 @@ def parameters_of(scope: Scope) -> Iterator[str]:
 
 
 def _names_in_attributes(root: Root) -> Iterator[tuple[Scope, str]]:
-    """The names that operators of training have in attributes, such as what to differentiate."""
+    """The names in attributes of training operators, such as the values to differentiate."""
     for key, places in root.index.items():
         if key[0] == versions.TRAINING:
             for scope, position in places:

@@ -70,7 +70,7 @@ def _mentioned(container: Container, mark: re.Pattern[bytes]) -> Iterator[str]:
 
 
 def _described(container: Container) -> Iterator[str]:
-    """The names that a graph mentions beside its nodes."""
+    """The names that a graph mentions outside of its nodes."""
     if isinstance(container, GraphProto):
         yield container.name
         yield from stated_names(container)

@@ -44,7 +44,7 @@ _FIELDS = (
 
 
 def before_opening(model: ModelProto) -> list[str]:
-    """Raises IR 1 and 2, which had no imports (they meant opset 1); IR 1 had no attribute types."""
+    """Upgrades IR 1 and 2 to IR 3: adds the import of opset 1 and the attribute types."""
     before = model.ir_version
     if not 0 < before < FIRST_WITH_IMPORTS:
         return []
@@ -194,7 +194,7 @@ def left_vague(model: ModelProto) -> list[str]:
 
 
 def first_names(names: Sequence[str]) -> str:
-    """The first names of a list, and how many there are besides."""
+    """The first names of a list, and the number of the other names."""
     return shortened(list(map(repr, names)), 4)
 
 

@@ -50,7 +50,7 @@ def _graphs_lost(replacement: Replacement) -> list[GraphProto]:
 
 
 def _replace(document: Document, replacement: Replacement) -> list[Place]:
-    """Writes the nodes of one place, which the index no longer holds; returns their places."""
+    """Writes the nodes of one place, after the old one left the index; returns the places."""
     scope, position = replacement.place
     nodes = replacement.nodes
     _orphan(document, replacement)
@@ -85,7 +85,7 @@ def _orphan(document: Document, replacement: Replacement) -> None:
     read = {name for one in replacement.nodes for name in one.input}
     document.orphan(scope, [name for name in node.input if name not in read])
     if len(replacement.nodes) > 1 < len(node.output):
-        # An unread output of a single node costs nothing, but a node that only writes it does.
+        # An unread output is free, but a node with only unread outputs costs time.
         outputs = [name for name in node.output if name]
         unread = [name for name in outputs if not document.names.is_read(scope, name)]
         if len(unread) < len(outputs):

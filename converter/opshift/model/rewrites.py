@@ -45,7 +45,7 @@ class Body:
         return found
 
     def constant(self, name: str) -> TensorProto | NodeProto | None:
-        """The initializer or constant that a name means here."""
+        """The initializer or constant of a name in this scope."""
         own = self.tensors.get(name)
         if own is not None or name in self.writers or self.parent is None:
             return own
@@ -122,7 +122,7 @@ class _Groups:
                     None)  # fmt: skip
 
     def _kept(self) -> tuple[set[int], set[int]]:
-        """The nodes that are the same in both models, as far as they hold no graphs."""
+        """The nodes without graphs that are equal in both models."""
         kept: tuple[set[int], set[int]] = (set(), set())
         for i, node in enumerate(self.sides[0].nodes):
             twin = self.twin(i)

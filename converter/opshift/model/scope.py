@@ -27,7 +27,7 @@ FunctionId: TypeAlias = tuple[str, str, str]  # (domain, name, overload)
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """One list of nodes and the names defined beside it; `parent` is the graph around it."""
+    """One list of nodes and the names defined with it; `parent` is the graph around it."""
 
     root: Root
     proto: Container

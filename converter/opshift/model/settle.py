@@ -79,7 +79,7 @@ def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
 
 
 def move_shardings(document: Document, place: Place, companions: list[NodeProto]) -> None:
-    """Moves the shardings of a node to the new nodes beside it that read or write the values."""
+    """Moves the shardings of a node to its new neighbours that read or write the values."""
     scope, position = place
     node = scope.node(position)
     for configuration in getattr(node, "device_configurations", ()):

@@ -22,7 +22,7 @@ LINES, BOXES = 5, 24  # lines of a box and boxes of a drawing, before they are c
 End: TypeAlias = tuple[bool, int]  # whether it is a box, or else an input, and its number
 
 
-ADDED, REMOVED = "+", "\N{MINUS SIGN}"  # the signs of what only one of two drawings has
+ADDED, REMOVED = "+", "\N{MINUS SIGN}"  # signs of items in only one of two drawings
 _MARKS = {"": "", ADDED: " added", REMOVED: " removed"}
 
 
@@ -30,8 +30,9 @@ _MARKS = {"": "", ADDED: " added", REMOVED: " removed"}
 class Box:
     """A node: its operator and its content, such as `axis` and `1`.
 
-    `inputs` are the names of constant inputs in its content. `sign` marks a node, and `signs`
-    what a node holds, that the other drawing of a pair lacks.
+    `inputs` are the names of constant inputs in its content. `sign` marks a node that the other
+    drawing of a pair lacks; `signs` marks its attributes and constants that the other drawing
+    lacks.
     """
 
     op: str

@@ -16,7 +16,7 @@ Pairs = list[tuple[int, int]]
 
 
 def marked(before: Drawing, after: Drawing) -> tuple[Drawing, Drawing]:
-    """Both drawings with a sign at each box, and at each value in a box, that the other lacks."""
+    """Both drawings, with a sign at each box or value that the other one lacks."""
     pairs = _pairs(before.boxes, after.boxes)
     others = [{i: after.boxes[j] for i, j in pairs}, {j: before.boxes[i] for i, j in pairs}]
     left, right = (

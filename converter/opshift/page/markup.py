@@ -33,6 +33,8 @@ def words(text: object) -> str:
     """
     plain, *others = _CODE.split(str(text))
     found = _words(plain)
+    if not others and " " in plain and len(plain) <= WHOLE:
+        return f"<span class=whole>{found}</span>"
     for code, following in zip(others[::2], others[1::2], strict=True):
         found += f"<code>{_words(code)}</code>{_words(following)}"
     return found
@@ -40,8 +42,7 @@ def words(text: object) -> str:
 
 def _words(text: str) -> str:
     pieces = ["<wbr>".join(map(_word, _parts(word))) for word in text.split(" ")]
-    found = " ".join(pieces).replace(f" {TIMES}", f"&nbsp;{TIMES}").replace(" →", "&nbsp;→")
-    return f"<span class=whole>{found}</span>" if " " in text and len(text) <= WHOLE else found
+    return " ".join(pieces).replace(f" {TIMES}", f"&nbsp;{TIMES}").replace(" →", "&nbsp;→")
 
 
 def _parts(word: str, depth: int = 0) -> list[str]:

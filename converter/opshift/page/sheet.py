@@ -94,7 +94,7 @@ def written_by() -> str:
 
 
 def facts_of(changes: Iterable[tuple[str, object, object]]) -> tuple[tuple[str, str], ...]:
-    """`Opset` and `17 → 13`, or `17` alone where it stays."""
+    """`Opset` and `17 → 13`, or only `17` if it stays."""
     return tuple(
         (name, str(after) if before == after else f"{before} → {after}")
         for name, before, after in changes

@@ -130,7 +130,7 @@ def models(adapters: Registry, ops: Collection[str] = ()) -> list[ProbeModel]:
 def _sources(
     adapters: Registry, ops: Collection[str]
 ) -> Iterator[tuple[ModelProto, Mapping[str, Any]]]:
-    """The examples that are one node, and the values that they give."""
+    """The examples with one node, and their results."""
     for adapter in adapters.adapters():
         if adapter.domain not in DOMAINS or (ops and not set(ops).intersection(adapter.ops)):
             continue
@@ -317,7 +317,7 @@ def _named(names: Iterable[str], at: Any) -> Iterator[tuple[str, str]]:
 
 
 def case(probe: ProbeModel, adapters: Registry) -> ProbeCase | None:
-    """The model with inputs and expected values; None if it is illegal or nobody computes it."""
+    """The model with inputs and expected values; None if it is illegal or no engine computes it."""
     model = _legal(probe.model, adapters)
     if model is None or oracle.doubtful(model):
         return None

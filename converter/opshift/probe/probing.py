@@ -288,8 +288,8 @@ def tabulated(
 ) -> dict[Key, dict[int, probed.Outcomes]]:
     """The outcomes of element types, and the features that explain why models fail.
 
-    Element types fail only if every model with them does, so that nothing is known of those whose
-    other models were left out.
+    Element types fail only if every model with them fails; they stay unknown if a model with them
+    was left out.
     """
     groups: dict[tuple[Key, int], list[ProbeResult]] = {}
     for one in results:
@@ -330,7 +330,7 @@ def _explained(
 ) -> tuple[set[tuple[str, str]], list[ProbeResult]]:
     """The outcomes of features that explain failures, and the failures without an explanation.
 
-    A feature explains a failure if it is the only one of the model that no running model has.
+    A feature explains a failure if it is the only feature of the model that never ran.
     """
     blamed: set[tuple[str, str]] = set()
     for one in failed:

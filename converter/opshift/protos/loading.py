@@ -22,7 +22,7 @@ LIBRARY, MESSAGES = "onnx_cpp2py_export", "onnx_ml_pb2"
 
 
 def load(part: str) -> None:
-    """Makes LIBRARY or MESSAGES importable without the package; with it, where that is safer.
+    """Makes LIBRARY or MESSAGES importable without the package, or with it if that is safer.
 
     Raises an ImportError if a package that onnx needs does not fit it.
     """
@@ -43,7 +43,7 @@ def load(part: str) -> None:
 
 
 def _load(name: str) -> None:
-    """Imports a part of the package, alone if nobody else may import the package meanwhile."""
+    """Imports a part of the package; all of it if other code may import it meanwhile."""
     spec = None if _is_shared() else _spec(name)
     if spec is None or spec.loader is None:
         importlib.import_module(PACKAGE)

@@ -24,7 +24,7 @@ WALL = 10  # a busy machine may give a tenth of the processor
 MOST_IDLE = 4  # children that wait for work
 _CHILD = "opshift.opsets.onnx_child"  # it registers the schemas of installed packages, too
 _idle: list[Child] = []
-_NONSENSE = (  # what reading raises behind the end of a child, or at an answer that is none
+_NONSENSE = (  # raised by reading after the end of a child, or from a malformed answer
     OSError, EOFError, ValueError, LookupError, TypeError, struct.error, MemoryError, OverflowError,
 )  # fmt: skip
 

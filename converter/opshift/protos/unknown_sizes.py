@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Messages without negative sizes: onnx ends the process where a Slice reads one.
+"""Messages without negative sizes, because onnx ends the process if a Slice reads one.
 
 Some exporters write -1 for a size that they do not know, and every runtime reads it so.
 """
@@ -13,7 +13,7 @@ from google.protobuf.message import DecodeError, Message
 
 from opshift.protos import ModelProto, TensorShapeProto, TypeProto
 
-_NEGATIVE = re.compile(rb"\x08[\x80-\xff]{9}\x01")  # behind the tag of a size
+_NEGATIVE = re.compile(rb"\x08[\x80-\xff]{9}\x01")  # after the tag of a size
 # The same at the start of a dimension of a shape whose fields are in order.
 _IN_A_SHAPE = re.compile(
     rb"\x0a(?:[\x0b-\x7f]|[\x80-\xff]{1,4}[\x00-\x7f])" + _NEGATIVE.pattern, re.DOTALL

@@ -100,7 +100,7 @@ def _elem_type(kind: TypeProto) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Aspect:
-    """One part of the meaning: a sentence if nothing covers it, and which uses cover it."""
+    """One part of the meaning: its uses, and the message if no example covers it."""
 
     gap: str
     covered: Callable[[Use], bool]

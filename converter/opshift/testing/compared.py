@@ -31,7 +31,7 @@ def compared(
     """Yields each set when it begins (None), when the original has a result (""), and a difference.
 
     A set for which the original has no result is left out. With `runtime=False` onnxruntime is not
-    asked.
+    used.
     """
     judges = _judges(before, after, inputs, evaluate, runtime)
     if judges is None:

@@ -21,7 +21,7 @@ def assert_complete(package: str, known: Collection[str] = ()) -> None:
     """
     try:
         adapters = registry.default()
-    except AdapterBug as bug:  # among others where a crossing has two verdicts
+    except AdapterBug as bug:  # for example if a crossing has two verdicts
         raise AssertionError(str(bug)) from None
     own = [crossing for crossing, one in adapters if stands_in(package, one)]
     if not own:

@@ -105,7 +105,7 @@ def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Reque
     if adapter.at_boundary:
         return {adapter.domain: adapter.to}
     start = next(iter(example.imports.values()))
-    if (adapter.start, adapter.to) == FORM:  # what is written where a conversion ends
+    if (adapter.start, adapter.to) == FORM:  # a form that is written at the end of a conversion
         return {adapter.domain: start - 1}
     return {adapter.domain: start + 1}  # it is replaced where it is met
 

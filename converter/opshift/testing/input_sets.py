@@ -41,7 +41,7 @@ def input_sets(
 
 
 def _resized(model: ModelProto, given: Mapping[str, Any], name: str) -> dict[str, Any] | None:
-    """Other sizes of the dimensions that no given input fixes; `other` draws other numbers, too."""
+    """Inputs with other sizes of dimensions that are not fixed; `other` has other numbers."""
     copy = ModelProto()
     copy.CopyFrom(model)
     fixed = {dim.dim_param for info in model.graph.input if info.name in given

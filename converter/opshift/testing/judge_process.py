@@ -71,7 +71,7 @@ class JudgeProcess:
         return begun, answered, ""
 
     def _step(self, child: subprocess.Popen[bytes], late: threading.Event) -> Any:
-        """The next answer of the child, which is killed if it gives none in time."""
+        """The next answer of the child, which is killed if it takes too long."""
 
         def end() -> None:
             late.set()

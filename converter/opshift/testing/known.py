@@ -54,7 +54,7 @@ def bounded(rule: OutputBounds, example: Example) -> tuple[ModelProto, Bounds | 
 
 
 def assert_bounds(rule: OutputBounds, example: Example) -> None:
-    """Asserts that the result lies between the bounds; with `refuses=`, that there are none."""
+    """Asserts that the result lies in the bounds; with `refuses=`, that none are known."""
     model, found = bounded(rule, example)
     if example.refuses is not None:
         if found is not None:
@@ -96,7 +96,7 @@ def _known(domain: str, example: Example, adapters: Registry) -> tuple[ModelProt
     """At the newest version unless the example says one."""
     imports = {domain: schemas.latest(domain) or 1, **example.imports}
     listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())
-    ir = max(versions.ir_for(imports), 4)  # below 4 an initializer is no constant
+    ir = max(versions.ir_for(imports), 4)  # below 4 an initializer is not a constant
     header = f"<ir_version: {ir}, opset_import: [{listed}]>"
     model = parse_model(f"{header} example {example.graph}")
     for value in model.graph.output:
@@ -109,9 +109,9 @@ def _facts(model: ModelProto, adapters: Registry) -> Facts:
 
 
 def assert_fold(fold: Fold, example: Example) -> None:
-    """Asserts that the constant is the result; with `refuses=`, that there is none.
+    """Asserts that the constant is the result; with `refuses=`, that no constant is found.
 
-    Without the value of an input that the fold needs, nothing must be constant.
+    If a needed input is unknown, the fold must not find a constant.
     """
     model, found = folded(fold, example)
     if example.refuses is not None:
@@ -150,7 +150,7 @@ def _is_constant_without(model: ModelProto, name: str, adapters: Registry) -> bo
 
 
 def assert_ranks(rule: OutputRanks, example: Example) -> None:
-    """Asserts that the ranks are those of the result; with `refuses=`, that none is known."""
+    """Asserts that the ranks equal those of the result; with `refuses=`, that no rank is known."""
     model, found = ranked(rule, example)
     if example.refuses is not None:
         if any(rank is not None for rank in found):
@@ -163,7 +163,7 @@ def assert_ranks(rule: OutputRanks, example: Example) -> None:
 
 
 def assert_shapes(rule: OutputShapes, example: Example) -> None:
-    """Asserts that the known lengths are those of the result."""
+    """Asserts that the known lengths equal those of the result."""
     model, facts = _known(rule.domain, example, registry.default())
     names = [value.name for value in model.graph.output]
     found = [facts.type(facts.document.main, name) for name in names]

@@ -53,7 +53,7 @@ def assert_model_converts(
     if gives is not None:
         given = " ".join(node.op_type for node in after.graph.node)
         _expect(given == gives, f"gives {given!r}, not {gives!r}")
-    if after == before:  # and computes the same, even if nothing can compute it
+    if after == before:  # and computes the same, even if no engine can compute it
         return after
     judge = evaluate or oracle.evaluate
     sets = [inputs] if inputs is not None else _generated(before, adapters)

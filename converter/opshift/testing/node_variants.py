@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Models in which one node has an attribute, an optional input or an output that it left out."""
+"""Models in which one node sets one more attribute, optional input or output."""
 
 from __future__ import annotations
 

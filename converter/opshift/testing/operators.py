@@ -103,7 +103,7 @@ def operator(
     ]
     graph.node.append(helper.make_node(op, names, results, domain=domain, **attrs))
     entries = [helper.make_opsetid(name, version) for name, version in imports.items()]
-    # Below 4 an initializer must be a graph input too, and so is no constant.
+    # Below 4 an initializer must be a graph input too, and so is not a constant.
     model = ModelProto(ir_version=max(versions.ir_for(imports), 4), graph=graph)
     model.opset_import.extend(entries)
     model.graph.output.extend(declared or _inferred(model, results))
@@ -112,7 +112,7 @@ def operator(
 
 
 def _declared(shapes: Sequence[Shape] | None, types: Sequence[int] | None) -> list[ValueInfoProto]:
-    """The outputs as the caller says they are; floats where no type is given."""
+    """The output types that the caller states; float if the caller states none."""
     kinds = types or [TensorProto.FLOAT] * len(shapes or ())
     pairs = zip(kinds, shapes or (), strict=False)
     return [helper.make_tensor_value_info(f"y{i}", *pair) for i, pair in enumerate(pairs)]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The pytest plugin: the assertions as fixtures, and a test of each package that is named.
 
-Every pytest in an environment with opshift loads it, so it imports nothing before it is asked.
+Every pytest in an environment with opshift loads it, so it imports nothing before its first use.
 """
 
 from __future__ import annotations

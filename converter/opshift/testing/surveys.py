@@ -74,7 +74,7 @@ def survey(
     chosen: str | Iterable[ListedExample], sets: Sequence[str] = SETS, *,
     evaluate: Evaluate | None = None,
 ) -> InputSurvey:  # fmt: skip
-    """The examples of a package, or those chosen, on these sets of inputs."""
+    """Runs the examples of a package, or a choice of them, on these sets of inputs."""
     ran, found = {}, []
     for subject in subjects(chosen) if isinstance(chosen, str) else chosen:
         before = example_model(subject.adapter, subject.example)
@@ -149,7 +149,7 @@ def _differences(
     before: ModelProto, after: ModelProto, example: Example, given: Mapping[str, Any],
     sets: Sequence[str], evaluate: Evaluate | None,
 ) -> list[tuple[str, str]]:  # fmt: skip
-    """How the results differ on sets made from these inputs; a vendor's engine is asked last."""
+    """How the results differ on sets made from these inputs; a vendor's engine is tried last."""
     tolerance = example.rtol, example.atol
     answers = shared().compare(before, after, given, sets, tolerance)
     if not answers and evaluate is not None:
@@ -189,7 +189,7 @@ def sampled(every: Iterable[ListedExample], seed: int = 0) -> Iterator[ListedExa
 
 
 def pattern(part: str) -> re.Pattern[str]:
-    """A part of a line that is known, where `*` stands for any text."""
+    """A known part of a line, in which `*` stands for any text."""
     return re.compile(re.escape(part).replace(r"\*", ".*"))
 
 

@@ -102,7 +102,7 @@ def _opsets(model: ModelProto) -> list[int]:
 
 
 def _copy(model: ModelProto) -> ModelProto:
-    """A copy without declared types of inner values, that can hold operators of ai.onnx."""
+    """A copy without declared types of inner values, which imports ai.onnx."""
     copy = ModelProto()
     copy.CopyFrom(model)
     del copy.graph.value_info[:]

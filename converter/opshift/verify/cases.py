@@ -89,7 +89,7 @@ def _misfit(model: ModelProto, types: Mapping[str, TypeProto], values: Mapping[s
     fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     asked = {name for name, one in types.items() if not one.HasField("optional_type")} - fed
     if missing := sorted(asked - set(values)):
-        return f"nothing is given for {', '.join(map(repr, missing))}"
+        return f"no value is given for {', '.join(map(repr, missing))}"
     if unknown := sorted(set(values) - set(types)):
         return f"the model has no input {', '.join(map(repr, unknown))}"
     for name, value in values.items():
@@ -147,7 +147,7 @@ def _parsed(raw: bytes, declared: TypeProto) -> Any:
 
 
 def written(folder: Path, model: ModelProto, values: Mapping[str, Any]) -> Path:
-    """The values in a form that `given` reads: an .npz, or where not all are arrays, a folder."""
+    """The values in a form that `given` reads: an .npz, or a folder if a value is not an array."""
     if all(hasattr(value, "dtype") for value in values.values()):
         with zipfile.ZipFile(folder / "inputs.npz", "w") as archive:  # savez takes not every name
             for name, value in values.items():

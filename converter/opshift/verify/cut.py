@@ -23,7 +23,7 @@ Values = Mapping[str, Any]
 def piece(
     model: ModelProto, nodes: list[NodeProto], inputs: Values, name: str, value: Any
 ) -> ModelProto:
-    """A model of these nodes alone, which gives the named value."""
+    """A model of only these nodes, with the named value as its output."""
     small = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
     small.functions.extend(cone.called(model, nodes))
     small.graph.name = "reduced"

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Runs models in a runtime of the interpreter that reads this file, Python 3.6 or later.
 
-It imports nothing of opshift. Its folder holds job.json and the inputs of case N of model M as
+It does not import opshift. Its folder holds job.json and the inputs of case N of model M as
 in<M>_<N>.npz. It leaves the arrays as out<M>_<N>.npz, and a line of JSON for each model in
 answers<FIRST>.jsonl, so that a model which ends this process is known. FIRST is the number of
 models that it skips.

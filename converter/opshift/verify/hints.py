@@ -168,7 +168,7 @@ def hints(model: ModelProto) -> Mapping[str, tuple[Hint, ...]]:
     """The kinds of values that each graph input must hold, the strictest first."""
     found = Tracer(model).found
     for info in model.graph.input:
-        if "mask" in info.name.lower():  # which operators do not tell: numbers that mean yes and no
+        if "mask" in info.name.lower():  # which operators do not show: numbers that mean yes and no
             found.setdefault(info.name, set()).add(Hint("mask"))
     return {
         name: tuple(sorted(one, key=lambda hint: (ORDER.index(hint.kind), hint.data, str(hint))))

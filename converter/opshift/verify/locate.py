@@ -79,7 +79,7 @@ def _common(a: GraphProto, b: GraphProto) -> list[str]:
 
 @dataclass(slots=True)
 class ValueSearch:
-    """Two models that gave different results, and the values on which they agree so far."""
+    """Two models with different results, and the values that are known to be equal so far."""
 
     pair: Pair
     models: tuple[ModelProto, ModelProto]
@@ -119,7 +119,7 @@ class ValueSearch:
             yield Row(self.case.label, name, DIFFERENT if told else EQUAL, told)
 
     def _run(self, models: tuple[ModelProto, ...], case: InputSet) -> list[dict[str, Any]] | None:
-        """The results of both models, or None if one of them gives none."""
+        """The results of both models, or None if one of them has no result."""
         results = []
         for model, engine, letter in zip(models, self.engines, "ab", strict=True):
             path = self.folder / f"part-{letter}.onnx"
@@ -180,7 +180,7 @@ def exposing(model: ModelProto, names: Sequence[str]) -> ModelProto:
 
 
 def _called(nodes: list[NodeProto]) -> str:
-    """The operators, and the name of the node where there is one alone."""
+    """The operators, and the name of the node if there is only one."""
     if len(nodes) > SHOWN:
         return f"{len(nodes)} nodes up to {_called(nodes[-1:])}"
     shown = " ".join(node.op_type for node in nodes) or "nothing"

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the operators of a model of which a runtime does not run a node alone."""
+"""Finds the operators of a model that a runtime does not run as single nodes."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class LoneNode:
 def failing(
     model: ModelProto, runtime: OtherRuntime, limits: Limits, adapters: Registry
 ) -> frozenset[str]:
-    """The operators of ai.onnx of which a node fails alone, or computes other numbers."""
+    """The operators of ai.onnx with a node that fails or is wrong in a model of its own."""
     nodes = list(_lone(model, adapters))
     answers = runtime.run_models([(one.model, one.inputs) for one in nodes], limits)
     return frozenset(

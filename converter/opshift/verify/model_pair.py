@@ -123,7 +123,7 @@ def verify(
 
 
 def _check_options(engine: str, rtol: float | None, atol: float | None, ulp: int | None) -> None:
-    """Refuses values with which nothing can be run or compared."""
+    """Refuses values that cannot be run or compared."""
     if engine not in ("auto", *engine_choice.ENGINES):
         raise BadTarget(f"the engine is auto, onnxruntime or opshift, not {engine!r}")
     for name, value in (("rtol", rtol), ("atol", atol), ("ulp", ulp)):

@@ -93,7 +93,7 @@ class OtherRuntime:
             return self.run(jobs, limits)
 
     def run(self, jobs: Sequence[RuntimeJob], limits: Limits) -> list[Answer]:
-        """Runs models one after the other. One that ends its process has no effect on others."""
+        """Runs models one by one. A model that ends its process has no effect on others."""
         with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as name:
             folder = Path(name)
             failed = {
@@ -225,7 +225,7 @@ def _kill(process: subprocess.Popen[bytes]) -> None:
 
 
 def _lines(folder: Path) -> list[dict[str, Any]]:
-    """The answers of all processes, without a line that one of them did not complete."""
+    """The answers of all processes, without incomplete last lines."""
     written = (path.read_text().splitlines(keepends=True) for path in folder.glob("answers*.jsonl"))
     return [json.loads(line) for lines in written for line in lines if line.endswith("\n")]
 

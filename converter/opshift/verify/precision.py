@@ -17,10 +17,10 @@ NAMES = {T.FLOAT: "float32", T.DOUBLE: "float64"} | {
 
 
 class Precision:
-    """The coarsest floating type on the way to each value of a model, found when it is asked for.
+    """The coarsest floating type on the way to each value of a model, computed on demand.
 
-    Two conversions of one formula round differently in that type. The type of the output alone
-    does not show this: many exports compute in float16 and end with a Cast to float.
+    Two conversions of one formula round differently in that type. The type of the output does not
+    show this: many exports compute in float16 and end with a Cast to float.
     """
 
     def __init__(self, model: ModelProto, adapters: Registry) -> None:

@@ -198,7 +198,7 @@ class _Search:
         return bool(self.trials) and self.trials[-1].detail.startswith(TOO_SLOW)
 
     def _failing(self, one: ConvertedCandidate) -> frozenset[str]:
-        """The operators of a result of which the runtime does not run a node alone."""
+        """The operators of a result that the runtime does not run as single nodes."""
         model = self._written(one).model
         return lone_nodes.failing(model, self.runtime, self.limits, self.adapters)
 

@@ -40,7 +40,7 @@ def opened(model: Model, folder: Path, name: str, adapters: Registry) -> Subject
 
 
 def _with_import(subject: Subject, folder: Path, name: str, adapters: Registry) -> Subject:
-    """The subject with the import that its IR version implies, as far as there is one."""
+    """The subject with the import that its IR version implies, if there is one."""
     skeleton, store = weights.carve_file(source.opened(subject.path))
     model_opening.mend_header(skeleton, adapters)
     path = folder / f"{name}-with-import.onnx"
@@ -55,7 +55,7 @@ def _opened(model: Model, folder: Path, name: str) -> Subject:
         save(model, path)
         return Subject(name, path, model)
     file = source.opened(model)
-    weights.carve_file(file)  # says what is wrong with the file, if the file is
+    weights.carve_file(file)  # raises if the file is at fault
     given = Path(file.at_path(str(folder), f"{name}.onnx"))
     try:
         return Subject(file.path, given, onnx.load(given, load_external_data=False))

@@ -44,7 +44,7 @@ BY_TYPE = {
 
 @dataclass(frozen=True, slots=True)
 class StatedTolerance:
-    """The tolerances that the caller gives; None stands for a default."""
+    """The tolerances of the caller; None stands for a default."""
 
     rtol: float | None = None
     atol: float | None = None

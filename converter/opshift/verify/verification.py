@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import dataclasses
 import json
-import os
 from collections import Counter
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
@@ -90,7 +89,7 @@ class Verification(Paged):
 
     @property
     def different(self) -> bool:
-        """Whether an output was compared and differs. It is False if there is no answer."""
+        """Whether an output was compared and differs. It is False if there is not an answer."""
         return any(row.outcome == DIFFERENT for row in self.rows)
 
     @property
@@ -136,11 +135,8 @@ class Verification(Paged):
         from opshift.page.sheet import Page
 
         counts = Counter(row.outcome for row in self.rows)
-        sides = zip("AB", self.sides, strict=True)
-        facts = [
-            (f"Model {letter}", f"{os.path.basename(side.model)} on {side.engine}")
-            for letter, side in sides
-        ]
+        engines = dict.fromkeys(side.engine for side in self.sides)
+        facts = [("Computed by", ", ".join(engines))]
         facts += [(outcome.capitalize(), f"{count:,}") for outcome, count in counts.items()]
         return Page("verification", next(self.lines()), "", tuple(facts), (self.section(),))
 

@@ -184,7 +184,7 @@ def _audited(found: Mapping[str, list[Evidence]], unread: Mapping[str, str]) -> 
 
 
 def _in_model(found: Info) -> list[Evidence]:
-    """The conversions that the stamp of a model names; one of unknown release without a stamp."""
+    """The conversions in the stamp of a model; without a stamp, one by an unknown release."""
     lines = found.metadata.get(stamp.KEY, "").splitlines()
     stamped = [_STAMP.fullmatch(line) for line in lines]
     if not stamped:

@@ -122,7 +122,7 @@ def _opened(path: str) -> sqlite3.Connection:
             db.execute("PRAGMA synchronous = NORMAL")
             db.execute("SELECT name, recipe, outcome FROM outcomes LIMIT 1").fetchone()
         except sqlite3.DatabaseError as error:
-            if type(error) is sqlite3.DatabaseError:  # a subclass is no statement on the content
+            if type(error) is sqlite3.DatabaseError:  # a subclass does not describe the content
                 raise _DamagedError(f"the journal is damaged: {error}") from error
             raise
         if told != "ok":

@@ -23,7 +23,7 @@ def key_of(recipe: str, files: Iterable[str | bytes]) -> str:
 
 @contextlib.contextmanager
 def found_beside(recipe: str, files: Iterable[str | bytes], size: int) -> Iterator[Key]:
-    """Yields a function that returns the key; for large files a thread computes it meanwhile."""
+    """Yields a function that returns the key; for large files a thread computes it in parallel."""
     if size < LARGE:
         found = key_of(recipe, files)
         yield lambda: found

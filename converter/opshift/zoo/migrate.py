@@ -310,7 +310,7 @@ class ZooRun:
         try:
             return marks.unchanged(seen, os.path.dirname(path), self.listed.look)
         except StoreError:
-            return False  # the worker asks again, and reports the error
+            return False  # the worker repeats this, and reports the error
 
     def sweep(self) -> None:
         """Removes old data, and files of killed workers, in the folders of data files too.

@@ -83,7 +83,7 @@ def _draw(lines: Sequence[str], drawn: int) -> int:
 def line(summary: Summary, seconds: float) -> str:
     """One line with the counts, the speed and the time left."""
     refused, skipped = summary.fates[Fate.REFUSED], summary.fates[Fate.SKIPPED]
-    rate = (summary.done - skipped) / max(seconds, 1e-9)  # what is up to date says nothing of speed
+    rate = (summary.done - skipped) / max(seconds, 1e-9)  # skipped models take no time
     left = summary.left / rate if rate else 0.0
     return (
         f"{summary.done}/{summary.total} done, {skipped} up to date, {refused} refused,"

@@ -23,13 +23,13 @@ from opshift.text import show_versions
 
 @dataclass(frozen=True)
 class Recipe:
-    """Everything that a result depends on besides the bytes of the model."""
+    """Everything that a result depends on, except the bytes of the model."""
 
     request: Request
     external: str = "copy"
     fingerprint: str = ""
     verify: str = ""  # by what, with its version
-    runtimes: tuple[str, ...] = ()  # those that each model is looked at for; the result is the same
+    runtimes: tuple[str, ...] = ()  # to check each model for
 
     @property
     def target(self) -> Mapping[str, int] | Wanted:

@@ -78,7 +78,7 @@ def _failed(item: Item, fate: Fate, error: Exception, folder: str) -> Outcome:
     why, detail = str(getattr(error, "code", type(error).__name__)), str(error)
     if isinstance(error, OSError) and error.strerror:
         why = error.strerror
-    if folder:  # nobody knows what was brought by its name here
+    if folder:  # the message names the source, not the copy in this folder
         detail = detail.replace(os.path.join(folder, "in"), os.path.dirname(item.source))
     return Outcome(item.name, fate, why, shortened(detail))
 

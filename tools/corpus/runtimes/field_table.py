@@ -6,7 +6,7 @@
 
 A release refuses a node with too many inputs or outputs, with an attribute that it does not know or
 with element types that it has no kernel for, and says so. The answers of a release are kept in
-FOLDER and used again; of a release that is not measured, the table keeps what it says. Who runs it:
+FOLDER and used again; the table keeps the entries of a release that is not measured. Who runs it:
 whoever adds a release.
 """
 
@@ -130,7 +130,7 @@ def measure(runtime: Installed, operators: dict[str, ContribOperator]) -> dict[s
 
 
 def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool) -> list[str]:
-    """The types for which no choice of the others has a kernel; `*` where none has one.
+    """The types that have no kernel with any choice of the other types; `*` if no type has one.
 
     A release that objects to a node for another reason has no kernel if it lists none.
     """

@@ -6,8 +6,8 @@
 
 A model of one node is loaded for each operator, version and choice of element types. Where a
 release lists its registered kernels (from 1.15 on), each listed kernel has to load as well. The
-answers of a release are kept in FOLDER and used again. The table keeps what it says of releases
-and operators that are not measured. Who runs it: whoever adds a release.
+answers of a release are kept in FOLDER and used again. The table keeps the entries of releases and
+operators that are not measured. Who runs it: whoever adds a release.
 """
 
 from __future__ import annotations

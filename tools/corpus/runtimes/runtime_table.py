@@ -81,7 +81,7 @@ def worse(measured: Measured) -> bool:
 
 
 def fault(name: str, version: str, found: Results) -> str:
-    """Why the runtime, and not the conversion, makes a model wrong; "" where nothing shows this."""
+    """Why the runtime, not the conversion, is at fault for wrong numbers; "" if unknown."""
     measured = found.models[version][name]
     stamped, after = measured.get("stamped", {}), measured["after"]
     if stamped.get("outcome") in BAD:

@@ -248,7 +248,7 @@ def read_shard(text: str) -> Shard:
 
 @contextmanager
 def _stops_cleanly(engine: Supervisor | Spread) -> Iterator[None]:
-    """Ends a run early with its summary and its files, as long as it is not asked three times.
+    """Ends a run early with its summary and its files; the third request ends it at once.
 
     At the first Ctrl-C, running models end. After SIGTERM they have a few seconds, because systems
     that send it (Kubernetes, Slurm, systemd) kill the process soon. The second signal ends them.

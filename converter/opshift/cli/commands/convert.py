@@ -193,7 +193,7 @@ def _convert_file(
         told = refused
         talk.page(page, lambda: _page(told, models().of(file, None), file))
         raise
-    # What is written can leave the skeleton, such as weights that go to another file.
+    # Writing can move parts out of the skeleton, such as weights that go to another file.
     shown = (copy_of(skeleton), store) if page else None
     found = None
     if verifies:

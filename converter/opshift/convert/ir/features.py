@@ -47,9 +47,9 @@ class OlderForms(Protocol):
 class Feature:
     """A kind of content, the IR version that brought it, and what to do below that version.
 
-    `find` tells whether a model holds it and `where` names its places. `lower` writes the exact
+    `find` searches a model for it, and `where` names its places. `lower` writes the exact
     older form; where `drop` names an option, `lower` removes the content if that option is given.
-    A plan may write the older form of what is `sooner` before the steps. The older form may hold
+    A plan may write the older form of a `sooner` feature before the steps. The older form may hold
     the features to which it `leads`.
     """
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Takes initializers out of the graph inputs, where the IR version rises above 3."""
+"""Removes initializers from the graph inputs if the IR version rises above 3."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def lift(model: ModelProto, ir: int) -> list[str]:
     if not model.ir_version < BARE.ir <= ir or not leaving:
         return []
     if (told := next(input_defaults.unfit(graph), None)) is not None:
-        raise InvalidModel(told)  # the declaration leaves, and what is wrong would be hidden
+        raise InvalidModel(told)  # without the declaration, the fault would be hidden
     for info in leaving:
         if info != ValueInfoProto(name=info.name, type=tensor_type(constants[info.name])):
             graph.value_info.append(info)  # it says more than the tensor

@@ -152,7 +152,7 @@ def _header(data: wire.Buffer, to: int) -> tuple[tuple[int, int], int, dict[str,
         return None
     start, end, before = versions[0]
     if holds_functions and before < FUNCTIONS.ir <= to:
-        return None  # nobody has looked at them yet
+        return None  # they were not read yet
     return ((start, end), before, dict(imports)) if 3 <= before <= NEWEST_IR else None
 
 

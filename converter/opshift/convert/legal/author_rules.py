@@ -81,5 +81,5 @@ def _answer(trait: Flaw | Differs, node: Node) -> str | Unjudged | None:
         return trait.look(node)
     except Refusal:
         return None
-    except Exception as error:  # an author's function must not hide what other rules find
+    except Exception as error:  # an author's function must not hide the findings of other rules
         return Unjudged(named(node.proto), bug_of(trait.look, node.proto, error))

@@ -23,7 +23,7 @@ class BoundAttributes:
         self.known: dict[Name, Values] = {}
 
     def of(self, root: Root, node: NodeProto) -> Iterator[tuple[AttributeProto, ...]]:
-        """No value, and then each value that a reference of a node can have, alone."""
+        """First no value, then each value that the attribute reference of a node can have."""
         yield ()
         if root.function is None:
             return
@@ -65,7 +65,7 @@ class BoundAttributes:
     def _given(self, which: FunctionId, name: str) -> Iterator[AttributeProto | Name]:
         """The values of an attribute in the calls of a function; calls that omit it have none.
 
-        The default counts where a call leaves the attribute out, or where nothing calls.
+        The default counts if a call omits the attribute, or if the function is never called.
         """
         calls = self._calls.get(which, [])
         left_out = not calls

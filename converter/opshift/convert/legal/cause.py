@@ -13,8 +13,8 @@ from opshift.protos import NodeProto
 def sources(document: Document, place: Place) -> frozenset[str] | None:
     """The names that a node of a graph writes or reads; None in a function or a training graph.
 
-    A node that the conversion wrote stands for the node in whose place it was written: the names
-    that the conversion gave lead to the names of that node.
+    A node that the conversion wrote counts as the source node that it replaced, so new names lead
+    to the names of that source node.
     """
     scope, position = place
     if scope.root.kind != "graph":

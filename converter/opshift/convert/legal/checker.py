@@ -94,7 +94,7 @@ def check_node(
 
 
 def _without_contents(node: NodeProto) -> NodeProto:
-    """The node with empty graphs, and with empty tensors where a payload is elsewhere."""
+    """The node with empty graphs; tensors with a payload elsewhere are empty, too."""
     bare = NodeProto()
     bare.CopyFrom(node)
     for attribute in bare.attribute:
@@ -185,7 +185,7 @@ def lenient(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str 
 
 
 def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:
-    """The model with a shape for each input and output, and functions of other versions alone."""
+    """The model with a shape for each input and output, and functions only of other versions."""
     model = copied(view)
     typed = [value for value in model.graph.input if value.HasField("type")]
     for value in (*typed, *model.graph.output):

@@ -90,7 +90,7 @@ def contradiction(
     if values is not None:
         before = model = cone(model, values)
     skeleton, store = weights.carve_model(model)
-    write_out_functions(skeleton)  # a rule of adapters sees types at the calls alone
+    write_out_functions(skeleton)  # a rule of adapters sees types only at the calls
     document = Document(skeleton)
     facts = Facts(document, store, adapters, lambda: skeleton)
     checked = Checked(document, adapters, facts, store)
@@ -111,7 +111,7 @@ def contradiction(
 def _objection(
     before: bytes | ModelProto, document: Document, adapters: Registry, *, retired: bool
 ) -> str | None:
-    """The checker's objection; behind one to a retired operator, it does not look further."""
+    """The checker's objection; after an objection to a retired operator, it stops."""
     error = checker.lenient(before, adapters, full=True)
     if error is None or not checker.tolerates(document, adapters, error):
         return error
@@ -148,8 +148,8 @@ def declarations(
 ) -> str | None:
     """The objection to a result that is legal without its declared types and shapes; else None.
 
-    Older operators had no inference, so a wrong declaration may show only at another version. What
-    inference confirms in the unconverted model is no wrong declaration.
+    Older operators had no inference, so a wrong declaration may show only at another version. A
+    declaration that inference confirms in the source model is not wrong.
     """
     model = ModelProto.FromString(after) if isinstance(after, bytes) else copy_of(after)
     if checker.lenient(model, adapters, full=False) is not None:

@@ -50,8 +50,8 @@ class Checked:
 class Finding:
     """One rule that is broken.
 
-    A warning is about what every runtime tolerates; info is about what computes nothing and
-    breaks no rule. `about` holds the names of what the finding is about.
+    A warning is about a fault that every runtime tolerates; info is about unused content that
+    breaks no rule. `about` holds the names of the values or nodes of the finding.
     """
 
     level: str
@@ -134,7 +134,7 @@ class Findings(Shown):
         ]
 
     def beyond(self, before: Findings) -> tuple[Finding, ...]:
-        """The errors and warnings that the model of which this one was made does not have."""
+        """The errors and warnings that the source model does not have."""
         known: dict[str, set[str]] = {}
         for one in before.found:
             known.setdefault(one.rule, set()).update(one.about)

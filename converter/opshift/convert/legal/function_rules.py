@@ -66,8 +66,8 @@ def _given(document: Document, key: FunctionId, node: NodeProto) -> Iterator[Nam
     for name in sorted({one.name for one in node.attribute} - _declared(document.functions[key])):
         yield (
             frozenset({name}),
-            f"{named(node)} gives an attribute {name!r}, which the function that it calls does not"
-            " declare; remove it",
+            f"{named(node)} sets attribute {name!r}, which the called function does not declare;"
+            " remove it",
         )
 
 

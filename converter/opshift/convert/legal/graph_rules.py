@@ -84,10 +84,10 @@ def _unread(
 ) -> Iterator[str]:
     """Why a read name is not defined before: a cycle, a wrong order, or no definition.
 
-    Each cycle is told once: its values are taken out of `circles`.
+    Each cycle is reported once: its values are taken out of `circles`.
     """
     if name not in scope.producers:
-        yield f"{named(node)} reads {name!r}, which nothing defines"
+        yield f"{named(node)} reads {name!r}, which is not defined"
     elif (circle := circles.get(name)) is None:
         writer = scope.node(scope.producers[name])
         yield f"{named(node)} comes before {named(writer)}, whose {name!r} it reads; sort the nodes"

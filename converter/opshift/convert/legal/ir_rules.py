@@ -80,7 +80,7 @@ def _domain_names(document: Document) -> Iterator[NamedText]:
         if not _DOMAIN.fullmatch(domain):
             yield (
                 frozenset({domain}),
-                f"domain {domain!r} is no reverse DNS name; use a name such as com.acme",
+                f"domain {domain!r} is not a reverse DNS name; use a name such as com.acme",
             )
 
 
@@ -144,7 +144,7 @@ def _initializations(document: Document) -> Iterator[NamedText]:
     for i, training in enumerate(document.model.training_info):
         if names := frozenset(one.name for one in training.initialization.input):
             text = f"the initialization of training_info[{i}] has {_some(names, 'input')}, which"
-            yield names, f"{text} nothing can give; make it an initializer"
+            yield names, f"{text} no caller can provide; make it an initializer"
 
 
 def _binding(
@@ -158,11 +158,13 @@ def _binding(
     owners = [document.main] if step is None else [document.main, step]
     for entry in entries:
         if not any(entry.key in one.initializers or entry.key in one.sparse for one in owners):
-            text = f"{where}.{field} sets {entry.key!r}, which is no initializer; correct the key"
+            text = (
+                f"{where}.{field} sets {entry.key!r}, which is not an initializer; correct the key"
+            )
             yield (frozenset({entry.key}), text)
         if entry.value not in outputs:
             part = "the initialization" if field == "initialization_binding" else "the algorithm"
-            text = f"{where}.{field} reads {entry.value!r}, which is no output of {part}"
+            text = f"{where}.{field} reads {entry.value!r}, which is not an output of {part}"
             yield (frozenset({entry.value}), f"{text}; correct the value")
     for key, count in Counter(entry.key for entry in entries).items():
         if count > 1:
@@ -201,7 +203,7 @@ def _annotations(document: Document) -> Iterator[NamedText]:
                 yield (
                     frozenset({note.tensor_name}),
                     f"a quantization annotation of {_where(scope)} describes"
-                    f" {note.tensor_name!r}, which nothing defines; remove it",
+                    f" {note.tensor_name!r}, which is not defined; remove it",
                 )
             for entry in note.quant_parameter_tensor_names:
                 if scope.owner(entry.value) is None:

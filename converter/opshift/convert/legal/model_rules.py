@@ -133,7 +133,7 @@ def training_nodes(checked: Checked) -> Iterator[str]:
 
 
 def element_types(checked: Checked) -> Iterator[str]:
-    """Element types that do not exist, which inference accepts where no operator reads them."""
+    """Element types that do not exist; inference accepts them if no operator reads the value."""
     known = set(TensorProto.DataType.values())
     for value in checked.document.model.graph.input:
         if value.type.HasField("tensor_type") and not value.type.tensor_type.elem_type:

@@ -92,7 +92,7 @@ def first_findings(phase: Phase, checked: Checked) -> Iterator[Finding]:
 
 
 def _judged(rule: Rule, checked: Checked) -> Iterator[Finding]:
-    """The findings of a rule; the last says that an author's function failed, if one did."""
+    """The findings of a rule; if an author's function failed, the last one reports it."""
     try:
         yield from rule.findings(checked)
     except AdapterBug as bug:

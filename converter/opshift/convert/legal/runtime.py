@@ -137,7 +137,7 @@ def kernels(
 ) -> list[RuntimeLack]:
     """Operators of element types for which a runtime has no kernel.
 
-    A caller that asks about one document for many releases gives the same `seen` each time.
+    A caller that checks one document for many releases passes the same `seen` each time.
     """
     found: dict[str, tuple[Key, list[NodeProto], str]] = {}
     for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
@@ -294,7 +294,7 @@ def _element_of(facts: Facts, scope: Scope, name: str) -> str:
 
 
 def reads(nodes: Iterable[NodeProto], root: Root, row: Ceiling) -> bool:
-    """Whether no operator of these nodes is known to be one that a runtime does not read."""
+    """Whether a runtime may read every operator of these nodes, as far as is known."""
     keys = {(schemas.normal(node.domain), node.op_type) for node in nodes}
     return not any(row.unread(key, _since(root, key)) for key in keys)
 

@@ -38,10 +38,10 @@ _VALUES = {
 
 
 def faulty_calls(before: ModelProto, after: ModelProto, adapters: Registry) -> Iterator[ModelProto]:
-    """The calls that onnx accepts before a conversion and not behind it, each as a model.
+    """The calls that onnx accepts before a conversion and rejects after it, each as a model.
 
     Inference accepts some types and ranks that an operator does not have. Therefore a function is
-    at fault only if no call that is accepted before is accepted behind.
+    at fault only if every call that is accepted before is rejected after.
     """
     document = Document(before)
     now = {function_id(one): one for one in after.functions}
@@ -54,10 +54,10 @@ def faulty_calls(before: ModelProto, after: ModelProto, adapters: Registry) -> I
 
 
 class CallSearch:
-    """The search for a call of a function that onnx accepts before and behind a conversion.
+    """The search for a call of a function that onnx accepts before and after a conversion.
 
-    A rank that is unknown excludes no call, so what is rejected with unknown ranks needs no search
-    for ranks, and the ranks of one input are tried while those of the others are unknown.
+    Unknown ranks allow every call. If the function is rejected with unknown ranks, ranks need no
+    search; else the ranks of one input are tried while the others stay unknown.
     """
 
     def __init__(
@@ -66,7 +66,7 @@ class CallSearch:
         self.before, self.after = before, after
         self.function, self.adapters = function, adapters
         self.left = MOST_CALLS * (1 + len(function.input))
-        self.fault: ModelProto | None = None  # a call that is accepted before, and not behind
+        self.fault: ModelProto | None = None  # a call that is accepted before, and not after
 
     def finds(self) -> bool:
         """Whether there is such a call, or too many would have to be tried."""
@@ -80,7 +80,7 @@ class CallSearch:
         return self.left < 0
 
     def _allowed(self, kinds: Sequence[str]) -> Iterator[Sequence[int]]:
-        """The ranks of each input that pass while those of the others are unknown."""
+        """The ranks of each input that onnx accepts while the other ranks are unknown."""
         for i in range(len(kinds)):
             others = (None,) * i, (None,) * (len(kinds) - i - 1)
             ranks = RANKS_BESIDE if len(kinds) > 1 else RANKS
@@ -100,7 +100,7 @@ class CallSearch:
         return any(self._fits(kinds, allowed, (*ranks, one)) for one in allowed[len(ranks)])
 
     def _passes(self, kinds: Sequence[str], ranks: Sequence[int | None]) -> bool:
-        """Whether onnx accepts a call before and behind the conversion."""
+        """Whether onnx accepts a call before and after the conversion."""
         self.left -= 1
         if self.left < 0:
             return False
@@ -142,7 +142,7 @@ def _again(call: ModelProto, model: ModelProto) -> ModelProto:
 
 
 def _header(model: ModelProto, call: NodeProto) -> ModelProto:
-    """The versions of a model, and the functions behind a call."""
+    """The versions of a model, and the functions that a call uses."""
     found = ModelProto(ir_version=model.ir_version)
     found.opset_import.extend(model.opset_import)
     if call.domain not in {one.domain for one in model.opset_import}:

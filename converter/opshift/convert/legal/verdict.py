@@ -49,7 +49,7 @@ class Judged:
 
 
 def _written_out(facts: Facts) -> Facts:
-    """The facts about a model with its functions at their calls, which give them types."""
+    """The facts about a model with inlined functions, so that calls give them types."""
     copy = copied(facts.document.model)
     diagnose.write_out_functions(copy)
     view = weights.checkable(copy)

@@ -18,7 +18,7 @@ from opshift.protos import NodeProto
 if TYPE_CHECKING:
     from opshift.convert.replay.asker import Asker
 
-NEVER = object()  # the answer to a question that no record can have asked
+NEVER = object()  # the answer to a question that cannot be in a record
 
 
 class NodeTokens:
@@ -166,7 +166,7 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 class Neighbour:
-    """A node behind a value, which equals others by its operation and the tokens around it."""
+    """The node that computes a value, compared by its operation and the tokens of its names."""
 
     __slots__ = ("_key", "inputs", "outputs", "proto", "schema")
 

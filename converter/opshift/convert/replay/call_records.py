@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The records of adapter calls: trees of questions, whose leaves are answers of adapters.
 
-An adapter sees a model only through questions. So its answer about a node depends on the operation
-of the node and on the answers to the questions that it asks. The record of a call decides each
+An adapter sees a model only through questions. So its result for a node depends only on the
+operation of the node and on the answers to its questions. The record of a call decides each
 later node of the same operation about which all answers are equal, in every conversion of the
 process.
 """
@@ -38,7 +38,7 @@ MOST = 100_000  # branches of one registry; then its records begin anew
 class Branch:
     """A question with a branch for each answer, or the end of a record.
 
-    `untraceable`: the adapter asks here for something that no record can hold.
+    `untraceable`: the next question of the adapter has an answer that no record can hold.
     """
 
     question: tuple[Any, ...] | None = None
@@ -54,7 +54,7 @@ class Records:
 
     def __init__(self) -> None:
         self._trees: dict[Hashable, Branch] = {}
-        self._kept_alive: dict[int, object] = {}  # what keys name by its id
+        self._kept_alive: dict[int, object] = {}  # objects that keys name by id
         self._size = 0
 
     def find(
@@ -62,7 +62,7 @@ class Records:
     ) -> tuple[Branch, NodeTokens] | None:
         """The end of a record that decides a node; asks the adapter if there is none.
 
-        None means that the call cannot be recorded, so the adapter is asked about this node alone.
+        None means that the call cannot be recorded; the adapter is then called for each such node.
         """
         binding = NodeTokens(asker, scope, node)
         try:

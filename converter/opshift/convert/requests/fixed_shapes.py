@@ -179,7 +179,7 @@ def _require_possible(state: State, before: set[str]) -> None:
     """Raises if a node cannot compute with the sizes."""
     for _, node, told in _objections(state):
         if named(node) not in before:
-            raise BadTarget(f"{named(node)} cannot compute with these sizes: {told}; give others")
+            raise BadTarget(f"{named(node)} cannot compute with these sizes: {told}; change them")
 
 
 def _complete_declarations(state: State, graph: GraphProto) -> None:

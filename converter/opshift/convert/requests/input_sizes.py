@@ -10,7 +10,7 @@ from opshift.opsets.types import dims_of, rank_of
 from opshift.protos import GraphProto, TensorShapeProto, TypeProto, ValueInfoProto
 from opshift.text import suggestion
 
-UNNAMED = ("?",)  # what some exporters write for a dimension without a name
+UNNAMED = ("?",)  # some exporters write this for a dimension without a name
 
 
 def free_inputs(graph: GraphProto) -> dict[str, ValueInfoProto]:

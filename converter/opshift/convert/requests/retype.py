@@ -99,7 +99,7 @@ def _expected(state: State, choice: TypeChoice) -> list[dict[str, int]]:
 
 
 def _require_expected(state: State, expected: list[dict[str, int]]) -> None:
-    """Raises if a node gives another type than the rule for its operator says."""
+    """Raises if the output type of a node contradicts the rule of its operator."""
     for scope, types in zip(state.document.scopes(), expected, strict=True):
         for name, wanted in types.items():
             found = element_number(state.facts.type(scope, name))
@@ -155,9 +155,7 @@ def _kept(choice: TypeChoice) -> Iterator[str]:
     for (kind, reason), names in between.items():
         yield f"{named_type(kind)} stays in the nodes {_listed(names)}, between Casts: {reason}"
     if choice.not_run:
-        yield (
-            f"no value was tried for numbers that the narrower type does not hold: {choice.not_run}"
-        )
+        yield (f"no value was tested for overflow of the narrower type: {choice.not_run}")
     if choice.small:
         yield f"numbers below the smallest normal number lose digits in {_listed(choice.small)}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Decides which values of a model change their element type, and which keep it for what reason."""
+"""Decides which values of a model change their element type, with a reason for the others."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def element_number(found: TypeProto | None) -> int:
 
 
 def collected(state: State, types: Mapping[int, int]) -> TypeChoice:
-    """The values that have one of these types; none of them has been looked at."""
+    """The values of these types, before any decision."""
     choice = TypeChoice(types)
     for scope in state.document.scopes():
         _collect(state, scope, choice)

@@ -136,7 +136,7 @@ def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeG
         elif _holds_value(schema):
             group.by_value = True
         else:
-            group.reason = f"nothing in {node.op_type} gives the type of its output"
+            group.reason = f"the output type of {node.op_type} is unknown"
         found.append(group)
     return found
 

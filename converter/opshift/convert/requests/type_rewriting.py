@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the chosen element types into a model, with Casts where two types meet."""
+"""Writes the chosen element types into a model, with Casts between different types."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ class TypeRewriting:
         return start if self.choice.changes(*value) else self.choice.types[start]
 
     def _rename_ends(self) -> None:
-        """Gives graphs inside of nodes the inner names of values that they give from outside."""
+        """Renames outer values that graphs inside of nodes return to their inner names."""
         for scope in self.state.document.scopes():
             if scope.parent is not None and isinstance(scope.proto, GraphProto):
                 for output in scope.proto.output:
@@ -152,7 +152,7 @@ class TypeRewriting:
         self._write(place[0], (*self._base(place), 2, self._added[place]), source, to, output)
 
     def _base(self, place: Place) -> tuple[int, ...]:
-        """The order of a node, with room for Casts before and behind it."""
+        """The order of a node, with room for Casts before and after it."""
         scope, position = place
         found = scope.order.get(position)
         if found is None:

@@ -22,7 +22,7 @@ class TypeChoice:
     kinds: dict[Owned, int] = field(default_factory=dict)
     groups: dict[Place, list[TypeGroup]] = field(default_factory=dict)
     stays: dict[Owned, str] = field(default_factory=dict)  # each with the reason
-    narrow_ends: set[Owned] = field(default_factory=set)  # ends of the model that change alone
+    narrow_ends: set[Owned] = field(default_factory=set)  # of the model, without their nodes
     solid: set[Owned] = field(default_factory=set)  # containers, which no Cast takes
     not_run: str = ""  # why it is not known how large values become
     small: list[str] = field(default_factory=list)  # constants with numbers that lose digits

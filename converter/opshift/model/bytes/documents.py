@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documents of operator sets next to a model, which count for the work on this model alone."""
+"""The documents of operator sets next to a model, which apply only to work on this model."""
 
 from __future__ import annotations
 

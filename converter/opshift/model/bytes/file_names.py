@@ -14,7 +14,7 @@ _LONGEST = 255 - len(".1234567.data")  # bytes of a name that leave room for an 
 
 
 def digest(name: str) -> str:
-    """Twelve letters that stand for a name; names that may mean one file have the same ones."""
+    """Twelve letters for a name; names that may mean the same file get the same letters."""
     if not name.isascii():
         import unicodedata
 
@@ -23,7 +23,7 @@ def digest(name: str) -> str:
 
 
 def stem(name: str) -> str:
-    """The name itself, or a shorter one that stands for it if no ending would fit behind it."""
+    """The name, or a shorter one if the name is too long for another ending."""
     data = os.fsencode(name)
     if len(data) <= _LONGEST:
         return name

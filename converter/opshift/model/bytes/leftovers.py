@@ -152,7 +152,7 @@ def _end_run(folder: str, token: str, listed: set[DataFile], removed: list[str])
 def _retire(
     folder: str, data: set[DataFile], names: list[str], removed: list[str]
 ) -> set[DataFile]:
-    """Removes unchanged data files that no model beside them mentions.
+    """Removes unchanged data files that no model in their folder mentions.
 
     Returns the files that could not be removed.
     """

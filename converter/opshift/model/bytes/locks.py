@@ -68,7 +68,7 @@ def folder_lock(folder: str, seconds: float, *, shared: bool = False) -> Iterato
     try:
         yield any(lock(fd, shared=shared) is not False for _ in tries(seconds))
     finally:
-        with contextlib.suppress(OSError):  # nothing was written, and the lock is free anyway
+        with contextlib.suppress(OSError):  # no byte was written, and the lock is free anyway
             os.close(fd)
 
 

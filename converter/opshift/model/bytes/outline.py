@@ -157,7 +157,7 @@ class Sizes:
 
 
 def look_at(kind: type[_View], data: bytes) -> _View:
-    """What a model holds, if its unknown fields have the numbers of others in an outline, too."""
+    """The content of a model, also if an unknown field has a field number of the outline."""
     try:
         return kind(data)
     except DecodeError:

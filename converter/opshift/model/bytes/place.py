@@ -25,7 +25,7 @@ class Stream:
     fd: int | None = None
 
     def write(self, pieces: Pieces) -> None:
-        """Writes a result; nothing that was there is replaced, and nothing can be taken back."""
+        """Writes a result without replacing a file; the write cannot be undone."""
         if self.fd is not None:
             write_pieces(self.fd, pieces)
             return

@@ -205,7 +205,7 @@ def _parts(piece: Moved) -> Iterator[Moved]:
 class _Storing:
     """Starts write-back of the written ranges while more is written.
 
-    Whoever syncs the file then waits for its end alone.
+    A sync of the file then waits only for its end.
     """
 
     def __init__(self, fd: int) -> None:

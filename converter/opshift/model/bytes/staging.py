@@ -25,7 +25,7 @@ Pieces = Iterable["bytes | memoryview | Moved"]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Names that a result must leave alone, though no file has them yet."""
+    """Names that a result must not use, although no file has them yet."""
 
     names: Collection[str] = ()
 
@@ -36,7 +36,7 @@ class Taken:
 class Staging:
     """Writes the files of one result: data files get free names, the model its own name last.
 
-    Nobody else writes a result of this name from `__enter__` to `__exit__`.
+    Other runs do not write a result of this name between `__enter__` and `__exit__`.
     """
 
     def __init__(
@@ -64,7 +64,7 @@ class Staging:
         return self
 
     def write_model(self, pieces: Pieces, sources: Sequence[Readers] = ()) -> None:
-        """Stages the model, which gets its name last and is no more readable than its sources."""
+        """Stages the model. It gets its name last, and only readers of its sources may read it."""
         name = self._written(self._model, pieces, sources)
         self._ready.append((name, self._model))
 
@@ -128,7 +128,7 @@ class Staging:
     ) -> None:
         """Renames every file, the model last, unless `check` raises; syncs them if `synced`.
 
-        Afterwards the `old` data files are removed unless a model beside them mentions them.
+        Afterwards the `old` data files are removed unless a model in their folder mentions them.
         """
         check()
         claim = self._claim(self._folder)
@@ -164,7 +164,7 @@ class Staging:
             os.unlink(name)  # onnx reads no data of a file that has two names
 
     def _written(self, path: str, pieces: Pieces, sources: Sequence[Readers]) -> str:
-        """A temporary file of these bytes; nobody may read it who may not read the result."""
+        """A temporary file of these bytes, with the permissions of the result."""
         name = self._claim(os.path.dirname(path)).name()
         with errors_name(path):
             if self._like is None:

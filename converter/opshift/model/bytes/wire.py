@@ -89,7 +89,7 @@ def marker(n: int) -> bytes:
 
 
 class Malformed(ValueError):  # noqa: N818 - it becomes InvalidModel
-    """The bytes are not those of a model; the message says why."""
+    """The bytes are not a model; the message gives the reason."""
 
 
 NO_FIELD = "byte {} does not begin a field of a model"

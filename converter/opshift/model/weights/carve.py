@@ -119,6 +119,6 @@ def fetch(model: ModelProto, weights: Weights) -> None:
 def fill(skeleton: ModelProto, weights: Weights) -> None:
     """Put the payloads back into the skeleton."""
     found = sum(map(weights.fill, skeleton.graph.initializer))
-    if found != len(weights.sources):  # else nothing was carved anywhere but from initializers
+    if found != len(weights.sources):  # else only initializers were carved
         for tensor in nested_tensors(skeleton):
             weights.fill(tensor)

@@ -37,7 +37,7 @@ def checkable(
 ) -> bytes | ModelProto:
     """The skeleton with its stubs shown as graph inputs, for checks that read no weights.
 
-    `data` is the skeleton's serialized form, where the caller has it. With `store`, the checks see
+    `data` is the serialized skeleton, if the caller has it. With `store`, the checks see
     the indices of sparse tensors, wherever these are.
     """
     data = data or skeleton.SerializeToString(deterministic=True)

@@ -27,7 +27,7 @@ def copy_of(model: ModelProto) -> ModelProto:
 
 
 def copy_lean(source: Message, copy: Message, sources: list[Source]) -> None:
-    """Copy field by field, descending where a tensor can be."""
+    """Copies field by field, and descends only into fields that can hold a tensor."""
     for field, value in source.ListFields():
         kind = field.message_type.name if field.message_type else ""
         if kind not in _LEAN:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file formats of a model besides the binary one, by the endings that onnx knows."""
+"""The file formats of a model other than the binary one, by the endings that onnx knows."""
 
 from __future__ import annotations
 

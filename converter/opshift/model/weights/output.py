@@ -175,7 +175,7 @@ def _stream(
     external: str,
     outside: _Located,
 ) -> list[str]:
-    """Writes a result to a pipe or a device, which can have no data file beside it."""
+    """Writes a result to a pipe or a device, which cannot have a data file."""
     if external == "one-file" or (outside and external != "inline"):
         raise BadDestination(
             f"{goal.name}: a result with external data cannot go to a pipe or a device;"

@@ -13,7 +13,7 @@ from opshift.verify.oracle.values import OracleError, Value, dtype_of, tensor
 
 @kernel("Constant")
 def constant(call: Call) -> Value:
-    """Every form is decoded here, so that the attribute alone determines the type."""
+    """Every form is decoded here, so that only the attribute determines the type."""
     forms = [name for name in call.attributes if name.startswith(("value", "sparse_value"))]
     if len(forms) != 1:
         raise OracleError(f"Constant needs one value, {len(forms)} given")

@@ -13,7 +13,7 @@ from opshift.verify.extra import onnxruntime
 from opshift.verify.oracle.strict_schema import Call, completed
 from opshift.verify.oracle.values import OracleError, Value, tensor, type_of, wide
 
-_PACKAGES = {  # onnx 1.17 has no aionnx_preview, so each is imported when it is asked for
+_PACKAGES = {  # onnx 1.17 has no aionnx_preview, so each is imported when it is used
     "": "onnx.reference.ops",
     "ai.onnx.ml": "onnx.reference.ops.aionnxml",
     "ai.onnx.preview": "onnx.reference.ops.aionnx_preview",
@@ -30,7 +30,7 @@ def _implementation(domain: str, op: str, since: int) -> Any:
     try:
         package = import_module(_PACKAGES[domain])
     except (KeyError, ImportError):
-        raise OracleError(f"nobody can judge domain {domain!r}") from None
+        raise OracleError(f"no engine can judge domain {domain!r}") from None
     return package.load_op(domain, op, since)
 
 

@@ -46,7 +46,9 @@ def stretched(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
         return b.reshape(())
     start = a.ndim - b.ndim if call["axis"] is None else call["axis"]
     if start < 0 or a.shape[start : start + b.ndim] != b.shape:
-        raise OracleError(f"{call.op}-{call.since}: {b.shape} is no block of {a.shape} at {start}")
+        raise OracleError(
+            f"{call.op}-{call.since}: {b.shape} is not a block of {a.shape} at {start}"
+        )
     return b.reshape(b.shape + (1,) * (a.ndim - start - b.ndim))
 
 
@@ -92,7 +94,7 @@ def gemm_limited(call: Call, a: np.ndarray, b: np.ndarray, c: np.ndarray) -> np.
     if c.size == 1 and c.ndim <= 2:
         c = c.reshape(())
     elif product.shape[2 - c.ndim :] != c.shape:
-        raise OracleError(f"Gemm-{call.since}: C {c.shape} is no block of {product.shape}")
+        raise OracleError(f"Gemm-{call.since}: C {c.shape} is not a block of {product.shape}")
     alpha, beta = (np.array(call[name], dtype=a.dtype) for name in ("alpha", "beta"))
     return np.asarray(product * alpha + c * beta).astype(a.dtype)
 

@@ -72,7 +72,7 @@ def resize(
     if call.since < 13 and (infinite or picks):
         empty = np.zeros(0, dtype=np.float32)
         given[:2] = [empty if value is None else value for value in given[:2]]
-    if infinite:  # the reference lets one next door come in with weight 0
+    if infinite:  # the reference multiplies a neighbouring element by weight 0
         return engines.runtime(same, x, *given)
     if picks:
         places = np.arange(x.size, dtype=np.int32).reshape(x.shape)
@@ -193,7 +193,7 @@ def det(_call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("GatherElements")
 def gather_elements(call: Call, data: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    """The reference requires equal sizes beside the axis; smaller sizes are legal."""
+    """The reference requires equal sizes in the other axes; smaller sizes are legal."""
     place = list(np.indices(indices.shape))
     place[call["axis"] % data.ndim] = indices
     return data[tuple(place)]
@@ -223,7 +223,7 @@ def sequence_insert(
     """A position after the last item is the end; the reference inserts at the start."""
     at = len(items) if place is None else int(place.reshape(()))
     if not -len(items) <= at <= len(items):
-        raise OracleError(f"SequenceInsert: {at} is no place among {len(items)}")
+        raise OracleError(f"SequenceInsert: {at} is not a position among {len(items)}")
     at += len(items) if at < 0 else 0
     return [*items[:at], item, *items[at:]]
 

@@ -70,7 +70,7 @@ def judge(call: Call) -> Judge:
     if key in BODY:
         return _body
     if key in NOBODY:
-        raise OracleError(f"nobody can judge {call.op}: {NOBODY[key]}")
+        raise OracleError(f"no engine can judge {call.op}: {NOBODY[key]}")
     return lambda _frame, *rest: engines.reference(*rest)
 
 
@@ -101,7 +101,7 @@ def _type(value: Value) -> TypeProto:
 
 
 def judged(domain: str, op: str, since: int) -> str | None:
-    """Who judges a version of an operator: kernel, runtime, body, reference, or None: nobody."""
+    """The judge of a version of an operator: kernel, runtime, body, reference, or None."""
     if find(domain, op, since) is not None:
         return "kernel"
     if (domain, op) in RUNTIME:

@@ -99,7 +99,7 @@ def declared(proto: TypeProto) -> str:
 
 @cache
 def fits(actual: str, allowed: str) -> bool:
-    """Whether a value of the type `actual` may stand where `allowed` is written."""
+    """Whether a value of type `actual` fits the type expression `allowed`."""
     allowed = allowed.replace(" ", "")
     if actual == allowed or "?" in (actual, allowed):
         return True

@@ -81,7 +81,7 @@ class FileSystem:
                 yield temporary
                 self._fs.mv(temporary, path)
             except BaseException:
-                with contextlib.suppress(Exception):  # the first error is the one to tell
+                with contextlib.suppress(Exception):  # the first error is the one to report
                     self._fs.rm_file(temporary)
                 raise
 

@@ -97,8 +97,8 @@ def join(folder: str, name: str) -> str:
 def look(path: str) -> tuple[int, str]:
     """The present size and version of a file or an object.
 
-    The times of files are set to a fixed date by many tools. The number of a file shows that it was
-    replaced, and the time of its last change, which no tool sets, that it was written to.
+    The times of files are set to a fixed date by many tools. A new inode number shows that a file
+    was replaced. A new change time, which no tool can set, shows that it was written to.
     """
     if is_url(path):
         store, key = at(path)

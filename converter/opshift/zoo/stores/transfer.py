@@ -49,8 +49,8 @@ class StoreResult:
 
     output: str
     mark: str
-    creates: bool  # whether the store refuses to create what is there
-    folder: str  # where the result is written first
+    creates: bool  # whether the store refuses to create an existing object
+    folder: str  # the local path to which the result is written first
 
     def there(self, key: Key) -> Mark | None:
         """The mark of an existing result that is up to date; else None."""
@@ -132,7 +132,7 @@ def _stamp(store: Store, name: str) -> Stamp | None:
 
 
 def _twin(path: str, folder: str, model: str) -> str:
-    """The key beside a model for a file in the local folder."""
+    """The key, next to a model, for a file in the local folder."""
     name = os.path.relpath(path, folder).replace(os.sep, "/")
     return stores.join(posixpath.dirname(model), name)
 

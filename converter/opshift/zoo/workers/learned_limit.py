@@ -12,12 +12,12 @@ from dataclasses import field
 
 from opshift.records import dataclass
 
-ENOUGH, KEPT = 16, 256  # models of which so many decide
+ENOUGH, KEPT = 16, 256  # models: this many decide, of this many that are kept
 FIRST = 60.0  # seconds for a model until enough models are known, and for the last try at least
 SHORTEST, LONGEST = 10.0, 600.0  # seconds for a model
 PATIENCE = 20.0  # times the pace of nine of ten models
 FIXED = 1 << 20  # bytes that take as long as a model without weights
-EXTRA = 3600.0  # seconds for all last tries, besides the seconds of all first tries
+EXTRA = 3600.0  # seconds for all last tries, in addition to the seconds of all first tries
 
 
 @dataclass(slots=True)
@@ -43,7 +43,7 @@ class LearnedLimit:
     def last(self, waiting: int) -> float:
         """The limit for the last try of one of the models that were put aside.
 
-        All of them share the seconds that the run has taken so far, and an hour.
+        All last tries share one hour plus the seconds that the run has taken so far.
         """
         share = (EXTRA + self.spent - self.granted) / waiting
         seconds = min(LONGEST, max(FIRST, share))

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from opshift.records import dataclass
 
-GRACE = 5.0  # seconds after which the parent kills what the alarm did not
+GRACE = 5.0  # seconds after which the parent kills a child that the alarm did not end
 
 
 @dataclass(frozen=True, slots=True)

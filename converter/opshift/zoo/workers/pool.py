@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A process beside a worker of a cluster, which supervises all shards of that worker."""
+"""A process next to a worker of a cluster, which supervises all shards of that worker."""
 
 from __future__ import annotations
 

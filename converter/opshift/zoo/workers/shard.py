@@ -17,13 +17,13 @@ from opshift.zoo.workers.supervisor import Supervisor
 
 
 def main() -> None:
-    """Reads shards from stdin and writes their outcomes, until nobody needs it any more."""
+    """Reads shards from stdin and writes their outcomes until the end of stdin."""
     for number in (signal.SIGINT, signal.SIGTERM):
-        signal.signal(number, signal.SIG_IGN)  # only the driver is asked when to stop
+        signal.signal(number, signal.SIG_IGN)  # only the driver decides when to stop
     if len(sys.argv) > 1:
         die_with(Connection(int(sys.argv[1]), writable=False))
     answer = os.dup(1)
-    os.dup2(2, 1)  # what anyone prints is no answer
+    os.dup2(2, 1)  # printed text is not an answer
     known, supervisor = None, Supervisor(1)
     with os.fdopen(answer, "wb") as file:
         while _wanted():
@@ -32,7 +32,7 @@ def main() -> None:
             except EOFError:
                 return
             fn, limits, shard = unpacked(work)
-            if fn is not known:  # the child of another shard has learned nothing of this work
+            if fn is not known:  # the child of another shard has no state of this work
                 supervisor.close()
                 known, supervisor = fn, Supervisor(1, limits)
             pickle.dump(list(supervisor.work(fn, shard)), file)

@@ -60,7 +60,7 @@ class Spread:
     limits: ModelLimits = field(default_factory=ModelLimits)
     stopping: bool = False
     deadline: float = math.inf  # when running shards are given up
-    crew: tuple[Worker, ...] = ()  # what works elsewhere cannot be watched
+    crew: tuple[Worker, ...] = ()  # workers on other machines cannot be watched
 
     def stop(self, seconds: float = math.inf) -> None:
         """Submits no more shards; running shards continue for this number of seconds."""
@@ -154,6 +154,6 @@ def unpacked(work: bytes) -> tuple[Callable[..., Outcome], ModelLimits, Shard]:
 
 @functools.lru_cache(maxsize=1)
 def _how(packed: bytes) -> tuple[Callable[..., Outcome], ModelLimits]:
-    """The function and its limits: those of before, where they are as before."""
+    """The function and its limits, unpacked once while they stay the same."""
     found: tuple[Callable[..., Outcome], ModelLimits] = pickle.loads(packed)
     return found

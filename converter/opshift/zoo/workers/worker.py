@@ -25,7 +25,7 @@ from opshift.zoo.workers.limits import GRACE, ModelLimits
 from opshift.zoo.workers.worker_side import Sized
 
 PRELOADED = ["opshift.zoo.task", "opshift.zoo.workers.warm"]
-SMALL = 16 << 20  # bytes of all that a worker has, if anything is to wait there
+SMALL = 16 << 20  # most bytes of the jobs in a worker, if one of them waits
 SOON, MOST = 0.05, 16  # seconds until something that waits has its turn, and how many wait
 LONGEST = 70  # bytes of a folder in which the name of the server's socket is not too long
 
@@ -67,7 +67,7 @@ class Worker:
 
     @property
     def ahead(self) -> float:
-        """The estimated seconds of work that wait behind the present job."""
+        """The estimated seconds of work that wait after the present job."""
         return min(SOON, (len(self.jobs) - 1) * self.pace) if self.jobs else 0.0
 
     @property
