@@ -85,6 +85,28 @@ def of_a_scalar(node: Node) -> bool:
     return node["x"].rank_or_none == 0
 
 
+READ_OUTPUT = (
+    "(uint8[3,4] x) => (float[3,4] d, float[4] y) <float s = {0.5}, int64 i = {1}>"
+    " { d = DequantizeLinear(x, s) y = Gather(d, i) }"
+)
+
+
+@misread(
+    "DequantizeLinear",
+    "onnxruntime 1.9..1.13",
+    "DequantizeLinear of which an output of the graph is read is fused with its readers: the output"
+    " is lost, or the process ends",
+    source="measured in 1.7 to 1.14 and 1.17: an output that Gather, MatMul, Add, Reshape, Sigmoid"
+    " and Transpose read between DequantizeLinear and QuantizeLinear",
+    date="2026-11-29",
+    neighbours=True,
+)
+@example("read by Gather", READ_OUTPUT, imports={"": 13})
+def of_a_read_output(node: Node, around: Surroundings) -> bool:
+    value = node.outputs[0]
+    return value is not None and around.is_output(value) and bool(around.readers(value))
+
+
 @alternative("DequantizeLinear", runtime="onnxruntime==1.2")
 @example(
     "a scalar",
@@ -102,15 +124,31 @@ def of_a_scalar(node: Node) -> bool:
     runtime="onnxruntime==1.16",
     gives="DequantizeLinear Cast Add Cast DequantizeLinear MatMul",
 )
+@example(
+    "an output that a node reads",
+    READ_OUTPUT,
+    imports={"": 13},
+    runtime="onnxruntime==1.10",
+    gives="DequantizeLinear Identity Gather",
+)
+@example(
+    "an output of int8 codes",
+    READ_OUTPUT.replace("uint8", "int8"),
+    imports={"": 13},
+    runtime="onnxruntime==1.10",
+    gives="Cast Add Cast DequantizeLinear Identity Gather",
+)
 def plain_codes(node: Node, op: Builder) -> Result:
-    """A scalar becomes a vector of one element; other codes of int8 become uint8.
+    """A scalar becomes a vector of one element; codes of int8 become uint8; others are copied.
 
-    onnxruntime 1.0 to 1.2 end the process at a scalar, and 1.8 and later saturate products with
-    codes of int8.
+    onnxruntime 1.0 to 1.2 end the process at a scalar, 1.8 and later saturate products with codes
+    of int8, and 1.9 to 1.13 lose an output that a node reads.
     """
     if node["x"].rank_or_none == 0:
         return op.Squeeze(op.same(node, inputs={"x": op.Unsqueeze(node["x"], axes=[0])}))
-    if node["x"].elem_type_or_none != T.INT8 or node["x_scale"].shape_or_none is None:
+    if node["x"].elem_type_or_none != T.INT8:
+        return op.Identity(op.same(node))
+    if node["x_scale"].shape_or_none is None:
         return KEEP
     zero = node.input("x_zero_point") or op.const(np.zeros(node["x_scale"].shape), T.INT8)
     return op.same(node, inputs={"x": raised(op, node["x"]), "x_zero_point": raised(op, zero)})
