@@ -7,14 +7,15 @@ from onnx import helper
 from opshift import convert_version
 from opshift.author import registry
 from opshift.author.facts import LARGEST_SMALL, Facts, ScopeEnv
-from opshift.author.inference import infer_all
+from opshift.author.inference import infer_all, infer_node
+from opshift.author.scope_types import NO_PATH, paths_inside
 from opshift.convert.cheapest_way import convert
 from opshift.convert.request import Request
 from opshift.model import weights
 from opshift.model.document import Document
 from opshift.model.fork import Fork
 from opshift.model.replace import Replacement, replace_nodes
-from opshift.opsets.types import dims_of, rank_of
+from opshift.opsets.types import LENGTH, dims_of, rank_of
 from text_models import model, ops
 
 CUSTOM = ', "custom" : 1'
@@ -630,3 +631,293 @@ def test_a_node_that_is_left_out_would_tell_no_more(monkeypatch, kind):
     usual = all_types(facts_of(made))
     monkeypatch.setattr(Facts, "_tells_more", lambda *words: True)
     assert all_types(facts_of(made)) == usual
+
+
+# -- what a step changes -------------------------------------------------------------------------
+
+
+def replaced(m: onnx.ModelProto, position: int, *ops: str) -> Facts:
+    """Facts about a model in which a chain of operators has replaced a node of one input."""
+    facts = facts_of(m)
+    main = facts.document.main
+    assert facts.inferred, "of the model before the step"
+    old = main.node(position)
+    names = [
+        old.input[0],
+        *(f"{facts.document.prefix}{at}" for at in range(len(ops) - 1)),
+        *old.output,
+    ]
+    written = [
+        helper.make_node(op, [before], [after])
+        for op, before, after in zip(ops, names[:-1], names[1:], strict=True)
+    ]
+    replace_nodes(facts.document, [Replacement((main, position), written)])
+    return facts
+
+
+def test_answers_before_a_step_are_kept_if_the_model_cannot_be_opened_again():
+    assert found(stepped(asked=True, opens=False)) == ([2, 4], 4, ("N", 4), True)
+
+
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_copy_after_a_step_has_the_answers_from_before_the_step(asked):
+    facts = stepped(asked=asked, opens=not asked)
+    expected = found(facts)
+    twin = facts.fork(Fork(facts.document))
+    twin.document.generation += 1
+    assert found(twin) == expected == ([2, 4], 4, ("N", 4), True)
+
+
+def test_a_copy_numbers_its_lengths_like_the_original_and_on_its_own():
+    facts = env_of("r = Reshape(x, g) z = Neg(r)").facts
+    main = facts.document.main
+    first, second = (facts.length_symbol(main, "r", axis) for axis in (0, 1))
+    twin = facts.fork(Fork(facts.document))
+    copy = twin.document.main
+    assert [twin.length_symbol(copy, "r", axis) for axis in (1, 0)] == [second, first]
+    assert twin.length_symbol(copy, "z", 1) == facts.length_symbol(main, "z", 0)
+
+
+def test_copies_after_the_model_was_opened_again_number_their_lengths_together():
+    facts = stepped(asked=False)
+    assert found(facts)
+    main = facts.document.main
+    twin = facts.fork(Fork(facts.document))
+    first, second = (facts.length_symbol(main, "z", axis) for axis in (0, 1))
+    assert [twin.length_symbol(twin.document.main, "z", axis) for axis in (1, 0)] == [second, first]
+
+
+def test_a_value_that_a_step_wrote_has_the_type_of_its_node():
+    facts = replaced(
+        model("(float[2,3] x) => (float[2,3] y) { h = Neg(x) y = Abs(h) }", 13), 0, "Relu", "Neg"
+    )
+    assert dims(facts, "opshift_0") == (2, 3)
+    assert facts.confirmed(facts.document.main, "h") is not None
+
+
+def test_nodes_that_a_step_wrote_may_give_a_length_that_was_hidden():
+    text = "(float[2,3] x) => (float[2,3] y) { h = Neg(x) y = Abs(h) }"
+    for facts, expected in (
+        (facts_of(model(text, 13)), (f"{LENGTH}0", 3)),
+        (replaced(model(text, 13), 0, "Relu", "Neg"), (2, 3)),
+    ):
+        hidden = helper.make_tensor_type_proto(1, [f"{LENGTH}0", 3])
+        facts.record_type(facts.document.main, "h", hidden, claimed=False)
+        assert dims(facts, "h") == expected
+
+
+def test_a_rank_that_follows_from_an_assumed_one_is_assumed():
+    text = "(float[N,4] x, int64[k] g) => (float[a,b] z) { r = Reshape(x, g) h = Neg(r) z = custom.Op(h) }"
+    facts = replaced(declare(model(text, 13, more=CUSTOM), "r", [2, 3]), 1, "Relu", "Neg")
+    assert [facts.is_assumed(facts.document.main, name) for name in ("r", "opshift_0", "h")] == [
+        True
+    ] * 3
+
+
+def test_a_recorded_type_counts_with_its_claims():
+    facts = facts_of(
+        model("(float[2,3] x) => (float[a,b] y) { h = custom.Op(x) y = Neg(h) }", 13, more=CUSTOM)
+    )
+    main = facts.document.main
+    facts.record_type(
+        main, "h", helper.make_tensor_type_proto(1, [2, 3]), claimed=True, counted=True
+    )
+    assert dims(facts, "h") == (2, 3)
+    assert (facts.is_assumed(main, "h"), facts.is_counted(main, "h")) == (True, True)
+
+
+# -- values without a look at a node -------------------------------------------------------------
+
+
+def blind(m: onnx.ModelProto) -> Facts:
+    """Facts about a model for which inference of the whole model finds no type."""
+    skeleton, store = weights.carve_model(m)
+    empty = model("(float[1] unrelated) => (float[1] other) { other = Neg(unrelated) }", 13)
+    return Facts(Document(skeleton), store, registry.default(), lambda: empty)
+
+
+def test_an_input_has_its_declared_type_whatever_inference_finds():
+    facts = blind(model("(float[2,3] x) => (float[a,b] y) { y = Neg(x) }", 13))
+    assert dims(facts, "x") == (2, 3)
+    assert not facts.is_assumed(facts.document.main, "x")
+
+
+@pytest.mark.parametrize("bound", [False, True])
+def test_an_initializer_has_its_own_type_also_if_training_sets_it(bound):
+    facts = blind(model("(float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }", 13))
+    if bound:
+        facts.document.names.bound.add((facts.document.main, "w"))
+    assert dims(facts, "w") == (2,)
+
+
+@pytest.mark.parametrize(("ir", "known"), [(3, (2,)), (8, ("k",))])
+def test_an_initializer_that_is_an_input_has_its_own_type_unless_callers_may_replace_it(ir, known):
+    text = "(float[2] x, float[k] w) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }"
+    assert dims(facts_of(model(text, 7, ir)), "w") == known
+
+
+def test_the_declared_rank_of_an_input_of_a_function_is_assumed():
+    m = model("""(float[2] x) => (float[2] z) { z = custom.F(x) }
+        <domain: "custom", opset_import: ["": 13]> F (x) => (y) { y = Abs(x) }""", 13, 10, more=CUSTOM)  # fmt: skip
+    m.functions[0].value_info.append(helper.make_tensor_value_info("x", 1, [2]))
+    facts = facts_of(m)
+    assert facts.is_assumed(facts.document.roots[1].scopes[0], "x")
+
+
+def test_a_rank_that_is_only_assumed_makes_a_value_unconfirmed():
+    env = env_of("r = Reshape(x, g) z = Neg(r)")
+    facts, main = env.facts, env.scope
+    assert (facts.is_assumed(main, "r"), facts.is_counted(main, "r")) == (True, False)
+    assert facts.is_unconfirmed(main, "r")
+    assert not facts.is_unconfirmed(main, "x")
+
+
+def test_a_wrong_declared_shape_of_an_input_of_a_body_is_corrected():
+    text = LOOP.format(op="Neg(h)").replace("float h,", "float[9,9] h,")
+    facts = facts_of(model(text, 13))
+    assert facts.correct()
+    body = facts.document.roots[0].scopes[1].proto
+    assert dims_of(body.input[2].type) == ("N", 4)
+
+
+def test_a_rank_is_assumed_only_in_the_graph_that_declares_it():
+    m = model("""(float[2,3] x, bool c, int64[k] g) => (float[a,b] z) { z = If(c)
+        <then_branch = t () => (p) { h = Reshape(x, g) r = Relu(h) p = Neg(r) },
+         else_branch = e () => (q) { h = Neg(x) r = Relu(h) q = Neg(r) }> }""", 13)  # fmt: skip
+    declared = helper.make_tensor_value_info("h", 1, [2, 3])
+    m.graph.node[0].attribute[0].g.value_info.append(declared)
+    facts = facts_of(m)
+    branches = facts.document.roots[0].scopes[1:]
+    assert [facts.is_assumed(one, "r") for one in branches] == [True, False]
+
+
+def test_a_node_with_too_many_inputs_is_no_constant():
+    facts = facts_of(model(CONSTANTS.format("y = Identity(w, w)"), 13))
+    assert facts.constant(facts.document.main, "y") is None
+
+
+def test_an_omitted_input_is_no_reason_why_a_value_is_no_constant():
+    text = """(int64[2] x, int64[1] k) => (int64[a] y)
+        <int64[2] w = {1, 2}, int64[1] s = {0}, int64[1] e = {1}> { y = Slice(w, s, e, , k) }"""
+    facts = facts_of(model(text, 13))
+    assert facts.why_dynamic(facts.document.main, "y").startswith("'k' is an input")
+
+
+def test_a_long_chain_is_folded_after_many_questions():
+    others = " ".join(f"b{at} = Neg(x)" for at in range(200))
+    chain = " ".join(f"a{at} = Add(a{at - 1}, w)" for at in range(1, 200))
+    facts = facts_of(model(CONSTANTS.format(f"{others} a0 = Add(w, w) {chain} y = Neg(a199)"), 13))
+    main = facts.document.main
+    assert all(facts.constant(main, f"b{at}") is None for at in range(200))
+    folded = [facts.constant(main, name).tolist() for name in ("a0", "a1", "y")]
+    assert folded == [[2, 4], [3, 6], [-201, -402]]
+
+
+def test_lengths_that_do_not_follow_from_a_declaration_rest_on_no_claim():
+    env = env_of("z = Neg(x)")
+    assert env.dims("x", env.type("x")) == ("N", 4)
+    assert env.claims == {}
+
+
+def test_the_graphs_inside_a_graph_are_numbered_once(monkeypatch):
+    numbered = []
+
+    def counting(scope, path):
+        numbered.append(path)
+        return paths_inside(scope, path)
+
+    monkeypatch.setattr("opshift.author.facts.paths_inside", counting)
+    facts = facts_of(model(NEWS["a graph in a graph"], 13))
+    scopes = facts.document.roots[0].scopes
+    first = [facts._path(scope) for scope in scopes]
+    assert len(set(first)) == 5
+    assert len(numbered) == 2, "of the main graph and of the branch with graphs"
+    facts.document.generation += 1
+    assert [facts._path(scope) for scope in scopes] == first
+    assert len(numbered) == 2
+
+
+def test_a_graph_whose_node_is_gone_has_no_path():
+    facts = facts_of(model(NEWS["one name in two graphs"], 13))
+    inner = facts.document.roots[0].scopes[1]
+    gone = helper.make_node("Identity", ["x"], ["z"])
+    replace_nodes(facts.document, [Replacement((facts.document.main, 0), [gone])])
+    assert facts._path(inner) == NO_PATH
+
+
+WORTH_A_LOOK = {
+    "known types": ("(float[2,3] x) => (float[2,3] z) { h = Relu(x) z = Neg(h) }", ""),
+    "an unread input of an unknown type": (
+        "(float[2,3] x) => (float[a,b] z) { u = custom.Op(x) h = Add(u, x) k = Relu(h) z = custom.Op(k) }", "h k",
+    ),
+    "a constant that inference does not know": (
+        """(float[6] v, float[2,3] x) => (float[a,b] z) {
+            s = Shape(x) e = Equal(s, s) t = Where(e, s, s) u = Reshape(v, t) z = Relu(u) }""", "e t u",
+    ),
+    "a Constant": ("(float[6] v) => (float[a,b] z) { c = Constant<value_ints=[2,3]>() z = Reshape(v, c) }", ""),
+    "a type that inference does not know": (
+        "(float[2,3] x) => (float[a,b] z) { h = com.microsoft.FastGelu(x) z = Neg(h) }", "h z",
+    ),
+    "an operator of a vendor": ("(float[2,3] x) => (float[a,b] z) { z = com.microsoft.FastGelu(x) }", "z"),
+    "an operator with a rule for its types": (
+        "(float[2,3] x, float[3] s) => (float[a,b] z) { h = LayerNormalization(x, s) z = custom.Op(h) }", "h",
+    ),
+    "an operator with a rule for its rank": (
+        "(float[6] v, int64[k] g, float[2,3] x) => (float[a,b] z) { u = Reshape(v, g) h = MatMul(u, x) z = custom.Op(h) }", "u",
+    ),
+    "an operator that inference does not know": (
+        "(float[1,2,3,4] x) => (float[1,2,3,4] z) { z = MeanVarianceNormalization(x) }", "z",
+    ),
+    "a rank that is unknown in a graph": (
+        """(float[2,3] x, bool c, int64 n) => (float[a,b] z) { z, w = Loop(n, c, x, x)
+            <body = b (int64 i, bool k, h, v) => (bool l, p, q) {
+                l = Identity(k) p = MatMul(h, v) q = custom.Op(v) }> }""", "p",
+    ),
+    "a graph with an unknown type": (
+        """(float[2,3] x, bool c) => (float[a,b] z) { u = If(c)
+            <then_branch = t () => (p) { p = com.microsoft.FastGelu(x) },
+             else_branch = e () => (q) { q = Relu(x) }> z = custom.Op(u) }""", "p",
+    ),
+    "one name in two graphs": (NEWS["one name in two graphs"], ""),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", WORTH_A_LOOK)
+def test_a_node_is_looked_at_if_it_may_tell_more_than_inference_of_the_model(case):
+    text, expected = WORTH_A_LOOK[case]
+    facts = facts_of(model(text, 13, more=f'{CUSTOM}, "com.microsoft": 1'))
+    looked = [
+        scope.node(at).output[0]
+        for scope in facts.document.scopes()
+        for at in range(len(scope.proto.node))
+        if facts._tells_more(scope, at)
+    ]
+    assert looked == expected.split()
+
+
+def test_nodes_around_a_value_that_a_step_wrote_are_looked_at():
+    facts = replaced(
+        model("(float[2,3] x) => (float[2,3] y) { h = Neg(x) y = Abs(h) }", 13), 0, "Relu", "Neg"
+    )
+    main = facts.document.main
+    nodes = {main.node(at).output[0]: at for at in main.sorted_positions()}
+    looked = {name for name, at in nodes.items() if facts._tells_more(main, at)}
+    assert looked == {"opshift_0", "h"}
+
+
+def test_only_nodes_that_may_tell_more_are_inferred(monkeypatch):
+    inferred = []
+
+    def counting(node, env, ahead=None):
+        inferred.append(node.output[0])
+        return infer_node(node, env, ahead)
+
+    monkeypatch.setattr("opshift.author.facts.infer_node", counting)
+    text, _ = WORTH_A_LOOK["an unread input of an unknown type"]
+    facts = facts_of(model(text, 13, more=CUSTOM))
+    kinds = {name: kind and kind[0] for (_, name), kind in all_types(facts).items()}
+    assert kinds == {"x": 1, "u": None, "h": 1, "k": 1, "z": 1}
+    assert sorted(inferred) == ["h", "k"]
+    inferred.clear()
+    assert dims(facts_of(model(WORTH_A_LOOK["known types"][0], 13)), "h") == (2, 3)
+    assert inferred == []

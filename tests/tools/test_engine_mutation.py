@@ -18,7 +18,8 @@ ROOT = Path(__file__).parents[2]
 
 
 @pytest.mark.parametrize(
-    ("module", "count"), [("author.bounds", 0), ("model.rename", 0), ("convert.guard", 16)]
+    ("module", "count"),
+    [("author.bounds", 0), ("author.facts", 16), ("model.rename", 0), ("convert.guard", 16)],
 )
 def test_the_nearest_tests_kill_every_mutant(module: str, count: int) -> None:
     """A count of 0 means all mutants."""

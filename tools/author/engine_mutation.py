@@ -35,14 +35,16 @@ from tools.lib.program import described
 ROOT = Path(__file__).parents[2]
 EQUIVALENT = Path(__file__).with_suffix(".toml")
 MODULES = (
-    "author.bounds", "author.fit", "author.graph_results", "author.moved_bounds", "convert.guard",
-    "convert.legal.author_rules", "convert.legal.bound_attributes", "convert.legal.cause",
-    "convert.legal.device_rules", "convert.legal.findings", "convert.legal.function_rules",
-    "convert.legal.graph_rules", "convert.legal.guessed_types", "convert.legal.nested_lengths",
-    "convert.legal.opening", "convert.legal.verdict", "model.bytes.staging", "model.rename",
+    "author.bounds", "author.facts", "author.fit", "author.graph_results", "author.moved_bounds",
+    "convert.guard", "convert.legal.author_rules", "convert.legal.bound_attributes",
+    "convert.legal.cause", "convert.legal.device_rules", "convert.legal.findings",
+    "convert.legal.function_rules", "convert.legal.graph_rules", "convert.legal.guessed_types",
+    "convert.legal.nested_lengths", "convert.legal.opening", "convert.legal.verdict",
+    "model.bytes.staging", "model.rename",
 )  # fmt: skip
 SECONDS = 120  # a mutant that takes longer is killed: it does not end
 CPU_SECONDS = 10  # more than the tests of a function take
+BROKEN = 70  # the exit code of a process that could not install its mutant
 
 Entered = dict[tuple[str, str], list[tuple[float, pytest.Item]]]
 
@@ -127,14 +129,19 @@ def _killer(mutant: Mutant, tests: Sequence[pytest.Item]) -> str:
         signal.alarm(SECONDS)  # it ends the process
         signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
-        with installed(mutant):
-            failed = next((item.nodeid for item in tests if not _passes(item)), "")
-        os.write(writing, failed.encode())
+        try:
+            with installed(mutant):
+                failed = next((item.nodeid for item in tests if not _passes(item)), "")
+            os.write(writing, failed.encode())
+        except BaseException:
+            os._exit(BROKEN)
         os._exit(0)
     os.close(writing)
     with os.fdopen(reading) as told:
         failed = told.read()
     _, status = os.waitpid(child, 0)
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) == BROKEN:
+        raise RuntimeError(f"the mutant cannot be tried: {name_of(mutant)}")
     return f"ends with {status}" if status else failed
 
 

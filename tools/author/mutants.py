@@ -111,10 +111,24 @@ class Source:
         changed.decorator_list = []
         self.change(next(islice(_body(changed), self.place, None)))
         future = ast.parse("from __future__ import annotations").body
-        tree = ast.fix_missing_locations(ast.Module([*future, changed], []))
-        code = compile(tree, str(self.path), "exec", dont_inherit=True)
-        name = self.function.name
-        return next(c for c in code.co_consts if isinstance(c, CodeType) and c.co_name == name)
+        holder = ast.parse("class Holder: pass").body[0]  # `super()` needs a class around it
+        assert isinstance(holder, ast.ClassDef)
+        holder.body = [changed]
+        body: ast.stmt = holder if _calls_super(changed) else changed
+        tree = ast.fix_missing_locations(ast.Module([*future, body], []))
+        return _code_of(
+            self.function.name, compile(tree, str(self.path), "exec", dont_inherit=True)
+        )
+
+
+def _calls_super(function: ast.FunctionDef) -> bool:
+    return any(isinstance(one, ast.Name) and one.id == "super" for one in ast.walk(function))
+
+
+def _code_of(name: str, code: CodeType) -> CodeType:
+    """The code of a function in the code of a module, perhaps in a class."""
+    inner = [one for one in code.co_consts if isinstance(one, CodeType)]
+    return next((one for one in inner if one.co_name == name), None) or _code_of(name, inner[0])
 
 
 def _body(function: ast.FunctionDef) -> Iterator[ast.AST]:

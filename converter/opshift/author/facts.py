@@ -273,10 +273,7 @@ class Facts:
             return Evaluated(self.weights.load(owner.initializers[name]), {})
         if name in owner.inputs or name in owner.sparse:
             return Evaluated(self._sparse_initializer(owner, name), {})
-        position = owner.producers.get(name)
-        if position is None:
-            return UNKNOWN
-        found = self._evaluate(owner, position)
+        found = self._evaluate(owner, owner.producers[name])
         if found.found is None:
             found = self._at_first(Facts.find_constant, owner, name)
         return found
