@@ -32,7 +32,7 @@ from typing import Any
 from opshift import InvalidModel, Refused, convert_version, testing
 from opshift.author.example import Example
 from opshift.author.verdicts import Adapter
-from opshift.convert.legal.rules import Findings, check_model
+from opshift.convert.legal.rules import Findings, check
 from opshift.convert.replay import call_records
 from opshift.testing.example_models import differences
 from opshift.testing.input_sets import SETS
@@ -199,8 +199,8 @@ def _converts_otherwise(mutant: Mutant, case: ExampleRun, changed: list[Any]) ->
 
 def _computes_otherwise(case: ExampleRun, before: Any, after: Any) -> str:
     if case.findings is None:
-        case.findings = check_model(case.convert()[1])
-    if worse := check_model(after).beyond(case.findings):
+        case.findings = check(case.convert()[1])
+    if worse := check(after).beyond(case.findings):
         return str(worse[0])
     asked = ("given",) if case.example.approximate else SETS  # an approximation has such a promise
     if not case.known:
@@ -245,10 +245,10 @@ def limited() -> Iterator[None]:
 
 def facts_killer(mutant: Mutant) -> str:
     """The example of a fold or of a rule about facts that fails with the mutant, if any."""
-    for told, check in fact_checks():
+    for told, passes in fact_checks():
         try:
             with installed(mutant), limited():
-                check()
+                passes()
         except _TooSlow:
             return f"{told}: not done after {SECONDS} s"
         except Exception as error:

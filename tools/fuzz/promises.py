@@ -200,7 +200,7 @@ def _asked(case: Case, ask: Callable[[Any], Any], kind: str = "answered") -> tup
 
 def _check(case: Case) -> tuple[str, str]:
     def ask(model: Any) -> opshift.Findings:
-        found = opshift.check_model(model)
+        found = opshift.check(model)
         if several := [one.text for one in found.found if "\n" in one.text.strip()]:
             raise BrokenPromise(f"a finding is not one sentence: {several[0]!r}")
         return found
