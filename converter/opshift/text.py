@@ -175,6 +175,6 @@ def suggestion(word: str, known: Sequence[str], count: int = 3) -> str:
     """`; did you mean X?`, or an empty text if no known word is similar."""
     import difflib
 
-    lowered = {one.lower(): one for one in known}
-    near = difflib.get_close_matches(word.lower(), lowered, n=count)
+    lowered = {one.lower().lstrip("-"): one for one in known}
+    near = difflib.get_close_matches(word.lower().lstrip("-"), lowered, n=count)
     return f"; did you mean {', '.join(lowered[one] for one in near)}?" if near else ""

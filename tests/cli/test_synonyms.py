@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import click
 import pytest
 from click.testing import CliRunner
 from opshift.cli.entry import main
@@ -15,15 +16,20 @@ def failure(*words: str) -> str:
     return done.stderr.splitlines()[0]
 
 
-@pytest.mark.parametrize("option", [one for one, meant in SYNONYMS.items() if "--to" in meant])
+@pytest.mark.parametrize(
+    "option", [one for one, meant in SYNONYMS.items() if "--to" in meant and one != "--opset"]
+)
 def test_an_option_of_another_converter_is_answered_with_its_name_here(option):
     assert failure("convert", "m.onnx", option, "13").endswith(f"no option {option}; use --to")
 
 
-def test_no_synonym_is_an_option_of_its_command():
-    for name, command in main.commands.items() if hasattr(main, "commands") else ():
-        own = {word for one in command.params for word in one.opts}
-        assert not own & SYNONYMS.keys(), name
+def test_each_meaning_is_an_option_or_argument_of_a_command():
+    context = click.Context(main)
+    known = set()
+    for name in main.list_commands(context):
+        for one in main.get_command(context, name).params:
+            known |= {*one.opts, one.human_readable_name.strip("[].")}
+    assert {one for meant in SYNONYMS.values() for one in meant} <= known
 
 
 def test_a_synonym_names_only_options_that_the_command_has():
@@ -37,6 +43,21 @@ def test_a_version_behind_the_earlier_name_of_operator_set_leads_to_the_target()
     assert "give a version with --to com.acme=2" in failure(
         "plan", "m.onnx", "--opset", "com.acme=2"
     )
+
+
+def test_only_a_command_with_a_target_names_its_option():
+    assert failure("targets", "--opset", "13").endswith("; give the path of a document")
+
+
+def test_the_place_of_the_result_may_be_an_argument():
+    told = failure("batch", "models", "converted", "--out", "x")
+    assert told.endswith("has no option --out; give it as the argument DST")
+
+
+def test_a_guess_names_no_deprecated_option_and_ignores_dashes():
+    assert failure("convert", "m.onnx", "--opst", "3").endswith("no option --opst; use --to")
+    assert failure("convert", "m.onnx", "--fp-16").endswith("no option --fp-16; use --types")
+    assert failure("convert", "m.onnx", "--verfy").endswith("did you mean --verify?")
 
 
 def test_a_guess_names_each_runtime_once():

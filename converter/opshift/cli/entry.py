@@ -118,9 +118,18 @@ def _sentence(error: click.ClickException) -> str:
             cure = f"; write {OTHER_NAMES[error.option_name]} after the name of the command"
         else:
             own = error.ctx.command.get_params(error.ctx)
-            known = [word for one in own for word in one.opts if word.startswith("-")]
-            meant = synonym(error.option_name, known)
-            cure = f"; use {meant}" if meant else suggestion(error.option_name, known)
+            offered = [one for one in own if not getattr(one, "hidden", False)]
+            known = [word for one in offered for word in one.opts if word.startswith("-")]
+            arguments = [
+                one.human_readable_name.strip("[].")
+                for one in own
+                if isinstance(one, click.Argument)
+            ]
+            meant = synonym(error.option_name, (*known, *arguments))
+            if meant in arguments:
+                cure = f"; give it as the argument {meant}"
+            else:
+                cure = f"; use {meant}" if meant else suggestion(error.option_name, known)
             if error.ctx.parent is None and not cure:
                 cure = "; options stand after the name of a command: opshift COMMAND [OPTIONS]"
         return f"{_called(error.ctx)} has no option {error.option_name}{cure}"

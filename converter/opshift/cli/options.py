@@ -226,19 +226,19 @@ def documents(function: _Command) -> _Command:
     earlier = click.option(  # the name of this option up to 0.2
         "--opset", "opset", multiple=True, hidden=True, expose_value=False,
         help="The name of --operator-set up to 0.2.",
-        callback=lambda _, __, words: give_documents(tuple(map(_document, words))),
+        callback=lambda ctx, __, words: give_documents(tuple(_document(ctx, one) for one in words)),
     )  # fmt: skip
     found: _Command = named(earlier(function))
     return found
 
 
-def _document(word: str) -> str:
+def _document(ctx: click.Context, word: str) -> str:
     """The path of a document; a version is a usage error that names the option for it."""
     number = word.rpartition("=")[2]
     if number.isdecimal() and not os.path.exists(word):
-        raise click.UsageError(
-            f"--opset {word} names a document of an operator set; give a version with --to {word}"
-        )
+        has_target = any("--to" in one.opts for one in ctx.command.params)
+        cure = f"give a version with --to {word}" if has_target else "give the path of a document"
+        raise click.UsageError(f"--opset {word} names a document of an operator set; {cure}")
     deprecation.warn(f"--opset {word}", f"--operator-set {word}", "0.4.0")
     return word
 

@@ -1,13 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of other converters, with the option of opshift that does the same."""
+"""The options of other converters, with the option or argument of opshift that does the same."""
 
 from __future__ import annotations
 
+import difflib
 from collections.abc import Collection
 
-# The first option that a command has is named.
+SIMILAR = 0.85  # of a mistyped option to one of these
+# The first one that a command has is named.
 SYNONYMS: dict[str, tuple[str, ...]] = {
     "--target": ("--to", "--for"),
+    "--opset": ("--to",),
     "--target-opset": ("--to",),
     "--target-version": ("--to",),
     "--opset-version": ("--to",),
@@ -17,11 +20,11 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
     "--device": ("--for", "--runtimes"),
     "--target-runtime": ("--for", "--runtimes"),
     "--ir-version": ("--ir",),
-    "--out": ("--output",),
-    "--outfile": ("--output",),
-    "--output-file": ("--output",),
-    "--output-model": ("--output",),
-    "--save": ("--output",),
+    "--out": ("--output", "DST"),
+    "--outfile": ("--output", "DST"),
+    "--output-file": ("--output", "DST"),
+    "--output-model": ("--output", "DST"),
+    "--save": ("--output", "DST"),
     "--overwrite": ("--in-place",),
     "--inplace": ("--in-place",),
     "--force": ("--in-place",),
@@ -43,6 +46,8 @@ SYNONYMS: dict[str, tuple[str, ...]] = {
 
 
 def synonym(option: str, known: Collection[str]) -> str:
-    """The option of a command that another converter calls otherwise; empty if there is none."""
-    meant = SYNONYMS.get(option.replace("_", "-"), ())
+    """The option or argument that another converter calls otherwise; empty if there is none."""
+    word = option.replace("_", "-")
+    near = [word] if word in SYNONYMS else difflib.get_close_matches(word, SYNONYMS, 1, SIMILAR)
+    meant = SYNONYMS[near[0]] if near else ()
     return next((one for one in meant if one in known), "")
