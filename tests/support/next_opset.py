@@ -11,7 +11,7 @@ from onnx import defs, helper
 from opshift import versions
 from opshift.versions import Release
 
-NEXT = 29
+NEXT = versions.RELEASES[-1].onnx + 1
 
 
 def register() -> None:
@@ -57,7 +57,8 @@ def main() -> None:
     from tools.author import new_opset
 
     model = onnx.parser.parse_model(
-        '<ir_version: 8, opset_import: ["": 28]> g (float[2] x) => (float[2] y) { y = Relu(x) }'
+        f'<ir_version: 8, opset_import: ["": {NEXT - 1}]>'
+        " g (float[2] x) => (float[2] y) { y = Relu(x) }"
     )
     print("unknown:", told(model, NEXT))
     known = changelog.Changelog()

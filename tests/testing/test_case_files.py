@@ -13,7 +13,7 @@ import pytest
 from opshift import AdapterBug, testing, toml
 from opshift.author import registry
 from opshift.author.example import Example
-from opshift.author.verdicts import Adapter
+from opshift.author.verdicts import WORDS, Adapter
 from opshift.testing import case_files
 from opshift.testing.case_files import examples_of
 
@@ -93,3 +93,17 @@ def test_the_examples_of_a_package_include_its_cases() -> None:
         len(one.examples) for one in registry.default().adapters() if one.source.startswith(module)
     )
     assert len(testing.examples(module)) > above
+
+
+def test_a_rule_made_of_an_adapter_has_the_cases_that_it_converts() -> None:
+    tried = 0
+    for rule in registry.default().adapters():
+        if rule.run is None or rule.start != WORDS[0] or not hasattr(rule.run, "__wrapped__"):
+            continue
+        path = case_files.case_file(rule.run.__module__)
+        cases = toml.loads(path.read_text()).get(rule.run.__name__, ()) if path else ()
+        converted = [case for case in cases if not case.keys() & {"refuses", "invalid"}]
+        titles = {example.title for example in examples_of(rule)}
+        assert {case["title"] for case in converted} <= titles, rule.source
+        tried += len(converted) < len(cases)
+    assert tried

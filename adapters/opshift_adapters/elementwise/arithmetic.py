@@ -508,7 +508,6 @@ SIGNS = {"a": [7, -7, 7, -7, 6, -6, 0], "b": [3, 3, -3, -3, 3, -3, -5]}
     "Mod", 10, 9, approximate=True, ignores={"fmod": "the older opset allows only 1 for floats"}
 )
 @example("int64", "(int64[7] a, int64[7] b) => (int64[7] y) { y = Mod(a, b) }", inputs=SIGNS)
-@example("int8", "(int8[7] a, int8[7] b) => (int8[7] y) { y = Mod(a, b) }", inputs=SIGNS)
 def mod_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added Mod; below it, Div, Mul and Sub compute the remainder and its sign."""
     a, b = node["A"], node["B"]

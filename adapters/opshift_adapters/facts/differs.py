@@ -4,10 +4,11 @@
 `tests/adapters/test_differs.py` runs each of these on onnxruntime.
 """
 
-from opshift.adapter import Node, T, differs, np
+from opshift.adapter import Node, differs, np
+
+from opshift_adapters._lib.blocks import UNSIGNED
 
 ML = "ai.onnx.ml"
-UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
 
 
 @differs("LabelEncoder", domain=ML)

@@ -469,12 +469,6 @@ def pad_1_2(node: Node, op: Builder) -> Result:
     "(float[5,2] x) => (float[2,5] y) <int64[2] s = {2,5}> { y = CenterCropPad(x, s) }",
     gives="Pad",
 )
-@example(
-    "some axes",
-    "(float[5,2,4] x) => (float[8,2,3] y) <int32[2] s = {3,8}> { y ="
-    " CenterCropPad<axes=[-1,0]>(x, s) }",
-    gives="Pad",
-)
 def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added CenterCropPad; below it, Pad is written, with negative pads where it crops."""
     x, goal, axes = node["input_data"], node["shape"], node.ints_or_none("axes")

@@ -19,7 +19,6 @@ from opshift_adapters._lib.blocks import arange
 
 @adapter("Trilu", 14, 13)
 @example("upper", "(float[3,4] x) => (float[3,4] y) { y = Trilu(x) }")
-@example("lower", "(double[3,4] x) => (double[3,4] y) { y = Trilu<upper=0>(x) }")
 def trilu_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added Trilu; below it, Where chooses x or 0 by the distance to the diagonal."""
     x, k = node["input"], node.input("k") or op.const(0)

@@ -48,7 +48,6 @@ class Operand:
 
 @adapter("Einsum", 12, 11)
 @example("sum", '(float[2,3] a) => (float y) { y = Einsum<equation="ij->">(a) }', gives="ReduceSum")
-@example("trace", '(float[3,3] a) => (float y) { y = Einsum<equation="ii">(a) }')
 @example(
     "no elements",
     '(float[N,A,B] a, float[B,A,M] b) => (float[M,N] y) { y = Einsum<equation="nab,bam->mn">(a,'

@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention from two products and a Softmax."""
+"""Attention from two products and a Softmax.
+
+Exporters scale the product, but the adapter scales both factors by a root, so that its nodes give
+no formula of theirs. The conditions on a mask need the values of a constant.
+"""
 
 import math
 from typing import Any

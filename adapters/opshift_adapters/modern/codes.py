@@ -1,5 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which codes a type has, and where scales and zero points must lie for one operator."""
+"""Which codes a type has, and where scales and zero points must lie for one operator.
+
+The formulas of QuantizeLinear and DequantizeLinear are written by hand. Their adapters write limits
+and constants that depend on the type of the codes, and shapes that depend on the rank and the axis,
+so the nodes for one type and rank are not the formula for others.
+"""
 
 from typing import Any
 

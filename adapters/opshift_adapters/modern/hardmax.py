@@ -1,5 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Hardmax of turned axes."""
+"""Hardmax of turned axes.
+
+Opset 1 has Hardmax, so no adapter takes it away at an opset; the permutation depends on the rank.
+"""
 
 from opshift.adapter import Formula, Term, example, modern
 

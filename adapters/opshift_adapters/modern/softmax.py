@@ -1,5 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax from exponentials and their sum, and of turned axes."""
+"""Softmax from exponentials and their sum, and of turned axes.
+
+Opset 1 has Softmax, so no adapter takes it away at an opset and `mirrored` has no nodes to read.
+The permutation around turned axes depends on the rank.
+"""
 
 from opshift.adapter import Formula, Term, example, modern
 

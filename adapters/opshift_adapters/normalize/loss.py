@@ -22,7 +22,6 @@ OPS = "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
 
 @adapter(OPS, 12, 11)
 @example("mean", PLAIN + "{ y = {op}(x, t) }", inputs=LABELS)
-@example("sum", PLAIN + '{ y = {op}<reduction="sum">(x, t) }', inputs=LABELS)
 def loss_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added this loss; below it, GatherElements, Mul and a reduction compute it."""
     scores, labels, weights = (*node.inputs, None)[:3]

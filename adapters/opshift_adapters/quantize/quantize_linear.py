@@ -626,12 +626,6 @@ ALL_CODES = {"x": lambda: np.arange(256).reshape(16, 16)}
     gives="Cast Cast Sub Mul",
 )
 @example(
-    "constant zero point",
-    "(int8[2,3] x, float s) => (float[2,3] y) <int8 z = {-128}> { y = DequantizeLinear(x, s, z) }",
-    gives="Cast Sub Mul",
-    inputs={"x": [[-128, 127, 0], [1, -1, 5]]},
-)
-@example(
     "a pair behind an equal pair",
     PAIRS.replace("MOVE", "t = Transpose(d) m = Reshape(t, r)"),
     gives="Cast Sub Mul Transpose Reshape Identity",

@@ -101,7 +101,6 @@ ELEMENTS = "(float[3,4] x, int64[2,3] i) => (float[2,3] y) { y = GatherElements"
 
 @adapter("GatherElements", 11, 10)
 @example("first axis", ELEMENTS + "(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
-@example("last axis", ELEMENTS + "<axis=-1>(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
 def gather_elements_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added GatherElements; below it, Gather reads positions in the flattened tensor."""
     data, indices = node["data"], node["indices"]
@@ -140,11 +139,6 @@ ND = "(float[2,3,4] x, int64[2,2] i) => (float[2,4] y) "
 
 @adapter("GatherND", 11, 10)
 @example("rows", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]})
-@example(
-    "constant",
-    "(float[2,3,4] x) => (float[2,4] y) <int64[2,2] i = {0, 2, -1, -3}> { y = GatherND(x, i) }",
-    gives="Flatten Gather",
-)
 def gather_nd_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added GatherND; below it, Gather reads positions in the flattened tensor."""
     data, indices = node["data"], node["indices"]

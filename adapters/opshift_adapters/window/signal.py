@@ -73,25 +73,6 @@ def dft_20_19(node: Node, op: Builder) -> Result:
 
 @adapter("DFT", 17, 16)
 @example("many", "(double[2,40,1] x) => (double[2,40,2] y) { y = DFT(x) }", atol=1e-12)
-@example("complex", "(float[2,5,2] x) => (float[2,5,2] y) { y = DFT(x) }", atol=1e-5)
-@example(
-    "onesided inverse of an unknown size",
-    "(float[2,N,2] x) => (float[2,a,1] y) { y = DFT<onesided=1,inverse=1>(x) }",
-    inputs={"x": lambda: np.sin(np.arange(16)).reshape(2, 4, 2)},
-    atol=1e-5,
-)
-@example(
-    "real or complex: real",
-    "(float[2,5,c] x) => (float[2,5,d] y) { y = DFT(x) }",
-    inputs={"x": lambda: np.sin(np.arange(10)).reshape(2, 5, 1)},
-    atol=1e-6,
-)
-@example(
-    "real or complex: complex",
-    "(double[2,5,c] x) => (double[2,5,d] y) { y = DFT<inverse=1>(x) }",
-    inputs={"x": lambda: np.sin(np.arange(20)).reshape(2, 5, 2)},
-    atol=1e-14,
-)
 def dft_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added DFT; below it, a product with sines and cosines in double is written."""
     x, axis, length = node["input"], node.int("axis"), node.input("dft_length")
@@ -251,33 +232,6 @@ def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Val
     " w) }",
     atol=1e-5,
 )
-@example(
-    "length",
-    "(double[1,N,1] x, int32 step, int32 n) => (double[1,a,b,2] y) { y = STFT<onesided=0>(x,"
-    " step, , n) }",
-    inputs={"x": lambda: np.sin(np.arange(12)).reshape(1, 12, 1), "step": 2, "n": 5},
-    atol=1e-12,
-)
-@example(
-    "both",
-    "(float[2,20,1] x, float[N] w, int64 n) => (float[2,a,b,2] y) <int64 step = {4}> { y ="
-    " STFT(x, step, w, n) }",
-    inputs={"w": lambda: np.ones(8) / 2, "n": 8},
-    atol=1e-5,
-)
-@example(
-    "complex",
-    "(float[2,20,2] x, float[8] w) => (float[2,a,b,2] y) <int64 step = {5}> { y ="
-    " STFT<onesided=0>(x, step, w) }",
-    atol=1e-5,
-)
-@example(
-    "real or complex",
-    "(float[1,20,c] x, float[8] w) => (float[1,a,b,2] y) <int64 step = {3}> { y = STFT(x, step,"
-    " w) }",
-    inputs={"x": lambda: np.sin(np.arange(20)).reshape(1, 20, 1)},
-    atol=1e-6,
-)
 def stft_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added STFT; below it, frames are gathered, multiplied and transformed."""
     x, step = node["signal"], whole(op, node["frame_step"])
@@ -317,7 +271,6 @@ WAVES = {
 
 @adapter(tuple(WAVES), 17, 16)
 @example("periodic", "() => (float[10] y) <int64 n = {10}> { y = {op}(n) }", atol=2e-7)
-@example("whole numbers", "() => (int32[10] y) <int64 n = {10}> { y = {op}<output_datatype=6>(n) }")
 def window_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added this window; below it, a constant or a sum of cosines is written."""
     kind, size = node.int("output_datatype"), node["size"].const_or_none()

@@ -306,8 +306,13 @@ def _rule_of(below: Adapter) -> Draft:
             return KEEP
         return run(node, op)
 
-    kept = (one for one in below.examples if one.invalid is None and one.refuses is None)
-    return Draft(rule, tuple(replace(one, gives=None) for one in kept))
+    return Draft(rule, converted(below.examples))
+
+
+def converted(examples: Iterable[Example]) -> tuple[Example, ...]:
+    """The examples that an adapter converts, as examples of a rule for other words."""
+    kept = (one for one in examples if one.invalid is None and one.refuses is None)
+    return tuple(replace(one, gives=None) for one in kept)
 
 
 def impossible(

@@ -17,7 +17,7 @@ from opshift import toml
 from opshift.assumptions import Assumption
 from opshift.author.example import Example, spread
 from opshift.author.modern_rules import Mirror
-from opshift.author.verdicts import WORDS
+from opshift.author.verdicts import WORDS, converted
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug
 
@@ -40,16 +40,17 @@ class Declared(Protocol):
 def examples_of(declared: Declared) -> tuple[Example, ...]:
     """The examples above a function, and the cases in the file of its module.
 
-    A rule for other words that is made of an adapter has the examples above the adapter only. The
-    cases of a mirror have the name "FUNCTION mirrored".
+    A rule for other words that is made of an adapter has those that the adapter converts. The cases
+    of a mirror have the name "FUNCTION mirrored".
     """
     run = declared.run
     path = case_file(run.__module__) if run else None
-    made = getattr(declared, "start", None) == WORDS[0] and hasattr(run, "__wrapped__")
-    if run is None or path is None or made:
+    if run is None or path is None:
         return declared.examples
     name = f"{run.__name__} mirrored" if isinstance(declared, Mirror) else run.__name__
-    return (*declared.examples, *spread(_cases(path).get(name, ()), declared.ops))
+    cases = spread(_cases(path).get(name, ()), declared.ops)
+    made = getattr(declared, "start", None) == WORDS[0] and hasattr(run, "__wrapped__")
+    return (*declared.examples, *(converted(cases) if made else cases))
 
 
 @cache
