@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import re
 
 import numpy as np
 import onnx
@@ -22,14 +23,14 @@ from opshift import (
 )
 from opshift.child_task import ChildAnswer
 from opshift.cli import main
-from opshift.model.arrays import to_array
+from opshift.model.arrays import as_tensor, to_array
 from opshift.model.bytes.ranges import Region
 from opshift.model.weights.store import PART
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.opsets.type_pairs import PAIRS
 from opshift.testing.model_text import parse_model
-from opshift.verify import oracle
+from opshift.verify import oracle, verify
 
 pytestmark = pytest.mark.usefixtures("models_run_here")
 
@@ -122,6 +123,50 @@ def test_narrowed_then_run_is_within_the_narrow_type(name):
     for expected, actual in zip(answers(model(text)), answers(found), strict=True):
         assert actual.dtype == "f2"
         np.testing.assert_allclose(actual, expected, rtol=5e-3, atol=5e-3)
+
+
+def network(name: str, kind: str) -> onnx.ModelProto:
+    """A network whose numbers have another type than float."""
+    text = NETWORKS[name].replace("to=1>", "to=TO>")
+    number = TensorProto.DataType.Value(kind.upper())
+    text = re.sub(r"\bfloat\b(?=[\[ ])", kind, text).replace("TO", str(number))
+    constant = re.compile(rf"({kind}(?:\[\d+\])?(?: \w+ =)?) {{([-\d., ]+)}}")
+    return model(constant.sub(lambda one: f"{one[1]} {{{_literals(one[2], number)}}}", text))
+
+
+def _literals(numbers: str, kind: int) -> str:
+    """Numbers as the text of a model has them: the 16 bits of each, or the number itself."""
+    if kind == TensorProto.DOUBLE:
+        return numbers
+    tensor = as_tensor(np.array([float(one) for one in numbers.split(",")]), kind)
+    return ", ".join(map(str, np.frombuffer(tensor.raw_data, "<u2")))
+
+
+@pytest.mark.parametrize("name", ["layer", "branch", "loop"])
+@pytest.mark.parametrize(("kind", "step"), [("float16", 2**-10), ("bfloat16", 2**-7)])
+def test_a_widened_model_agrees_with_double(name, kind, step):
+    source = network(name, kind)
+    wide = convert_version(source, types={kind: "float"})
+    found = verify(source, wide, in_double=True, isolated=False)
+    stated = re.findall(r"distance of A is (\S+), that of B is (\S+),", "\n".join(found.notes))
+    assert found.equal
+    assert stated
+    for before, after in stated:
+        assert float(after) <= 1e-6
+        assert float(before) <= 8 * step
+
+
+@pytest.mark.parametrize("opset", [13, 20])
+@pytest.mark.parametrize("change", ["bfloat16=float", "float16=float", "double=float"])
+@pytest.mark.parametrize("name", ["layer", "branch", "loop"])
+def test_any_change_and_the_steps_may_come_in_either_order(name, change, opset):
+    start, to = change.split("=")
+    source, wish = network(name, start), {"types": {start: to}}
+    first = convert_version(convert_version(source, **wish), opset)
+    last = convert_version(convert_version(source, opset), **wish)
+    assert types(first) == types(last)
+    for one, two in zip(answers(first), answers(last), strict=True):
+        np.testing.assert_array_equal(one, two)
 
 
 @pytest.mark.parametrize("pair", PAIRS, ids=lambda pair: f"{pair.start.name}={pair.to.name}")
