@@ -5,8 +5,8 @@
         [--ort 1.10.0 1.17.3 ...] [--change FROM=TO ...] [--beside PYTHON] [--list]
 
 FOLDER holds a folder for each model, with model.onnx. Models without the types are left out. Each
-model is converted for each release with `--types`, and its result is compared with the source and
-with the source computed in double, on generated inputs. PYTHON is an interpreter with onnxslim,
+model is converted for each release with `--types`. The result for the last one is compared with the
+source, and with the source in double, on generated inputs. PYTHON is an interpreter with onnxslim,
 onnxsim and onnxconverter-common, whose results are loaded as well.
 """
 
@@ -76,7 +76,7 @@ def main() -> int:
                 for why, count in found.most_common():
                     print(f"    {side}: {count} x {why}")
             runner.close()
-            print(f"    {_compared(models, for_it)}", flush=True)
+        print(f"\n{_compared(models, for_it)}")
     return 0
 
 
