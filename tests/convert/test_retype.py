@@ -214,6 +214,11 @@ def test_numbers_that_lose_digits_are_named():
     text = "(float[3] x) => (float[3] y) <float tiny = {0.00001}> { y = Mul(x, tiny) }"
     found = convert(model(text), types={"float": "float16"})
     assert any("lose digits in 'tiny'" in note for note in found.report.notes)
+    kept = text.replace("<float", "<float big = {100000}, float").replace(
+        "(x, tiny)", "(big, tiny)"
+    )
+    found = convert(model(kept.replace("float[3] y", "float y")), types={"float": "float16"})
+    assert not any("lose digits" in note for note in found.report.notes)
 
 
 def test_integers_are_narrowed_where_they_are_proved_to_fit():

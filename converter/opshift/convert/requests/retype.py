@@ -156,8 +156,8 @@ def _kept(choice: TypeChoice) -> Iterator[str]:
         yield f"{named_type(kind)} stays in the nodes {_listed(names)}, between Casts: {reason}"
     if choice.not_run:
         yield (f"no value was tested for overflow of the narrower type: {choice.not_run}")
-    if choice.small:
-        yield f"numbers below the smallest normal number lose digits in {_listed(choice.small)}"
+    if small := [name for owner, name in choice.small if choice.changes(owner, name)]:
+        yield f"numbers below the smallest normal number lose digits in {_listed(small)}"
 
 
 def _listed(names: Iterable[str]) -> str:

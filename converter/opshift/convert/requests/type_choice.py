@@ -121,7 +121,7 @@ def _keep_out_of_range(state: State, choice: TypeChoice) -> None:
             to = named_type(choice.types[start])
             choice.stays[owned] = f"it holds {high:g}, and {to} ends at {limits[1]:g}"
         elif low < limits[0]:
-            choice.small.append(owned[1])
+            choice.small.append(owned)
 
 
 def _keep_overflowing(state: State, choice: TypeChoice) -> None:

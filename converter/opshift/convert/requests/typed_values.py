@@ -25,7 +25,7 @@ class TypeChoice:
     narrow_ends: set[Owned] = field(default_factory=set)  # of the model, without their nodes
     solid: set[Owned] = field(default_factory=set)  # containers, which no Cast takes
     not_run: str = ""  # why it is not known how large values become
-    small: list[str] = field(default_factory=list)  # constants with numbers that lose digits
+    small: list[Owned] = field(default_factory=list)  # constants with numbers that lose digits
 
     def changes(self, owner: Scope | None, name: str) -> bool:
         """Whether a value gets another element type."""
