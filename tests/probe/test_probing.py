@@ -325,3 +325,19 @@ def test_axes_of_one_element_do_not_count(shape, same):
     one = next(one for one in models(ADAPTERS, ("Neg",)) if one.types == ("float",))
     made = probing.ProbeCase(one, one.model, {}, {"y": np.ones(3, np.float32)}, frozenset())
     assert (probing._difference(made, {"y": np.ones(shape, np.float32)}) == "") is same
+
+
+@pytest.mark.parametrize(
+    ("value", "same"),
+    [
+        (np.array([1.0, 2.0], np.float32), True),
+        (np.array([1, 2], np.int32), True),
+        (np.array([1.5, 2.0], np.float32), False),
+        (np.array([1, 3], np.int32), False),
+    ],
+)
+def test_the_element_type_of_an_output_does_not_count(value, same):
+    """OpenCV has float tensors only, and MNN has no int64."""
+    one = next(one for one in models(ADAPTERS, ("Neg",)) if one.types == ("int64",))
+    made = probing.ProbeCase(one, one.model, {}, {"y": np.array([1, 2])}, frozenset())
+    assert (probing._difference(made, {"y": value}) == "") is same

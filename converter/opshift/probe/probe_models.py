@@ -340,8 +340,8 @@ def case(probe: ProbeModel, adapters: Registry) -> ProbeCase | None:
 def _fits(value: Any, declared: TypeProto) -> bool:
     """Whether the numbers of an example are usual ones of the element type of its copy.
 
-    An example may show what an operator does with infinite numbers, which runtimes compute in
-    their own ways, and models rarely have.
+    An example may show what an operator does with infinite or equal numbers, which runtimes
+    compute in their own ways, and models rarely have.
     """
     number = declared.tensor_type.elem_type
     if not number or dtype_of(number).kind not in "iuf":
@@ -350,7 +350,7 @@ def _fits(value: Any, declared: TypeProto) -> bool:
     if numbers.dtype.kind == "f" and not np.all(np.abs(numbers) <= LARGE):
         return False
     if dtype_of(number).kind == "f":
-        return True
+        return numbers.ndim < 2 or len(np.unique(numbers)) == numbers.size
     limits = np.iinfo(dtype_of(number))
     return all(limits.min <= int(one) <= limits.max for one in numbers.flat)
 

@@ -72,11 +72,15 @@ def opencv(model: Any, optimized: bool = True) -> Any:
     import cv2
 
     net = cv2.dnn.readNetFromONNX(model["path"])
+    tensor = getattr(cv2, "Mat", lambda value: value)  # else three axes are those of an image
 
     def run(feed: Any) -> Any:
         for name, value in feed.items():
-            net.setInput(value, name)
-        return named(model["outputs"], net.forward(net.getUnconnectedOutLayersNames()))
+            net.setInput(tensor(value), name)
+        names = net.getUnconnectedOutLayersNames()
+        found = named(names, net.forward(names))
+        known = all(name in found for name in model["outputs"])
+        return found if known else named(model["outputs"], found.values())
 
     return run
 

@@ -2,6 +2,7 @@
 """Converts a corpus for runtimes, runs it there, and prints how many models are right.
 
     python -m tools.corpus runtimes [--ort 1.10.0 1.4.0 ...] [--runtimes openvino==2026.4.0 ...]
+        [--at tvm==0.27=/tvm/bin/python ...] [--search]
         [--corpus FOLDER] [--only GLOB ...] [--json FILE [--resume]]
 
 FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. A result is
@@ -17,6 +18,7 @@ import argparse
 import fnmatch
 import json
 import os
+import subprocess
 import sys
 import tempfile
 from collections.abc import Collection, Iterable, Iterator
@@ -42,10 +44,14 @@ def main() -> int:
     if args.json and args.json.exists():
         found.models = json.loads(args.json.read_text())
     folders = _chosen(args.corpus.iterdir(), args.only)
-    for asked in [*args.ort, *args.runtimes]:
+    here = dict(one.split("=/", 1) for one in args.at)
+    for asked in [*args.ort, *args.runtimes, *here]:
         name, _, version = asked.rpartition("==")
         try:
-            runtime = install(version, args.cache, name or "onnxruntime")
+            if asked in here:
+                runtime = Installed(version, f"/{here[asked]}", "", name)
+            else:
+                runtime = install(version, args.cache, name or "onnxruntime")
         except NotHere as reason:
             print(f"passed over: {reason}", file=sys.stderr)
             found.passed_over[asked] = str(reason)
@@ -59,7 +65,16 @@ def main() -> int:
         print(runtime_table.row(asked, found), file=sys.stderr, flush=True)
     found.models = dict(sorted(found.models.items(), key=lambda item: _order(item[0])))
     print(runtime_table.table(found))
-    print("\n".join(("", *runtime_table.matrix(found), *runtime_table.failures(found))))
+    print(
+        "\n".join(
+            (
+                "",
+                *runtime_table.matrix(found),
+                *runtime_table.failures(found),
+                *runtime_table.searched(found),
+            )
+        )
+    )
     return 0
 
 
@@ -98,6 +113,8 @@ def measure(
                 converted = pool.map(convert, tasks)
                 for folder, task, told in zip(folders, tasks, converted, strict=True):
                     measured = _judged(runner, folder, Path(task[1]), told)
+                    if args.search:
+                        measured["searched"] = _searched(runner, folder, Path(task[1]))
                     if runtime_table.worse(measured):
                         measured["later"] = _later(runtime, args.cache, folder, Path(task[1]))
                     yield folder.name, measured
@@ -116,6 +133,19 @@ def _judged(
     if runtime_table.worse(measured):
         measured["stamped"] = runner.judge(_stamped(original, result), folder)
     return measured
+
+
+def _searched(runner: Runner, folder: Path, result: Path) -> runtime_table.Told:
+    """The outcome of the result that the runtime itself decides."""
+    path = result.with_suffix(".searched.onnx")
+    source, runtime = str(folder / "model.onnx"), runner.runtime
+    words = [source, "-o", str(path), "--for", runtime.target, "--runtime", runtime.program]
+    done = subprocess.run(
+        [sys.executable, "-m", "opshift", "convert", *words], capture_output=True, text=True
+    )
+    if not path.exists():
+        return {"outcome": "failed", "why": " ".join(done.stderr.split())[:400]}
+    return runner.judge(path, folder)
 
 
 def _later(runtime: Installed, cache: Path, folder: Path, result: Path) -> dict[str, str]:
@@ -175,6 +205,10 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--ort", nargs="*", default=RELEASES, metavar="VERSION")
     parser.add_argument("--runtimes", nargs="*", default=[], metavar="NAME==VERSION",
                         help=f"others: {', '.join([*PACKAGES, WEB])}")  # fmt: skip
+    parser.add_argument("--at", nargs="*", default=[], metavar="NAME==VERSION=PYTHON",
+                        help="runtimes of other Pythons, each by its absolute path")  # fmt: skip
+    parser.add_argument("--search", action="store_true",
+                        help="judge a result of convert --runtime, too")  # fmt: skip
     parser.add_argument("--corpus", type=Path, default=default, required=default is None)
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")

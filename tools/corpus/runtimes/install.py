@@ -11,6 +11,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
+from opshift import child_python
+
 from tools.lib.interpreters import numbers, pythons
 
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "opshift-runtimes"
@@ -53,7 +55,15 @@ class Installed:
 
     @property
     def environment(self) -> dict[str, str]:
-        return {**os.environ, "PYTHONPATH": self.site, "PYTHONNOUSERSITE": "1"}
+        """The environment of the child; that of node has its PATH."""
+        usual = dict(os.environ) if self.name == WEB else child_python.bare_environment()
+        return {**usual, "PYTHONPATH": self.site, "PYTHONNOUSERSITE": "1"}
+
+    @property
+    def program(self) -> str:
+        """The interpreter as `--runtime` takes it."""
+        wrapper = Path(self.site, "python")
+        return str(wrapper) if self.site and wrapper.exists() else self.python
 
 
 def install(version: str, cache: Path = CACHE, name: str = "onnxruntime") -> Installed:

@@ -10,8 +10,8 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 Told: TypeAlias = "dict[str, str]"
-# "before" and "after"; "stamped" is the original under numbers that the runtime reads, "later" the
-# result in a later release, and "by" names the build of opshift that converted it
+# "before" and "after"; "searched" is the result of --runtime, "stamped" the original under numbers
+# that the runtime reads, "later" the result in a later release, and "by" names the build of opshift
 Measured: TypeAlias = "dict[str, Told]"
 
 # What a runtime answers where it has no kernel for an operator, or not for its type.
@@ -137,6 +137,17 @@ def builds(measured: Iterable[Measured]) -> str:
     counts = Counter(one.get("by", {}).get("build", "not recorded") for one in measured)
     (most, _), *others = counts.most_common() or [("-", 0)]
     return ", ".join([most, *(f"{name} ({count})" for name, count in others)])
+
+
+def searched(found: Results) -> Iterator[str]:
+    """For each runtime, the models that are right with `--runtime`, and those that it lost."""
+    for version, models in found.models.items():
+        of = {name: one for name, one in models.items() if "searched" in one}
+        right = {name for name, one in of.items() if one["searched"]["outcome"] == "right"}
+        ran = {name for name, one in of.items() if one["before"]["outcome"] == "right"}
+        if of:
+            yield f"{_named(version)} with --runtime: {len(right)} of {len(of)} right"
+            yield f"* lost: {', '.join(sorted(ran - right)) or 'none'}"
 
 
 def _named(asked: str) -> str:
