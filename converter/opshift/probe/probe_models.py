@@ -19,6 +19,7 @@ from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.model.arrays import from_array, to_array
 from opshift.opsets import probed, schemas
+from opshift.opsets.elements import T
 from opshift.opsets.kernels import COMMON
 from opshift.opsets.schemas import Schema
 from opshift.opsets.types import elements_by_variable, rank_of
@@ -351,8 +352,8 @@ def _fits(value: Any, declared: TypeProto) -> bool:
         return False
     if dtype_of(number).kind == "f":
         return numbers.ndim < 2 or len(np.unique(numbers)) == numbers.size
-    limits = np.iinfo(dtype_of(number))
-    return all(limits.min <= int(one) <= limits.max for one in numbers.flat)
+    low, high = T(number).element.limits
+    return all(low <= int(one) <= high for one in numbers.flat)
 
 
 def _legal(model: ModelProto, adapters: Registry) -> ModelProto | None:
