@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes that put nodes somewhere else: into bodies, functions and training, or inside itself."""
+"""Moves the nodes of a model elsewhere: into bodies of nodes, functions or training graphs."""
 
 from __future__ import annotations
 

@@ -79,7 +79,7 @@ def may_hold_graphs(key: tuple[str, str]) -> bool:
 
 
 def levels(nodes: Iterable[NodeProto]) -> int:
-    """How deep the graphs lie in each other that some nodes hold."""
+    """The depth of the nested graphs in these nodes."""
     holders = [n for n in nodes if may_hold_graphs((schemas.normal(n.domain), n.op_type))]
     return max((1 + levels(graph.node) for n in holders for _, graph in graphs_of(n)), default=0)
 
