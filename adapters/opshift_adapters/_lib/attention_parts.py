@@ -130,8 +130,8 @@ def root_of_scale(op: Builder, given: float | None, query: Value) -> Value:
     size = None if query.dims_or_none is None else query.dims[3]
     if given is not None:
         return op.const(np.sqrt(np.float32(given)), like=query)  # in float, like the attribute
-    if isinstance(size, int):
-        return op.const(np.sqrt(1 / np.sqrt(np.float64(size))), like=query)
+    if isinstance(size, int):  # without numbers, the products are 0 at any scale
+        return op.const(np.sqrt(1 / np.sqrt(np.float64(size or 1))), like=query)
     root = op.Sqrt(op.Cast(size_at(op, query, 3), to=T.DOUBLE))
     return op.Cast(op.Sqrt(op.Reciprocal(root)), to=query.elem_type)
 
