@@ -99,7 +99,8 @@ def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Reque
         named = re.findall(r"\w+", example.graph)
         lacks = tuple(Lacking(op) for op in adapter.ops if op in named)
         lacking = Ceiling("a runtime without them", "", {}, None, "", without=lacks)
-        return Request(Wanted(lacking))
+        # At another opset there may be an exact form.
+        return Request(Wanted(lacking, example.imports if example.approximate else {}))
     if (adapter.start, adapter.to) == LEAVE:
         return Request(domains=("ai.onnx",))
     if adapter.at_boundary:
