@@ -560,6 +560,16 @@ def test_accepts_looks_at_ir_operator_sets_operators_and_forms(tmp_path):
     assert run("accepts", path, "--for", "onnxruntime==1.10").exit_code == 0
 
 
+@pytest.mark.parametrize(("release", "compares"), [("0.2", False), ("1.1", False), ("1.2", True)])
+def test_a_release_that_compares_no_versions_loads_a_newer_model(tmp_path, release, compares):
+    path = tmp_path / "m.onnx"
+    onnx.save(model(PLAIN, 15, ir=8), path)
+    shown = run("accepts", path, "--for", f"onnxruntime=={release}").stdout
+    assert shown.startswith("No")
+    assert ("loads it, and reads it by the newest schemas that it knows" in shown) != compares
+    assert ("loads it, and reads what it knows of IR" in shown) != compares
+
+
 def test_what_was_assumed_about_a_runtime_is_no_gap_in_what_is_known(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(model(PLAIN, 15, ir=8), path)

@@ -119,6 +119,7 @@ class Ceiling:
     provider: str = ""  # what runs the nodes; empty for the CPU
     probed: probe_tables.ReleaseTable | None = None  # what it did with small models
     fixed_sizes: bool = False  # whether it needs the sizes of all inputs
+    compares: bool = True  # whether it rejects a version above its own
     facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
     meant: tuple[str, str] = ("", "")  # the runtime and release that `same_as` means
 
@@ -455,7 +456,7 @@ _OF_NAME = {"aliases", "default", "answer", "providers", "releases", "probed"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
     "types", "outputs", "kernels", "closed", "also", "functions", "only",
-    "other_forms", "facts", "fixed_sizes",
+    "other_forms", "facts", "fixed_sizes", "compares",
 }  # fmt: skip
 
 
@@ -493,7 +494,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         str(row.get("kernels", "")), bool(row.get("closed", False)),
         bool(row.get("functions", True)), tuple(row.get("other_forms", ())),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
-        fixed_sizes=bool(row.get("fixed_sizes", False)),
+        fixed_sizes=bool(row.get("fixed_sizes", False)), compares=bool(row.get("compares", True)),
         facts={name: facts[name] for name in STATED if name in row and name in facts},
     )  # fmt: skip
 

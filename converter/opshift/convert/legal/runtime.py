@@ -476,12 +476,16 @@ def stamps(document: Document, row: Ceiling) -> list[RuntimeLack]:
     found = []
     ir = document.model.ir_version
     if row.ir is not None and ir > row.ir:
-        found.append(f"the model has IR {ir}; {row.shown} reads IR up to {row.ir}")
+        reads = "reads IR up to" if row.compares else "loads it, and reads what it knows of IR"
+        found.append(f"the model has IR {ir}; {row.shown} {reads} {row.ir}")
     for domain, version in sorted(document.imports.as_dict().items()):
         top = row.imports.get(domain)
         if top is not None and version > top:
             shown = domain or "ai.onnx"
-            found.append(f"the model imports {shown} {version}; {row.shown} reads it up to {top}")
+            reads = f"reads it up to {top}"
+            if not row.compares:
+                reads = f"loads it, and reads it by the newest schemas that it knows, of {top}"
+            found.append(f"the model imports {shown} {version}; {row.shown} {reads}")
     return [RuntimeLack("", "", "", 1, says) for says in found]
 
 
