@@ -49,7 +49,7 @@ def number(node: Node, name: str, default: float) -> float:
 
 
 def _numbers(node: Node) -> Value:
-    """The first input, which must hold floating-point numbers, as these operators had it."""
+    """The first input, which must be floating-point, as these operators require."""
     x = needed(node, 0)
     if x.elem_type_or_none not in (None, *FLOATS):
         raise InvalidModel(f"{node.op} {node.name!r} computes with floats, but its input has none")
@@ -195,7 +195,7 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
     counts = [one[0] for one in dims if isinstance(one[0], int)]
     if x.rank_or_none is not None and max(counts, default=0) > x.rank:
         raise InvalidModel(f"DynamicSlice {node.name!r} has bounds for more axes than there are")
-    if op.version < 10:  # an early opset tells too little of what would compute other indices
+    if op.version < 10:  # an early opset has too few facts for other indices
         bounds = [value and op.const(value.const()) for value in bounds]
     return op.Slice(x, *bounds)
 
@@ -215,7 +215,7 @@ def constant_fill(node: Node, op: Builder) -> Result:
     value = op.const(np.array(number(node, "value", 0)), kind)
     shape = _fill_shape(node, op)
     if shape.rank_or_none not in (1, None):
-        raise InvalidModel(f"ConstantFill {node.name!r} makes no tensor: its shape is no list")
+        raise InvalidModel(f"ConstantFill {node.name!r} makes no tensor: its shape is not a list")
     if (
         (lengths := shape.dims_or_none)
         and isinstance(lengths[0], int)

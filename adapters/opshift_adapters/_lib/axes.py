@@ -7,7 +7,7 @@ from opshift.adapter import KEEP, Builder, Node, Result, np
 def in_order(
     node: Node, op: Builder, along: tuple[str, ...] = (), *, inserted: bool = False
 ) -> Result:
-    """The node with ascending `axes` from the front, as far as the axes and the rank are known.
+    """The node with ascending `axes` from the front, if the axes and the rank are known.
 
     `along` names the inputs that hold one or two entries for each axis. If one of them is
     computed, the axes keep their order. Inserted axes are those of the output.

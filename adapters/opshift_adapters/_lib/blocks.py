@@ -120,7 +120,7 @@ def times_vector(op: Builder, x: Value, vector: Value) -> Value:
 
 
 def one_slice(op: Builder, x: Value, number: float, axis: int) -> Value:
-    """A slice of one element along an axis, which holds one number; its other sizes are of `x`."""
+    """One number as a slice of one element along an axis; the other sizes are those of `x`."""
     dims = x.dims_or_none or (None,) * x.rank
     sizes = [1 if i == axis else size for i, size in enumerate(dims)]
     known = [size for size in sizes if isinstance(size, int)]
@@ -172,7 +172,7 @@ def _size(kind: int) -> int:
 
 
 def parted(op: Builder, x: Value) -> Value:
-    """`x` behind a Reshape to its own shape, so that no runtime merges the nodes beside it."""
+    """`x` after a Reshape to its own shape, so that no runtime merges its neighbours."""
     shape = op.Shape(x) if x.rank_or_none is None else op.const([0] * x.rank)
     return op.Reshape(x, shape)
 
@@ -268,7 +268,7 @@ def not_nan(op: Builder, x: Value) -> Value:
 def add_where_negative(
     op: Builder, place: Value, size: Value, negative: Value | None = None
 ) -> Value:
-    """The sum with `size` where an int64 is negative, else the int64 (opset 7 and later).
+    """Each int64, plus `size` if it is negative (opset 7 and later).
 
     A Cast to float keeps the sign of every integer; old runtimes neither compare nor select int64.
     `negative` states where, if the place is a float that was cast: old runtimes merge two Casts.
@@ -284,8 +284,8 @@ SHORT = 64  # the largest size for which a table of its places is written
 def count_from_front(op: Builder, place: Value, size: Value) -> Value:
     """int64 places from -size to size - 1, counted from the front (opset 7 and later).
 
-    For a known size, the remainder of place + size, which a table holds for a small size. A
-    computed size may be 0, where there is no place and runtimes refuse to divide.
+    The remainder of place + size for a known size; a small size uses a table. A computed size may
+    be 0: then there are no places, but runtimes refuse to divide by it.
     """
     known = size.const_or_none()
     if known is None or not known.all():

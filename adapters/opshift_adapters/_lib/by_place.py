@@ -210,7 +210,7 @@ BEHIND_ALL = 2**63 - 1  # a place of no tensor
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """The rows in the order of their places, and behind them a last row without a place."""
+    """The rows in the order of their places, then one more row without a place."""
 
     rows: Value  # the row at each position
     pointers: Value  # from a position to the one before it of the same place, or to the last row
@@ -256,7 +256,7 @@ def _computed_order(op: Builder, rows: Rows) -> _Order:
     continued = op.Equal(front, part(op, ordered, 1))
     pointers = op.Where(continued, at, last)
     pointers = op.Concat(op.Reshape(last, op.const([1])), pointers, axis=0)
-    # A position that is not the last of its place is written behind all places.
+    # If a position is not the last one of its place, it is written after all places.
     goal = op.Where(continued, at + rows.count, front)
     lasts = op.ScatterElements(_filled(op, last, rows.count + last), goal, at, axis=0)
     lasts = op.Slice(lasts, op.const([0]), op.Reshape(rows.count, op.const([1])), op.const([0]))

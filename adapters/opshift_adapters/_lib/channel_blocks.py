@@ -2,8 +2,8 @@
 """The blocks of channels of a model: their width, and the values that lie in them.
 
 onnxruntime writes operators of com.microsoft.nchwc for the processor at hand: channels lie in
-blocks of 8 or of 16, and their number is a multiple of that. No attribute holds the width, but its
-kernels demand sizes that often fit one width alone.
+blocks of 8 or of 16, and their number is a multiple of that. No attribute holds the width, but the
+sizes that its kernels demand often fit only one width.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -33,10 +33,10 @@ UNPROVED = (
 
 
 PLAIN: Literal["plain"] = "plain"
-Channels = int | None | Literal["plain"]  # of the output of a node, where it lies in blocks
+Channels = int | None | Literal["plain"]  # of the output of a node, if it lies in blocks
 
 
-class Misfit(Exception):  # noqa: N818 - it is no error: blocks of another width may fit
+class Misfit(Exception):  # noqa: N818 - not an error: blocks of another width may fit
     """Raised for a node that cannot be with blocks of a width."""
 
 
@@ -50,7 +50,7 @@ def width_around(node: Node) -> int:
 
 
 def round_up(channels: int, width: int) -> int:
-    """The number of channels with those that fill the last block."""
+    """The number of channels, rounded up to full blocks."""
     return -(-channels // width) * width
 
 
@@ -106,7 +106,7 @@ def _obstacle(node: Node) -> tuple[Why, str] | None:
         if name and not is_known_activation(name, len(numbers)):
             return Why.NOT_EXPRESSIBLE, f"the activation {name!r} has no known form"
         if node["W"].const_or_none() is None:
-            return Why.NEEDS_CONSTANT, f"the filter {node['W'].name!r} is no constant"
+            return Why.NEEDS_CONSTANT, f"the filter {node['W'].name!r} is not a constant"
     return None
 
 
@@ -187,7 +187,7 @@ class BlockReading:
         return sizes.outputs
 
     def _read(self, value: Value, wanted: int | None = None) -> int | None:
-        """The channels of a value that must lie in blocks, and must have as many as wanted."""
+        """The channels of a value in blocks; refuses if their number is not the wanted one."""
         if value.name not in self.channels:
             raise Misfit(f"its input {value.name!r} does not lie in blocks")
         known = self.channels[value.name]

@@ -19,7 +19,7 @@ def attribute(node: Node, name: str, default: Any) -> Any:
 
 
 def written(node: Node, *names: str) -> dict[str, Any]:
-    """The attributes of these names that the node has, for an operator that has them too."""
+    """The node's attributes of these names, for an operator with the same attributes."""
     return {name: attribute(node, name, None) for name in names if node.has(name)}
 
 

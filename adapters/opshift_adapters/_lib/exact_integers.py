@@ -58,7 +58,7 @@ def sum_last_axis(op: Builder, x: Value) -> Value:
 def wrapped(op: Builder, x: Value, kind: int) -> Value:
     """The number of an integer type with the low bits of an int64 (opset 10 and later).
 
-    A Cast gives it too, but some runtimes merge that Cast with one that follows.
+    A Cast would give the same, but some runtimes merge it with a following Cast.
     """
     size = op.const(2 ** T(kind).element.bits)
     if kind in UNSIGNED:

@@ -65,7 +65,7 @@ def to_legacy_broadcast(node: Node, op: Builder) -> Result:
 
 
 def _expanded(op: Builder, x: Value, other: Value) -> Value:
-    """`x` broadcast with the shape of another input; Expand is written where an axis is unknown."""
+    """`x` broadcast with the shape of another input; if an axis is unknown, Expand is written."""
     shape, dims, missing = shape_of(op, other), other.dims, other.rank - x.rank
     wide = op.Unsqueeze(x, axes=list(range(missing))) if missing > 0 else x
     repeated = repeated_to(op, wide, shape, dims)

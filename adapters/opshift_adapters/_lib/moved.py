@@ -15,7 +15,7 @@ Move = Callable[[list[Value], int], Value]
 
 
 def moved(op: Builder, values: Sequence[Value], move: Move) -> Value:
-    """The result of `move`, which accepts floats of a given type, for values of any one type."""
+    """Applies `move`, which accepts floats of one type, to values of any type."""
     typed = next((v for v in values if v.elem_type_or_none is not None), values[0])
     kind = typed.elem_type
     if kind in FLOATS:

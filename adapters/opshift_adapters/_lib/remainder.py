@@ -47,7 +47,7 @@ def float_remainder(op: Builder, a: Value, b: Value) -> Value:
     return op.Where(whole < size, a, remainder * op.Sign(a))
 
 
-STEEP = 2.0**10  # divided by the largest number, it is no subnormal of any type
+STEEP = 2.0**10  # divided by the largest number, it is not subnormal in any type
 
 
 def _are_finite_divisors(b: Value) -> bool:
@@ -71,13 +71,13 @@ def _reduction(b: Value, kind: int) -> Reduction:
 
 
 def _width(number: float) -> int:
-    """The bits from the first one to the last one of a float."""
+    """The number of bits between the first and the last 1 of a float."""
     numerator, _ = number.as_integer_ratio()
     return (numerator // (numerator & -numerator)).bit_length()
 
 
 def _folded(sizes: Array, kind: int, bits: int, folds: int) -> Reduction | None:
-    """A reduction with so many factors, if float holds them."""
+    """A reduction of this many factors, if float holds them."""
     limits = T(kind).fraction
     lowest = int(np.frexp(sizes)[1].min()) - 1
     kept = limits.bits - 1

@@ -87,7 +87,7 @@ def _lines(node: Node, op: Builder, rank: int, lists: Lists) -> list[ResampledAx
 
 
 def _copied(x: Value, sizes: Value) -> int:
-    """The number of first sizes known to be those of `x`: Concat(Slice(Shape(x)), ...)."""
+    """The number of leading sizes that equal those of `x`: Concat(Slice(Shape(x)), ...)."""
     joined = sizes.producer
     first = joined.inputs[0] if joined is not None and joined.op == "Concat" else None
     cut = first.producer if first is not None else None

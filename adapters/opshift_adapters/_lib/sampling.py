@@ -102,7 +102,7 @@ def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how:
 
 
 def by_scales(op: Builder, x: Value, scales: Value, how: Filter) -> Value:
-    """The resampling for which only scales are given."""
+    """The resampling if only the scales are known."""
     rank, kind = rank_of(x, scales), place_type(x, how.mode)
     changing = [axis for axis in range(rank) if not scale_is_one(scales, axis)]
     lines = [scaled_line(op, x, axis, scales, kind) for axis in changing]
@@ -154,7 +154,7 @@ def _blended(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) 
 def _around_elements(
     op: Builder, off: Value, base: Value, weights: list[Value], how: Filter
 ) -> tuple[list[Value], list[Value]]:
-    """Taps and weights of an axis that may stay unchanged, on which positions may be elements.
+    """The taps and weights of an axis that may stay unchanged, or whose positions may be elements.
 
     There, an infinite neighbour with weight 0 must not count. Therefore all taps of such a position
     read its element, and they have equal weights.
@@ -174,7 +174,7 @@ def _around_elements(
 
 
 def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
-    """Weighted sums under the filter, which is wider by the factor by which the axis shrinks."""
+    """Weighted sums under the filter, which is as much wider as the axis shrinks."""
     old, new, scale = (v.const_or_none() for v in (one.old, one.new, one.scale))
     if old is None or new is None or scale is None:
         return _smoothed_later(op, x, rank, one, how)
@@ -376,7 +376,7 @@ def _places(op: Builder, one: ResampledAxis, name: str, kind: int) -> Value:
 
 
 def _unless_kept(op: Builder, one: ResampledAxis, places: Value, at: Value) -> Value:
-    """These positions, but those of the input if the axis keeps its size."""
+    """These positions; the positions of the input if the axis keeps its size."""
     changed = (one.scale < 1) | (one.scale > 1)
     return op.Where(changed, places, at)
 

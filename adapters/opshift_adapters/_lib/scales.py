@@ -11,7 +11,7 @@ FLOAT8 = tuple(kind for kind in T if kind.is_float8)
 
 
 def widened(op: Builder, value: Value | None) -> Value | None:
-    """A constant of a type that the opset lacks, in a type that holds its values."""
+    """A constant in a wider type, because the opset lacks its own type."""
     if value is None or op.version >= T(value.elem_type).element.opset:
         return value
     known = value.const_or_none()
@@ -19,8 +19,8 @@ def widened(op: Builder, value: Value | None) -> Value | None:
         kind = T(value.elem_type).name.lower()
         raise Refusal(
             Why.TYPE_NOT_AVAILABLE,
-            f"{kind} does not exist there, and {value.name!r} is no constant that another type"
-            " could hold",
+            f"{kind} does not exist there, and {value.name!r} is not a constant that another"
+            " type can hold",
         )
     return op.const(known.astype(np.float32), T(value.elem_type).element.replacement)
 

@@ -121,7 +121,7 @@ def _scaled(op: Builder, x: Value, factor: float) -> Value:
 
 
 def _stretched(node: Node, op: Builder, kind: int) -> Value:
-    """B in the shape of A: doubles, which broadcast, hold each of its two halves exactly."""
+    """B in the shape of A. Its halves broadcast as doubles, which hold each half exactly."""
     a, b = node["A"], node["B"]
     if not node.int("broadcast"):
         return b

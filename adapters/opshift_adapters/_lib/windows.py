@@ -63,7 +63,7 @@ def explicit_pads(node: Node, x: Value) -> list[int]:
 
 
 def floor_pads(node: Node, x: Value) -> list[int]:
-    """Pads for which rounding down gives the same windows as `ceil_mode`."""
+    """Pads with which rounding down makes the same windows as `ceil_mode`."""
     pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
     for axis, (span, stride) in enumerate(zip(spans(node), per_axis(node, "strides"), strict=True)):
         begin, end, length = pads[axis], pads[axis + rank], size(x, 2 + axis)
@@ -81,7 +81,7 @@ def floor_pads(node: Node, x: Value) -> list[int]:
 
 
 def _end(length: int, end: int, span: int, stride: int) -> int:
-    """The end pad nearest to the given one for which no window starts in it."""
+    """The end pad nearest to this one in which no window starts."""
     count = -(-(length + end - span) // stride) + 1
     if (count - 1) * stride >= length:
         count -= 1

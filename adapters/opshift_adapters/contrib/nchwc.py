@@ -2,7 +2,7 @@
 """com.microsoft.nchwc: layers whose channels are stored in blocks that suit one processor.
 
 A value in blocks is written as an image whose channels fill the last block: the same numbers in
-another order. The blocks are those that the model proves.
+another order. The width of the blocks follows from the sizes in the model.
 """
 
 from opshift.adapter import Array, Builder, Node, Result, T, Value, example, leaving

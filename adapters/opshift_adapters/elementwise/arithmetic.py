@@ -367,7 +367,7 @@ def before_single_nodes_of_a_normalization(node: Node, around: Surroundings) -> 
     gives="Abs Add Div Erf Add Mul Mul",
 )
 def with_the_bias_behind(node: Node, op: Builder) -> Result:
-    """onnxruntime 1.1 to 1.3 fuse Add with what follows, and then mistake or lose an input.
+    """onnxruntime 1.1 to 1.3 fuse Add with the next node, and then confuse or lose an input.
 
     Unsigned integers are computed in int64.
     """

@@ -140,7 +140,7 @@ def _one_number(x: Value, other: Value) -> int | None:
 
 
 def _with_number(op: Builder, name: str, x: Value, number: int, weights: Sequence[int]) -> Value:
-    """x and a number: each bit of x adds what it changes to the result of a zero.
+    """x and a number: the result for zero, plus the change that each bit of x makes.
 
     An exclusive or of 64 bits would add beyond the largest int64.
     """

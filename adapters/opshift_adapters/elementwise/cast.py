@@ -354,4 +354,4 @@ def no_such_type(given: Mapping[str, Any], inputs: int, outputs: int) -> str | N
     """A Cast gives an element type that exists."""
     to = given.get("to")
     unknown = isinstance(to, int) and not T.has(to)
-    return f"to is {to}, which is no element type" if unknown else None
+    return f"to is {to}, which is not an element type" if unknown else None

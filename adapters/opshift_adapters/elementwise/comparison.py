@@ -87,7 +87,7 @@ def by_the_sign_of_the_difference(node: Node, op: Builder) -> Result:
     if any(_is_small(one) for one in (a, b)) or kind not in (T.INT64, T.UINT32):
         return op.Cast(a, to=T.FLOAT) < op.Cast(b, to=T.FLOAT)
     a, b = as_type(op, a, T.INT64), as_type(op, b, T.INT64)
-    # The difference of the halves cannot overflow; from 2**24 on it alone decides the sign.
+    # The difference of the halves cannot overflow; from 2**24 on it decides the sign.
     (half_a, rest_a), (half_b, rest_b) = _halved(op, a), _halved(op, b)
     half = op.Cast(half_a - half_b, to=T.FLOAT)
     rest = op.Cast(rest_a - rest_b, to=T.FLOAT)
@@ -355,7 +355,7 @@ def _positions(op: Builder, shape: Value) -> Value:
 def _less(op: Builder, a: Value, b: Value) -> Value:
     """a < b for integers below opset 9 (to 7), by Casts to a float that holds them.
 
-    A Cast keeps the order of any integer and one that a double holds with its neighbours.
+    A Cast to double keeps the order of two integers if double holds one of them and its neighbours.
     """
     kind = a.elem_type
     if kind in (T.INT64, T.UINT64) and not any(map(held_by_double, (a, b))):
@@ -375,7 +375,7 @@ def _halves(op: Builder, x: Value) -> tuple[Value, Value]:
 
 
 def _equal_before_11(op: Builder, a: Value, b: Value) -> Value:
-    """a == b below opset 11 (to 7) for types that Equal lacks, by what compares them there."""
+    """a == b at opsets 7 to 10 for types that Equal lacks, by operators that have them."""
     kind = a.elem_type
     if kind in FLOATS:
         return _equal_floats(op, a, b)
@@ -445,7 +445,7 @@ def neither_less_nor_greater(node: Node, op: Builder) -> Result:
         return ~op.Xor(a, b)
     if a.elem_type == T.STRING:
         return KEEP
-    if a.elem_type in FLOATS:  # NaN is equal to nothing
+    if a.elem_type in FLOATS:  # NaN is not equal to any number
         return op.LessOrEqual(a, b) & op.GreaterOrEqual(a, b)
     return ~((a < b) | (a > b))
 

@@ -170,7 +170,7 @@ ROUND_MIRRORED = mirrored(round_11_10)
 
 
 def _round_in_float(op: Builder, x: Value) -> Value:
-    """Ceil, which keeps the sign of zero, minus 1 where float rounds to less.
+    """Ceil, which keeps the sign of zero, minus 1 if float rounds to a smaller number.
 
     A large sum has no fraction: it rounds halves to the even number. Float itself would need
     double, of which onnxruntime 0.4 has neither Add nor Less.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators that hold graphs: the values that a body passes on, and the graph that runs."""
+"""Operators with subgraphs: the values that a body passes on, and the subgraph that runs."""
 
 from opshift.adapter import carries, chooses
 

@@ -123,7 +123,7 @@ def gaps(node: Node) -> str | None:
 @flaw("Scatter ScatterElements")
 def places_of_other_shapes(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """Data, indices and updates have the same rank, and there is an update for each index."""
     ranks = [value and value.rank_or_none for value in node.inputs]
     if len(set(ranks) - {None}) > 1:
@@ -149,7 +149,7 @@ updates_of_other_ranks = flaw("ScatterND")(unfit_updates)
 
 
 @flaw("OneHotEncoder", domain="ai.onnx.ml")
-def categories(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def categories(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """The categories of OneHotEncoder are integers or strings."""
     given = [name for name in ("cats_int64s", "cats_strings") if name in node.attributes]
     return (
@@ -183,7 +183,7 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
 @flaw("DequantizeLinear QuantizeLinear")
 def scales_along_no_axis(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """Scales in a list lie along an axis of the input, one for each of its places."""
     dims, scales = (one and one.dims_or_none for one in node.inputs[:2])
     if dims is None or scales is None or scales in ((), (1,)):
@@ -201,7 +201,7 @@ def scales_along_no_axis(
 @flaw("DequantizeLinear QuantizeLinear")
 def blocks_of_other_ranks(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """Scales of blocks have as many axes as the data; a single scale has no blocks."""
     inputs = (node.input_at(at) for at in range(3))
     data, scales, zeros = (value and value.rank_or_none for value in inputs)
@@ -215,7 +215,7 @@ def blocks_of_other_ranks(
 @flaw("Slice")
 def bounds_of_other_counts(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """There is a start, an end and a step for each axis that is named."""
     lists = zip(("starts", "ends", "axes", "steps"), node.inputs[1:], strict=False)
     dims = {name: value.dims_or_none for name, value in lists if value is not None}
@@ -231,7 +231,7 @@ def bounds_of_other_counts(
 @flaw("Pad")
 def pads_of_other_counts(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """There are two pads for each axis that is padded."""
     data, pads, axes = (node.input_at(at) for at in (0, 1, 3))
     dims = pads and pads.dims_or_none
@@ -250,7 +250,7 @@ def no_size(node: Node) -> str | None:
 
 
 @flaw("Reshape")
-def elements_lost(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def elements_lost(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """A shape has as many elements as the input."""
     data, listed = node.input_at(0), node.input_at(1)
     dims = data and data.dims_or_none
@@ -271,7 +271,7 @@ def elements_lost(node: Node) -> str | None:  # pragma: no cover: asked of illeg
 @flaw("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss")
 def labels_of_other_ranks(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """The scores have an axis of classes, and the labels have all axes but this one."""
     scores, labels = (one and one.rank_or_none for one in node.inputs[:2])
     if scores is not None and scores < 2:
@@ -283,7 +283,7 @@ def labels_of_other_ranks(
 @flaw("Resize Upsample")
 def scales_of_other_counts(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """There is a scale or a size for each axis that is named, or for every axis."""
     rank = node["X"].rank_or_none
     axes = node.ints("axes") if "axes" in node.attributes else None
@@ -299,7 +299,7 @@ def scales_of_other_counts(
 
 
 @flaw("Scan")
-def scalars_to_scan(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def scalars_to_scan(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """A value that is scanned has an axis to go along."""
     count = node.int("num_scan_inputs")
     scanned = node.inputs[-count:] if 0 < count <= len(node.inputs) else ()
@@ -308,7 +308,7 @@ def scalars_to_scan(node: Node) -> str | None:  # pragma: no cover: asked of ill
 
 
 @flaw("Squeeze")
-def more_axes_than_there_are(node: Node) -> str | None:  # pragma: no cover: asked of long constants
+def more_axes_than_there_are(node: Node) -> str | None:  # pragma: no cover: for long constants
     """Squeeze names each axis of its input at most once."""
     axes, rank = node.input_at(1), node["data"].rank_or_none
     named = (axes.dims_or_none or (1,))[0] if axes is not None else 0
@@ -339,7 +339,7 @@ def windows_of_other_ranks(node: Node) -> str | None:
 @flaw("BatchNormalization")
 def parameters_of_other_ranks(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """From opset 9 on there is one number for each channel."""
     new = node.schema is not None and node.schema.since >= 9
     ranks = [value and value.rank_or_none for value in node.inputs[1:5]]
@@ -369,7 +369,7 @@ def repeats_of_other_axes(node: Node) -> str | None:  # pragma: no cover: fails 
 @flaw("Attention")
 def half_a_past(
     node: Node,
-) -> str | None:  # pragma: no cover: asked only when several boundaries are crossed
+) -> str | None:  # pragma: no cover: only for a way over several opsets
     """past_key and past_value are given together."""
     if (node.input("past_key") is None) == (node.input("past_value") is None):
         return None
@@ -379,8 +379,8 @@ def half_a_past(
 @flaw("Attention")
 def keys_without_values(
     node: Node,
-) -> str | None:  # pragma: no cover: asked only when several boundaries are crossed
-    """There is a value for each key; inference asks only one of the two for the length."""
+) -> str | None:  # pragma: no cover: only for a way over several opsets
+    """Keys and values have the same length; inference checks the length of only one list."""
     for one, other in (("K", "V"), ("past_key", "past_value")):
         if counts := _other_sizes(node, one, other, -2):
             return f"{one} has {counts[0]} positions, but {other} has {counts[1]}"
@@ -389,7 +389,7 @@ def keys_without_values(
 
 def _other_sizes(
     node: Node, one: str, other: str, axis: int
-) -> tuple[int, int] | None:  # pragma: no cover: of flaws that are asked of illegal nodes alone
+) -> tuple[int, int] | None:  # pragma: no cover: only illegal nodes reach these flaws
     """The sizes of two inputs along an axis, if both are known and differ."""
     first, second = (node.input(name) for name in (one, other))
     if (
@@ -420,7 +420,7 @@ def larger_second_input(node: Node) -> str | None:
 @flaw("AffineGrid")
 def matrix_of_another_size(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """The matrix has a row for each axis of the picture, and one column more."""
     matrix, sizes = node["theta"].dims_or_none, node["size"].dims_or_none
     if matrix is None or len(matrix) != 3 or not sizes or not isinstance(sizes[0], int):
@@ -437,7 +437,7 @@ def matrix_of_another_size(
 @flaw("If Loop Scan SequenceMap")
 def results_of_nobody(node: Node) -> str | None:
     """A body computes every output of its node."""
-    silent = 1 if node.op == "Loop" else 0  # the condition is no output of the node
+    silent = 1 if node.op == "Loop" else 0  # the condition is not an output of the node
     for name in ("body", "then_branch", "else_branch"):
         if name in node.attributes and (count := len(node.results(name)) - silent) < node.n_outputs:
             return f"{name} computes {max(count, 0)} of {node.n_outputs} outputs"
@@ -447,12 +447,12 @@ def results_of_nobody(node: Node) -> str | None:
 @flaw("Loop")
 def conditions_that_are_no_tensors(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
-    """The body takes and gives a condition, which is a tensor."""
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
+    """The body reads and returns a condition, which is a tensor."""
     body = node.attr("body") if "body" in node.attributes else None
     given = (*body.input[1:2], *body.output[:1]) if body is not None else ()
     wrong = [one.name for one in given if one.type.WhichOneof("value") not in (None, "tensor_type")]
-    return f"the condition {wrong[0]!r} of its body is no tensor" if wrong else None
+    return f"the condition {wrong[0]!r} of its body is not a tensor" if wrong else None
 
 
 @flaw("DepthToSpace")
@@ -467,7 +467,7 @@ def channels_left_over(node: Node) -> str | None:
 @flaw("Conv ConvInteger DeformConv")
 def channels_of_other_groups(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """Each group has as many channels of the input as the kernel."""
     data, kernel = (one and one.dims_or_none for one in node.inputs[:2])
     if data is None or kernel is None or min(len(data), len(kernel)) < 2:
@@ -486,8 +486,8 @@ def queries_and_keys_of_other_ranks(node: Node) -> str | None:
 @flaw("Attention")
 def keys_of_other_batches(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
-    """The queries, the keys and the values are of one batch, and so is what is past."""
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
+    """The queries, keys, values and past values have the same batch size."""
     for other in ("K", "V", "past_key", "past_value"):
         if counts := _other_sizes(node, "Q", other, 0):
             return f"Q has a batch of {counts[0]}, but {other} one of {counts[1]}"
@@ -510,7 +510,7 @@ def _of_other_ranks(node: Node, *names: str) -> str | None:
 @flaw("DeformConv")
 def offsets_of_other_pictures(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """There is an offset for each picture."""
     dims = (one and one.dims_or_none for one in (node["X"], node["offset"]))
     counts = [one[0] for one in dims if one and isinstance(one[0], int)]
@@ -518,7 +518,7 @@ def offsets_of_other_pictures(
 
 
 @flaw("CumProd CumSum")
-def sums_along_no_axis(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def sums_along_no_axis(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """A scalar has no axis to go along."""
     return "its input is a scalar, which has no axis" if node["x"].rank_or_none == 0 else None
 
@@ -526,21 +526,23 @@ def sums_along_no_axis(node: Node) -> str | None:  # pragma: no cover: asked of 
 @flaw("If")
 def branches_of_other_ranks(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """Before opset 11 both branches give one shape."""
     old = node.schema is not None and node.schema.since < 11
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=False)
     for one, other in pairs if old else ():
         found = one.rank_or_none, other.rank_or_none
         if None not in found and len(set(found)) > 1:
-            return f"its branches give {found[0]} and {found[1]} dimensions, which opset 11 allows"
+            return (
+                f"its branches return {found[0]} and {found[1]} dimensions, which opset 11 allows"
+            )
     return None
 
 
 @flaw("DeformConv")
 def offsets_of_other_groups(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """The offset has two channels for each place of the kernel in each of its groups."""
     offset, kernel = node["offset"].dims_or_none, node["W"].dims_or_none
     places = [] if kernel is None else [size for size in kernel[2:] if isinstance(size, int)]
@@ -554,7 +556,7 @@ def offsets_of_other_groups(
 @flaw("Col2Im")
 def blocks_beyond_the_image(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """A block fits into the padded image."""
     image, block = node["image_shape"].const_or_none(), node["block_shape"].const_or_none()
     if image is None or block is None:

@@ -87,7 +87,7 @@ def sized(shape: Sequence[int]) -> tuple[int, ...]:
 
 
 def sizes(node: Node) -> list[int | str | None]:
-    """The dimensions that a Shape node gives, with symbols, or None for unknown ones."""
+    """The output of a Shape node: numbers, symbols, or None for unknown sizes."""
     return list(node["data"].dims)[setting(node, "start", 0) : setting(node, "end")]
 
 

@@ -56,14 +56,14 @@ def anyhow(node: Node) -> bool:
 def windows(node: Node) -> bool:
     """A window that covers at most its pads and one stride fits into an input of any size."""
     if _has(node, "auto_pad") and node.str("auto_pad").startswith("SAME"):
-        return True  # pragma: no cover: no example has this window beside a Slice
+        return True  # pragma: no cover: no example has this window and a Slice
     spans, strides, pads = _windows(node)
     rows = zip(spans, strides, pads, strict=True)
     return all(span - pad <= stride for span, stride, pad in rows)
 
 
 @shrinks("ConvTranspose")
-def transposed(node: Node) -> bool:  # pragma: no cover: no example has it beside a Slice
+def transposed(node: Node) -> bool:  # pragma: no cover: no example has it and a Slice
     """The size without input is not negative."""
     if node.ints_or_none("output_shape"):
         return min(node.ints("output_shape")) >= 0

@@ -19,7 +19,7 @@ from opshift.adapter import (
     output_bounds,
 )
 
-LONGEST = 2**40  # no dimension is longer: a tensor of so many bytes fits into no memory
+LONGEST = 2**40  # no dimension is longer, because the tensor would not fit into any memory
 Told = Sequence[Bounds | None]
 SIZES = "(float[N,3] x) => (int64[k] y) { s = Shape(x) "
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shapes of outputs for which onnx's inference gives wrong lengths, or no rank."""
+"""Shapes of outputs for which onnx's inference finds wrong lengths, or no rank."""
 
 from collections.abc import Sequence
 

@@ -21,7 +21,7 @@ def _dims(node: Node, name: str) -> Dims | None:
 
 def _differ(one: int | str | None, other: int | str | None) -> bool:
     """Whether two sizes are known to differ."""
-    return (  # pragma: no cover: asked of illegal nodes alone
+    return (  # pragma: no cover: only illegal nodes reach this
         isinstance(one, int) and isinstance(other, int) and one != other
     )
 
@@ -29,7 +29,7 @@ def _differ(one: int | str | None, other: int | str | None) -> bool:
 @flaw("LayerNormalization RMSNormalization")
 def factors_that_do_not_broadcast(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """The scale and the bias broadcast to the input."""
     dims = _dims(node, "X")
     for name in ("Scale", "scale", "B"):
@@ -45,7 +45,7 @@ def factors_that_do_not_broadcast(
 @flaw("Einsum")
 def letters_of_two_sizes(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """A letter stands for axes of one size, or of size 1."""
     terms = node.str("equation").replace(" ", "").partition("->")[0].split(",")
     sizes: dict[str, int] = {}
@@ -60,7 +60,7 @@ def letters_of_two_sizes(
 
 def _lettered(
     term: str, dims: Dims | None
-) -> list[tuple[str, int | str | None]]:  # pragma: no cover: asked of illegal nodes alone
+) -> list[tuple[str, int | str | None]]:  # pragma: no cover: only illegal nodes reach this
     """The letter and size of each axis; an axis of an ellipsis has its place from the end."""
     before, dots, behind = term.partition("...")
     count = len(dims) - len(before) - len(behind) if dims is not None else -1
@@ -72,7 +72,7 @@ def _lettered(
 
 def _heads(
     node: Node, name: str, count: str
-) -> tuple[int | str | None, int | str | None]:  # pragma: no cover: asked of illegal nodes alone
+) -> tuple[int | str | None, int | str | None]:  # pragma: no cover: only illegal nodes reach this
     """The number of heads of an input, and the size of each, as far as they are known."""
     dims, heads = _dims(node, name), node.attr(count)
     if dims is not None and len(dims) == 4:
@@ -84,8 +84,8 @@ def _heads(
 @flaw("Attention")
 def heads_of_other_sizes(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
-    """Keys have heads like the queries, values and what is past like the keys."""
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
+    """Keys have the heads of the queries; values and past values have those of the keys."""
     given = {"Q": "q_num_heads", "K": "kv_num_heads", "V": "kv_num_heads"}
     for name, count in given.items():
         dims, heads = _dims(node, name), node.attr(count)
@@ -109,7 +109,7 @@ def heads_of_other_sizes(
 @flaw("Attention")
 def masks_of_other_sizes(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """A mask broadcasts to the queries and keys; from opset 24 on it may hold fewer keys."""
     mask, queries = _dims(node, "attn_mask"), _dims(node, "Q")
     keys = [_dims(node, name) for name in ("K", "V")]
@@ -135,7 +135,7 @@ def masks_of_other_sizes(
 @flaw("RotaryEmbedding")
 def angles_of_other_sizes(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """There is an angle for each pair of numbers in a head, at each place or at those named."""
     dims, caches = _dims(node, "X"), [_dims(node, name) for name in ("cos_cache", "sin_cache")]
     count, head = _heads(node, "X", "num_heads")
@@ -168,7 +168,7 @@ def angles_of_other_sizes(
 @flaw("ConcatFromSequence")
 def elements_of_other_sizes(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """All tensors have equal sizes along the axes on which they are not joined."""
     made = node["input_sequence"].producer
     if made is None or made.op not in ("SequenceConstruct", "SplitToSequence"):
@@ -187,7 +187,7 @@ def elements_of_other_sizes(
 
 def _uneven_parts(
     split: Node, joined: int | None
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """The fault of the parts of a tensor that are not joined on the axis of the split."""
     dims, size = _dims(split, "input"), split.input("split")
     each, axis = size and size.const_or_none(), split.int("axis")
@@ -207,7 +207,7 @@ def _uneven_parts(
 @flaw("CenterCropPad")
 def sizes_of_other_counts(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """There is a size for each axis that is named, or for every axis."""
     dims, sizes, named = _dims(node, "input_data"), _dims(node, "shape"), node.ints_or_none("axes")
     wanted = len(named) if named is not None else None if dims is None else len(dims)
@@ -218,7 +218,7 @@ def sizes_of_other_counts(
 @flaw("MaxUnpool")
 def windows_beyond_the_result(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """There is a size of the window for each axis, and the padding leaves a part of the result."""
     dims, kernel = _dims(node, "X"), node.ints("kernel_shape")
     count = len(kernel)
@@ -239,7 +239,7 @@ def windows_beyond_the_result(
 @flaw("DeformConv")
 def outputs_of_other_groups(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """Each group computes as many channels of the output, and a mask covers each offset."""
     offset, mask = _dims(node, "offset"), _dims(node, "mask")
     doubled = [
@@ -257,7 +257,7 @@ def outputs_of_other_groups(
 @flaw("Conv ConvInteger ConvTranspose DeformConv QLinearConv")
 def parameters_of_other_channels(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """Each channel of the output has a bias; a scale and zero point are for each or for all."""
     kernel = _dims(node, "W") or _dims(node, "w")
     channels = kernel[0] if kernel else None
@@ -275,7 +275,7 @@ def parameters_of_other_channels(
 @flaw("MatMulInteger QLinearMatMul")
 def parameters_of_other_rows(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """There is one scale and zero point for all, for each row of A, or for each column of B."""
     for letter, axis in (("a", -2), ("b", -1)):
         dims = _dims(node, letter) or _dims(node, letter.upper())
@@ -290,7 +290,7 @@ def parameters_of_other_rows(
     return None
 
 
-def _of_lines(dims: Dims, axis: int) -> Dims:  # pragma: no cover: asked of illegal nodes alone
+def _of_lines(dims: Dims, axis: int) -> Dims:  # pragma: no cover: only illegal nodes reach this
     """The last two sizes of a tensor with one number for each row, or for each column."""
     return (dims[-2], 1) if axis == -2 else (1, dims[-1])
 
@@ -298,7 +298,7 @@ def _of_lines(dims: Dims, axis: int) -> Dims:  # pragma: no cover: asked of ille
 @flaw("ReverseSequence")
 def lengths_of_another_batch(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """There is a length for each sequence, and one axis has the sequences, another one the time."""
     batch, time = node.int("batch_axis"), node.int("time_axis")
     if batch == time:
@@ -313,7 +313,7 @@ def lengths_of_another_batch(
 @flaw("Gemm")
 def matrices_of_other_sizes(
     node: Node,
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """A has as many columns as B has rows, and C broadcasts to the product."""
     a, b, c = (_dims(node, name) for name in "ABC")
     if a is None or b is None or not len(a) == len(b) == 2:

@@ -196,7 +196,7 @@ CONSUMED_6 = boundary(
     "(float[2] x) => (float[2] y, bool[2] m) { y, m = Dropout(x) }",
 )
 def kept_elements(node: Node, op: Builder) -> Result:
-    """Dropout drops nothing except in training, so that it is Identity if its mask is not read."""
+    """Outside of training, Dropout is Identity, unless its mask is read."""
     if mask_of(node) is not None or (op.version >= 12 and trains(node) is not False):
         return KEEP
     return op.Identity(node["data"])

@@ -103,7 +103,7 @@ def _field(node: Node, op: Builder, limit: Value) -> Field:
 
 
 def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
-    """Boxes, scores, and which scores suffice; one that never suffices if there may be none."""
+    """Boxes, scores, and which scores suffice; with one more box if there may be none."""
     boxes, scores, least = node["boxes"], node["scores"], node.input("score_threshold")
     if least is None:
         good = op.ConstantOfShape(op.Shape(scores), value=np.array([True]))

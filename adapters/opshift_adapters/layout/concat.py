@@ -94,7 +94,7 @@ def split_17_18(node: Node, op: Builder) -> Result:
     size = dims[axis] if dims is not None else None
     if isinstance(size, int) and size:
         return op.same(node, outputs=count, num_outputs=count)
-    # Releases of onnxruntime do not split nothing into a number of outputs, but into lengths.
+    # Releases of onnxruntime split an empty tensor by lengths, but not by a number of outputs.
     if count == 1:
         return op.Identity(x)
     if isinstance(size, int):

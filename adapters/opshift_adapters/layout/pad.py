@@ -205,7 +205,7 @@ def _joined(
 
 
 def _around(op: Builder, shape: Value, axis: int) -> tuple[list[Value], list[Value]]:
-    """The sizes before an axis and those behind it, if there are any."""
+    """The sizes before an axis and after it, if there are any."""
     last = shape.shape_or_none == (axis + 1,)
     before = [part(op, shape, 0, axis)] if axis else []
     return before, [] if last else [part(op, shape, axis + 1)]
@@ -226,7 +226,7 @@ def _few_wrapped(op: Builder, x: Value, axis: int, more: Sequence[Value]) -> lis
 
 
 def _strip(op: Builder, x: Value, axis: int, start: int, stop: int) -> Value:
-    """A strip at one end of `x`, around and around where `x` is shorter; no axis is empty."""
+    """A strip from one end of `x`, which repeats if `x` is shorter; no axis is empty."""
     wanted = op.const([start]), op.const([stop]), op.const([axis])
     strip = op.Slice(x, *wanted)
     width = -start or stop
@@ -259,7 +259,7 @@ def _picked(op: Builder, x: Value, axis: int, mode: str, begin: Value, end: Valu
 def _places(mode: str, begin: int, size: int, end: int) -> Array:
     place: Array = np.arange(-begin, size + end)
     if mode == "wrap":
-        place = place % max(size, 1)  # of an empty axis nothing is repeated, and no place exists
+        place = place % max(size, 1)  # an empty axis has no element to repeat
     elif mode == "reflect":
         place = (size - 1) - np.abs((size - 1) - np.abs(place))
     else:

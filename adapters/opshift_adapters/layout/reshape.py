@@ -107,7 +107,7 @@ def without_allowzero(node: Node, op: Builder) -> Result:
 
 
 def _has_no_zero(shape: Value) -> bool:
-    """Whether a -1 is among the sizes: beside it, `allowzero` forbids a 0."""
+    """Whether the sizes contain -1: then `allowzero` forbids a 0."""
     concat = shape.producer
     parts = concat.inputs if concat is not None and concat.op == "Concat" else ()
     known = [size for part in parts if part and (size := part.const_or_none()) is not None]
@@ -319,15 +319,15 @@ def reshape_14_13(node: Node, op: Builder) -> Result:
 
 
 def _meets_no_zero(x: Value, shape: Value) -> bool:
-    """Whether the new shape has no 0, as its value or the known sizes of the tensor tell."""
+    """Whether its value or the known sizes of the tensor show that the new shape has no 0."""
     goal, own = shape.const_or_none(), x.shape_or_none
     return (goal is not None and 0 not in goal) or (own is not None and 0 not in own)
 
 
 def _reshaped(op: Builder, x: Value, shape: Value) -> Value:
-    """Reshape in which a computed 0 means the size 0, where it copies the size of the input.
+    """Reshape with a computed 0, which means the size 0 here and a copied size at the other opset.
 
-    An empty input first gets a 0 on each axis where the shape has one, so that the copy is right.
+    An empty input first gets size 0 on each axis with a 0 in the shape, so that the copy is right.
     """
     # Ones, and zeros where the shape has some. Inference of runtimes takes a Cast to bool and back
     # for the sizes themselves, and rejects the Expand.
@@ -447,7 +447,7 @@ MOVED_THROUGH = frozenset(
     imports={"": 13},
 )
 def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
-    """Whether graphs of other nodes and nodes beside it read the result.
+    """Whether both subgraphs and other nodes of its graph read the result.
 
     The result is the output, or the output of operators between it and another Transpose.
     """

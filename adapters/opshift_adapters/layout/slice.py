@@ -261,7 +261,7 @@ def _size_along(op: Builder, x: Value, axis: int) -> Value:
 
 
 def _places(op: Builder, size: Value) -> Value:
-    """The indices along an axis as a vector; those of a long axis would swell the model."""
+    """The indices along an axis as a vector, unless the axis is too long for a constant."""
     known = size.const_or_none()
     if known is not None and known <= LONGEST_LISTED:
         return op.const(np.arange(known.item()))
@@ -274,8 +274,8 @@ def _gathered(
 ) -> Value:
     """A Gather of the indices of `_indices`, computed by nodes, in double.
 
-    A double holds each place in a tensor and keeps the order of all integers, and steps are limited
-    so that none leaves the integers that it holds. `ahead` states which of
+    A double holds each position in a tensor and keeps the order of all integers. Steps are limited,
+    so that every position stays exact in a double. `ahead` states which of
     start and end are known to be non-negative.
     """
     size = in_double(op, _size_along(op, x, axis))

@@ -250,7 +250,7 @@ def stray_signs(given: Mapping[str, Any], inputs: int, outputs: int) -> str | No
     terms = text.replace(" ", "").replace("->", ",").split(",")
     stray = "".join(term.replace(ELLIPSIS, "", 1) for term in terms)
     if "." in stray:
-        return f"equation {text!r} has dots that are no ellipsis"
+        return f"equation {text!r} has dots that are not an ellipsis"
     if other := [sign for sign in stray if not (sign.isascii() and sign.isalpha())]:
         return f"equation {text!r} has the sign {other[0]!r}, and a term has letters alone"
     return None

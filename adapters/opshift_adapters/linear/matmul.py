@@ -73,7 +73,7 @@ def gemm_7_6(node: Node, op: Builder) -> Result:
 def _result_dims(node: Node) -> tuple[int | str | None, int | str | None]:
     a, b = node["A"].dims_or_none, node["B"].dims_or_none
     if any(dims is not None and len(dims) != 2 for dims in (a, b)):
-        raise InvalidModel(f"Gemm {node.name!r} multiplies what are no matrices")
+        raise InvalidModel(f"Gemm {node.name!r} multiplies values that are not matrices")
     rows = a[bool(node.int("transA"))] if a else None
     return rows, b[not node.int("transB")] if b else None
 
@@ -90,7 +90,7 @@ def _result_shape(node: Node, op: Builder) -> Value:
 
 
 def _column(node: Node, op: Builder, c: Value) -> Value:
-    """Gemm of the transposed matrices, where the column C is a row, transposed back."""
+    """Gemm of the transposed matrices, transposed back; the column C becomes a row."""
     turned = op.Gemm(
         node["B"], node["A"], c,
         alpha=node.float("alpha"), beta=node.float("beta"), broadcast=1,
@@ -280,7 +280,7 @@ def with_trans_a(node: Node) -> bool:
 @alternative("Gemm", runtime="onnxruntime==0.4")
 @example("a number without transB", NUMBER_C.format(""), imports={"": 10}, gives="MatMul Add")
 def plain_gemm(node: Node, op: Builder) -> Result:
-    """Gemm with transB alone and a row for C; other products and sums are written beside it."""
+    """Gemm with only transB and a row for C; other products and sums become nodes."""
     c, alpha, beta = node.input("C"), node.float("alpha"), node.float("beta")
     single = c is not None and c.dims_or_none in ((), (1,))
     plain = node.int("transB") and not node.int("transA") and alpha == beta == 1

@@ -35,7 +35,7 @@ OTHERS = dict.fromkeys(
 
 
 @flaw("LabelEncoder", domain=ML)
-def no_keys(node: Node) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+def no_keys(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """There is at least one key."""
     lists = ("classes_strings", "keys_strings", "keys_int64s", "keys_floats")
     empty = [name for name in lists if name in node.attributes and not node.attr(name)]

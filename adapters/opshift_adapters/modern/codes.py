@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which codes a type has, and where scales and zero points must lie for one operator.
+"""The codes of a type, and the ranges of scales and zero points that an operator accepts.
 
 The formulas of QuantizeLinear and DequantizeLinear are written by hand. Their adapters write limits
 and constants that depend on the type of the codes, and shapes that depend on the rank and the axis,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DequantizeLinear of blocks, whose scales are repeated: what it becomes below opset 21."""
+"""DequantizeLinear of blocks with repeated scales: its form below opset 21."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DequantizeLinear of blocks without zero points: what it becomes below opset 21."""
+"""DequantizeLinear of blocks without zero points: its form below opset 21."""
 
 from opshift.adapter import Formula, Term, example, modern
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DequantizeLinear of a whole tensor: what it becomes below opset 10."""
+"""DequantizeLinear of a whole tensor: its form below opset 10."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear without zero points, which gives unsigned bytes: the form below opset 13."""
+"""QuantizeLinear to uint8 without zero points: the form below opset 13."""
 
 from typing import Any
 

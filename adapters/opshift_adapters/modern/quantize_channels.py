@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear along an axis with reshaped scales: what it becomes below opset 13."""
+"""QuantizeLinear along an axis with reshaped scales: its form below opset 13."""
 
 from typing import Any
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear of a whole tensor: what it becomes of 16 bits below opset 21."""
+"""QuantizeLinear of a whole tensor to 16 bits: its form below opset 21."""
 
 from typing import Any
 

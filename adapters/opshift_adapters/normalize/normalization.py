@@ -235,7 +235,7 @@ def layer_normalization_early(node: Node, op: Builder) -> Result:
 
 
 def _not_before_7(node: Node, op: Builder) -> None:
-    """Refuses opsets below 7, where the scale cannot broadcast."""
+    """Refuses opsets below 7, because the scale cannot broadcast there."""
     if op.version < 7:
         raise Refusal(Why.AMBIGUOUS, f"no runtime accepted {node.op} before opset 7")
 
@@ -469,7 +469,7 @@ def instances_by_definition(node: Node, op: Builder) -> Result:
 )
 @example("rows", "(float[2,3] x) => (float[2,3] y) { y = LpNormalization(x) }", imports={"": 13})
 def by_the_norm(node: Node, op: Builder) -> Result:
-    """LpNormalization is x divided by its norm; where all elements are 0, they stay 0."""
+    """LpNormalization is x divided by its norm; if all elements are 0, they stay 0."""
     x, kind = node["input"], node["input"].elem_type
     if kind not in (T.FLOAT, T.DOUBLE):
         return KEEP

@@ -97,7 +97,7 @@ def of_float16(node: Node) -> bool:
     inputs={"x": lambda: np.zeros((0, 3, 4))},
 )
 def softmax_12_13(node: Node, op: Builder) -> Result:
-    """Opset 13 normalizes `axis` alone; before, all axes from `axis` on, so Flatten is written."""
+    """Opset 13 normalizes only `axis`; before, all axes from it on, so Flatten may be written."""
     x, axis = node["input"], node.int("axis")
     rank = x.rank_or_none
     if rank is not None and not -rank <= axis < rank:

@@ -249,7 +249,7 @@ def dequantize_widened(node: Node, op: Builder) -> Result:
 
 
 def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
-    """The output of QuantizeLinear in a wider integer type, for this node alone."""
+    """The output of QuantizeLinear in a wider integer type, only for this reader."""
     source = maker(x, "QuantizeLinear")
     if source is None or x.elem_type not in (T.INT2, T.UINT2):
         return None
@@ -265,7 +265,7 @@ def _from_a_wider_pair(x: Value, op: Builder) -> Value | None:
 
 
 def gone_with_its_reader(node: Node, op: Builder) -> Result:
-    """The older opset lacks this type; the node is removed if nothing reads it any more."""
+    """The older opset lacks this type; the node is removed once it is unread."""
     result = node.outputs[0]
     assert result is not None
     return op.dissolve(f"{_name(result)} does not exist there")
@@ -445,7 +445,7 @@ def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
 
 
 def _quantized_again(x: Value, op: Builder) -> Value | None:
-    """The output of QuantizeLinear in 8 instead of 4 bits, for this node alone."""
+    """The output of QuantizeLinear in 8 instead of 4 bits, only for this reader."""
     source = maker(x, "QuantizeLinear")
     if source is None or x.elem_type not in (T.INT4, T.UINT4):
         return None
@@ -501,7 +501,7 @@ def dequantize_in_float(node: Node, op: Builder) -> Result:
         if known is None:
             raise Refusal(
                 Why.TYPE_NOT_AVAILABLE,
-                f"{_name(x)} does not exist there; value {x.name!r} is no constant",
+                f"{_name(x)} does not exist there; value {x.name!r} is not a constant",
             )
         data, axis = op.const(known.astype(np.float32), T.FLOAT), node.int("axis")
         zero = node.input("x_zero_point")

@@ -288,7 +288,7 @@ def _by_digits(
 
 
 def _per_channel(op: Builder, p: Value, behind: int) -> Value:
-    """One number for all, or one for each output channel, followed by `behind` axes."""
+    """One number for all, or one for each output channel with `behind` more axes."""
     return p if p.rank == 0 else op.Reshape(p, op.const([-1] + [1] * behind))
 
 

@@ -85,7 +85,7 @@ def gather_11_10(node: Node, op: Builder) -> Result:
 
 
 def _twice(data: Value, indices: Value, axis: int) -> Array | None:
-    """A small constant two times along an axis, where the size added to any index has a place."""
+    """A small constant repeated along an axis, so that an index plus the size stays valid."""
     known = data.const_or_none()
     if known is None or known.size > MOST_TWICE or indices.elem_type_or_none is None:
         return None

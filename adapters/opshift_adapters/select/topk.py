@@ -173,7 +173,7 @@ MOST_SORTED = 1 << 16  # a larger k is not known to be small
 
 
 def _longer(op: Builder, x: Value, axis: int, count: int) -> Value:
-    """`x` with more elements behind an axis, which are not larger than any and come last."""
+    """`x` with more elements at the end of an axis, which are never larger and sort last."""
     pads = [0] * (2 * x.rank)
     pads[x.rank + axis] = count
     return op.Pad(x, pads=pads, value=-np.inf)
@@ -296,7 +296,7 @@ TOPK_24 = boundary(
     refuses=Why.TARGET_LACKS,
 )
 def place_of_the_best(node: Node, op: Builder) -> Result:
-    """ArgMax is the largest of the places, counted from the end, that hold the largest element."""
+    """ArgMax is the largest position, counted from the end, of the largest element."""
     x, dims, keep = node["data"], node["data"].dims_or_none, node.int("keepdims")
     axis = node.int("axis") % len(dims) if dims else 0
     size = dims[axis] if dims else None

@@ -298,7 +298,7 @@ def _once(
 def with_condition(node: Node, op: Builder) -> Result:
     """onnxruntime 1.2 to 1.10 end the process at a Loop without `cond`; true is written.
 
-    At opset 10 and below, onnxruntime 0.4 needs the types of what the body gives.
+    At opset 10 and below, onnxruntime 0.4 needs the types of the outputs of the body.
     """
     changed = _declared_graphs(node, op, "body")
     if node.input("cond") is None:
@@ -316,7 +316,7 @@ UNTYPED = UNDECLARED.format("", "Relu(x)").replace("float[] ", "")
 @form("If")
 @example("branches", UNTYPED, imports={"": 10}, gives="If", inputs={"c": True})
 def with_declared_results(node: Node, op: Builder) -> Result:
-    """At opset 10 and below, onnxruntime 0.4 needs the types of what branches give."""
+    """At opset 10 and below, onnxruntime 0.4 needs the types of the outputs of branches."""
     changed = _declared_graphs(node, op, "then_branch", "else_branch")
     return op.same(node, outputs=node.n_outputs, **changed) if changed else KEEP
 
@@ -461,7 +461,7 @@ def with_declared_ranks(node: Node, op: Builder) -> Result:
 def declare_types(
     infos: Iterable[ValueInfoProto], known: Iterable[tuple[int | None, int | None]]
 ) -> None:
-    """Declares known element types and ranks where none is declared; sizes stay unknown.
+    """Declares known element types and ranks of undeclared values; sizes stay unknown.
 
     A shape without an element type ends the process of onnxruntime 0.4 to 1.2.
     """
@@ -498,7 +498,7 @@ def has_unsized_ends(graph: GraphProto) -> bool:
 
 
 def read_beside_reshape(graph: GraphProto) -> Iterator[str]:
-    """The names that nodes read or graphs give, but for the first inputs of Reshape."""
+    """The names that nodes read or graphs return, except the first inputs of Reshape."""
     yield from (one.name for one in graph.output)
     for node in graph.node:
         yield from node.input[node.op_type == "Reshape" :]
@@ -529,7 +529,7 @@ def _packed(
 
 
 def _unpacked(op: Builder, parts: Iterator[Value], rank: int | None) -> Value:
-    """The next value of those that `_packed` gave."""
+    """The next value of the packed ones (see `_packed`)."""
     value = next(parts)
     return value if rank is not None else op.Reshape(value, next(parts), allowzero=1)
 

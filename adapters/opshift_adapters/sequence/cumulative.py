@@ -61,7 +61,7 @@ def _axis_of_known_size(node: Node) -> int | None:
 def _in_runs(node: Node, op: Builder, wide: Value, step: Step, start: int, axis: int) -> Value:
     """Each element combined with ever longer runs of the elements before it.
 
-    Behind the elements along the axis lies one more, `start`, which is before the first.
+    The elements along the axis, with `start` before the first one.
     """
     x, exclusive, reverse = node["x"], node.int("exclusive"), node.int("reverse")
     size = x.dims[axis]

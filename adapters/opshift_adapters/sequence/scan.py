@@ -62,7 +62,7 @@ def lists_of_other_counts(node: Node) -> str | None:
 
 def _axis_beyond(
     node: Node, lists: Mapping[str, list[int]], values: list[Value]
-) -> str | None:  # pragma: no cover: asked of illegal nodes alone
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """The axes of a Scan are dimensions of its inputs, and are not negative before opset 11."""
     old = node.schema is not None and node.schema.since < 11
     for name in ("scan_input_axes", "scan_output_axes"):

@@ -88,8 +88,8 @@ def _grams(node: Node) -> tuple[list[Array], Array]:
 def _counts(node: Node, op: Builder, x: Value, grams: list[Array]) -> Value:
     """How often each n-gram occurs in each row of `x`.
 
-    Numbers that no n-gram has stand behind a row, so that a place for each of its elements, and at
-    least one, has as many numbers behind it as the longest n-gram reaches over.
+    Each row is padded at its end with numbers that no n-gram has. Then the longest n-gram can begin
+    at each element, and at least once in an empty row.
     """
     steps = max(node.int("max_skip_count"), 0) + 1
     reach = 1 + (grams[-1].shape[1] - 1) * steps

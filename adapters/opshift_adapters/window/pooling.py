@@ -118,7 +118,7 @@ def average_pool_10_9(node: Node, op: Builder) -> Result:
 
 
 def _with_counted_pads_written(node: Node, op: Builder) -> Result:
-    """The pads that count are written as Pad, and the windows behind them do not count."""
+    """The pads that count are written as Pad; the pads of the pooling do not count."""
     inner, outer = counted_pads(node, node["X"])
     gone = dict.fromkeys(("auto_pad", "ceil_mode", "count_include_pad"))
     return op.same(node, inputs={"X": padded(op, node["X"], inner, 0.0)}, pads=outer, **gone)
@@ -235,7 +235,7 @@ def average_pool_7_6(node: Node, op: Builder) -> Result:
 @example("image", "(float[1,2,4,4] x) => (float[1,2,1,1] y) { y = {op}(x) }")
 @example("matrix", "(float[N,C] x) => (float[N,C] y) { y = {op}(x) }", refuses=Why.TARGET_LACKS)
 def over_all_places(node: Node, op: Builder) -> Result:
-    """A global pool is written as a reduction over all axes behind the channels."""
+    """A global pool is written as a reduction over all axes after the channels."""
     x = node["X"]
     if x.rank < 3:  # a reduction over no axes reduces all of them
         return KEEP

@@ -255,7 +255,7 @@ def stft_17_16(node: Node, op: Builder) -> Result:
     outer, dims = part(op, op.Shape(frames), 0, 2), x.dims_or_none
     if dims is not None and isinstance(dims[0], int) and dims[0]:
         return op.Reshape(result, op.Concat(outer, op.const([-1, 2]), axis=0))
-    bins = part(op, op.Shape(result), 1, 2)  # of no signals, Reshape infers nothing
+    bins = part(op, op.Shape(result), 1, 2)  # without signals, Reshape cannot infer a size
     return op.Reshape(result, op.Concat(outer, bins, op.const([2]), axis=0), allowzero=1)
 
 

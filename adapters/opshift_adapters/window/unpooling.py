@@ -28,7 +28,7 @@ def lists_of_other_lengths(node: Node) -> str | None:
             return (
                 f"{name} has {len(numbers)} numbers for {axes} dimensions, but must have {wanted}"
             )
-    return None  # pragma: no cover: asked of illegal nodes alone
+    return None  # pragma: no cover: only illegal nodes reach this
 
 
 @adapter("MaxUnpool", 9, 8)
@@ -63,7 +63,7 @@ def max_unpool_9_8(node: Node, op: Builder) -> Value:
 
 
 def _in_corner(op: Builder, places: Value, own: Value, whole: Value, rank: int) -> Value:
-    """Flat positions in a tensor as positions in a larger one that has it in its first corner."""
+    """Flat positions in a tensor as positions in a larger tensor that begins with it."""
     moved, stride = op.const([0]), op.const([1])
     for axis in reversed(range(rank)):
         size = part(op, own, axis, axis + 1)

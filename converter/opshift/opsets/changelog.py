@@ -58,7 +58,7 @@ class OperatorId:
 
     @staticmethod
     def of(domain: str, op_type: str, version: int) -> OperatorId:
-        """The implementation that a name means where `version` of its domain is imported."""
+        """The implementation of an operator in a model that imports `version` of its domain."""
         domain = normal(domain)
         entry = default().meaning(domain, op_type, version)
         if entry is None:
@@ -237,7 +237,7 @@ class Changelog:
         return found
 
     def meaning(self, domain: str, op_type: str, version: int) -> Entry | None:
-        """The implementation that a name means where a version is imported."""
+        """The implementation of an operator in a model that imports a version."""
         found = self.history(domain, op_type)
         at = bisect.bisect_right(found, version, key=lambda entry: entry.operator.since_version)
         return found[at - 1] if at else None

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operator sets that documents describe: given, installed, or next to the model at hand.
 
-Sets of a caller and installed sets count for the whole process. What lies next to a model
-counts for the work on this model alone, see `using`.
+Sets of a caller and installed sets count for the whole process. A document next to a model applies
+only to the work on this model; see `using`.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ _forgetting.append(_sets_of_work.cache_clear)
 
 @contextlib.contextmanager
 def using(documents: Iterable[tuple[str, bytes]]) -> Iterator[None]:
-    """Adds documents, by name and content, for the work in this context and thread alone."""
+    """Adds documents, by name and content, only for the work in this context and thread."""
     outer, added = _present.get(), tuple(documents)
     if not added:
         yield
@@ -77,7 +77,7 @@ def using(documents: Iterable[tuple[str, bytes]]) -> Iterator[None]:
 
 
 def remembered(function: _Answer) -> _Answer:
-    """Caches a function of what operators are, for as long as the same documents count."""
+    """Caches a function of operator definitions, as long as the same documents apply."""
     usual = functools.cache(function)
     _forgetting.append(usual.cache_clear)
 

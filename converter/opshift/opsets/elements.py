@@ -111,7 +111,7 @@ class Element(NamedTuple):
 
     number: T
     bits: int  # of one element in raw_data
-    field: int  # the field of a TensorProto, besides raw_data, that can hold it
+    field: int  # the field of a TensorProto that can hold it, other than raw_data
     numpy: str = ""  # its type in numpy itself, as tensors hold it
     ml_dtypes: str = ""  # its type in ml_dtypes; without either, onnx's own helper reads it
     short: str = ""  # its name in the table of kernels
@@ -153,7 +153,7 @@ class Element(NamedTuple):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The ends of the integers that it holds without a gap."""
+        """The largest range of integers that the type holds without a gap."""
         if self.fraction is not None:
             end = min(2**self.fraction.bits, int(self.fraction.largest))
             return (-end, end) if self.fraction.zeros else (1, end)

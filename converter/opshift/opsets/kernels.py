@@ -49,7 +49,7 @@ class Missing:
     variables: tuple[str, ...]
     choices: frozenset[Types]
     in_doubt: frozenset[Types] = frozenset()
-    outcomes: Mapping[Types, str] = field(default_factory=dict)  # of those that a probe has run
+    outcomes: Mapping[Types, str] = field(default_factory=dict)  # that a probe has run
 
 
 @dataclass(frozen=True, slots=True)

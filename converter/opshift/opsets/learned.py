@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The facts that a user's own runtimes have shown, which improve conversions for a release.
+"""Facts that were measured in a user's own runtimes, and that improve conversions for a release.
 
 They are in `learned.toml`, next to the user's own table of targets: a table for each target, with
 fields of a row. Only the release that ran a model has the fact.

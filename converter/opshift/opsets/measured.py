@@ -9,7 +9,7 @@ from collections.abc import Iterable, Sequence
 from opshift.opsets import target_names
 
 
-@functools.lru_cache(maxsize=256)  # it is asked about each operator, and releases are few
+@functools.lru_cache(maxsize=256)  # it runs for each operator, and there are few releases
 def around(release: str, releases: tuple[str, ...]) -> frozenset[int]:
     """The numbers of the measured releases that stand for a release: itself, or its neighbours.
 

@@ -71,7 +71,7 @@ def _attribute(one: schema.Attribute) -> Attribute:
 
 @dataclass(frozen=True, slots=True)
 class OperatorSet:
-    """All operators that a version of a domain has, and the bodies of those that have one."""
+    """All operators of a version of a domain, with their bodies if they have one."""
 
     domain: str
     version: int

@@ -70,7 +70,7 @@ class Outcomes:
         return self.having(RUNS, releases) | self.having(PARTLY, releases)
 
     def with_feature(self, outcome: str, releases: frozenset[int]) -> frozenset[str]:
-        """The features to which all of some releases gave an outcome."""
+        """The features that have an outcome in all of these releases."""
         return frozenset(
             feature for (found, feature), where in self.features.items()
             if found == outcome and releases <= where

@@ -93,7 +93,7 @@ def _plain(text: str) -> str:
 
 @functools.lru_cache(maxsize=512)  # the spellings are few, and each name is compared with all
 def _pattern(spelling: str) -> str:
-    """A pattern for a name, in which a dash between any two letters changes nothing."""
+    """A pattern for a name that ignores dashes between letters."""
     return "-*".join(map(re.escape, spelling.replace("-", "")))
 
 

@@ -27,7 +27,7 @@ else:
     toml = deferred("opshift.toml")  # the shipped table needs none
 
 GROUP = "opshift.targets"
-SHIPPED = "targets.json"  # what targets.toml says, which takes forty times as long to read
+SHIPPED = "targets.json"  # the content of targets.toml in a form that is read forty times faster
 CONFIG = "OPSHIFT_TARGETS"
 COMMENT = "//"  # the key of a comment, which JSON has no other place for
 TABLE_READ = "2026-11-22"  # when the releases of onnx were compared with its version table
@@ -109,15 +109,15 @@ class Ceiling:
     only: tuple[Lacking, ...] = ()  # the operators of ai.onnx that it reads; empty: not listed
     types: tuple[str, ...] = ()  # element types without kernels
     outputs: tuple[str, ...] = ()  # element types of which it hands out no tensor
-    kernels: str = ""  # the table of kernels.txt that tells which it lacks
+    kernels: str = ""  # its table of missing kernels in kernels.txt
     closed: bool = False  # whether it has no domain that is not listed
     functions: bool = True  # whether it runs functions of the model
     other_forms: tuple[str, ...] = ()  # operators of ai.onnx written in another form if possible
     also: Mapping[str, str] = field(default_factory=dict)  # other spellings, and what they assume
-    remark: str = ""  # what was assumed to find this row
+    remark: str = ""  # the assumptions that select this row
     asked: str = ""  # the release that a user named
-    provider: str = ""  # what runs the nodes; empty for the CPU
-    probed: probe_tables.ReleaseTable | None = None  # what it did with small models
+    provider: str = ""  # the execution provider; empty for the CPU
+    probed: probe_tables.ReleaseTable | None = None  # the outcomes of small models
     fixed_sizes: bool = False  # whether it needs the sizes of all inputs
     compares: bool = True  # whether it rejects a version above its own
     facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
@@ -162,7 +162,7 @@ class Ceiling:
         return table.missing(key, since, self.release)
 
     def is_strange(self, key: Key) -> bool:
-        """Whether an operator is known to exist in other releases of the runtime, and not here."""
+        """Whether only other releases of the runtime have this operator."""
         missing = self.no_kernels(key, 1)
         return missing is not None and not missing.variables and bool(missing.choices)
 
@@ -236,8 +236,8 @@ class Runtime:
     name: str
     releases: tuple[Ceiling, ...]
     aliases: tuple[str, ...] = ()
-    default: str = ""  # the release that is meant where none is named
-    answer: str = ""  # what to say where nothing is known
+    default: str = ""  # the release if none is named
+    answer: str = ""  # the message if nothing is known
     providers: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # and their spellings
     tables: tuple[str, ...] = ()  # the texts of its tables of outcomes
 
@@ -316,7 +316,7 @@ def _with_fact(row: Ceiling, learned_fact: learned.Learned | None) -> Ceiling:
 
 
 def _elsewhere(row: Ceiling, runtime: Runtime, provider: str) -> Ceiling:
-    """A row without the kernels of the CPU, which say nothing about another provider."""
+    """A row without the kernels of the CPU, which do not apply to other providers."""
     if provider not in runtime.providers:
         listed = ", ".join(("cpu", *runtime.providers))
         raise BadTarget(f"{runtime.name} has no provider {provider!r}; give one of {listed}")
@@ -338,9 +338,9 @@ def _knowing(runtime: str, domain: str, since: int) -> frozenset[int]:
 
 
 def rows(word: str) -> list[Ceiling]:
-    """All releases of a name, or the one release that a name and a version mean.
+    """All releases of a name, or one release if a version is named.
 
-    The word "all" means every release of every runtime; those of onnx itself are none.
+    The word "all" means every release of every runtime, except onnx itself.
     """
     if word.strip().lower() == ALL:
         return [row for row in table() if row.name != "onnx"]

@@ -64,7 +64,7 @@ def parts_of(found: TypeProto) -> Iterator[TypeProto]:
 
 
 def tensors_in(found: TypeProto) -> Iterator[TypeProto.Tensor | TypeProto.SparseTensor]:
-    """The tensors of a type, also of the containers in it; whoever asks may change them."""
+    """The tensors of a type, also of the containers in it; the caller may change them."""
     for part in parts_of(found):
         kind = part.WhichOneof("value")
         if kind in ("tensor_type", "sparse_tensor_type"):
@@ -129,7 +129,7 @@ def is_complete(found: TypeProto) -> bool:
 
 
 def is_vague(found: TypeProto | None) -> bool:
-    """Whether the rank is unknown, or the length of what may be a shape or a list of axes."""
+    """Whether the rank is unknown, or the length of a possible shape or list of axes."""
     if found is None:
         return True
     if not found.HasField("tensor_type"):
@@ -139,7 +139,7 @@ def is_vague(found: TypeProto | None) -> bool:
 
 
 def claims_more(declared: TypeProto, known: TypeProto | None) -> bool:
-    """Whether a declaration gives lengths where the known type of a tensor has none."""
+    """Whether a declaration has lengths that the known type of a tensor lacks."""
     if known is None or not known.HasField("tensor_type"):
         return False
     own, told = known.tensor_type.shape.dim, declared.tensor_type.shape.dim
@@ -156,7 +156,7 @@ def better(declared: TypeProto | None, inferred: TypeProto | None) -> TypeProto 
 
 
 def shared(one: TypeProto | None, other: TypeProto | None) -> TypeProto | None:
-    """The type of a value that is one of two values: an element type of one is that of both."""
+    """The type of one of two values; if only one has an element type, both have it."""
     if one is None or other is None:
         kind = one or other
         return None if kind is None else _without_ranks(kind)

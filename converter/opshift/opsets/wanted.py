@@ -162,7 +162,7 @@ def read_target(
     target: int | str | Mapping[str, int] | None,
     at_least: Mapping[str, int] | int | None = None,
 ) -> int | Mapping[str, int] | Wanted:
-    """The target that a caller gives, as versions or as a Wanted; {} if nothing is given."""
+    """The target of a caller, as versions or as a Wanted; {} if the caller names no target."""
     floors = {"": at_least} if isinstance(at_least, int) else dict(at_least or {})
     for domain in target if isinstance(target, Mapping) else ():
         if not isinstance(domain, str):
