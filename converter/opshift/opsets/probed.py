@@ -309,16 +309,31 @@ def line(key: Key, since: int, one: Outcomes, names: tuple[str, ...]) -> str:
     return "; ".join([head, *_groups(one, names)])
 
 
-def common(table: ProbeTable) -> ProbeTable:
-    """The table without the choices of rare element types."""
+def shippable(table: ProbeTable) -> ProbeTable:
+    """What runs of the table, without the choices of rare element types.
+
+    A model of one node may fail for the sizes of its example, so that a failure is no proof that
+    the operator fails in a network.
+    """
     outcomes = {
         key: {
-            since: replace(one, types={c: n for c, n in one.types.items() if _is_common(c[1])})
+            since: replace(
+                one,
+                types={
+                    c: n for c, n in one.types.items() if c[0] not in FAILED and _is_common(c[1])
+                },
+                features={f: n for f, n in one.features.items() if f[0] not in FAILED},
+            )
             for since, one in versions.items()
         }
         for key, versions in table.outcomes.items()
     }
-    return replace(table, outcomes=outcomes)
+    found = {key: {n: o for n, o in of.items() if o.types} for key, of in outcomes.items()}
+    return replace(table, outcomes={key: of for key, of in found.items() if of})
+
+
+def _runs(choice: tuple[str, Any]) -> bool:
+    return choice[0] not in FAILED
 
 
 def _is_common(types: Types) -> bool:

@@ -136,7 +136,7 @@ def _readable(row: Ceiling, version: int, operators: Collection[Key]) -> dict[st
 def _nearest_run(
     row: Ceiling, table: ReleaseTable, version: int, operators: Collection[Key]
 ) -> int:
-    """The version of ai.onnx at which the fewest operators failed in a probe, or were not probed.
+    """The version of ai.onnx at which the fewest operators failed in a probe.
 
     Of equal ones, the nearest.
     """
@@ -146,14 +146,14 @@ def _nearest_run(
     ops = [key for key in operators if not key[0] and not table.lost(key)]
     low, top = row.floors.get("", 1), row.imports.get("") or known.newest("") or version
 
-    def cost(at: int) -> tuple[int, int, int, int]:
+    def cost(at: int) -> tuple[int, int, int]:
         found = [known.meaning(*key, at) for key in ops]
         runs = [
             table.runs_at(key, one.operator.since_version)
             for key, one in zip(ops, found, strict=True)
             if one is not None
         ]
-        return runs.count(False), runs.count(None), abs(at - version), at
+        return runs.count(False), abs(at - version), at
 
     return min(range(low, top + 1), key=cost, default=version)
 

@@ -78,11 +78,11 @@ def _row(probing: Probing) -> dict[str, Any] | None:
 
 
 def _ship(path: Path, table: probed.ProbeTable) -> None:
-    """Writes a table into the shipped file, without rare element types and without messages."""
+    """Writes what runs into the shipped file, without rare element types."""
     head, *texts = path.read_text("utf-8").split("\nruntime ")
     known = {one.runtime: one for one in map(probed.read, (f"runtime {text}" for text in texts))}
     former = [known[table.runtime]] if table.runtime in known else []
-    merged = probed.merged([*former, probed.common(table)])
+    merged = probed.merged([*former, probed.shippable(table)])
     if merged is not None:
         known[table.runtime] = merged
     tables = ("\n".join(probed.written(one)) for _, one in sorted(known.items()))
