@@ -169,6 +169,13 @@ FACTORS = (
 )
 @example("in MatMul", FACTORS.format("MatMul"), imports={"": 10})
 @example("in Conv", FACTORS.format("Conv"), imports={"": 10})
+@example(
+    "with another reader",
+    FACTORS.format("MatMul")
+    .replace("t] y)", "t] y, float[1,2,3,3] h)")
+    .replace("y =", "h = Relu(g) y ="),
+    imports={"": 10},
+)
 def of_the_second_codes(node: Node, around: Surroundings) -> bool:
     codes = node.outputs[0]
     if codes is None or node["x"].elem_type_or_none != T.INT8:

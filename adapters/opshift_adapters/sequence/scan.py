@@ -249,14 +249,6 @@ def _item(value: Value) -> tuple[int, Sequence[Any] | None]:
     return value.elem_type, None if dims is None else dims[1:]
 
 
-def scan_9(attributes: str, x: str = "3,2", y: str = "3,2") -> str:
-    return (
-        f"(float[2] s, float[{x}] x) => (float[2] t, float[{y}] y) {{ t, y = Scan(s, x) "
-        + COLUMNS.format(attributes)
-        + " }"
-    )
-
-
 @adapter("Scan", 9, 8)
 @example(
     "other types",
