@@ -136,7 +136,7 @@ def network(name: str, kind: str) -> onnx.ModelProto:
 
 def _literals(numbers: str, kind: int) -> str:
     """Numbers as the text of a model has them: the 16 bits of each, or the number itself."""
-    if kind == TensorProto.DOUBLE:
+    if kind in (TensorProto.DOUBLE, TensorProto.FLOAT):
         return numbers
     tensor = as_tensor(np.array([float(one) for one in numbers.split(",")]), kind)
     return ", ".join(map(str, np.frombuffer(tensor.raw_data, "<u2")))
@@ -157,7 +157,9 @@ def test_a_widened_model_agrees_with_double(name, kind, step):
 
 
 @pytest.mark.parametrize("opset", [13, 20])
-@pytest.mark.parametrize("change", ["bfloat16=float", "float16=float", "double=float"])
+@pytest.mark.parametrize(
+    "change", ["bfloat16=float", "float16=float", "double=float", "float=float16"]
+)
 @pytest.mark.parametrize("name", ["layer", "branch", "loop"])
 def test_any_change_and_the_steps_may_come_in_either_order(name, change, opset):
     start, to = change.split("=")
@@ -190,6 +192,29 @@ def test_types_and_steps_may_come_in_either_order(name, opset):
     for one, two, three in zip(answers(first), answers(last), answers(together), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-12)
         np.testing.assert_array_equal(one, three)
+
+
+@pytest.mark.parametrize("opset", [12, 20])
+def test_a_change_of_integers_and_the_steps_may_come_in_either_order(opset):
+    text = (
+        "(int64[1,3] ids, float[10,4] w) => (float[1,3,4] y, int64[1,3] next) <int64 one = {1}>"
+        " { e = Gather(w, ids) s = Shape(e) r = Reshape(e, s) y = Softmax<axis=1>(r)"
+        " next = Add(ids, one) }"
+    )
+    source, wish = model(text), {"types": {"int64": "int32"}}
+    first = convert_version(convert_version(source, **wish), opset)
+    last = convert_version(convert_version(source, opset), **wish)
+    assert types(first) == types(last) != types(source)
+    random = np.random.default_rng(0)
+    weights = random.normal(size=(10, 4)).astype("f4")
+    numbers = []
+    for proto in (source, first, last):
+        kind = onnx.helper.tensor_dtype_to_np_dtype(proto.graph.input[0].type.tensor_type.elem_type)
+        feeds = {"ids": np.array([[7, 0, 9]], kind), "w": weights}
+        numbers.append(ReferenceEvaluator(proto).run(None, feeds))
+    for expected, *others in zip(*numbers, strict=True):
+        for found in others:
+            np.testing.assert_allclose(found, expected, rtol=1e-6)
 
 
 def test_a_type_that_an_older_opset_lacks_is_no_obstacle_then():
