@@ -64,6 +64,7 @@ def test_without_any_table_each_example_converts_alike(monkeypatch):
     """
     fit = [case for case in examples.cases() if not (examples.too_new(case) or _ends(case))]
     fit = [case for case in fit if (case.adapter.start, case.adapter.to) != WORDS]
+    fit = [case for case in fit if not case.adapter.runtime]  # a form may be said in other words
     cases = [one for one in random.Random(SEED).sample(fit, SAMPLE) if not _turns(one)]
     assert len(cases) > SAMPLE * 0.9
     expected = [converted(case) for case in cases]

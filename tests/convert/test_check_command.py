@@ -169,7 +169,7 @@ def _denote(proto):
     [
         (_name_both_nodes, "NODE_NAME_TWICE", "warning", ["several nodes of graph 'g' have one name (name 'n')"]),
         (lambda m: setattr(m, "domain", "acme"), "DOMAIN_NAME", "warning", ["domain 'acme' is not a reverse DNS name"]),
-        (lambda m: m.opset_import.add(domain="com.-x", version=1), "DOMAIN_NAME", "warning", ["domain 'com.-x' is no reverse"]),
+        (lambda m: m.opset_import.add(domain="com.-x", version=1), "DOMAIN_NAME", "warning", ["domain 'com.-x' is not a reverse"]),
         (lambda m: _bind(m, "nope", "new"), "TRAINING_BINDING", "error", ["update_binding sets 'nope', which is not an initializer"]),
         (lambda m: _bind(m, "nope", "y"), "TRAINING_BINDING", "error", ["sets 'nope'", "reads 'y', which is not an output of the algorithm"]),
         (lambda m: m.graph.value_info.add(name="lost"), "VALUE_INFO_OF_NOTHING", "warning", ["value_info of graph 'g' describes value 'lost'"]),
@@ -326,7 +326,7 @@ def _describe_an_image(proto):
 @pytest.mark.parametrize(
     ("text", "change", "rule", "level", "said"),
     [
-        (CALL, _read_another_attribute, "FUNCTION_ATTRIBUTE", "warning", ["gives an attribute 'size'", "reads attribute 'axes' of function 'Run'"]),
+        (CALL, _read_another_attribute, "FUNCTION_ATTRIBUTE", "warning", ["sets attribute 'size'", "reads attribute 'axes' of function 'Run'"]),
         (CALL, _give_a_default_too, "FUNCTION_ATTRIBUTE", "warning", ["its attribute 'axis' with a default and without one"]),
         (CALL, _call_with_too_much, "FUNCTION_CALL", "error", ["has 2 inputs, and the function", "has 2 outputs, and the function"]),
         (GOOD, _describe_twice, "VALUE_INFO_TWICE", "warning", ["describes value 'a' twice"]),

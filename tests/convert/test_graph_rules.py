@@ -158,7 +158,7 @@ def test_functions_have_definitions_of_their_own():
         <domain: "f", opset_import: ["": 13]> F (a, a) => (b, c) { b = Neg(x) }"""
     made = model(text, 13, more=', "f": 1')
     found = texts(graph_rules.definitions(checked(made)))
-    patterns = ["input 'a'.*twice", "reads 'x', which nothing", "output 'c'.*by no node"]
+    patterns = ["input 'a'.*twice", "reads 'x', which is not", "output 'c'.*by no node"]
     assert [bool(re.search(*pair)) for pair in zip(patterns, found, strict=True)] == [True] * 3
 
 

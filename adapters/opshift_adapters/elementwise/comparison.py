@@ -454,7 +454,6 @@ def neither_less_nor_greater(node: Node, op: Builder) -> Result:
 @example(
     "float",
     "(bool[3] c, float[3] a, float[3] b) => (float[3] y) { y = Where(c, a, b) }",
-    imports={"": 13},
     approximate=True,
     gives="Cast Mul Not Cast Mul Add",
 )

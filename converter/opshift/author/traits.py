@@ -19,14 +19,14 @@ from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.author.bounds import Bounds
-    from opshift.author.builder import Builder
     from opshift.author.node import Node, Value
     from opshift.protos import AttributeProto, NodeProto
 
 Objection: TypeAlias = Callable[[Mapping[str, Any], int, int], str | None]
 Look: TypeAlias = "Callable[[Node], str | None]"
-# Gives a scale a shape that broadcasts to data, by its axis and the size of its blocks, if any.
-Along: TypeAlias = "Callable[[Builder, Value, Value, int, int], Value]"
+# Gives a scale a shape that broadcasts to data, by its axis and the size of its blocks, if any. The
+# first argument is the Builder, which this module must not import.
+Along: TypeAlias = "Callable[[Any, Value, Value, int, int], Value]"
 ToldDims: TypeAlias = tuple[int | str | EllipsisType | None, ...]
 KINDS: dict[str, type[Trait]] = {}  # by the name of their table
 _Answer = TypeVar("_Answer")

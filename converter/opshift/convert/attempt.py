@@ -151,13 +151,14 @@ class Conversion(State):
             inexact = {key for step in self.steps for key in step.approximated}
             return alternatives(
                 self.way, late, came, leaves=self.left_late, unsure=near,
+                unread=self._unread(inexact),
                 opsets=self._elsewhere(_keys(self.unrunnable) | inexact),
             )  # fmt: skip
         own = request.present(self.document, "")
         if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
             dip = dip_for(refused, max(own, default=0))
             gaps = [one for one in refused.refusals if one.why in OF_A_RUNTIME]
-            unread, opsets = self._unread(gaps), self._elsewhere(_keys(gaps))
+            unread, opsets = self._unread(_keys(gaps)), self._elsewhere(_keys(gaps))
             return alternatives(
                 self.way, self._around(gaps), (), dip=dip, unread=unread, opsets=opsets
             )
@@ -176,10 +177,9 @@ class Conversion(State):
             stops=stops, leaves=self.left_late, unsure=unsure,
         )  # fmt: skip
 
-    def _unread(self, gaps: Iterable[RefusedNode]) -> Collection[Key]:
+    def _unread(self, lacking: Collection[Key]) -> Collection[Key]:
         """The operators that the runtime reads at other versions than those in the result."""
         row = self.runtime
-        lacking = _keys(gaps)
         return {key for key in lacking if row is not None and row.names(key)}
 
     def _around(self, gaps: Iterable[RefusedNode]) -> Collection[FunctionId]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from opshift import versions
 from opshift.author import registry
@@ -99,8 +100,10 @@ def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Reque
         named = re.findall(r"\w+", example.graph)
         lacks = tuple(Lacking(op) for op in adapter.ops if op in named)
         lacking = Ceiling("a runtime without them", "", {}, None, "", without=lacks)
-        # At another opset there may be an exact form.
-        return Request(Wanted(lacking, example.imports if example.approximate else {}))
+        if example.approximate and example.gives:  # an exact form with other operators comes first
+            given = tuple(map(Lacking, dict.fromkeys(example.gives.split())))
+            lacking = replace(lacking, only=given)
+        return Request(Wanted(lacking))
     if (adapter.start, adapter.to) == LEAVE:
         return Request(domains=("ai.onnx",))
     if adapter.at_boundary:

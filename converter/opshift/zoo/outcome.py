@@ -89,9 +89,10 @@ class Outcome:
         """The JSON form that `opshift schema` describes."""
         raw = dict(zip(_NAMES, _values(self), strict=True))
         blockers = [dataclasses.asdict(one) for one in self.blockers]
-        return {**raw, "blockers": blockers, "origin": self._origin()}
+        return {**raw, "blockers": blockers, "origin": self.origin_form()}
 
-    def _origin(self) -> dict[str, Any] | None:
+    def origin_form(self) -> dict[str, Any] | None:
+        """The origin of the result, in the documented JSON form."""
         return dataclasses.asdict(self.origin) if self.origin else None
 
     def row(self) -> dict[str, Any]:
@@ -111,7 +112,7 @@ class Outcome:
             "nodes_before": self.nodes[0] if self.nodes else None,
             "nodes_after": self.nodes[1] if self.nodes else None,
             "rewritten": dict(self.rewritten),
-            "origin": self._origin(),
+            "origin": self.origin_form(),
             "runtimes": [
                 {"target": target, "now": KNOWN[now], "after": KNOWN[after]}
                 for target, now, after in self.runs

@@ -84,7 +84,7 @@ def _unreachable(place: Place, name: str) -> str | None:
     scope, position = place
     owner = scope.owner(name)
     if owner is None:
-        return "nothing defines"
+        return "is not defined"
     if name not in owner.producers:
         return None
     written = owner.producers[name]

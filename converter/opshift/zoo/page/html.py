@@ -237,7 +237,9 @@ def _cell(op: str, step: tuple[int, int], count: int, hottest: int) -> str:
 
 def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
     """The rows as JSON that cannot end its HTML element; repeated texts are written once."""
-    tables: dict[str, dict[str, int]] = {name: {} for name in ("versions", "texts", "targets")}
+    tables: dict[str, dict[str, int]] = {
+        name: {} for name in ("versions", "texts", "targets", "origins")
+    }
 
     def known(table: str, value: Any) -> int:
         found = tables[table]
@@ -254,6 +256,7 @@ def _data(outcomes: Iterable[Outcome], recipe: Recipe) -> str:
                 for b in o.blockers
             ],
             [[known("targets", target), _state(now, after)] for target, now, after in o.runs],
+            known("origins", o.origin_form()),
         ]
         for o in outcomes
     ]  # fmt: skip
