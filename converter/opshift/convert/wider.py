@@ -16,15 +16,13 @@ from opshift.author.traits import ByWidth
 from opshift.author.verdicts import WIDER, Adapter, Rewrite
 from opshift.author.widening import OUTPUT_TYPES, in_wider_types
 from opshift.convert.legal import runtime
-from opshift.convert.plan_table import Edge
+from opshift.convert.single_step import SingleStepper, single_stepper
 from opshift.convert.state import State
-from opshift.convert.step import Stepper
 from opshift.model.scope import Key, Place, Root
 from opshift.model.walk import holds_graphs
 from opshift.opsets import schemas
 from opshift.opsets.elements import NAMED, T
 from opshift.opsets.schemas import Schema
-from opshift.text import qualified
 
 if TYPE_CHECKING:
     from opshift.opsets.targets import Ceiling
@@ -38,16 +36,6 @@ PREFERRED = (T.INT32, T.INT64, T.UINT32, T.UINT64, *FLOATS)
 Wider: TypeAlias = "tuple[tuple[str, T], ...]"
 
 
-class Widener(Stepper):
-    """Computes nodes of one operator in wider types."""
-
-    key: Key
-    adapter: Adapter
-
-    def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
-        yield self.key, self.adapter
-
-
 def lacked(state: State, row: Ceiling) -> Iterator[tuple[Key, Wider, list[Place]]]:
     """The nodes that a runtime runs only in wider types, by their operator and these types."""
     found: dict[tuple[Root, Key, Wider], list[Place]] = {}
@@ -58,18 +46,9 @@ def lacked(state: State, row: Ceiling) -> Iterator[tuple[Key, Wider, list[Place]
         yield key, wider, places
 
 
-def stepper(state: State, key: Key, wider: Wider, version: int) -> Widener:
+def stepper(state: State, key: Key, wider: Wider, version: int) -> SingleStepper:
     """The step that writes one operator in wider types."""
-    state.plan.edges[(*key, *WIDER)] = Edge(
-        *WIDER, "rewrite", False, tuple(sorted({qualified(*key), "ai.onnx.Cast"}))
-    )
-    made = Widener(
-        state.document, state.facts, state.plan, key[0], version, version,
-        state.options.allow_approximate,
-    )  # fmt: skip
-    made.key, made.adapter, made.boundary = key, _adapter(key, wider), WIDER
-    made.checks = state.options.checks
-    return made
+    return single_stepper(state, state.plan, _adapter(key, wider), version)
 
 
 @functools.cache

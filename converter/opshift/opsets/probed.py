@@ -332,10 +332,6 @@ def shippable(table: ProbeTable) -> ProbeTable:
     return replace(table, outcomes={key: of for key, of in found.items() if of})
 
 
-def _runs(choice: tuple[str, Any]) -> bool:
-    return choice[0] not in FAILED
-
-
 def _is_common(types: Types) -> bool:
     return not any(one in LONG.values() and one not in COMMON for one in types)
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 
 from opshift import versions
 from opshift.author import registry
@@ -99,10 +98,10 @@ def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Reque
     if (adapter.start, adapter.to) == WORDS:
         named = re.findall(r"\w+", example.graph)
         lacks = tuple(Lacking(op) for op in adapter.ops if op in named)
-        lacking = Ceiling("a runtime without them", "", {}, None, "", without=lacks)
-        if example.approximate and example.gives:  # an exact form with other operators comes first
-            given = tuple(map(Lacking, dict.fromkeys(example.gives.split())))
-            lacking = replace(lacking, only=given)
+        # An exact form with other operators would come before an approximate one.
+        given = dict.fromkeys((example.gives or "").split()) if example.approximate else ()
+        only = tuple(map(Lacking, given))
+        lacking = Ceiling("a runtime without them", "", {}, None, "", without=lacks, only=only)
         return Request(Wanted(lacking))
     if (adapter.start, adapter.to) == LEAVE:
         return Request(domains=("ai.onnx",))

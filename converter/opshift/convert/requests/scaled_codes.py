@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from opshift.author.adapter_answers import KEEP, Result
@@ -11,12 +11,11 @@ from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
 from opshift.author.traits import Saturates, Scales
 from opshift.author.verdicts import WIDER, Adapter, Rewrite
-from opshift.convert.plan_table import Edge
 from opshift.convert.planner import CrossingPlan
+from opshift.convert.single_step import single_stepper
 from opshift.convert.state import State
-from opshift.convert.step import Stepper
 from opshift.lazy import deferred
-from opshift.model.scope import Key, Root
+from opshift.model.scope import Key
 from opshift.model.sweep import sweep
 from opshift.opsets.elements import ELEMENTS, T
 
@@ -33,8 +32,9 @@ def write_scaled(state: State, types: Mapping[int, int]) -> None:
         adapter = _adapter(key, rule, state.adapters.rules(Saturates).get(key), wider)
         for root in state.document.roots:
             if places := list(root.index.get(key, ())):
-                stepper = _stepper(state, root, adapter)
-                step = stepper.run_at(root, places)
+                plan = CrossingPlan(state.adapters)  # that of the conversion is made later
+                version = root.imports.get(adapter.domain) or 1
+                step = single_stepper(state, plan, adapter, version).run_at(root, places)
                 if step.rewritten:
                     found = True
                     state.done(step)
@@ -42,28 +42,6 @@ def write_scaled(state: State, types: Mapping[int, int]) -> None:
         sweep(state.document)
         state.document.sort()
         state.reopen()
-
-
-class _CodesStepper(Stepper):
-    """Writes the nodes of one operator in other words."""
-
-    adapter: Adapter
-
-    def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
-        yield (self.domain, self.adapter.ops[0]), self.adapter
-
-
-def _stepper(state: State, root: Root, adapter: Adapter) -> _CodesStepper:
-    version, key = root.imports.get(adapter.domain) or 1, (adapter.domain, adapter.ops[0])
-    plan = CrossingPlan(state.adapters)  # the conversion plans only after these nodes are written
-    plan.edges[(*key, *WIDER)] = Edge(*WIDER, "rewrite", False, ())
-    made = _CodesStepper(
-        state.document, state.facts, plan, adapter.domain, version, version,
-        state.options.allow_approximate,
-    )  # fmt: skip
-    made.adapter, made.boundary = adapter, WIDER
-    made.checks = state.options.checks
-    return made
 
 
 def _adapter(key: Key, rule: Scales, bound: Saturates | None, wider: frozenset[int]) -> Adapter:

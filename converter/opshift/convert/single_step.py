@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A step that shows the nodes of one operator to one adapter, at one version."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opshift.author.verdicts import WIDER, Adapter
+from opshift.convert.plan_table import Edge
+from opshift.convert.planner import CrossingPlan
+from opshift.convert.state import State
+from opshift.convert.step import Stepper
+from opshift.model.scope import Key, Root
+from opshift.text import qualified
+
+
+class SingleStepper(Stepper):
+    """Rewrites nodes of the first operator of an adapter."""
+
+    adapter: Adapter
+
+    def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
+        yield (self.domain, self.adapter.ops[0]), self.adapter
+
+
+def single_stepper(
+    state: State, plan: CrossingPlan, adapter: Adapter, version: int
+) -> SingleStepper:
+    """The step of an adapter that writes an operator in wider types, with Casts around it."""
+    domain, op = adapter.domain, adapter.ops[0]
+    writes = tuple(sorted({qualified(domain, op), "ai.onnx.Cast"}))
+    plan.edges[(domain, op, *WIDER)] = Edge(*WIDER, "rewrite", False, writes)
+    made = SingleStepper(
+        state.document, state.facts, plan, domain, version, version,
+        state.options.allow_approximate,
+    )  # fmt: skip
+    made.adapter, made.boundary = adapter, WIDER
+    made.checks = state.options.checks
+    return made
