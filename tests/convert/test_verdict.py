@@ -13,7 +13,7 @@ from text_models import model
 
 REASONS = ("stamps", "below_floor", "lacking", "forms", "kernels")
 DOUBTS = ("unknown", "in_doubt")
-RELEASE = SimpleNamespace(shown="a runtime 1.0")
+RELEASE = SimpleNamespace(shown="a runtime 1.0", later=None)
 
 
 SEEN: dict = {}
@@ -55,6 +55,26 @@ def test_an_import_that_was_added_is_judged_too(parts):
     found = verdict(JUDGED, RELEASE, lacks_import=True)
     assert found.reasons == ("rejected", *REASONS)
     assert found.unknown == ("doubted", *DOUBTS)
+
+
+@pytest.mark.parametrize("reasons", [((), ()), (("a",), ()), ((), ("b",)), (("a",), ("b",))])
+def test_a_release_between_two_rows_has_the_answer_of_both(parts, monkeypatch, reasons):
+    last = SimpleNamespace(shown="a runtime 3.0", later=None)
+    first = SimpleNamespace(shown="a runtime 1.0", later=last, stands_for="a runtime 2.0")
+    by_row = dict(zip((first.shown, last.shown), reasons, strict=True))
+    for name in (*REASONS, *DOUBTS):
+        monkeypatch.setattr(runtime, name, lambda *_: [])
+    monkeypatch.setattr(runtime, "lacking", lambda _, row: by_row[row.shown])
+    found = verdict(JUDGED, first)
+    answer = found.in_words
+    assert answer.target == "a runtime 2.0"
+    if all(reasons):
+        assert (answer.answer, found.differing) == ("no", ())
+    elif any(reasons):
+        assert (answer.answer, found.differing) == ("not known", reasons[0] + reasons[1])
+        assert "too: " + found.differing[0] in answer.unknown[0]
+    else:
+        assert answer.answer == "yes"
 
 
 def test_functions_are_written_out_if_the_model_calls_them():

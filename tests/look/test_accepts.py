@@ -38,6 +38,32 @@ def test_an_operator_without_a_listed_kernel_does_not_run(release, answer, kind)
     assert accepts(made, f"onnxruntime=={release}").answer == answer
 
 
+BETWEEN = [
+    ("opencv==4.9", "opencv==4.8", "opencv==4.11"), ("winml==18500", "winml==18362", "winml==19041"),
+    ("openvino==2024.1", "openvino==2023.0", "openvino==2026.4"),
+    ("tensorrt==10.16", "tensorrt==10.15", "tensorrt==11.0"),
+    ("directml==1.10", "directml==1.9", "directml==1.12.1"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("asked", "before", "after"), BETWEEN)
+@pytest.mark.parametrize(("op", "opset"), [
+    ("Neg", 8), ("Neg", 9), ("Neg", 20), ("Neg", 25), ("Celu", 12), ("Gelu", 20), ("Gelu", 24),
+    ("com.microsoft.Gelu", 9),
+])  # fmt: skip
+def test_a_release_between_two_known_ones_has_the_answer_of_both(asked, before, after, op, opset):
+    text = f"(float[2] x) => (float[2] y) {{ y = {op}(x) }}"
+    made = model(text, opset, more=', "com.microsoft" : 1')
+    answers = {accepts(made, one).answer for one in (before, after)}
+    found = accepts(made, asked)
+    assert found.target == asked
+    assert {found.answer} == (answers if len(answers) == 1 else {"not known"})
+    (fit,) = survey(made, [asked]).fits
+    assert fit.now == found.answer
+    if fit.after != "no":
+        assert accepts(convert_version(made, asked), asked).answer == fit.after
+
+
 COUNT = """(float[2,5] x) => (float[a,b] v, int64[a,b] i) <int64[1] first = {0}, int64[1] one = {1}> {
     s = Shape(x) g = Gather(s, first) WAY v, i = TopK(x, k) }"""
 

@@ -138,7 +138,7 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
         (
             "tensorrt==10.16",
             "tensorrt==10.15",
-            "tensorrt 10.16 is not known; release 10.15, the nearest",
+            "tensorrt 10.16 is not known; the answer is that of 10.15 and of 11.0",
         ),
         (
             "tensorrt==10.x",
@@ -165,7 +165,7 @@ def test_a_name_that_nobody_knows_gets_the_nearest(text, sentence):
         ("jetpack 7.1", "tensorrt==10.13", "jetpack 7.1 is newer than the known releases"),
         ("windows 19041", "winml==win10-2004", ""),
         ("Windows build 22000", "winml==win11", ""),
-        ("windows 19045", "winml==win10-2004", "release 19041, the nearest one before it, is used"),
+        ("windows 19045", "winml==win10-2004", "the answer is that of 19041 and of 22000"),
         (
             "windows 26100",
             "winml==win11",
@@ -573,10 +573,13 @@ def test_a_release_that_compares_no_versions_loads_a_newer_model(tmp_path, relea
 def test_what_was_assumed_about_a_runtime_is_no_gap_in_what_is_known(tmp_path):
     path = tmp_path / "m.onnx"
     onnx.save(model(PLAIN, 15, ir=8), path)
-    assumed = "tensorrt 10.16 is not known; release 10.15, the nearest one before it, is used"
+    assumed = (
+        "tensorrt 10.16 is not known; the answer is that of 10.15 and of 11.0, the nearest"
+        " releases, if they agree"
+    )
     shown = run("accepts", path, "--for", "trt 10.16").stdout.splitlines()
     assert shown[0] == (
-        "Not known: the versions fit tensorrt==10.15; whether it runs the model is not known."
+        "Not known: the versions fit tensorrt==10.16; whether it runs the model is not known."
     )
     assert shown[-1] == f"  note: {assumed}"
     told = json.loads(run("accepts", path, "--for", "trt 10.16", "--output-format", "json").stdout)

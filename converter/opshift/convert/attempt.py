@@ -352,9 +352,9 @@ class Conversion(State):
         found = verdict(Judged.of(facts), row)
         self.unrunnable = list(equal_forms.refusals(self, row, found.reasons))
         if self.unrunnable and not self.options.keep_unrunnable:
-            raise self.refused(self.unrunnable, row.shown)
+            raise self.refused(self.unrunnable, row.stands_for)
         self.answer = found.in_words
-        says = {one.says for one in found.reasons}
+        says = {one.says for one in (*found.reasons, *found.differing)}
         gone = [one for one in self.lacked if one.says not in says]
         self.notes += [f"{one}; the result has a form of the operator that it runs" for one in gone]
         offers = dict.fromkeys(one.types for one in gone if one.types)
@@ -362,7 +362,7 @@ class Conversion(State):
             f"{terms.option('types', one)} changes the type in the whole model instead"
             for one in self.unmade(offers)
         ]
-        self.notes += [f"it is not known {text}" for text in found.unknown]
+        self.notes += [f"it is not known {text}" for text in self.answer.unknown]
 
     def _result(self) -> bytes | ModelProto:
         return weights.checkable(self.skeleton)

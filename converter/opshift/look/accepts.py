@@ -206,7 +206,7 @@ def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSur
     after = {
         i: _after(runs, rows[i], known)
         for i in sorted(range(len(rows)), key=lambda i: known.way_to(rows[i]))
-        if now[i].answer == NO or rows[i].prefer is not None or not plain
+        if now[i].answer == NO or rows[i].prefer is not None or rows[i].later or not plain
     }
     return RuntimeSurvey(
         tuple(_fit(row, now[i], after.get(i, now[i])) for i, row in enumerate(rows))
@@ -216,7 +216,9 @@ def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSur
 def _fit(row: Ceiling, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:
     remarks = (row.remark,) if row.remark else ()
     unknown = now.unknown or after.unknown
-    return Fit(row.shown, now.answer, after.answer, now.reasons, after.reasons, unknown, remarks)
+    return Fit(
+        row.stands_for, now.answer, after.answer, now.reasons, after.reasons, unknown, remarks
+    )
 
 
 @dataclass(frozen=True, slots=True)
@@ -333,14 +335,14 @@ def _after(runs: Rehearsals, row: Ceiling, known: KnownResults) -> RuntimeAnswer
         done = runs.rehearse(options)
     except Outgrown:
         text = "whether the model can be converted: it grows too large to look further"
-        return RuntimeAnswer.of(row.shown, unknown=(text,))
+        return RuntimeAnswer.of(row.stands_for, unknown=(text,))
     except AdapterBug as bug:
         fault = f"this is a bug of an adapter, not of your model: {bug}"
         text = f"whether the model can be converted: {fault}"
-        return RuntimeAnswer.of(row.shown, unknown=(text,))
+        return RuntimeAnswer.of(row.stands_for, unknown=(text,))
     except OpshiftError as error:
-        return RuntimeAnswer.of(row.shown, (str(error),))
+        return RuntimeAnswer.of(row.stands_for, (str(error),))
     if done.report is None or done.report.runtime is None or done.result is None:
-        return RuntimeAnswer.of(row.shown, tuple(map(str, done.refusals)))
+        return RuntimeAnswer.of(row.stands_for, tuple(map(str, done.refusals)))
     known.add(row, done.result)
     return done.report.runtime

@@ -114,10 +114,11 @@ def _marked(name: str) -> list[Ceiling]:
 
 
 def _as_dict(row: Ceiling) -> dict[str, Any]:
-    """A row with the forms that it misreads, and how it was probed in place of the outcomes."""
+    """A row with the forms that it misreads; how it was probed stands for the outcomes."""
     how = dataclasses.asdict(row.probed.how) if row.probed is not None else None
     return {
-        **dataclasses.asdict(dataclasses.replace(row, probed=None)),
+        **dataclasses.asdict(dataclasses.replace(row, probed=None, later=None)),
+        "later": row.later.versions if row.later is not None else "",
         "probed": how,
         "forms": list(_forms(row)),
     }

@@ -106,20 +106,29 @@ def _unknown(text: str, spellings: Sequence[str]) -> str:
     return f"no target is called {name!r}; {listed} (`opshift targets` lists all that are known)"
 
 
-def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> tuple[int, str]:
-    """The row that a version selects, and a sentence about the assumption.
+@dataclass(frozen=True, slots=True)
+class Choice:
+    """The row that a version selects by its number, and a sentence about the assumption."""
 
-    For an unknown release, the nearest earlier one is used, because a later release reads what an
-    earlier one reads.
+    row: int
+    remark: str = ""
+    later: int | None = None  # the row after an unknown release, if it lies between two
+
+
+def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> Choice:
+    """The row that a version selects.
+
+    For an unknown release, it is the nearest earlier one, with the nearest later one if there is
+    one: a gap that only one of them has may be in the release or not.
     """
     for number, (_, also) in enumerate(rows):
         if asked in also:
-            return number, also[asked]
+            return Choice(number, also[asked])
     fitting = [
         (fit, number) for number, (listed, _) in enumerate(rows) if (fit := fits(listed, asked))
     ]
     if fitting:
-        return max(fitting)[1], ""
+        return Choice(max(fitting)[1])
     listed = ", ".join(listed for listed, _ in rows)
     if not asked:
         raise BadTarget(f"{name} is given without a release; give one of {listed}")
@@ -127,7 +136,8 @@ def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]])
     if within:
         oldest, number = min(within)
         shown = ".".join(map(str, oldest))
-        return number, f"{name} {asked} is several releases; {shown}, the oldest known one, is used"
+        remark = f"{name} {asked} is several releases; {shown}, the oldest known one, is used"
+        return Choice(number, remark)
     earlier = [(end, n) for n, (text, _) in enumerate(rows) for end in _ends(text, numbers(asked))]
     if not earlier:
         raise BadTarget(
@@ -135,12 +145,16 @@ def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]])
         )
     end, number = max(earlier)
     shown = ".".join(map(str, end))
-    newest = max(e for text, _ in rows for e in _ends(text, (1 << 30,)))
-    if end == newest:
-        return number, f"{name} {asked} is newer than the known releases; release {shown} is used"
-    return number, (
-        f"{name} {asked} is not known; release {shown}, the nearest one before it, is used"
+    later = [(one, n) for n, (text, _) in enumerate(rows) for one in _starts(text, numbers(asked))]
+    if not later:
+        newer = f"{name} {asked} is newer than the known releases; release {shown} is used"
+        return Choice(number, newer)
+    start, after = min(later)
+    remark = (
+        f"{name} {asked} is not known; the answer is that of {shown} and of"
+        f" {'.'.join(map(str, start))}, the nearest releases, if they agree"
     )
+    return Choice(number, remark, after)
 
 
 def fits(listed: str, asked: str) -> tuple[int, int] | None:
@@ -181,6 +195,12 @@ def _ends(listed: str, before: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The last releases of a list of versions and ranges that come before a version."""
     ends = [numbers(one.strip().rpartition("..")[2]) for one in listed.split(",")]
     return [end for end in ends if end and end < before]
+
+
+def _starts(listed: str, after: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The first releases of a list of versions and ranges that come after a version."""
+    starts = [numbers(one.strip().partition("..")[0]) for one in listed.split(",")]
+    return [start for start in starts if start > after]
 
 
 def numbers(version: str) -> tuple[int, ...]:

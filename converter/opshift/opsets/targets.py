@@ -122,12 +122,19 @@ class Ceiling:
     compares: bool = True  # whether it rejects a version above its own
     facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
     meant: tuple[str, str] = ("", "")  # the runtime and release that `same_as` means
+    between: str = ""  # the unknown release that a user named, and that lies before `later`
+    later: Ceiling | None = None  # the row after that release
 
     @property
     def shown(self) -> str:
         release = self.asked or self.versions
         named = f"{self.name}=={release}" if release else self.name
         return f"{named}:{self.provider}" if self.provider else named
+
+    @property
+    def stands_for(self) -> str:
+        """The target that a user named, which has no row of its own if it lies between two."""
+        return replace(self, asked=self.between).shown if self.between else self.shown
 
     @property
     def release(self) -> str:
@@ -276,15 +283,22 @@ def find(text: str) -> Ceiling:
         found = replace(
             found, remark=f"no release of {runtime.name} is named; release {asked} is used"
         )
-    version, remark = target_names.choose(
+    choice = target_names.choose(
         runtime.name, asked, [(row.versions, row.also) for row in runtime.releases]
     )
-    row = _resolved(runtime.releases[version], known)
-    remarks = [one for one in (found.remark, remark, row.remark) if one]
-    row = replace(row, remark="; ".join(remarks), asked="" if remark else asked)
-    row = runtime.having_probes(row)
-    row = _with_fact(row, learned.fact_about(row.shown, own_file().with_name(learned.FILE)))
-    return row if provider in ("", "cpu") else _elsewhere(row, runtime, provider)
+
+    def complete(number: int, asked: str) -> Ceiling:
+        row = replace(_resolved(runtime.releases[number], known), asked=asked)
+        row = runtime.having_probes(row)
+        row = _with_fact(row, learned.fact_about(row.shown, own_file().with_name(learned.FILE)))
+        return row if provider in ("", "cpu") else _elsewhere(row, runtime, provider)
+
+    row = complete(choice.row, "" if choice.remark else asked)
+    remarks = [one for one in (found.remark, choice.remark, row.remark) if one]
+    row = replace(row, remark="; ".join(remarks))
+    if choice.later is None:
+        return row
+    return replace(row, between=asked, later=complete(choice.later, ""))
 
 
 def _provider(runtime: Runtime, spelling: str) -> str:
@@ -507,13 +521,13 @@ def _resolved(row: Ceiling, known: Mapping[str, Runtime]) -> Ceiling:
     if name not in known:
         raise BadTarget(f"{row.shown} refers to {row.same_as}, which is not in the list")
     rows = known[name].releases
-    number, remark = target_names.choose(name, version, [(r.versions, r.also) for r in rows])
-    other = _resolved(rows[number], known)
+    choice = target_names.choose(name, version, [(r.versions, r.also) for r in rows])
+    other = _resolved(rows[choice.row], known)
     source, date = row.source or other.source, row.date or other.date
-    meant = other.origin if remark or other.same_as else (name, version or other.release)
+    meant = other.origin if choice.remark or other.same_as else (name, version or other.release)
     return replace(
         other, name=row.name, versions=row.versions, source=source, date=date,
-        same_as=row.same_as, also=row.also, remark=remark, meant=meant,
+        same_as=row.same_as, also=row.also, remark=choice.remark, meant=meant,
     )  # fmt: skip
 
 

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from opshift.author.facts import Facts
@@ -25,12 +26,14 @@ class Verdict:
     target: str
     reasons: tuple[RuntimeLack, ...]
     unknown: tuple[str, ...]
+    differing: tuple[RuntimeLack, ...] = ()  # reasons in one of the two neighbours of a release
 
     @property
     def in_words(self) -> RuntimeAnswer:
         """The answer for reports."""
         reasons = tuple(dict.fromkeys(map(str, self.reasons)))
-        return RuntimeAnswer.of(self.target, reasons, self.unknown)
+        too = [f"whether this holds for {self.target}, too: {one}" for one in self.differing]
+        return RuntimeAnswer.of(self.target, reasons, (*dict.fromkeys(too), *self.unknown))
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,8 +62,21 @@ def _written_out(facts: Facts) -> Facts:
 def verdict(judged: Judged, row: Ceiling, *, lacks_import: bool = False) -> Verdict:
     """Whether a runtime runs a model as it is. Nothing is converted.
 
-    `lacks_import` says that the import of the document was added.
+    `lacks_import` says that the import of the document was added. A release between two rows has
+    the answer that both have.
     """
+    own = _of_row(judged, row, lacks_import=lacks_import)
+    if row.later is None:
+        return own
+    then = _of_row(judged, row.later, lacks_import=lacks_import)
+    if own.reasons and then.reasons:
+        return replace(own, target=row.stands_for)
+    differing = (*own.reasons, *then.reasons)
+    return Verdict(row.stands_for, (), own.unknown or then.unknown, differing)
+
+
+def _of_row(judged: Judged, row: Ceiling, *, lacks_import: bool) -> Verdict:
+    """The answer of one row."""
     document, computed = judged.document, judged.computed
     called = computed.document
     rejected, doubted = runtime.without_import(row) if lacks_import else ([], [])
