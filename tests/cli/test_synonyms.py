@@ -49,6 +49,19 @@ def test_only_a_command_with_a_target_names_its_option():
     assert failure("targets", "--opset", "13").endswith("; give the path of a document")
 
 
+@pytest.mark.parametrize("option", ["--types", "--shape", "--dim", "--keep-io-types"])
+def test_each_command_takes_a_change_of_the_model_or_names_the_commands_that_do(option):
+    context = click.Context(main)
+    commands = {name: main.get_command(context, name) for name in main.list_commands(context)}
+    takes = [name for name, one in commands.items() if any(option in p.opts for p in one.params)]
+    assert {"convert", "plan", "targets", "lowest", "batch"} <= set(takes)
+    for name in commands.keys() - set(takes):
+        told = failure(name, "a.onnx", option, "x")
+        assert told.endswith(
+            f"has no option {option}; these commands have it: {', '.join(takes)}"
+        ), told
+
+
 def test_the_place_of_the_result_may_be_an_argument():
     told = failure("batch", "models", "converted", "--out", "x")
     assert told.endswith("has no option --out; give it as the argument DST")

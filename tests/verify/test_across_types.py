@@ -56,11 +56,48 @@ def test_integers_of_two_types_are_compared_exactly():
         assert found.equal == equal
 
 
-def test_without_the_option_another_type_is_a_difference():
+def test_another_type_is_a_difference_if_the_caller_says_so():
     source = parse_model(PRODUCT)
     wide = convert_version(source, types={"float16": "float"})
     inputs = {"x": np.ones((2, 16), np.float16)}
-    assert not verify(source, wide, inputs, isolated=False).equal
+    assert not verify(source, wide, inputs, in_double=False, isolated=False).equal
+
+
+LAYER = (
+    '<ir_version: 10, opset_import: ["" : 21]> g (KIND[N,4] x) => (KIND[N,2] y) {'
+    " v = Constant<value = float[4,2] {0.1, 2, -3, 4, 0.7, 6, 7, -8}>() w = Cast<to=NUMBER>(v)"
+    " z = MatMul(x, w) s = Shape(z) y = Reshape(z, s) }"
+)
+CHANGES = ["bfloat16=float", "float16=float", "float=double", "double=float", "float=float16"]
+
+
+@pytest.mark.parametrize("keep", [False, True])
+@pytest.mark.parametrize("change", CHANGES)
+def test_two_files_of_other_types_and_sizes_need_no_option(tmp_path, change, keep):
+    start, to = change.split("=")
+    number = str(onnx.TensorProto.DataType.Value(start.upper()))
+    source = parse_model(LAYER.replace("KIND", start).replace("NUMBER", number))
+    for number, wish in enumerate(({}, {"dim": {"N": 5}}, {"shape": {"x": (7, 4)}})):
+        other = convert_version(source, 20, types={start: to}, keep_io_types=keep, **wish)
+        found = verify(source, other, isolated=False)
+        assert found.equal, str(found)
+        if not keep:
+            assert len(numbers(found.notes)) == 3
+            assert f"callers see other types: 'x' is {start} in A and {to} in B" in str(found)
+        size = (2, 5, 7)[number]
+        assert f"={size}" in str(found) or number
+        other.graph.node[1].CopyFrom(onnx.helper.make_node("Neg", ["x"], ["w"]))
+        assert not verify(source, other, isolated=False).equal
+
+
+def test_weights_of_another_type_are_found_behind_an_equal_interface():
+    text = LAYER.replace("KIND", "float").replace("NUMBER", "1")
+    source = parse_model(text)
+    narrow = convert_version(source, types={"float": "float16"}, keep_io_types=True)
+    found = verify(source, narrow, isolated=False)
+    assert found.equal
+    assert len(numbers(found.notes)) == 3
+    assert "callers see" not in str(found)
 
 
 def test_a_conversion_of_types_states_the_numbers(tmp_path):

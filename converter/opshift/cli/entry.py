@@ -114,24 +114,7 @@ def _names() -> tuple[str, ...]:
 def _sentence(error: click.ClickException) -> str:
     """A usage error of click in the form of opshift's messages."""
     if isinstance(error, click.NoSuchOption) and error.ctx is not None:
-        if error.option_name in OTHER_NAMES:
-            cure = f"; write {OTHER_NAMES[error.option_name]} after the name of the command"
-        else:
-            own = error.ctx.command.get_params(error.ctx)
-            offered = [one for one in own if not getattr(one, "hidden", False)]
-            known = [word for one in offered for word in one.opts if word.startswith("-")]
-            arguments = [
-                one.human_readable_name.strip("[].")
-                for one in own
-                if isinstance(one, click.Argument)
-            ]
-            meant = synonym(error.option_name, (*known, *arguments))
-            if meant in arguments:
-                cure = f"; give it as the argument {meant}"
-            else:
-                cure = f"; use {meant}" if meant else suggestion(error.option_name, known)
-            if error.ctx.parent is None and not cure:
-                cure = "; options stand after the name of a command: opshift COMMAND [OPTIONS]"
+        cure = _other_option(error.option_name, error.ctx)
         return f"{_called(error.ctx)} has no option {error.option_name}{cure}"
     if isinstance(error, click.MissingParameter) and error.param is not None and error.ctx:
         kind = "argument" if isinstance(error.param, click.Argument) else "option"
@@ -140,6 +123,36 @@ def _sentence(error: click.ClickException) -> str:
     if isinstance(error, click.BadParameter) and error.param is not None and error.ctx:
         return _bad_value(error, error.param, error.ctx)
     return error.format_message()
+
+
+def _other_option(name: str, ctx: click.Context) -> str:
+    """An option, argument or command that a caller may mean who gives an option that is missing."""
+    if name in OTHER_NAMES:
+        return f"; write {OTHER_NAMES[name]} after the name of the command"
+    known, own = _options(ctx.command, ctx), ctx.command.params
+    arguments = [
+        one.human_readable_name.strip("[].") for one in own if isinstance(one, click.Argument)
+    ]
+    if meant := synonym(name, (*known, *arguments)):
+        return f"; give it as the argument {meant}" if meant in arguments else f"; use {meant}"
+    if ctx.parent is None:
+        place = "; options stand after the name of a command: opshift COMMAND [OPTIONS]"
+        return suggestion(name, known) or place
+    if others := ", ".join(_with_option(name, ctx.parent)):
+        return f"; these commands have it: {others}"
+    return suggestion(name, known)
+
+
+def _options(command: click.Command, ctx: click.Context) -> list[str]:
+    """The options that the help of a command shows."""
+    shown = (one for one in command.get_params(ctx) if not getattr(one, "hidden", False))
+    return [word for one in shown for word in one.opts if word.startswith("-")]
+
+
+def _with_option(name: str, ctx: click.Context) -> list[str]:
+    """The commands that have an option."""
+    found = ((one, main.get_command(ctx, one)) for one in main.list_commands(ctx))
+    return [one for one, command in found if command and name in _options(command, ctx)]
 
 
 def _bad_value(error: click.BadParameter, param: click.Parameter, ctx: click.Context) -> str:

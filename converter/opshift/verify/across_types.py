@@ -4,8 +4,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -31,16 +31,16 @@ TO_DOUBLE = ({"bfloat16": "float", "float16": "float", "float8*": "float"}, {"fl
 
 @dataclass(frozen=True, slots=True)
 class Distances:
-    """A sentence for each output, and the outputs for which B is a better answer than A."""
+    """A sentence for each output, and for the outputs that only rounding makes different."""
 
     notes: tuple[str, ...]
-    better: frozenset[str] = frozenset()
+    rounded: Mapping[str, str] = field(default_factory=dict)
 
     def judged(self, row: Row) -> Row:
-        """A comparison; an output is right if only the rounding of A makes it different."""
-        if row.outcome != DIFFERENT or row.output not in self.better:
+        """A comparison; an output is right if only the rounding of one model makes it different."""
+        if row.outcome != DIFFERENT or row.output not in self.rounded:
             return row
-        return replace(row, outcome=EQUAL, detail=f"B is nearer to double: {row.detail}")
+        return replace(row, outcome=EQUAL, detail=f"{self.rounded[row.output]}: {row.detail}")
 
 
 def distances(
@@ -80,12 +80,18 @@ def distances(
         f" of B is {result:.2g}, and A and B are {apart:.2g} apart (of the largest number)"
         for name, (source, result, apart) in found.items()
     )
-    better = (
-        name
-        for name, (source, result, apart) in found.items()
-        if result <= source and apart <= BY_TYPE.get(pair.precision.of(name), EXACT).rtol
-    )
-    return Distances(tuple(notes), frozenset(better))
+    rounded = {
+        name: why for name, three in found.items() if (why := _rounded(pair, name, three))
+    }  # fmt: skip
+    return Distances(tuple(notes), rounded)
+
+
+def _rounded(pair: Pair, name: str, three: Sequence[float]) -> str:
+    """Why an output differs by rounding only: the model in the finer type is nearer to double."""
+    source, result, apart = three
+    before, after = (BY_TYPE.get(one, EXACT).rtol for one in pair.computed_in(name))
+    nearer, far = ("A", result >= source) if before < after else ("B", result <= source)
+    return f"{nearer} is nearer to double" if far and apart <= max(before, after) else ""
 
 
 def _in_double(pair: Pair, folder: Path) -> Subject:

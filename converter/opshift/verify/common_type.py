@@ -8,10 +8,31 @@ from typing import Any
 
 import numpy as np
 
+from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.protos import ModelProto
 from opshift.verify.oracle.values import dtype_of, is_float
 from opshift.verify.tolerance import BY_TYPE, EXACT
+
+
+def retyped_ends(a: ModelProto, b: ModelProto) -> str:
+    """A sentence about inputs and outputs of other element types; empty if there are none."""
+    first, second = _element_types(a), _element_types(b)
+    found = [
+        f"{name!r} is {_text(kind)} in A and {_text(second[name])} in B"
+        for name, kind in first.items()
+        if second.get(name, kind) != kind
+    ]
+    return f"callers see other types: {', '.join(found)}" if found else ""
+
+
+def _element_types(model: ModelProto) -> dict[str, int]:
+    ends = (*model.graph.input, *model.graph.output)
+    return {one.name: one.type.tensor_type.elem_type for one in ends}
+
+
+def _text(kind: int) -> str:
+    return schemas.element_name(kind) or "of no type"
 
 
 def fitted(values: Mapping[str, Any], model: ModelProto) -> dict[str, Any]:

@@ -30,7 +30,10 @@ def magnitudes(path: str, names: Sequence[str], inside: bool, inputs: str) -> tu
     """
     model, adapters = Path(path), registry.default()
     subject = opened(model, model.parent, "a", adapters)
-    pair = Pair(subject, subject, "auto", 0, StatedTolerance(None, None, None), None, adapters)
+    pair = Pair(
+        subject, subject, "auto", 0, StatedTolerance(None, None, None), None, adapters,
+        in_double=False,
+    )  # fmt: skip
     (engine, why), _ = engine_choice.choose((subject.model, subject.model), "auto")
     side, cases, results = first_answers(pair, engine, why, inputs or None)
     if errors := [error for _, error in results if error]:

@@ -42,7 +42,7 @@ def verify(
     isolated: bool = True,
     runtime: str = "",
     values: Sequence[str] = (),
-    in_double: bool = False,
+    in_double: bool | None = None,
 ) -> Verification:
     """Run two models on equal inputs and compare the results.
 
@@ -75,9 +75,10 @@ def verify(
     values : list of str, optional
         Values inside of both models that are compared besides the outputs. Those of subgraphs
         and functions are compared by models of the nodes that compute them.
-    in_double : bool, default False
-        Compare models of different element types, in the tolerance of the coarser type, and state
-        the distance of both from `a` computed in double.
+    in_double : bool, optional
+        Compare in the tolerance of the coarser element type, and state the distance of both models
+        from `a` computed in double. By default this is done if an input or output has different
+        element types in the models, or an output is computed in different ones.
 
     Returns
     -------

@@ -17,7 +17,7 @@ from opshift.verify import (
     engine_runs,
 )
 from opshift.verify.cases import InputSet
-from opshift.verify.common_type import coarser, fitted
+from opshift.verify.common_type import coarser, fitted, retyped_ends
 from opshift.verify.engine_runs import Results
 from opshift.verify.other_runtime import OtherRuntime, RuntimeJob
 from opshift.verify.precision import Precision
@@ -38,11 +38,22 @@ class Pair:
     limits: Limits | None  # of the child processes; without any, the models run here
     adapters: Registry
     runtime: OtherRuntime | None = None  # it runs the second model
-    in_double: bool = False  # whether element types may differ
+    in_double: bool | None = None  # whether element types may differ; None looks whether they do
     precision: Precision = field(init=False)
+    precision_of_b: Precision = field(init=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "precision", Precision(self.a.model, self.adapters))
+        object.__setattr__(self, "precision_of_b", Precision(self.b.model, self.adapters))
+        if self.in_double is None:
+            object.__setattr__(self, "in_double", self._types_differ())
+
+    def _types_differ(self) -> bool:
+        """Whether callers see other element types, or an output is computed in another one."""
+        outputs = [one.name for one in self.a.model.graph.output]
+        computed_in = filter(all, map(self.computed_in, outputs))
+        ends = retyped_ends(self.a.model, self.b.model)
+        return bool(ends) or any(one != other for one, other in computed_in)
 
     def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
         """The results of a model for each case."""
@@ -73,12 +84,16 @@ class Pair:
             return ""
         computed_in = self.precision.of(name)
         if self.in_double:
-            inside = (computed_in, Precision(self.b.model, self.adapters).of(name))
+            inside = self.computed_in(name)
             computed_in = max(inside, key=lambda kind: BY_TYPE.get(kind, EXACT).rtol)
         if self.wanted.at(expected, computed_in).difference(expected, actual):
             return found
         self.precision.used[name] = computed_in
         return ""
+
+    def computed_in(self, name: str) -> tuple[str, str]:
+        """The types in which both models compute a value."""
+        return self.precision.of(name), self.precision_of_b.of(name)
 
 
 def answers(

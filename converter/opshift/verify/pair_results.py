@@ -24,6 +24,7 @@ from opshift.verify import (
     randomness,
 )
 from opshift.verify.cases import Inputs, InputSet, given
+from opshift.verify.common_type import retyped_ends
 from opshift.verify.engine_runs import LACKS, Results
 from opshift.verify.pair import Pair, answers
 from opshift.verify.tolerance import distance
@@ -96,6 +97,8 @@ def compared(
         rows.append(Row("", "", DIFFERENT, objection))
     cause = None
     if pair.in_double and reference.answered:
+        if told := retyped_ends(pair.a.model, pair.b.model):
+            notes.append(told)
         both = (expected, actual)
         apart = across_types.distances(pair, first.engine, cases, both, names, folder)
         notes += apart.notes

@@ -6,7 +6,7 @@ from __future__ import annotations
 from opshift.author import safe_inference
 from opshift.author.registry import Registry
 from opshift.author.scope_types import by_graph, by_name
-from opshift.model import walk
+from opshift.model import walk, weights
 from opshift.opsets.elements import ELEMENTS, T
 from opshift.protos import GraphProto, ModelProto, NodeProto
 from opshift.verify.tolerance import BY_TYPE, EXACT
@@ -35,8 +35,9 @@ class Precision:
         return self._found.get(name, "")
 
     def _looked_up(self) -> dict[str, str]:
+        view = weights.checkable(weights.carve_model(self._model)[0])
         try:
-            typed = safe_inference.infer(self._model, self._adapters)
+            typed = safe_inference.infer(view, self._adapters)
         except safe_inference.COMPLAINTS:  # only the declared types are used
             typed = self._model
         types = {
