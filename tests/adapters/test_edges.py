@@ -29,9 +29,9 @@ def too_new(subject: ListedExample, newest: dict[str, int | None]) -> bool:
 
 
 def test_what_is_explained_is_about_examples() -> None:
-    names = [one.name for one in subjects(PACKAGE)]
+    names = "\n".join(one.name for one in subjects(PACKAGE))
     parts = [part.partition("[")[0].strip() for part in reasons(REASONS)]
-    assert [one for one in parts if not any(pattern(one).search(name) for name in names)] == []
+    assert [one for one in parts if not pattern(one).search(names)] == []
 
 
 def test_no_explanation_is_found_by_a_line_number() -> None:

@@ -26,8 +26,8 @@ def test_a_sample_of_examples_without_elements() -> None:
     if (schemas.latest("") or 0) < 27:
         pytest.skip("the installed onnx is older than some examples")
     every = subjects(PACKAGE)
-    sample = random.Random(7).sample(every, 40)
-    sample += [one for one in every if re.search(ONCE_BROKEN, one.name)][::6]
+    sample = random.Random(7).sample(every, 15)
+    sample += [one for one in every if re.search(ONCE_BROKEN, one.name)][::12]
     sample += [one for one in every if re.search(ENDED_IN_A_BUG, one.name)]
     done = emptied(sample)
     assert done.unexplained(reasons(REASONS_OF_EMPTIES)) == []
@@ -35,9 +35,9 @@ def test_a_sample_of_examples_without_elements() -> None:
 
 
 def test_every_reason_is_about_examples() -> None:
-    names = [one.name for one in subjects(PACKAGE)]
+    names = "\n".join(one.name for one in subjects(PACKAGE))
     parts = [part.partition("[")[0].strip() for part in reasons(REASONS_OF_EMPTIES)]
-    assert [one for one in parts if not any(pattern(one).search(name) for name in names)] == []
+    assert [one for one in parts if not pattern(one).search(names)] == []
 
 
 def test_dimensions_of_one_size_are_emptied_together() -> None:

@@ -14,7 +14,7 @@ from opshift.testing.surveys import subjects
 from opshift_adapters.elementwise.comparison import NO_KERNEL
 from text_models import model
 
-SAMPLE = int(os.environ.get("OPSHIFT_KERNELS", "8"))
+SAMPLE = int(os.environ.get("OPSHIFT_KERNELS", "4"))
 
 
 @pytest.fixture(autouse=True)

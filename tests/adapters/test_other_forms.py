@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+import random
 import re
 
 import opshift
@@ -27,15 +29,16 @@ CASES = [
     if example.invalid is None and not too_new(adapter, example)
     if (named := OPERATORS.intersection(re.findall(r"\w+", f"{example.graph} {example.functions}")))
 ]
+MOST = len(CASES) if "OPSHIFT_PROPERTIES" in os.environ else 15  # examples of an operator
 
 
 @pytest.mark.parametrize("op", sorted(OPERATORS))
 def test_another_form_of_any_node_is_legal(op):
-    tried = 0
-    for adapter, example, named in CASES:
+    tried, having = 0, [case for case in CASES if op in case[2]]
+    for adapter, example, _ in random.Random(op).sample(having, min(MOST, len(having))):
         model = example_model(adapter, example)
         opset = {one.domain: one.version for one in model.opset_import}.get("", LOWEST)
-        if op not in named or opset < LOWEST:
+        if opset < LOWEST:
             continue
         row = Ceiling("edge", "", {}, None, "", other_forms=(op,))
         wanted = Request(Wanted(row), keep_unrunnable=True, check="full")

@@ -11,8 +11,9 @@ from opshift.adapter import Builder, Node, Result, adapter, boundary
 from opshift.author import emitted, registry
 from opshift.author.verdicts import WORDS, CastNarrowed
 from opshift.combinators import cast_around
-from opshift.convert import plan_table
+from opshift.convert import plan_table, result
 from opshift.opsets import schemas
+from opshift.protos import ModelProto
 from text_models import model, ops
 
 import examples
@@ -65,20 +66,24 @@ def test_without_any_table_each_example_converts_alike(monkeypatch):
     fit = [case for case in examples.cases() if not (examples.too_new(case) or _ends(case))]
     fit = [case for case in fit if (case.adapter.start, case.adapter.to) != WORDS]
     fit = [case for case in fit if not case.adapter.runtime]  # a form may be said in other words
-    cases = [one for one in random.Random(SEED).sample(fit, SAMPLE) if not _turns(one)]
-    assert len(cases) > SAMPLE * 0.9
-    expected = [converted(case) for case in cases]
+    results = ((case, _result(case)) for case in random.Random(SEED).sample(fit, SAMPLE))
+    expected = [(case, found.model) for case, found in results if not _turns(found)]
+    assert len(expected) > SAMPLE * 0.9
     blank = registry.default().branch()  # one that has solved nothing so far
     monkeypatch.setattr(registry, "default", lambda: blank)
     monkeypatch.setattr(emitted, "choices", lambda source, row: ())
     monkeypatch.setattr(plan_table, "_table", dict)
-    assert [converted(case) for case in cases] == expected
+    assert all(converted(case) == model for case, model in expected)
 
 
-def _turns(case: examples.Case) -> bool:
-    """Whether the steps of a conversion lead up and down."""
+def _result(case: examples.Case) -> result.Result[ModelProto]:
     target = testing.example_target(case.adapter, case.example)
-    steps = convert(examples.model_of(case), target, **case.example.wishes).report.steps
+    return convert(examples.model_of(case), target, **case.example.wishes)
+
+
+def _turns(found: result.Result[ModelProto]) -> bool:
+    """Whether the steps of a conversion lead up and down."""
+    steps = found.report.steps
     return len({step.start < step.to for step in steps if step.start != step.to}) > 1
 
 

@@ -24,7 +24,7 @@ TARGETS = [
     "opencv==4.1.2", "opencv==4.5.5", "opencv==4.8", "openvino==2022.1", "openvino==2023.0",
     "tensorrt==8.4", "tract", "onnxruntime==1.14", "onnxruntime==1.4",
 ]  # fmt: skip
-EVERY = int(os.environ.get("OPSHIFT_FORMS", "40"))  # the step between two examples of a target
+EVERY = int(os.environ.get("OPSHIFT_FORMS", "120"))  # the step between two examples of a target
 
 
 def operators(proto: ModelProto) -> set[tuple[str, str]]:

@@ -37,7 +37,7 @@ CASES = [
     and (case.adapter.domain or min(case.adapter.start, case.adapter.to) >= OLDEST)
 ]
 EVERY = "OPSHIFT_PROPERTIES" in os.environ
-TRIED = CASES if EVERY else random.Random(2).sample(CASES, min(150, len(CASES)))
+TRIED = CASES if EVERY else random.Random(2).sample(CASES, min(80, len(CASES)))
 
 
 def loads(model: ModelProto) -> bool:

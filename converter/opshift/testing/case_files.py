@@ -66,7 +66,13 @@ def case_file(module: str) -> Path | None:
     """The file with the cases of a module; None if it has no cases."""
     source = getattr(sys.modules.get(module), "__file__", None)
     name = (module.partition(".")[2] or module).replace(".", "/") + ".toml"
-    files = (folder / CASES / name for folder in Path(source).parents) if source else ()
+    return _nearest(source, name) if source else None
+
+
+@cache
+def _nearest(source: str, name: str) -> Path | None:
+    """The file of this name in the cases of the nearest folder above a module."""
+    files = (folder / CASES / name for folder in Path(source).parents)
     return next((file for file in files if file.is_file()), None)
 
 

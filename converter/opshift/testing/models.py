@@ -44,10 +44,8 @@ def assert_model_converts(
     wishes: Wishes = {"allow_approximate": allow_approximate, "assume": assume}
     try:
         after: ModelProto = convert_version(before, to, **wishes)  # checks the rules, too
-        again: ModelProto = convert_version(before, to, **wishes)
     except Refused as refused:
         raise AssertionError(f"refused: {refused}") from None
-    _expect(after == again, "the same model gave two results")
     objection = checker.whole(after, adapters, full=strict)
     _expect(not objection, f"the checker rejects the result: {objection}")
     if gives is not None:
