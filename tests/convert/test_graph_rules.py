@@ -245,6 +245,18 @@ def test_nodes_read_types_that_their_operators_accept(nodes, patterns):
     assert_finds(graph_rules.input_types, checked(made), *patterns)
 
 
+def test_an_operator_fixes_types_that_its_body_need_not_declare():
+    """A Loop counts in integers, and its condition is a bool."""
+    body = "b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Min(k) q = Relu(i) }"
+    made = model(
+        f'(int64 n, float[2] x) => (float[2] y) {{ y = Loop(n, "", x) <body = {body}> }}', 13
+    )
+    for value in made.graph.node[0].attribute[0].g.input[:2]:
+        value.ClearField("type")
+    patterns = "reads 'k' of type tensor.bool.", "reads 'i' of type tensor.int64."
+    assert_finds(graph_rules.input_types, checked(made), *patterns)
+
+
 def test_a_type_that_onnx_removed_is_named_with_the_release(monkeypatch):
     made = checked(model("(string[2] x) => (string[2] y) { y = Neg(x) }", 13))
     asked = []

@@ -10,7 +10,7 @@ import onnx
 import onnx.parser
 import opshift
 import pytest
-from onnx import helper, numpy_helper
+from onnx import TensorProto, helper, numpy_helper
 from opshift import BadTarget, InvalidModel, convert_file, convert_version, plan
 from text_models import model
 
@@ -269,3 +269,49 @@ def test_a_sparse_tensor_has_the_indices_that_its_shape_tells():
     made.graph.sparse_initializer.add(values=values, indices=indices, dims=[4])
     with pytest.raises(InvalidModel, match=r"indices of sparse tensor 'w' of shape \[2\] holds 0"):
         convert_version(made, 17)
+
+
+ALONG = "y = CumSum(x, a)"
+CONSTANT = "a = Constant<value = int64 {9}>()"
+IF = (
+    "y = If(c) <then_branch = t () => (float[2] p) {{ {} p = CumSum(x, a) }},"
+    " else_branch = e () => (float[2] q) {{ q = Neg(x) }}>"
+)
+
+
+def tensor_of(node):
+    """The first tensor that a node or a graph in it holds."""
+    held = (
+        t for one in node.attribute for t in ([one.t] if one.HasField("t") else in_graph(one.g))
+    )
+    return next(held, None)
+
+
+def in_graph(graph):
+    return [*graph.initializer, *filter(None, map(tensor_of, graph.node))]
+
+
+@pytest.mark.parametrize("outside", [False, True], ids=["inside", "outside"])
+@pytest.mark.parametrize(
+    ("text", "weights"),
+    [
+        (ALONG, "<int64 a = {9}>"),
+        (CONSTANT + ALONG, ""),
+        (IF.format(""), "<int64 a = {9}>"),
+        (IF.format(CONSTANT), ""),
+    ],
+    ids=["initializer", "node", "initializer read in a graph", "node in a graph"],
+)
+def test_an_explanation_reads_every_constant(text, weights, outside, tmp_path):
+    """The reason is one, wherever the number lies that makes the model invalid."""
+    made = model(f"(float[2] x, bool c) => (float[2] y) {weights} {{ {text} }}", 11)
+    (data,) = in_graph(made.graph)
+    if outside:
+        (tmp_path / "w.bin").write_bytes(np.int64(9).tobytes())
+        kept = data.name
+        data.Clear()
+        data.name, data.data_type, data.data_location = kept, 7, TensorProto.EXTERNAL
+        data.external_data.add(key="location", value="w.bin")
+    onnx.save(made, tmp_path / "m.onnx")
+    with pytest.raises(InvalidModel, match="axis is 9, but the input has 1 dimensions"):
+        convert_version(tmp_path / "m.onnx", 10)

@@ -466,6 +466,14 @@ def test_an_initializer_that_is_an_input_is_shown_once():
     assert [value.name for value in shown.graph.input] == ["x", "c", "w", "v"]
 
 
+def test_initializers_of_one_name_are_not_hidden():
+    model = runnable()
+    model.graph.initializer.extend([tensor("w"), tensor("w")])
+    model.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [COUNT]))
+    with pytest.raises(onnx.checker.ValidationError, match="w initializer name is not unique"):
+        check(checkable(carve_model(model)[0]))
+
+
 def test_a_model_without_stubs_is_shown_as_it_is():
     model = runnable()
     assert checkable(model) == model.SerializeToString(deterministic=True)

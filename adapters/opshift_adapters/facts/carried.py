@@ -3,5 +3,5 @@
 
 from opshift.adapter import carries, chooses
 
-LOOP = carries("Loop", "body", inputs=2, outputs=1)
+LOOP = carries("Loop", "body", inputs=2, outputs=1, fixed="int64 bool")
 IF = chooses("If", true="then_branch", false="else_branch")

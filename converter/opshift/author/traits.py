@@ -178,6 +178,7 @@ class Carries(SingleTrait):
     graph: str  # the attribute that is the body
     inputs: int  # the first input that is carried
     outputs: int  # the first output of the body that is carried
+    fixed: tuple[str, ...] = ()  # the element types of the inputs of the body before these
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -369,9 +370,17 @@ def output_types(
     return OutputTypes(ops=listed(ops), domain=domain, outputs=outputs, rank=rank)
 
 
-def carries(op: str, graph: str, *, inputs: int, outputs: int, domain: str = "") -> Carries:
-    """Declares that body outputs from `outputs` on become its inputs from `inputs` on."""
-    return Carries(ops=(op,), domain=domain, graph=graph, inputs=inputs, outputs=outputs)
+def carries(
+    op: str, graph: str, *, inputs: int, outputs: int, fixed: str = "", domain: str = ""
+) -> Carries:
+    """Declares that body outputs from `outputs` on become its inputs from `inputs` on.
+
+    `fixed` names the element types of the first inputs of the body, which the operator fixes.
+    """
+    types = tuple(f"tensor({one})" for one in fixed.split())
+    return Carries(
+        ops=(op,), domain=domain, graph=graph, inputs=inputs, outputs=outputs, fixed=types
+    )
 
 
 def chooses(op: str, *, true: str, false: str, domain: str = "") -> Chooses:

@@ -169,7 +169,7 @@ class Conversion(State):
         prefix = self.document.prefix
         stops = not self.way.stops and stops_help(refusals, self.came_at, prefix)
         if stops and self.view:
-            told = diagnose.contradiction(self.view, self.adapters, retired=False)
+            told = diagnose.contradiction(self, retired=False)
             if told:  # a fact is missing because the model contradicts itself
                 raise InvalidModel(told)
         return alternatives(

@@ -64,7 +64,7 @@ def open_content(state: State) -> None:
         state.broken = rules.at_end(state.document, state.adapters, visit_all=visit_all)
         state.notes += state.broken.notes
         state.notes += model_rules.experimental(Checked(state.document, state.adapters))
-    state.learn(b"" if state.inlined or state.repaired else data)
+    state.learn(b"" if inlined or state.repaired else data)
 
 
 def _inline(state: State, prefix: str) -> None:

@@ -21,15 +21,17 @@ from opshift.model.cone import cone
 from opshift.model.document import Document
 from opshift.model.illegible import illegible
 from opshift.model.names import unused_prefix
+from opshift.model.weights import Weights
 from opshift.model.weights.copy import copy_of
 from opshift.opsets.types import confirms, rank_of
 from opshift.protos import GraphProto, ModelProto
 
 
 class OpenConversion(Protocol):
-    """A conversion: its document and the unconverted model."""
+    """A conversion: its document, its weights and the unconverted model."""
 
     skeleton: ModelProto
+    store: Weights
     view: bytes | ModelProto
     adapters: Registry
 
@@ -57,7 +59,7 @@ def on_the_model(attempt: OpenConversion) -> Iterator[None]:
             told = illegible(attempt.skeleton)
             if told is None and isinstance(error, AdapterBug | MemoryError) and attempt.view:
                 depends_on = error.depends_on if isinstance(error, FaultyChange) else None
-                told = contradiction(attempt.view, attempt.adapters, values=depends_on)
+                told = contradiction(attempt, values=depends_on)
         if told is None:
             raise
         raise InvalidModel(told) from error
@@ -75,25 +77,22 @@ def explaining(failure: Exception) -> Iterator[None]:
 
 
 def contradiction(
-    before: bytes | ModelProto,
-    adapters: Registry,
-    *,
-    retired: bool = True,
-    values: Collection[str] | None = None,
+    attempt: OpenConversion, *, retired: bool = True, values: Collection[str] | None = None
 ) -> str | None:
     """The objection of inference or of a rule to the unconverted model.
 
     Without `retired`, an operator that a conversion replaces is none. With `values`, only the part
     of the model counts that computes them.
     """
+    before, adapters = attempt.view, attempt.adapters
     model = ModelProto.FromString(before) if isinstance(before, bytes) else before
     if values is not None:
         before = model = cone(model, values)
-    skeleton, store = weights.carve_model(model)
+    skeleton = weights.with_payloads(model, attempt.skeleton)
     write_out_functions(skeleton)  # a rule of adapters sees types only at the calls
     document = Document(skeleton)
-    facts = Facts(document, store, adapters, lambda: skeleton)
-    checked = Checked(document, adapters, facts, store)
+    facts = Facts(document, attempt.store, adapters, lambda: weights.checkable(skeleton))
+    checked = Checked(document, adapters, facts, attempt.store)
     rule_broken = {
         one.level: one.text
         for phase in (Phase.REJECTED, Phase.FAILED)  # the checker does not look into all functions

@@ -7,8 +7,9 @@ from collections import Counter, deque
 from collections.abc import Iterator
 
 from opshift.author.fit import repeated, unfit
+from opshift.author.traits import Carries
 from opshift.convert.legal.findings import Checked
-from opshift.model import input_defaults
+from opshift.model import input_defaults, walk
 from opshift.model.cycles import cycles
 from opshift.model.scope import Scope
 from opshift.model.walk import named
@@ -169,6 +170,7 @@ def operators(checked: Checked) -> Iterator[str]:
 def input_types(checked: Checked) -> Iterator[str]:
     """Nodes that read a value of a type that their operator does not accept."""
     assert checked.facts is not None, "a type is looked for in what is known about values"
+    fixed = dict(_fixed(checked))
     for scope in checked.document.scopes():
         for node in scope.proto.node:
             schema = scope.root.schema_of(node)
@@ -177,9 +179,23 @@ def input_types(checked: Checked) -> Iterator[str]:
             for i, name in enumerate(node.input):
                 param, kind = schema.input_at(i), checked.facts.type(scope, name)
                 found = schemas.type_name(kind) if kind is not None else None
+                found = found or fixed.get((scope.owner(name), name))
                 if param is not None and found is not None and found not in param.types:
                     text = f"{named(node)} reads {name!r} of type {found}, which it does not accept"
                     yield text + _accepted_before(schema, i, found)
+
+
+def _fixed(checked: Checked) -> Iterator[tuple[tuple[Scope | None, str], str]]:
+    """The types that an operator fixes for inputs of its body, by the scope and the name."""
+    rules = checked.adapters.rules(Carries)
+    for scope in checked.document.scopes():
+        for node in scope.proto.node:
+            rule = rules.get((schemas.normal(node.domain), node.op_type))
+            body = dict(walk.graphs_of(node)).get(rule.graph) if rule is not None else None
+            if rule is not None and body is not None:
+                inside = scope.root.scope_of(body)
+                for value, kind in zip(body.input, rule.fixed, strict=False):
+                    yield (inside, value.name), kind
 
 
 def _accepted_before(schema: schemas.Schema, at: int, kind: str) -> str:

@@ -7,7 +7,7 @@ already carry no payload and are left as they are.
 """
 
 from opshift.model.weights.carve import bytes_of, carve_file, carve_model, fetch, fill
-from opshift.model.weights.checkable import checkable
+from opshift.model.weights.checkable import checkable, with_payloads
 from opshift.model.weights.copy import THRESHOLD
 from opshift.model.weights.inplace import transplant
 from opshift.model.weights.output import POLICIES, data_files, flaws, put, splice, splice_to_run
@@ -33,4 +33,5 @@ __all__ = [
     "splice",
     "splice_to_run",
     "transplant",
+    "with_payloads",
 ]

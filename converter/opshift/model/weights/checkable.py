@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Iterator
 from math import prod
 from typing import TYPE_CHECKING
 
@@ -59,6 +59,31 @@ def checkable(
     view = copy_of(skeleton)
     _show_nested(view, store)
     return view
+
+
+def with_payloads(view: ModelProto, skeleton: ModelProto) -> ModelProto:
+    """A copy of a checkable model with the stubs of the skeleton in place of inputs."""
+    model = copy_of(view)
+    shown = {value.name for value in model.graph.input}
+    stubs = {name: one for name, one in _stubs(skeleton.graph) if name in shown}
+    own = {value.name for value in skeleton.graph.input}
+    kept = [
+        i for i, one in enumerate(model.graph.input) if one.name in own or one.name not in stubs
+    ]
+    delete_others(model.graph.input, kept)
+    for name, stub in stubs.items():
+        model.graph.initializer.add().CopyFrom(stub)
+        model.graph.initializer[-1].name = name
+    return model
+
+
+def _stubs(graph: GraphProto) -> Iterator[tuple[str, TensorProto]]:
+    """The stubs that a graph and the graphs in it define, with the names of their values."""
+    for inner in walk.graphs_in(graph):
+        yield from ((one.name, one) for one in inner.initializer if Weights.is_stub(one))
+        for node in inner.node:
+            if (value := _constant(node)) is not None:
+                yield node.output[0], value
 
 
 _GRAPH_TAG = 7 << 3 | 2
@@ -117,6 +142,8 @@ def _hoist(
         inputs.append(_as_input(tensor, name))
         return True
 
+    counts = Counter(tensor.name for tensor in graph.initializer)
+    declared = {name for name in declared if counts[name] == 1}  # the checker rejects others
     stay = [
         i
         for i, tensor in enumerate(graph.initializer)
