@@ -315,3 +315,13 @@ def test_an_explanation_reads_every_constant(text, weights, outside, tmp_path):
     onnx.save(made, tmp_path / "m.onnx")
     with pytest.raises(InvalidModel, match="axis is 9, but the input has 1 dimensions"):
         convert_version(tmp_path / "m.onnx", 10)
+
+
+def test_a_text_of_an_attribute_is_utf8():
+    """An adapter that reads a text of other bytes is not to blame."""
+    made = model(
+        "(float[1,1,4,4] x, float[1,4,4,2] g) => (float[1,1,4,4] y) { y = GridSample(x, g) }", 20
+    )
+    made.graph.node[0].attribute.append(helper.make_attribute("mode", b"\xff"))
+    with pytest.raises(InvalidModel, match="'y': attribute 'mode' is not UTF-8"):
+        convert_version(made, 16)

@@ -16,6 +16,7 @@ from opshift.author.present_types import tokens
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, InvalidModel, Refusal
 from opshift.model.arrays import Array, from_array
+from opshift.model.walk import named
 from opshift.opsets import schemas
 from opshift.opsets.types import Dims, dims_of, rank_of
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto, helper
@@ -507,8 +508,7 @@ class Node:
         return self._read(name, float)
 
     def str(self, name: builtins.str) -> builtins.str:
-        found = self._needed(name)
-        return found.decode() if isinstance(found, bytes) else str(found)
+        return self._text(name, self._needed(name))
 
     def ints(self, name: builtins.str) -> list[builtins.int]:
         return self._read(name, _ints)
@@ -520,7 +520,14 @@ class Node:
         return self._read(name, _floats)
 
     def strings(self, name: builtins.str) -> list[builtins.str]:
-        return [v.decode() if isinstance(v, bytes) else str(v) for v in self._needed(name)]
+        return [self._text(name, one) for one in self._needed(name)]
+
+    def _text(self, name: builtins.str, value: object) -> builtins.str:
+        """A text of an attribute, which a model holds as bytes."""
+        try:
+            return value.decode() if isinstance(value, bytes) else str(value)
+        except UnicodeDecodeError:
+            raise InvalidModel(f"{named(self.proto)}: attribute {name!r} is not UTF-8") from None
 
     def tensor(self, name: builtins.str) -> Array:
         """The value of a tensor attribute."""

@@ -62,9 +62,7 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         if refusal.why is Why.APPROXIMATE_ONLY:
             require_declared(adapter)
         raise
-    except (InvalidModel, UnicodeDecodeError):  # bytes that are no text: the model
-        raise
-    except MissingExtra:
+    except (InvalidModel, MissingExtra):
         raise
     except Exception as error:  # any other exception is a bug of the adapter
         if _is_beyond_any_tensor(error):
