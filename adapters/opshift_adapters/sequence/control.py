@@ -155,10 +155,7 @@ def grown_as_scanned(node: Node, op: Builder) -> Result:
         body.output.add(name=name)
     others = [v for i, v in enumerate(states) if i not in growing]
     collecting = op.graph(
-        lambda b, *inputs: b.inline(body, *inputs),
-        (T.INT64, ()),
-        (T.BOOL, ()),
-        *(v for v in others if v),
+        lambda b, *inputs: b.inline(body, *inputs), *_counters(body), *(v for v in others if v)
     )
     found = list(op.Loop(trips, condition, *others, body=collecting, outputs=len(body.output) - 1))
     stacks = [found.pop() for _ in names]
@@ -168,6 +165,12 @@ def grown_as_scanned(node: Node, op: Builder) -> Result:
 
 
 TENSORS_ONLY = "control flow carries only tensors before opset 13"
+
+
+def _counters(body: GraphProto) -> tuple[tuple[int, Sequence[int]], tuple[int, Sequence[int]]]:
+    """The types of a body's trip number and condition: scalars, or vectors of one element."""
+    number, keep = ([1] * len(_declared(info)[1] or ()) for info in body.input[:2])
+    return (T.INT64, number), (T.BOOL, keep)
 
 
 def _appended(result: Value, sequence: str) -> Value:
@@ -412,11 +415,11 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
     def write(b: Builder, number: Value, keep: Value, *carried: Value) -> tuple[Value, ...]:
         parts = iter(carried)
         inside = [_unpacked(b, parts, rank) for rank in ranks]
-        scalar = b.Reshape(number, b.const(np.zeros(0), T.INT64))
-        going, *found = b.inline(old, scalar, keep, *inside)
+        trip = b.Reshape(number, b.const(np.array(_counters(old)[0][1]), T.INT64))
+        going, *found = b.inline(old, trip, keep, *inside)
         return (going, *_packed(b, found, ranks), *found[len(ranks) :])
 
-    params: list[tuple[int, Sequence[Any] | None]] = [(T.INT64, ()), (T.BOOL, ())]
+    params: list[tuple[int, Sequence[Any] | None]] = [(T.INT64, ()), _counters(old)[1]]
     for kind, rank in zip(kinds, ranks, strict=True):
         params.append((kind or 0, [None] * (1 if rank is None else rank)))
         params += [(T.INT64, [None])] if rank is None else []
@@ -554,7 +557,7 @@ def loop_11_10(node: Node, op: Builder) -> Result:
         going, *scans = b.inline(old, i, keep)
         return (going, b.Identity(idle), *scans)
 
-    body = op.graph(write, (T.INT64, ()), (T.BOOL, ()), (T.INT64, ()))
+    body = op.graph(write, *_counters(old), (T.INT64, ()))
     given = op.Loop(
         node.input("M"), node.input("cond"), op.const(0), body=body, outputs=node.n_outputs + 1
     )

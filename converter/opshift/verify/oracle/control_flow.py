@@ -66,16 +66,20 @@ def loop(
     condition: np.ndarray | None = None,
     *carried: Value,
 ) -> tuple[Value, ...]:
-    """The reference adds an axis to scan outputs of scalars."""
+    """The reference adds an axis to scan outputs of scalars.
+
+    A body may declare its trip number and condition as vectors of one element.
+    """
     body: GraphProto = call["body"]
+    number, keep = ((1,) * len(one.type.tensor_type.shape.dim) for one in body.input[:2])
     state = list(carried)
     collected: list[list[np.ndarray]] = [[] for _ in body.output[1 + len(state) :]]
     limit = None if trips is None else int(_one(trips))
     go = condition is None or bool(_one(condition))
     count = 0
     while go and (limit is None or count < limit):
-        again = np.array(True if condition is None else go)
-        results = frame.subgraph(body, [np.array(count, dtype=np.int64), again, *state])
+        counters = np.full(number, count, dtype=np.int64), np.full(keep, condition is None or go)
+        results = frame.subgraph(body, [*counters, *state])
         if condition is not None or limit is None:
             go = bool(_one(results[0]))
         elif not bool(_one(results[0])):
