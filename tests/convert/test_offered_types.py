@@ -50,6 +50,16 @@ def test_a_refusal_for_another_reason_names_none():
     assert (first.types, "types=" in first.cure) == ("", False)
 
 
+def test_no_change_is_offered_for_a_sequence():
+    """The scales of an invalid model are a sequence, which has no element type to change."""
+    source = parse_model(
+        '<ir_version: 11, opset_import: ["" : 23]> g (float4e2m1[4] w, seq(int64[]) s) => (float[4] y)'
+        " { y = DequantizeLinear(w, s) }"
+    )
+    (first, *_) = plan(source, 20).refusals
+    assert first.types == ""
+
+
 @pytest.mark.parametrize(
     ("kind", "operator", "release"),
     [("double", "Erf(x)", "1.8"), ("double", "Erf(x)", "1.32"), ("double", "Tan(x)", "1.8")],

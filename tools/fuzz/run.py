@@ -67,10 +67,12 @@ class Tally:
     counts: dict[str, Counter[str]] = field(default_factory=lambda: defaultdict(Counter))
     found: dict[str, list[int]] = field(default_factory=lambda: defaultdict(list))
     digest: int = 0
+    seconds: float = 0.0  # of CPU, without the checks in children of the children
 
     def add(self, outcome: Outcome) -> str:
         """Counts an outcome; returns the place of a finding, or an empty text."""
         number = int(outcome.name)
+        self.seconds += outcome.seconds
         kind = outcome.why if outcome.key else f"FINDING: {outcome.fate}"
         self.counts[fuzz_case.mutator(number)][kind] += 1
         self.digest ^= int(hashlib.sha256(f"{number} {outcome.key}".encode()).hexdigest()[:12], 16)
@@ -93,6 +95,7 @@ class Tally:
 
 def one(run: FuzzRun) -> Outcome:
     """Makes the case of a number and judges it; the key is the digest of the answer."""
+    began = time.process_time()
     case = fuzz_case.make(seeds.kept(run.pool), run.number, run.verbs)
     ending = fuzz_judge.judge(case, run.scratch)
     if not ending.is_finding and run.number % TWICE == 0:
@@ -100,7 +103,8 @@ def one(run: FuzzRun) -> Outcome:
         if again != ending:
             ending = fuzz_judge.Ending("FINDING", f"{ending}, then {again}", "two answers")
     detail = f"{ending.where}\n{ending.detail}" if ending.is_finding else ""
-    return Outcome(run.name, Fate.OK, ending.kind, detail, key=ending.digest())
+    seconds = time.process_time() - began
+    return Outcome(run.name, Fate.OK, ending.kind, detail, seconds=seconds, key=ending.digest())
 
 
 # ---------------------------------------------------------------- in the driver
@@ -176,7 +180,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             found = sum(map(len, tally.found.values()))
             print(f"{done} runs, {pace:.0f} a second, {found} findings", file=sys.stderr)
     print(tally)
-    print(f"answers {tally.digest:012x}")
+    print(f"answers {tally.digest:012x}, {tally.seconds:.0f} s of CPU")
     for where, numbers in sorted(tally.found.items(), key=lambda item: -len(item[1])):
         print(f"{len(numbers)} x {where}: {' '.join(map(str, sorted(numbers)[:20]))}")
     return int(bool(tally.found))

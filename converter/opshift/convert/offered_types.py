@@ -39,5 +39,5 @@ def _refused(
     """The element types that a schema does not accept, each with the types that it accepts."""
     for name, param in ends:
         kind = element_of(env.type(name))
-        if param is not None and kind and f"tensor({kind})" not in param.types:
+        if param is not None and kind in NAMED and f"tensor({kind})" not in param.types:
             yield kind, param.types

@@ -23,8 +23,8 @@ def rank_of(found: TypeProto | None) -> int | None:
 
 def element_of(found: TypeProto | None) -> str:
     """The element type of a tensor as schemas spell it; any other type whole, and "" for none."""
-    text = schemas.type_name(found) if found is not None else None
-    return (text or "").removeprefix("tensor(").removesuffix(")")
+    text = (schemas.type_name(found) if found is not None else None) or ""
+    return text[len("tensor(") : -1] if text.startswith("tensor(") else text
 
 
 def elements_by_variable(
