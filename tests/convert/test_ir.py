@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import onnx
 import onnx.parser
@@ -21,6 +23,7 @@ from opshift import (
 )
 from opshift.cli.entry import main
 from opshift.convert.api import convert_with_report
+from opshift.look.accepts import accepts, survey
 from opshift.verify import oracle
 from text_models import model, ops
 
@@ -584,3 +587,38 @@ def test_a_sequence_of_maps_is_as_old_as_the_operator_that_gives_one():
     head = '<ir_version: 6, opset_import: ["": 11, "ai.onnx.ml": 1]>'
     after = convert_version(onnx.parser.parse_model(f"{head} {graph}"), {"": 11}, ir_version=3)
     assert after.ir_version == 3
+
+
+@pytest.fixture
+def four_gigabytes(tmp_path):
+    """A model with a weight of 4 GB in a sparse file."""
+    made = model("(float[1,8] x) => (float[1,8] y) { m = MatMul(x, w) y = Gelu(m) }", 20, ir=9)
+    tensor = TensorProto(name="w", data_type=TensorProto.FLOAT, dims=[8, 1 << 27])
+    tensor.data_location = TensorProto.EXTERNAL
+    tensor.external_data.add(key="location", value="w.bin")
+    made.graph.initializer.append(tensor)
+    made.graph.output[0].type.tensor_type.shape.dim[1].dim_value = 1 << 27
+    path = tmp_path / "m.onnx"
+    onnx.save(made, path)
+    with open(tmp_path / "w.bin", "wb") as file:
+        file.truncate(1 << 32)
+    return path
+
+
+def test_no_weight_is_read_to_judge_a_model_of_four_gigabytes(four_gigabytes, monkeypatch):
+    """A target of an IR without external data is refused; another one gets a result."""
+    opened, really = [], os.open
+
+    def spied(path, *words, **more):
+        opened.append(os.path.basename(os.fspath(path)))
+        return really(path, *words, **more)
+
+    monkeypatch.setattr(os, "open", spied)
+    old, new = "winml==win10-1809", "onnxruntime==1.10"
+    assert [accepts(four_gigabytes, name).answer for name in (old, new)] == ["no", "no"]
+    assert [fit.after for fit in survey(four_gigabytes, [old, new]).fits] == ["no", "yes"]
+    assert [bool(plan(four_gigabytes, name).refusals) for name in (old, new)] == [True, False]
+    for refused in ({"target": old}, {"ir_version": 3}):
+        with pytest.raises(Refused, match="4.29 GB do not fit into one file of 2 GB"):
+            convert_file(four_gigabytes, four_gigabytes.with_name("o.onnx"), **refused)
+    assert set(opened) == {"m.onnx"}

@@ -84,7 +84,9 @@ class Lacking:
     def names(self, key: Key) -> bool:
         """Whether an operator has this name, at any version."""
         domain, _, op = self.pattern.rpartition("::")
-        return key[0] == domain and fnmatch.fnmatchcase(key[1], op)
+        if key[0] != domain:
+            return False
+        return key[1] == op or ("*" in op and fnmatch.fnmatchcase(key[1], op))
 
     def meets(self, key: Key, version: int) -> bool:
         """Whether the runtime does not read an operator at a version of its domain."""
