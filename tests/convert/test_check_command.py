@@ -21,6 +21,7 @@ from opshift import (
     convert_version,
 )
 from opshift.cli.entry import main
+from opshift.convert.api import convert_with_report
 from opshift.convert.legal.findings import Phase
 from opshift.convert.legal.rules import RULES
 from opshift.opsets import elements, late_changes, schemas
@@ -519,3 +520,25 @@ def installed_has(release):
     """Whether the installed onnx is that release or a later one."""
     have, wanted = (tuple(map(int, one.split(".")[:2])) for one in (installed_name(), release))
     return have >= wanted
+
+
+@pytest.mark.parametrize("more", ["", "<left_window_size=2>"])
+@pytest.mark.parametrize("opset", [24, 25, 26, 27, 28])
+def test_an_operator_with_two_meanings_is_noted(opset, more):
+    """onnx 1.23 added Attention-25 to the opsets that 1.20 and later had published before."""
+    if not installed_has("1.23") or (opset < 25 and more):
+        pytest.skip("the opset does not have this form")
+    made = model(
+        "(float[1,2,4,8] q, float[1,2,4,8] k, float[1,2,4,8] v) => (float[1,2,4,8] y)"
+        f" {{ y = Attention{more}(q, k, v) }}",
+        opset,
+    )
+    told = [one for one in check_model(made).found if one.rule == "TWO_MEANINGS"]
+    assert len(told) == (opset in (25, 26, 27) and not more)
+    for to in (24, opset):
+        report = convert_with_report(made, to).report
+        noted = {one for one in report.notes if "two meanings" in one}
+        assert noted == {one.text for one in told}
+    if opset == 24:
+        report = convert_with_report(made, 26).report
+        assert any("Attention-25 from onnx 1.23 on" in one for one in report.notes)

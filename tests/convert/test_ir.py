@@ -619,6 +619,6 @@ def test_no_weight_is_read_to_judge_a_model_of_four_gigabytes(four_gigabytes, mo
     assert [fit.after for fit in survey(four_gigabytes, [old, new]).fits] == ["no", "yes"]
     assert [bool(plan(four_gigabytes, name).refusals) for name in (old, new)] == [True, False]
     for refused in ({"target": old}, {"ir_version": 3}):
-        with pytest.raises(Refused, match="4.29 GB do not fit into one file of 2 GB"):
+        with pytest.raises(Refused, match="do not fit into one file of 2 GB"):
             convert_file(four_gigabytes, four_gigabytes.with_name("o.onnx"), **refused)
     assert set(opened) == {"m.onnx"}

@@ -26,7 +26,8 @@ from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import check_whole
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
-from opshift.convert.legal import author_rules, diagnose, uncalled
+from opshift.convert.legal import author_rules, diagnose, model_rules, uncalled
+from opshift.convert.legal.findings import Checked
 from opshift.convert.legal.function_rules import called, never_called
 from opshift.convert.legal.verdict import Judged, verdict
 from opshift.convert.request import Request
@@ -102,6 +103,8 @@ class Conversion(State):
                 with diagnose.explaining(fault):
                     self._trace(_as_model(self.view))
             raise
+        meanings = model_rules.two_meanings(Checked(self.document, self.adapters))
+        self.notes += [one for one in meanings if self.options.checks and one not in self.notes]
         report = self._report(before, self.document.imports.as_dict(), ir_before)
         after = _nodes(self.document)
         return dataclasses.replace(report, nodes_before=self.nodes_before, nodes_after=after)

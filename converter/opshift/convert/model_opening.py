@@ -63,7 +63,8 @@ def open_content(state: State) -> None:
         visit_all = state.options.check == "full"
         state.broken = rules.at_end(state.document, state.adapters, visit_all=visit_all)
         state.notes += state.broken.notes
-        state.notes += model_rules.experimental(Checked(state.document, state.adapters))
+        checked = Checked(state.document, state.adapters)
+        state.notes += (*model_rules.experimental(checked), *model_rules.two_meanings(checked))
     state.learn(b"" if inlined or state.repaired else data)
 
 

@@ -59,6 +59,9 @@ class Targets(Shown):
         yield head
         for row, line in zip(self.rows, lines, strict=True):
             yield line
+            if row.built_on is not None:
+                built = f"  operators of: onnx {row.built_on}, the first with its ai.onnx"
+                yield Line(built, more=len(self.rows) > 1)
             for lack, fact in _lacks(row):
                 told = f"  lacks: {lack} ({fact.date or 'no date'}, {fact.source})"
                 yield Line(told, more=len(self.rows) > 1)
@@ -118,6 +121,7 @@ def _as_dict(row: Ceiling) -> dict[str, Any]:
     how = dataclasses.asdict(row.probed.how) if row.probed is not None else None
     return {
         **dataclasses.asdict(dataclasses.replace(row, probed=None, later=None)),
+        "built_on": row.built_on or "",
         "later": row.later.versions if row.later is not None else "",
         "probed": how,
         "forms": list(_forms(row)),

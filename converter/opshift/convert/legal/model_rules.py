@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
-from opshift import terms
+from opshift import terms, versions
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
 from opshift.convert.legal import checker
@@ -16,7 +16,7 @@ from opshift.model.scope import Root
 from opshift.model.walk import named
 from opshift.opsets import changelog, late_changes, schemas
 from opshift.opsets.types import parts_of
-from opshift.protos import GraphProto, TensorProto, TypeProto
+from opshift.protos import GraphProto, NodeProto, TensorProto, TypeProto
 from opshift.text import counted, qualified
 
 
@@ -98,6 +98,35 @@ def experimental(checked: Checked) -> Iterator[str]:
             f"{qualified(domain, op)} ({counted(count, 'node')}) is an experimental operator, which"
             " may change or disappear without a new version"
         )
+
+
+def two_meanings(checked: Checked) -> Iterator[str]:
+    """Operators of which onnx added an implementation to an opset that it had published before."""
+    for root in checked.document.roots:
+        for (domain, op), places in sorted(root.index.items()):
+            version = root.imports.get(domain) or 0
+            schema = schemas.schema(domain, op, version)
+            published = versions.release_of(domain, version) if schema is not None else None
+            if schema is None or published is None:
+                continue
+            release = late_changes.added_after(domain, op, schema.since, published.name)
+            earlier = [one for one in schemas.history(domain, op) if one.since < schema.since]
+            if release is None or not earlier or earlier[-1].deprecated:
+                continue
+            found = (scope.node(at) for scope, at in places)
+            if nodes := [one for one in found if not is_beyond(one, earlier[-1])]:
+                yield (
+                    f"{op} of {domain or 'ai.onnx'} {version} ({counted(len(nodes), 'node')}) has"
+                    f" two meanings: {op}-{schema.since} from onnx {release} on, which is used, and"
+                    f" {op}-{earlier[-1].since} in earlier releases"
+                )
+
+
+def is_beyond(node: NodeProto, schema: schemas.Schema | None) -> bool:
+    """Whether a node has an input, an output or an attribute that an implementation lacks."""
+    if schema is None or len(node.input) > schema.max_input or len(node.output) > schema.max_output:
+        return True
+    return any(one.name not in schema.attributes for one in node.attribute)
 
 
 def metadata_forms(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:

@@ -70,6 +70,7 @@ RULES = (
     Rule("UNTYPED_ATTRIBUTE", ERROR, Phase.CHECK_ONLY, graph_rules.untyped_attributes),
     Rule("DEPRECATED", ERROR, Phase.CHECK_ONLY, model_rules.deprecated),
     Rule("EXPERIMENTAL", INFO, Phase.CHECK_ONLY, model_rules.experimental),
+    Rule("TWO_MEANINGS", INFO, Phase.CHECK_ONLY, model_rules.two_meanings),
     Rule("METADATA_FORM", INFO, Phase.CHECK_ONLY, model_rules.metadata_forms),
     Rule("EXTERNAL_DATA", ERROR, Phase.CHECK_ONLY, model_rules.data_files),
 )

@@ -23,6 +23,7 @@ from opshift.author.present_types import collect_present_types
 from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.author.traits import DeclaredRules
 from opshift.codes.refusals import Why
+from opshift.convert.legal.model_rules import is_beyond
 from opshift.errors import RefusedNode
 from opshift.lazy import deferred
 from opshift.model.document import Document
@@ -540,18 +541,11 @@ def _added_late(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
                 continue
             earlier = [one for one in schemas.history(*key) if one.since < since]
             before = earlier[-1] if earlier else None
-            nodes = [scope.node(at) for scope, at in places if _is_newer(scope.node(at), before)]
+            nodes = [scope.node(at) for scope, at in places if is_beyond(scope.node(at), before)]
             if nodes:
                 has = f"{key[1]}-{before.since}" if before else f"no {key[1]}"
                 says = f"{row.shown} has {has} there; onnx {release} added {key[1]}-{since} later"
                 yield _lack(*key, nodes, says)
-
-
-def _is_newer(node: NodeProto, before: schemas.Schema | None) -> bool:
-    """Whether a node has something that the earlier implementation does not have."""
-    if before is None or len(node.input) > before.max_input or len(node.output) > before.max_output:
-        return True
-    return any(one.name not in before.attributes for one in node.attribute)
 
 
 def _domains(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
