@@ -14,7 +14,7 @@ from click.testing import CliRunner
 from opshift import (
     InvalidModel,
     ModelVersion,
-    check_model,
+    check,
     codes,
     convert,
     convert_version,
@@ -218,6 +218,6 @@ def test_experimental_operators_are_named(tmp_path):
     (path := tmp_path / "m.onnx").write_bytes(made.SerializeToString())
     assert info(path).experimental == ("ai.onnx.preview.FlexAttention",)
     assert "experimental" in run("info", path).stdout
-    assert [one.rule for one in check_model(made).found] == ["EXPERIMENTAL"]
+    assert [one.rule for one in check(made).found] == ["EXPERIMENTAL"]
     notes = convert(made, 25).report.notes
     assert any("FlexAttention (1 node) is an experimental operator" in note for note in notes)

@@ -159,7 +159,7 @@ def test_outcomes_are_short_and_show_themselves():
     for found in (
         opshift.plan(softmax(), 13),
         opshift.lowest_versions(softmax()),
-        opshift.check_model(softmax()),
+        opshift.check(softmax()),
         opshift.convert(softmax(), 13).report,
         opshift.diff(softmax(), softmax()),
         opshift.targets(),

@@ -30,9 +30,9 @@ def test_values_behind_references_are_checked_like_written_ones() -> None:
         return made
 
     for made in (einsum(default=True), einsum(default=False), einsum(default=False, levels=4)):
-        found = [one for one in opshift.check_model(made).found if one.rule == "ATTRIBUTE_VALUE"]
+        found = [one for one in opshift.check(made).found if one.rule == "ATTRIBUTE_VALUE"]
         assert len(found) == 1
         with pytest.raises(opshift.InvalidModel, match="not an ellipsis"):
             opshift.convert_version(made, 12)
     fine = einsum(default=True, left_out=False)
-    assert not [one for one in opshift.check_model(fine).found if one.rule == "ATTRIBUTE_VALUE"]
+    assert not [one for one in opshift.check(fine).found if one.rule == "ATTRIBUTE_VALUE"]

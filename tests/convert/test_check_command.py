@@ -15,7 +15,7 @@ from onnx import TensorProto, helper, numpy_helper
 from opshift import (
     InvalidModel,
     OpshiftError,
-    check_model,
+    check,
     convert,
     convert_file,
     convert_version,
@@ -32,7 +32,7 @@ GOOD = "(float[2,3] x) => (float[2,3] y) { a = Softmax<axis=1>(x) y = Neg(a) }"
 
 
 def texts(proto, level="error"):
-    return [finding.text for finding in check_model(proto).found if finding.level == level]
+    return [finding.text for finding in check(proto).found if finding.level == level]
 
 
 def changed(change, text=GOOD, **named):
@@ -42,8 +42,8 @@ def changed(change, text=GOOD, **named):
 
 
 def test_a_good_model():
-    assert check_model(model(GOOD)).found == ()
-    assert str(check_model(model(GOOD))) == "Nothing is wrong."
+    assert check(model(GOOD)).found == ()
+    assert str(check(model(GOOD))) == "Nothing is wrong."
 
 
 def test_several_at_once():
@@ -180,7 +180,7 @@ def _denote(proto):
     ],
 )  # fmt: skip
 def test_a_rule_that_onnx_does_not_check(change, rule, level, said):
-    found = [one for one in check_model(changed(change)).found if one.rule == rule]
+    found = [one for one in check(changed(change)).found if one.rule == rule]
     assert {one.level for one in found} == {level}
     for one, part in zip(found, said, strict=True):
         assert part in one.text
@@ -190,7 +190,7 @@ def test_two_graphs_of_one_name():
     proto = model(
         BRANCH.replace("e ()", "t ()").replace("h = Abs", "k = Abs").replace("] h)", "] k)")
     )
-    found = check_model(proto).found
+    found = check(proto).found
     assert [one.text for one in found if one.rule == "GRAPH_NAME"] == [
         "2 graphs are called 't'; give each its own name"
     ]
@@ -198,15 +198,15 @@ def test_two_graphs_of_one_name():
 
 def test_a_function_that_nothing_calls_is_information():
     proto = model(FUNCTION, 13, more=', "com.acme" : 1')
-    (one,) = check_model(proto).found
+    (one,) = check(proto).found
     assert str(one) == "info: function 'Idle' of 'com.acme' is never called; it can be removed"
-    assert not check_model(proto).fails(strict=True)
+    assert not check(proto).fails(strict=True)
 
 
 def test_a_cycle_of_functions():
     text = FUNCTION.replace("Softmax(v)", "com.acme.Idle(v)").replace("Neg(v)", "com.acme.Run(v)")
     proto = model(text.replace(": 13]", ': 13, "com.acme" : 1]'), 13, more=', "com.acme" : 1')
-    errors = [one for one in check_model(proto).found if one.level == "error"]
+    errors = [one for one in check(proto).found if one.level == "error"]
     assert errors
     assert all("calls itself" in one.text for one in errors)
     assert any("'Run' of 'com.acme' calls itself through 'Idle'; " in one.text for one in errors)
@@ -222,7 +222,7 @@ def test_a_device_configuration_that_points_at_nothing():
             one = proto.graph.node[0].device_configurations.add(configuration_id=name)
             one.sharding_spec.add(tensor_name="x" if name == "both" else "lost")
 
-    found = [one for one in check_model(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
+    found = [one for one in check(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
     assert [one.rule for one in found] == ["DEVICE_OF_NOTHING"] * 2
     assert "configuration 'none'" in found[0].text
     assert "sharding of 'lost'" in found[1].text
@@ -241,7 +241,7 @@ def test_a_sharding_over_a_device_that_the_configuration_does_not_have():
         spec.index_to_device_group_map.add(key=-1, value=[0, 1])
         spec.index_to_device_group_map.add(key=-3, value=[2])
 
-    found = [one for one in check_model(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
+    found = [one for one in check(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
     assert [one.rule for one in found] == ["DEVICE_OF_NOTHING"] * 3
     for one, device in zip(found, (-2, 2, 7), strict=True):
         assert f"over device {device}, and configuration 'both' has 2 devices" in one.text
@@ -258,7 +258,7 @@ def test_configurations_of_devices_are_complete_and_values_have_the_axes():
         for axis in (1, -2, 2, -3):
             one.sharding_spec.add(tensor_name="x").sharded_dim.add(axis=axis)
 
-    found = [one for one in check_model(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
+    found = [one for one in check(changed(spoil, ir=11)).found if "SKIP" not in one.rule]
     assert [one.text.partition(";")[0] for one in found] == [
         "2 configurations are called 'two'",
         "1 configuration without a name",
@@ -340,9 +340,9 @@ def _describe_an_image(proto):
 )  # fmt: skip
 def test_more_that_the_messages_of_onnx_ask_for(text, change, rule, level, said):
     proto = model(text, 13, more=', "com.acme" : 1')
-    assert check_model(proto).found == ()
+    assert check(proto).found == ()
     change(proto)
-    found = [one for one in check_model(proto).found if one.rule == rule]
+    found = [one for one in check(proto).found if one.rule == rule]
     assert {one.level for one in found} == {level}
     for one, part in zip(found, said, strict=True):
         assert part in one.text
@@ -357,7 +357,7 @@ def test_keys_of_metadata_are_distinct():
             proto.graph.node[0].metadata_props.add(key="k", value=value)
             proto.graph.node[1].metadata_props.add(key=f"k{value}", value=value)
 
-    found = check_model(changed(spoil, ir=10)).found
+    found = check(changed(spoil, ir=10)).found
     assert [(one.rule, one.text) for one in found] == [
         ("METADATA_TWICE", "the metadata of Softmax 'a' has 2 entries 'k'; keep one")
     ]
@@ -393,7 +393,7 @@ def test_what_is_inlined_has_names_of_its_own():
         node.name = f"/n.{number % 2}"
     after = convert_version(proto, 11, ir_version=6)
     assert not after.functions
-    assert check_model(after).beyond(check_model(proto)) == ()
+    assert check(after).beyond(check(proto)) == ()
 
 
 def test_the_command(tmp_path):
@@ -443,7 +443,7 @@ ILLEGAL = {
 def test_check_and_convert_apply_one_list(rule):
     """What a conversion says of an illegal model is what the check finds, under the rule's code."""
     proto = model(ILLEGAL[rule], 13)
-    found = [one for one in check_model(proto).found if one.rule == rule]
+    found = [one for one in check(proto).found if one.rule == rule]
     assert found
     if rule != "OPERATOR_FLAW":  # which is asked only after a failure
         with pytest.raises(InvalidModel) as refused:
@@ -455,7 +455,7 @@ def test_a_conversion_leaves_out_a_rule_that_is_not_in_the_list(monkeypatch):
     proto = model(ILLEGAL["MISSING_IMPORT"], 13)
     left = tuple(one for one in RULES if one.code != "MISSING_IMPORT")
     monkeypatch.setattr("opshift.convert.legal.rules.RULES", left)
-    assert not [one for one in check_model(proto).found if one.rule == "MISSING_IMPORT"]
+    assert not [one for one in check(proto).found if one.rule == "MISSING_IMPORT"]
     with pytest.raises(OpshiftError) as refused:
         convert_version(proto, 12)
     assert "add an opset_import for it" not in str(refused.value)
@@ -469,7 +469,7 @@ def test_ir_1_and_2_are_read_as_a_conversion_reads_them(ir):
         for attribute in node.attribute:
             attribute.ClearField("type") if ir == 1 else None
     before = proto.SerializeToString()
-    found = check_model(proto)
+    found = check(proto)
     assert {one.rule for one in found.found} == {"OLD_IR"}
     assert convert_version(proto, 7).ir_version >= 3
     assert proto.SerializeToString() == before
@@ -503,7 +503,7 @@ def test_a_type_that_a_release_of_onnx_removed_names_the_release(key, change):
         graph = helper.make_graph([node], "g", inputs, [output])
         made = helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, since)])
         made.ir_version = 8
-        told = [one.text for one in check_model(made).found if one.rule == "INPUT_TYPE"]
+        told = [one.text for one in check(made).found if one.rule == "INPUT_TYPE"]
         assert any(f"onnx {change.release} removed this type from {op}-{since}" in t for t in told)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from onnx import ModelProto
-from opshift import InvalidModel, check_model, convert_version, lowest_versions, plan
+from opshift import InvalidModel, check, convert_version, lowest_versions, plan
 from opshift.verify import verify
 from text_models import model
 
@@ -33,4 +33,4 @@ def test_the_model_is_invalid(verb: str, text: str, number: int, rank: str) -> N
     broken = model(text.replace("AT", str(number)).replace("(float y)", f"(float{rank} y)"), 17)
     with pytest.raises(InvalidModel, match=f"is {number}, but must lie between"):
         VERBS[verb](broken)
-    assert any("must lie between" in one.text for one in check_model(broken).found)
+    assert any("must lie between" in one.text for one in check(broken).found)

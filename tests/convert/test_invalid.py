@@ -254,7 +254,7 @@ def test_an_initializer_has_the_type_of_its_input(of_input, of_tensor, fits):
     given = model(text.format(of_input, of_tensor), 13)
     tensor = given.graph.initializer[0]
     tensor.CopyFrom(helper.make_tensor("w", tensor.data_type, tensor.dims, [1] * prod(tensor.dims)))
-    assert bool(opshift.check_model(given).found) is not fits
+    assert bool(opshift.check(given).found) is not fits
     if fits:
         convert_version(given, 18)
     else:

@@ -16,7 +16,7 @@ from opshift import (
     BadTarget,
     InvalidModel,
     Refused,
-    check_model,
+    check,
     convert_file,
     convert_version,
     plan,
@@ -393,9 +393,7 @@ def test_a_default_of_another_shape_than_its_input_is_named():
     told = r"input 'w' .*float\)\[3\], and its initializer .*\[4\]"
     with pytest.raises(InvalidModel, match=told):
         convert_version(model(text, 8, ir=3), 13)
-    (found,) = (
-        one for one in check_model(model(text, 8, ir=8)).found if one.rule == "DEFAULT_TYPE"
-    )
+    (found,) = (one for one in check(model(text, 8, ir=8)).found if one.rule == "DEFAULT_TYPE")
     assert found.level == "error"
 
 
@@ -429,7 +427,7 @@ def test_functions_that_call_themselves_are_never_written_out(to, last, told):
     before = onnx.parser.parse_model(text)
     with pytest.raises(InvalidModel, match=told):
         convert_version(before, to, ir_version=6)
-    assert any(told in one.text for one in check_model(before).found)
+    assert any(told in one.text for one in check(before).found)
 
 
 def test_a_default_that_callers_may_replace_stays_an_input():

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import pytest
 from onnx import ModelProto, helper
-from opshift import InvalidModel, check_model, convert_version, plan
+from opshift import InvalidModel, check, convert_version, plan
 from text_models import model, ops
 
 ENLARGED = "(float[1,1,2,2] x, float[4] s) => (float[1,1,4,4] y) { y = Upsample(x, s) }"
@@ -27,7 +27,7 @@ SCATTERED = (
 def test_a_deprecated_operator_is_replaced_where_it_is_met(text, opset, target, gives):
     after = convert_version(model(text, opset), target)
     assert gives in ops(after)
-    assert not [f for f in check_model(after).found if f.level == "error"]
+    assert not [f for f in check(after).found if f.level == "error"]
 
 
 def test_nothing_is_replaced_without_a_conversion():
@@ -57,7 +57,7 @@ def test_calls_are_counted_and_not_followed(command):
 
 
 def test_a_check_reports_calls_that_stand_for_too_much():
-    (found,) = check_model(doubling(60)).found
+    (found,) = check(doubling(60)).found
     assert "call the functions less often" in found.text
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import agree
 import pytest
-from opshift import OpshiftError, check, check_model, convert_version
+from opshift import OpshiftError, check, convert_version
 from text_models import model
 
 import examples
@@ -47,7 +47,7 @@ def test_an_added_finding_is_seen():
     before = model("(float[2] x) => (float[2] y) { y = Neg(x) }")
     after = model("(float[2] x) => (float[2] y) { y = Neg(x) }")
     after.graph.node[0].name = "a/b"
-    (one,) = check_model(after).beyond(check_model(before))
+    (one,) = check(after).beyond(check(before))
     assert one.rule == "NODE_IDENTIFIER"
-    assert check_model(before).beyond(check_model(after)) == ()
-    assert check_model(after).beyond(check_model(after)) == ()
+    assert check(before).beyond(check(after)) == ()
+    assert check(after).beyond(check(after)) == ()

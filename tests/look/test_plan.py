@@ -214,7 +214,7 @@ def test_an_implementation_that_the_installed_onnx_lacks_is_refused():
 
 def sampled_examples():
     found = [case for case in examples.cases() if not examples.too_new(case)]
-    chosen = random.Random(0).sample(found, min(40, len(found)))
+    chosen = random.Random(0).sample(found, min(30, len(found)))
     return [(case.adapter, case.example) for case in chosen]
 
 

@@ -66,24 +66,24 @@ def requests():
     yield Request.of(9, allow_approximate=True)
 
 
-@pytest.mark.parametrize("order", range(3))
 @pytest.mark.parametrize("name", MODELS)
-def test_a_rehearsal_gives_what_a_conversion_alone_gives_in_any_order(name, order):
-    _compare(text_model(name), order)
+def test_a_rehearsal_gives_what_a_conversion_alone_gives_in_any_order(name):
+    _compare(text_model(name), orders=3)
 
 
 @pytest.mark.parametrize("family", sorted({*FAMILIES} - {"functions in a circle"}))
 def test_a_rehearsal_of_each_structure_gives_what_a_conversion_alone_gives(family):
-    _compare(FAMILIES[family](4), 0)
+    _compare(FAMILIES[family](4), orders=1)
 
 
-def _compare(proto, order):
+def _compare(proto, orders):
     carve = carve_of(proto)
-    asked = list(requests())
-    random.Random(order).shuffle(asked)
-    runs = Rehearsals(carve, Request(), registry.default())
-    for one in asked:
-        assert outcome(carve, one, runs.opened) == outcome(carve, one), one.target
+    asked = [(one, outcome(carve, one)) for one in requests()]
+    for order in range(orders):
+        random.Random(order).shuffle(asked)
+        runs = Rehearsals(carve, Request(), registry.default())
+        for one, alone in asked:
+            assert outcome(carve, one, runs.opened) == alone, one.target
 
 
 QUESTIONS = {
@@ -155,7 +155,7 @@ def _reached(waiting):
 @pytest.mark.parametrize("name", ["layer", "half", "foreign", "learned"])
 def test_targets_accepts_plan_and_convert_give_one_answer(name):
     proto = text_model(name)
-    for fit in survey(proto, ["onnxruntime", "tensorrt", "opencv"]).fits:
+    for fit in survey(proto, ["onnxruntime", "tensorrt", "opencv"]).fits[::3]:
         release = fit.target.partition(",")[0].partition("..")[0]
         planned = opshift.plan(proto, release)
         try:

@@ -7,7 +7,7 @@ import random
 
 import networkx as nx
 import pytest
-from opshift import check_model
+from opshift import check
 from opshift.model.cycles import cycles
 from text_models import model
 
@@ -36,7 +36,7 @@ def test_a_chain_of_any_length_needs_no_stack() -> None:
 
 
 def definitions(made) -> list[str]:
-    return [one.text for one in check_model(made).found if one.rule == "DEFINITION"]
+    return [one.text for one in check(made).found if one.rule == "DEFINITION"]
 
 
 def test_each_cycle_is_told_once_with_a_shortest_way() -> None:

@@ -34,7 +34,7 @@ VERBS: dict[str, Callable[..., Any]] = {
     "convert_version": lambda one, **how: opshift.convert_version(one, 13, **how),
     "plan": lambda one, **how: opshift.plan(one, 13, **how),
     "lowest": opshift.lowest_versions,
-    "check": opshift.check_model,
+    "check": opshift.check,
     "diff": lambda one, **how: opshift.diff(one, one, **how),
     "accepts": lambda one, **how: accepts.accepts(one, "onnxruntime==1.10", **how),
     "survey": lambda one, **how: accepts.survey(one, ["onnxruntime==1.10"], **how),
@@ -100,7 +100,7 @@ def test_every_verb_answers_although_no_fault_is_known(verb: str, text: str) -> 
 
 @pytest.mark.usefixtures("no_guards")
 def test_check_names_the_end_of_the_process() -> None:
-    found = opshift.check_model(model(ENDS), isolate=True)
+    found = opshift.check(model(ENDS), isolate=True)
     assert any("ended its process" in one.text for one in found.found), found
 
 
@@ -184,7 +184,7 @@ def test_the_environment_comes_before_the_default_of_a_process(
 def test_nothing_of_the_working_folder_runs_in_a_child(tmp_path: Path) -> None:
     for name in ("json", "struct", "signal", "google", "onnx", "opshift", "numpy"):
         (tmp_path / f"{name}.py").write_text("raise SystemExit('from the working folder')")
-    code = "import sys; sys.path[:] = [p for p in sys.path if p]; import onnx, opshift; print(opshift.check_model(sys.argv[1], isolate=True))"
+    code = "import sys; sys.path[:] = [p for p in sys.path if p]; import onnx, opshift; print(opshift.check(sys.argv[1], isolate=True))"
     path = tmp_path / "good.onnx"
     onnx.save(model(GOOD), path)
     done = subprocess.run(

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+import effort
 from hypothesis import event, reject
 from hypothesis import strategies as st
 from onnx import ModelProto, printer
@@ -31,7 +32,7 @@ IMPOSSIBLE_UP = {
     ("BatchNormalization", (13, 14)): "saved_var, about which text and runtimes disagree",
     ("Resize", (12, 13)): "tf_half_pixel_for_nn with a rounding that no other mode has",
 }
-LONG = 2000  # nodes: so long a result is compared, and not taken back
+LONG = 2000 if effort.wanted else 500  # nodes: so long a result is not taken back
 
 
 @dataclass(frozen=True)
