@@ -533,7 +533,7 @@ def test_an_operator_with_two_meanings_is_noted(opset, more):
         f" {{ y = Attention{more}(q, k, v) }}",
         opset,
     )
-    told = [one for one in check_model(made).found if one.rule == "TWO_MEANINGS"]
+    told = [one for one in check(made).found if one.rule == "TWO_MEANINGS"]
     assert len(told) == (opset in (25, 26, 27) and not more)
     for to in (24, opset):
         report = convert_with_report(made, to).report

@@ -155,7 +155,7 @@ def _reached(waiting):
 @pytest.mark.parametrize("name", ["layer", "half", "foreign", "learned"])
 def test_targets_accepts_plan_and_convert_give_one_answer(name):
     proto = text_model(name)
-    for fit in survey(proto, ["onnxruntime", "tensorrt", "opencv"]).fits[::3]:
+    for fit in survey(proto).fits[::5]:
         release = fit.target.partition(",")[0].partition("..")[0]
         planned = opshift.plan(proto, release)
         try:
