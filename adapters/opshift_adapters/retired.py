@@ -57,42 +57,18 @@ def _numbers(node: Node) -> Value:
 
 
 @retired("Affine")
-@example(
-    "both",
-    "(float[2,3] x) => (float[2,3] y) { y = Affine<alpha=2.0,beta=0.5>(x) }",
-    gives="Mul Add",
-    imports=FIRST,
-)
 def affine(node: Node, op: Builder) -> Result:
     """Affine is alpha * x + beta; Mul and Add are written."""
     return _numbers(node) * number(node, "alpha", 1) + number(node, "beta", 0)
 
 
 @retired("Scale")
-@example(
-    "scale",
-    "(float[2,3] x) => (float[2,3] y) { y = Scale<scale=2.5>(x) }",
-    gives="Mul",
-    imports=FIRST,
-)
 def scale(node: Node, op: Builder) -> Result:
     """Scale is a product with one number; Mul is written."""
     return _numbers(node) * number(node, "scale", 1)
 
 
 @retired("ImageScaler")
-@example(
-    "channels",
-    "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = ImageScaler<scale=0.5,bias=[1.0,2.0,3.0]>(x) }",
-    gives="Mul Add",
-    imports=FIRST,
-)
-@example(
-    "integers",
-    "(int64[2,3,4,5] x) => (int64[2,3,4,5] y) { y = ImageScaler<scale=0.5,bias=[1.0,2.0,3.0]>(x) }",
-    invalid="computes with floats",
-    imports=FIRST,
-)
 def image_scaler(node: Node, op: Builder) -> Result:
     """ImageScaler is scale * x + bias with a bias for each channel; Mul and Add are written."""
     x, bias = _numbers(node), np.array(_needed(node, "bias", node.floats))
@@ -103,19 +79,6 @@ def image_scaler(node: Node, op: Builder) -> Result:
 
 
 @retired("ParametricSoftplus")
-@example(
-    "both",
-    "(float[2,3] x) => (float[2,3] y) { y = ParametricSoftplus<alpha=2.0,beta=0.5>(x) }",
-    gives="Mul Softplus Mul",
-    imports=FIRST,
-    atol=1e-6,
-)
-@example(
-    "left out",
-    "(float[2,3] x) => (float[2,3] y) { y = ParametricSoftplus<alpha=2.0>(x) }",
-    refuses=Why.AMBIGUOUS,
-    imports=FIRST,
-)
 def parametric_softplus(node: Node, op: Builder) -> Result:
     """ParametricSoftplus is alpha * log(1 + exp(beta * x)); Mul and Softplus are written."""
     soft = op.Softplus(_numbers(node) * _needed(node, "beta", node.float))
@@ -123,13 +86,6 @@ def parametric_softplus(node: Node, op: Builder) -> Result:
 
 
 @retired("ScaledTanh")
-@example(
-    "both",
-    "(float[2,3] x) => (float[2,3] y) { y = ScaledTanh<alpha=2.0,beta=0.5>(x) }",
-    gives="Mul Tanh Mul",
-    imports=FIRST,
-    atol=1e-6,
-)
 def scaled_tanh(node: Node, op: Builder) -> Result:
     """ScaledTanh is alpha * tanh(beta * x); Mul and Tanh are written."""
     bent = op.Tanh(_numbers(node) * _needed(node, "beta", node.float))
@@ -137,13 +93,6 @@ def scaled_tanh(node: Node, op: Builder) -> Result:
 
 
 @retired("FC")
-@example(
-    "matrices",
-    "(float[2,3] x, float[4,3] w, float[4] b) => (float[2,4] y) { y = FC(x, w, b) }",
-    gives="Flatten Flatten Gemm",
-    imports=FIRST,
-    atol=1e-6,
-)
 def fc(node: Node, op: Builder) -> Result:
     """FC is a product with transposed weights; Flatten of both inputs and Gemm are written."""
     x, w, b = node.inputs
@@ -168,19 +117,6 @@ def crop(node: Node, op: Builder) -> Result:
 
 
 @retired("DynamicSlice")
-@example(
-    "no bounds",
-    "(float[2,3,4] x) => (float[a,b,c] y) { y = DynamicSlice(x) }",
-    invalid="lacks its data or its bounds",
-    imports=FIRST,
-)
-@example(
-    "constant",
-    "(float[2,3,4] x) => (float[2,2,2] y) <int64[2] s = {1,-3}, int64[2] e = {3,-1}, int64[2] a ="
-    " {1,2}> { y = DynamicSlice(x, s, e, a) }",
-    gives="Slice",
-    imports=FIRST,
-)
 def dynamic_slice(node: Node, op: Builder) -> Result:
     """DynamicSlice has its bounds as inputs, as Slice from opset 10 on; Slice is written."""
     x, *bounds = node.inputs or (None,)
@@ -201,12 +137,7 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
 
 
 @retired("ConstantFill")
-@example(
-    "shape",
-    "(float x) => (float[2,3] y, float z) { y = ConstantFill<shape=[2,3],value=1.5>() z ="
-    " Identity(x) }",
-    imports=FIRST,
-)
+@example("a size of 0", "() => (float[0,2] y) { y = ConstantFill<shape=[0,2]>() }", imports={"": 5})
 def constant_fill(node: Node, op: Builder) -> Result:
     """ConstantFill repeats a number; ConstantOfShape, Expand or a constant is written."""
     kind = int(number(node, "dtype", T.FLOAT))
@@ -254,18 +185,6 @@ def _fill_shape(node: Node, op: Builder) -> Value:
 
 
 @retired("GivenTensorFill")
-@example(
-    "values",
-    "(float x) => (float[2,2] y, float z) { y ="
-    " GivenTensorFill<shape=[2,2],values=[1.0,2.0,3.0,4.0]>() z = Identity(x) }",
-    imports=FIRST,
-)
-@example(
-    "too few",
-    "() => (float[2,2] y) { y = GivenTensorFill<shape=[2,2],values=[1.0,2.0]>() }",
-    invalid="has 2 values for [2, 2]",
-    imports=FIRST,
-)
 def given_tensor_fill(node: Node, op: Builder) -> Result:
     """GivenTensorFill gives the numbers of its attribute `values`; a constant is written."""
     shape = _fill_shape(node, op).const()
@@ -278,12 +197,6 @@ def given_tensor_fill(node: Node, op: Builder) -> Result:
 
 
 @retired("ATen GRUUnit LoopIndexTensor")
-@example(
-    "library call",
-    '(float[2] x) => (float[2] y) { y = ATen<operator="sinh">(x) }',
-    refuses=Why.NOT_EXPRESSIBLE,
-    imports=FIRST,
-)
 def unknown_by_now(node: Node, op: Builder) -> Result:
     """This operator was an experiment; no specification defines what it computes."""
     raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines what {node.op} computes")

@@ -11,6 +11,7 @@ from opshift import accepts, convert_file
 from opshift.author.misreadings import Misread, all_misreadings, misread
 from opshift.author.registry import installed
 from opshift.opsets import targets
+from opshift.testing.case_files import examples_of
 from text_models import model
 
 DECLARED = installed().each(Misread)
@@ -18,14 +19,14 @@ ROWS = [row for row in targets.table() if row.name in {one.runtime for one in DE
 
 
 def named(one):
-    return f"{one.has_form.__module__.rpartition('.')[2]}.{one.has_form.__name__} {one.runtime}"
+    return f"{one.run.__module__.rpartition('.')[2]}.{one.run.__name__} {one.runtime}"
 
 
 @pytest.mark.parametrize("one", DECLARED, ids=named)
 def test_the_form_is_found_in_each_example(one, tmp_path):
     row = next(row for row in ROWS if one.concerns(row))
-    assert len(one.examples) >= 1
-    for example in one.examples:
+    assert examples_of(one)
+    for example in examples_of(one):
         imports = dict(example.imports or {})
         others = (f', "{domain}" : {version}' for domain, version in imports.items() if domain)
         proto = model(example.graph, imports[""], more="".join(others))
@@ -105,7 +106,7 @@ BY_PROCESSOR = [one for one in DECLARED if one.processors]
 def test_a_form_that_some_processors_misread_gets_one_that_all_compute_alike(one, tmp_path):
     rows = [row for row in ROWS if one.concerns(row)]
     path, result = tmp_path / "m.onnx", tmp_path / "result.onnx"
-    for example in one.examples:
+    for example in examples_of(one):
         imports = dict(example.imports)
         others = (f', "{domain}" : {version}' for domain, version in imports.items() if domain)
         onnx.save(model(example.graph, imports[""], more="".join(others)), path)

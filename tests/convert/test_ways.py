@@ -19,6 +19,7 @@ from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.report import Report
 from opshift.testing import examples
+from opshift.testing.case_files import examples_of
 from opshift.verify import oracle
 from text_models import model
 
@@ -255,7 +256,7 @@ def test_what_an_adapter_of_another_domain_needs_is_declared():
     """Each has examples at its lowest opset, or at a higher one, and none below."""
     for declared in registry.default().adapters():
         if declared.domain and declared.at_boundary:
-            own = [one.imports.get("", declared.since) for one in declared.examples]
+            own = [one.imports.get("", declared.since) for one in examples_of(declared)]
             climbed = [at for at in own if at < declared.since]
             assert len(climbed) < len(own) or not own, declared.source
 

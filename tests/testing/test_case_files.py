@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Each case belongs to a function of an adapter's module."""
+"""Each case belongs to a declaration of an adapter's module."""
 
 from __future__ import annotations
 
 import ast
+import functools
 import importlib
 import sys
 from pathlib import Path
@@ -13,6 +14,7 @@ import pytest
 from opshift import AdapterBug, testing, toml
 from opshift.author import registry
 from opshift.author.example import Example
+from opshift.author.traits import KINDS
 from opshift.author.verdicts import WORDS, Adapter
 from opshift.testing import case_files
 from opshift.testing.case_files import examples_of
@@ -21,7 +23,9 @@ PACKAGE = Path(str(opshift_adapters.__file__)).parent
 CASES = PACKAGE.parent.parent / case_files.CASES
 FILES = sorted(CASES.rglob("*.toml"))
 MODULE = """
-from opshift.adapter import adapter, example
+from opshift.adapter import adapter, boundary, example
+
+TABLE = boundary(25, "Softmax LogSoftmax")
 
 @adapter("Softmax", 12, 13)
 @example("first", "(float[2] x) => (float[2] y) { y = Softmax(x) }")
@@ -44,13 +48,23 @@ def adapter(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Adapter:
     return found
 
 
+@functools.cache
+def places() -> frozenset[tuple[str, str]]:
+    """The modules and the names of the cases that are read."""
+    default = registry.default()
+    rules = (rule for kind in KINDS.values() for rule in default.each(kind) if hasattr(rule, "run"))
+    return frozenset(
+        place for one in (*default.adapters(), *rules) for place in case_files.places(one)
+    )
+
+
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_each_case_belongs_to_a_function(path: Path) -> None:
+def test_each_case_belongs_to_a_declaration(path: Path) -> None:
     parts = ["opshift_adapters", *path.relative_to(CASES).with_suffix("").parts]
     module = importlib.import_module(".".join(parts))
     assert case_files.case_file(module.__name__) == path
-    names = {name.removesuffix(" mirrored") for name in toml.loads(path.read_text())}
-    assert names <= set(vars(module))
+    found = {(module.__name__, name) for name in toml.loads(path.read_text())}
+    assert found - places() == set()
 
 
 @pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
@@ -76,6 +90,19 @@ def test_a_case_has_the_words_of_an_example(adapter: Adapter, tmp_path: Path) ->
     assert second.refuses.name == "NEEDS_RANK"
     assert [one.value for one in second.assume] == ["no-zero-dims"]
     assert list(second.inputs) == ["x"]
+
+
+def test_a_boundary_in_a_table_has_the_cases_of_its_direction(
+    adapter: Adapter, tmp_path: Path
+) -> None:
+    (tmp_path / case_files.CASES / "with_cases.toml").write_text(
+        '[["Softmax 25->24"]]\ntitle = "down"\ngraph = "{op}"\n'
+    )
+    up, down = sys.modules["acme.with_cases"].TABLE
+    assert examples_of(up) == ()
+    assert [(one.title, one.graph) for one in examples_of(down)] == [
+        ("down", "Softmax"), ("down", "LogSoftmax"),
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("line", ['titel = "x"', 'refuses = "NO_SUCH_REASON"', 'assume = ["none"]'])

@@ -79,12 +79,13 @@ def _find_misread_forms(package: str) -> None:
     from opshift.author import registry
     from opshift.author.misreadings import Misread
     from opshift.opsets import targets
+    from opshift.testing.case_files import examples_of
     from opshift.testing.model_text import parse_model
 
     for one in registry.default().each(Misread):
-        if f"{one.has_form.__module__}.".startswith(f"{package}."):
+        if f"{one.run.__module__}.".startswith(f"{package}."):
             row = next(row for row in targets.table() if one.concerns(row))
-            for example in one.examples:
+            for example in examples_of(one):
                 imports = ", ".join(f'"{name}" : {at}' for name, at in example.imports.items())
                 header = f"<ir_version: 8, opset_import: [{imports}]>"
                 accepts(parse_model(f"{header} g {example.graph}"), row.shown, isolate=False)

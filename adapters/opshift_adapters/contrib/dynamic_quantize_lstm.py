@@ -10,20 +10,9 @@ AS_IN_LSTM = (
     "activation_alpha", "activation_beta", "activations", "clip", "direction", "hidden_size",
     "input_forget",
 )  # fmt: skip
-LAYER = (
-    "(float[3,2,4] x, uint8[1,4,8] w, uint8[1,2,8] r, float[1,16] b) => (float[3,1,2,2]"
-    " y, float[1,2,2] h, float[1,2,2] c) <float[1] s = {0.01}, uint8[1] z = {128}> "
-)
 
 
 @leaving("DynamicQuantizeLSTM", domain=MICROSOFT, since=11, approximate=True)
-@example(
-    "all outputs",
-    LAYER + '{ y, h, c = com.microsoft.DynamicQuantizeLSTM<hidden_size=2>(x, w, r, b, "", "",'
-    ' "", "", s, z, s, z) }',
-    approximate=True,
-    atol=0.03,
-)
 def dynamic_quantize_lstm(node: Node, op: Builder) -> Result:
     """LSTM of quantized data with dequantized weights is written; its state is not quantized."""
     op.approximate(f"{node.op}: onnxruntime quantises the state at each step, and LSTM does not")
@@ -58,17 +47,6 @@ def of_dynamic_steps(node: Node) -> bool:
 
 
 @alternative("DynamicQuantizeLSTM", domain=MICROSOFT, runtime="onnxruntime==1.16")
-@example(
-    "weights of int8",
-    STEPS,
-    imports={"": 11, MICROSOFT: 1},
-    gives="Cast Add Cast Cast Add Cast DynamicQuantizeLSTM",
-    inputs={
-        "s": [[0.01, 0.02, 0.005, 0.01, 0.01, 0.02, 0.01, 0.005]],
-        "w": [[[10, -20, 30, 5, -7, 12, -64, 64]] * 4],
-        "r": [[[-9, 20, 8, 25, -17, 2, 15, -3]] * 2],
-    },
-)
 def steps_of_unsigned_codes(node: Node, op: Builder) -> Result:
     """The weights become uint8, 128 higher."""
     return with_unsigned(node, op, W="W_zero_point", R="R_zero_point")

@@ -1,24 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """FusedConv: Conv followed by a sum and an activation."""
 
-from opshift.adapter import Builder, Node, Result, example, leaving
+from opshift.adapter import Builder, Node, Result, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, activated, attribute, written
 
-IMAGE = (
-    "(float[2,2,5,5] x, float[3,2,3,3] w, float[3] b) => (float[2,3,p,q] y) { y ="
-    " com.microsoft.FusedConv"
-)
 AS_IN_CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
 @leaving("FusedConv", domain=MICROSOFT, since=11)
-@example(
-    "relu",
-    IMAGE + '<activation="Relu", kernel_shape=[3,3], pads=[1,1,1,1], strides=[2,1]>(x, w, b) }',
-    gives="Conv Relu",
-    atol=1e-5,
-)
 def fused_conv(node: Node, op: Builder) -> Result:
     """FusedConv is Conv, an optional Add and an activation; these are written."""
     y = op.Conv(node["X"], node["W"], node.input("B"), **written(node, *AS_IN_CONV))

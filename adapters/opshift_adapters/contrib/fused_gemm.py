@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """FusedGemm: Gemm followed by an activation."""
 
-from opshift.adapter import Builder, Node, Result, Why, example, leaving
+from opshift.adapter import Builder, Node, Result, example, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, activated, attribute
 
@@ -10,9 +10,6 @@ GIVEN = "(float[3,4] a, float[4,5] b, float[5] c) => (float[3,5] y) { y = com.mi
 
 @leaving("FusedGemm", domain=MICROSOFT, since=11)
 @example("relu", GIVEN + '<activation="Relu">(a, b, c) }', gives="Gemm Relu")
-@example(
-    "another activation", GIVEN + '<activation="Mish">(a, b, c) }', refuses=Why.NOT_EXPRESSIBLE
-)
 def fused_gemm(node: Node, op: Builder) -> Result:
     """FusedGemm is Gemm and an activation; both are written."""
     same = {name: node.attr(name) for name in ("alpha", "beta", "transA", "transB")}

@@ -24,12 +24,6 @@ SUM = "(float[2,3,4] x, float[2,3,4] y, float[2,3,1] g"
 @example(
     "plain", SUM + ") => (float[2,3,4] z) { z = com.microsoft.GatedAdd(x, y, g) }", gives="Mul Add"
 )
-@example(
-    "projected",
-    "(float[2,3,4] x, float[2,3,4] y, float[2,3,5] g, float[5,1] w) => (float[2,3,4] z) { z ="
-    " com.microsoft.GatedAdd(x, y, g, w) }",
-    refuses=Why.NOT_EXPRESSIBLE,
-)
 def gated_add(node: Node, op: Builder) -> Result:
     """GatedAdd is x + y * gate; Mul and Add are written."""
     if node.input("gate_weight") is not None:
@@ -40,12 +34,6 @@ def gated_add(node: Node, op: Builder) -> Result:
 
 
 @leaving("ScaledSiLU", domain=MICROSOFT, since=7)
-@example(
-    "attribute",
-    "(float[2,3] x) => (float[2,3] y) { y = com.microsoft.ScaledSiLU<alpha=1.5>(x) }",
-    gives="Mul Sigmoid Mul",
-    atol=1e-6,
-)
 def scaled_silu(node: Node, op: Builder) -> Result:
     """ScaledSiLU is z * Sigmoid(z) of z = scale * x; Mul and Sigmoid are written."""
     x, scale = node["X"], node.input("scale")
@@ -57,16 +45,7 @@ def scaled_silu(node: Node, op: Builder) -> Result:
     return x * op.Sigmoid(x)
 
 
-ROWS = "(float[2,3,4] x, float[4] s, float[2,3,4] g) => (float[2,3,4] y) "
-
-
 @leaving("GatedRMSNorm", domain=MICROSOFT, since=11)
-@example(
-    "silu",
-    ROWS + "{ y = com.microsoft.GatedRMSNorm<epsilon=0.001>(x, s, g) }",
-    gives="Mul ReduceMean Add Sqrt Div Mul Sigmoid Mul Mul",
-    atol=1e-5,
-)
 def gated_rms_norm(node: Node, op: Builder) -> Result:
     """GatedRMSNorm is RMSNormalization times a gate in float; its formula is written."""
     x, kind = node["X"], node["X"].elem_type
@@ -102,17 +81,7 @@ def _activated(node: Node, op: Builder, gate: Value) -> Value:
     return op.Sigmoid(gate) if name == "sigmoid" else gate * op.Sigmoid(gate)
 
 
-GATES = "(float[2,3,4] a, float[4] d, float[4] c, float[2,3,4] b"
-
-
 @leaving("LinearAttentionGate", domain=MICROSOFT, since=7)
-@example(
-    "both",
-    GATES + ") => (float[2,3,4] y, float[2,3,4] z) { y, z ="
-    " com.microsoft.LinearAttentionGate(a, d, c, b) }",
-    gives="Add Softplus Mul Sigmoid",
-    atol=1e-5,
-)
 def linear_attention_gate(node: Node, op: Builder) -> Result:
     """LinearAttentionGate is Softplus of a shifted input, scaled, and Sigmoid of another input."""
     a, b = node["a"], node.input("b")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Inverse: the inverse of small matrices."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving, np
+from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, leaving, np
 
 from opshift_adapters._lib.contrib import MICROSOFT
 
@@ -9,12 +9,6 @@ COFACTORS = "the inverse is computed by cofactors, and onnxruntime's by eliminat
 
 
 @leaving("Inverse", domain=MICROSOFT, since=11, approximate=True)
-@example(
-    "1 by 1",
-    "(float[5,1,1] x) => (float[5,1,1] y) { y = com.microsoft.Inverse(x) }",
-    gives="Reciprocal",
-    inputs={"x": [[[2]], [[-0.5]], [[1e-3]], [[7]], [[1]]]},
-)
 def inverse(node: Node, op: Builder) -> Result:
     """Inverse of at most 3 rows is the transposed cofactors divided by the determinant."""
     x = node["X"]

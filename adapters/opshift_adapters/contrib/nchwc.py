@@ -5,7 +5,7 @@ A value in blocks is written as an image whose channels fill the last block: the
 another order. The width of the blocks follows from the sizes in the model.
 """
 
-from opshift.adapter import Array, Builder, Node, Result, T, Value, example, leaving
+from opshift.adapter import Array, Builder, Node, Result, T, Value, leaving
 
 from opshift_adapters._lib.channel_blocks import (
     NCHWC,
@@ -36,7 +36,6 @@ BLOCKS = (
     + filling(32)
     + "}> { i = com.microsoft.nchwc.ReorderInput(x) d = com.microsoft.nchwc.Conv<group=32>(i, w) "
 )
-TAKEN = " y = com.microsoft.nchwc.ReorderOutput<channels=20>(m) }"
 WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
 
@@ -51,13 +50,6 @@ def plain_filter(filter: Array, sizes: ConvFilter) -> Array:
 
 
 @leaving("Conv", domain=NCHWC)
-@example(
-    "few channels",
-    FEW + '{ m = com.microsoft.nchwc.Conv<activation="Relu">(x, w, c) y ='
-    " com.microsoft.nchwc.ReorderOutput<channels=5>(m) }",
-    gives="Conv Relu Slice",
-    atol=1e-5,
-)
 def conv(node: Node, op: Builder) -> Result:
     """Conv in blocks is Conv with the filter in its own order, perhaps Add, and an activation."""
     sizes = filter_of(node, width_around(node))
@@ -70,14 +62,6 @@ def conv(node: Node, op: Builder) -> Result:
 
 
 @leaving("MaxPool AveragePool", domain=NCHWC, ignores={"storage_order": "there are no indices"})
-@example(
-    "windows",
-    BLOCKS
-    + "m = com.microsoft.nchwc.{op}<kernel_shape=[2,3], pads=[1,1,0,1], strides=[2,1]>(d)"
-    + TAKEN,
-    gives="Pad Conv {op} Slice",
-    atol=1e-5,
-)
 def pool(node: Node, op: Builder) -> Result:
     """A pool in blocks treats each channel as the pool of ONNX does."""
     width_around(node)
@@ -87,12 +71,6 @@ def pool(node: Node, op: Builder) -> Result:
 
 
 @leaving("GlobalMaxPool GlobalAveragePool", domain=NCHWC)
-@example(
-    "whole images",
-    BLOCKS + "m = com.microsoft.nchwc.{op}(d)" + TAKEN,
-    gives="Pad Conv {op} Slice",
-    atol=1e-5,
-)
 def global_pool(node: Node, op: Builder) -> Result:
     """A pool of whole images in blocks treats each channel as the pool of ONNX does."""
     width_around(node)
@@ -101,12 +79,6 @@ def global_pool(node: Node, op: Builder) -> Result:
 
 
 @leaving("Upsample", domain=NCHWC, since=10)
-@example(
-    "nearest",
-    BLOCKS + "m = com.microsoft.nchwc.Upsample<scales=[1,1,2,3]>(d)" + TAKEN,
-    gives="Pad Conv Resize Slice",
-    atol=1e-5,
-)
 def upsample(node: Node, op: Builder) -> Result:
     """Upsample in blocks is Resize by whole factors."""
     width_around(node)
@@ -121,15 +93,6 @@ def upsample(node: Node, op: Builder) -> Result:
 
 
 @leaving("ReorderInput", domain=NCHWC)
-@example(
-    "channels last",
-    "(float[2,4,3,20] x) => (float[2,20,a,b] y) <float[32,1,1,1] w = {"
-    + filling(32)
-    + "}> { i = com.microsoft.nchwc.ReorderInput<channels_last=1>(x) m ="
-    " com.microsoft.nchwc.Conv<group=32>(i, w)" + TAKEN,
-    gives="Transpose Pad Conv Slice",
-    atol=1e-5,
-)
 def reorder_input(node: Node, op: Builder) -> Result:
     """ReorderInput adds the channels that fill the last block."""
     width, x = width_around(node), node["X"]
@@ -141,14 +104,6 @@ def reorder_input(node: Node, op: Builder) -> Result:
 
 
 @leaving("ReorderOutput", domain=NCHWC)
-@example(
-    "channels last",
-    BLOCKS.replace("[2,20,a,b] y", "[2,a,b,20] y")
-    + "m = Relu(d)"
-    + TAKEN.replace("=20>", "=20, channels_last=1>"),
-    gives="Pad Conv Relu Slice Transpose",
-    atol=1e-5,
-)
 def reorder_output(node: Node, op: Builder) -> Result:
     """ReorderOutput removes the channels that fill the last block."""
     x, channels = node["X"], node.int("channels")

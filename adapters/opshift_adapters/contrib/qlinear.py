@@ -18,10 +18,6 @@ ONE = (
     "(uint8[2,30] x) => (uint8[2,30] y) <float s = {0.1}, uint8 z = {128}, float t ="
     " {0.05}, uint8 u = {3}> "
 )
-IMAGE = (
-    "(uint8[2,2,6,6] x) => (uint8[2,2,a,b] y) <float s = {0.1}, uint8 z = {128}, float t"
-    " = {0.05}, uint8 u = {3}> "
-)
 
 
 def real(node: Node, op: Builder, names: str) -> Value:
@@ -124,18 +120,6 @@ def qlinear_softmax(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearConcat", domain=MICROSOFT, since=10)
-@example(
-    "two",
-    "(uint8[2,3] a, uint8[2,4] b) => (uint8[2,7] y) <float s = {0.1}, uint8 z = {128}, float t ="
-    " {0.05}, uint8 u = {3}> { y = com.microsoft.QLinearConcat<axis=1>(t, u, a, s, z, b, t, u) }",
-    gives="DequantizeLinear DequantizeLinear Concat QuantizeLinear",
-)
-@example(
-    "no zero point",
-    "(uint8[2,3] a) => (uint8[2,3] y) <float t = {0.05}, uint8 u = {3}> { y ="
-    " com.microsoft.QLinearConcat<axis=1>(t, u, a, t) }",
-    refuses=Why.NOT_EXPRESSIBLE,
-)
 def qlinear_concat(node: Node, op: Builder) -> Result:
     """QLinearConcat becomes DequantizeLinear of each input, Concat and QuantizeLinear."""
     parts = node.inputs[2:]
@@ -147,12 +131,6 @@ def qlinear_concat(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearWhere", domain=MICROSOFT, since=10)
-@example(
-    "constants",
-    PAIR.replace("(uint8", "(bool[2,3] c, uint8", 1)
-    + "{ y = com.microsoft.QLinearWhere(c, a, s, z, b, t, u, v, w) }",
-    gives="DequantizeLinear DequantizeLinear Where QuantizeLinear",
-)
 def qlinear_where(node: Node, op: Builder) -> Result:
     """QLinearWhere becomes DequantizeLinear of both inputs, Where and QuantizeLinear."""
     x, y = (real(node, op, f"{one} {one.lower()}_scale {one.lower()}_zero_point") for one in "XY")
@@ -163,12 +141,6 @@ POOL = ("ceil_mode", "count_include_pad", "kernel_shape", "pads", "strides", "au
 
 
 @leaving("QLinearAveragePool", domain=MICROSOFT, since=10)
-@example(
-    "padded",
-    IMAGE + "{ y = com.microsoft.QLinearAveragePool<kernel_shape=[3,3], pads=[1,1,1,1],"
-    " strides=[2,1], count_include_pad=1>(x, s, z, t, u) }",
-    gives="DequantizeLinear AveragePool Div Add QuantizeLinear",
-)
 def qlinear_average_pool(node: Node, op: Builder) -> Result:
     """QLinearAveragePool becomes DequantizeLinear, AveragePool, Div, Add and QuantizeLinear."""
     y = _pooled(node, op, "AveragePool", written(node, *POOL))
@@ -177,12 +149,6 @@ def qlinear_average_pool(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearGlobalAveragePool", domain=MICROSOFT, since=10)
-@example(
-    "channels first",
-    IMAGE.replace("a,b", "1,1")
-    + "{ y = com.microsoft.QLinearGlobalAveragePool<channels_last=0>(x, s, z, t, u) }",
-    gives="DequantizeLinear GlobalAveragePool QuantizeLinear",
-)
 def qlinear_global_average_pool(node: Node, op: Builder) -> Result:
     """QLinearGlobalAveragePool becomes DequantizeLinear, GlobalAveragePool, QuantizeLinear."""
     y = _pooled(node, op, "GlobalAveragePool", {})
@@ -203,13 +169,6 @@ CONV = ("auto_pad", "dilations", "group", "kernel_shape", "pads", "strides")
 
 
 @leaving("QLinearConv", domain=MICROSOFT, since=10)
-@example(
-    "channels first",
-    "(uint8[2,2,6,6] x, int8[3,2,3,3] k, int32[3] b) => (uint8[2,3,4,4] y) <float s = {0.1},"
-    " uint8 z = {128}, int8 q = {0}, float t = {5.0}, uint8 u = {3}> { y ="
-    " com.microsoft.QLinearConv<kernel_shape=[3,3]>(x, s, z, k, s, q, t, u, b) }",
-    gives="QLinearConv",
-)
 def qlinear_conv(node: Node, op: Builder) -> Result:
     """QLinearConv of ai.onnx is written, between Transposes if the channels come last."""
     same = written(node, *CONV)

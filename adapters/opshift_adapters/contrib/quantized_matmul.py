@@ -6,16 +6,6 @@ from opshift.adapter import Builder, Node, Result, T, Value, alternative, exampl
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.saturation import SAYS, saturating, with_unsigned
 
-SIGNED = (
-    "(float[2,4] a, int8[4,3] b) => (float[2,3] y) <float[3] s = {0.1, 0.2, 0.05},"
-    " int8[3] z = {3, 0, -7}, float[3] c = {1.0, -2.0, 0.5}> "
-)
-CODES = (
-    "(uint8[2,4] a, int8[4,3] b) => (float[2,3] y) <float s = {0.1}, float[3] t = {0.1,"
-    " 0.2, 0.05}, uint8 z = {120}, int8[3] q = {3, 0, -7}, float[3] c = {1.0, -2.0, 0.5}>"
-    " "
-)
-
 
 def _product(
     op: Builder,
@@ -31,12 +21,6 @@ def _product(
 
 
 @leaving("DynamicQuantizeMatMul", domain=MICROSOFT, since=11)
-@example(
-    "per column",
-    SIGNED + "{ y = com.microsoft.DynamicQuantizeMatMul(a, b, s, z, c) }",
-    gives="DynamicQuantizeLinear Mul MatMulInteger Cast Mul Add",
-    atol=1e-5,
-)
 def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
     """DynamicQuantizeMatMul becomes DynamicQuantizeLinear, MatMulInteger, and Mul by the scales."""
     a, scale, zero = op.DynamicQuantizeLinear(node["A"], outputs=3)
@@ -57,25 +41,12 @@ def of_dynamic_codes(node: Node) -> bool:
 
 
 @alternative("DynamicQuantizeMatMul", domain=MICROSOFT, runtime="onnxruntime==1.16")
-@example(
-    "weights of int8",
-    DYNAMIC,
-    imports={"": 11, MICROSOFT: 1},
-    gives="Cast Add Cast DynamicQuantizeMatMul",
-    inputs={"b": [[1, -64, 64, 7], [0, 33, -20, 5], [-3, 64, 2, -64]]},
-)
 def dynamic_product_of_unsigned_codes(node: Node, op: Builder) -> Result:
     """The weights become uint8, 128 higher."""
     return with_unsigned(node, op, B="b_zero_point")
 
 
 @leaving("MatMulIntegerToFloat", domain=MICROSOFT, since=10)
-@example(
-    "per column",
-    CODES + "{ y = com.microsoft.MatMulIntegerToFloat(a, b, s, t, z, q, c) }",
-    gives="MatMulInteger Cast Mul Add",
-    atol=1e-5,
-)
 def matmul_integer_to_float(node: Node, op: Builder) -> Result:
     """MatMulIntegerToFloat becomes MatMulInteger, and Mul by the scales."""
     scale = node["a_scale"] * node["b_scale"]

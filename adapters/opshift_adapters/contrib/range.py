@@ -1,18 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Range, which ai.onnx has from opset 11 on."""
 
-from opshift.adapter import Builder, Node, Result, example, leaving
+from opshift.adapter import Builder, Node, Result, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
 
 
 @leaving("Range", domain=MICROSOFT, since=11)
-@example(
-    "a step",
-    "(int64 a, int64 b, int64 d) => (int64[n] y) { y = com.microsoft.Range(a, b, d) }",
-    gives="Range",
-    inputs={"a": 2, "b": 11, "d": 3},
-)
 def range_(node: Node, op: Builder) -> Result:
     """Range of ai.onnx is written; it needs a step, which is 1 if the node has none."""
     start, step = node["start"], node.input("delta")

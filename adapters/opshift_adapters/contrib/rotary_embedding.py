@@ -1,26 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """RotaryEmbedding of com.microsoft, whose positions may count from a single number."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
+from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, attribute, refuse
 from opshift_adapters._lib.heads import turn, with_last_split
 
-FOUR = "(float[2,3,4,8] x, int64[2,4] p, float[9,4] c, float[9,4] s) => (float[2,3,4,8] y) "
 UNREAD = {
     "num_heads": "the size of a head is the size of the cache",
     "scale": "no kernel of onnxruntime reads it",
 }
-PLACES = {"p": [[0, 1, 2, 3], [8, 7, 6, 5]]}
 
 
 @leaving("RotaryEmbedding", domain=MICROSOFT, since=13, ignores=UNREAD)
-@example(
-    "four axes",
-    FOUR + "{ y = com.microsoft.RotaryEmbedding(x, p, c, s) }",
-    inputs=PLACES,
-    atol=1e-5,
-)
 def rotary_embedding(node: Node, op: Builder) -> Result:
     """RotaryEmbedding rotates pairs by the angles of their positions; Mul and Add are written."""
     refuse(node, "is_packed_batching")

@@ -59,47 +59,21 @@ def selu_defaults(node: Node, op: Builder) -> Result:
 SELU_6 = boundary(
     6,
     "Selu:3c9141",
-    up=shown(
-        selu_defaults,
-        example(
-            "defaults",
-            "(float[2,3] x) => (float[2,3] y) { y = Selu<consumed_inputs=[0]>(x) }",
-            gives="Selu",
-        ),
-        example(
-            "both given",
-            "(float[2,3] x) => (float[2,3] y) { y = Selu<alpha=2.0, gamma=0.5>(x) }",
-            gives="Selu",
-        ),
-    ),
-    down=shown(
-        selu_defaults,
-        example("defaults", "(float[2,3] x) => (float[2,3] y) { y = Selu(x) }", gives="Selu"),
-        example(
-            "one given",
-            "(double[2,3] x) => (double[2,3] y) { y = Selu<alpha=2.0>(x) }",
-            gives="Selu",
-        ),
-    ),
+    up=selu_defaults,
+    down=selu_defaults,
     ignores={"consumed_inputs": "it is a hint about memory"},
 )
 RELU_13 = boundary(13, "Relu:5bc785")
 
 
+@example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Relu(x) }", gives="Max")
 def relu_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added integers to Relu; below it, Max(x, 0) is written."""
     x = node["X"]
     return op.Max(x, op.const(0, like=x))
 
 
-RELU_14 = boundary(
-    14,
-    "Relu:705c14",
-    cast=shown(
-        relu_14_13,
-        example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Relu(x) }", gives="Max"),
-    ),
-)
+RELU_14 = boundary(14, "Relu:705c14", cast=relu_14_13)
 
 
 @misread(
@@ -117,13 +91,6 @@ def of_16_bits(node: Node) -> bool:
 
 
 @alternative("Relu", runtime="onnxruntime==1.14")
-@example(
-    "float16",
-    "(float16[2,3] x) => (float16[2,3] y) { y = Relu(x) }",
-    imports={"": 18},
-    gives="Max",
-    inputs=EDGES,
-)
 def greater_of_zero(node: Node, op: Builder) -> Result:
     """Relu is written as Max(x, 0)."""
     if op.version < 8:  # Max of older opsets does not broadcast
@@ -150,6 +117,7 @@ ACTIVATION_22 = boundary(
 )
 
 
+@example("float", "(float[2,3] x) => (float[2,3] y) { y = Celu(x) }", gives="Celu")
 def celu_28_27(node: Node, op: Builder) -> Result:
     """Below opset 28 Celu accepts only float: small types are cast, double becomes a formula."""
     x = node["X"]
@@ -162,19 +130,7 @@ def _celu(op: Builder, x: Value, alpha: float) -> Value:
     return op.Relu(x) + op.Min(bent, op.const(0, like=x))
 
 
-CELU_28 = boundary(
-    28,
-    "Celu:3c82cb",
-    cast=shown(
-        celu_28_27,
-        example(
-            "double",
-            "(double[2,3] x) => (double[2,3] y) { y = Celu<alpha=0.3>(x) }",
-            inputs=EDGES,
-            atol=1e-15,
-        ),
-    ),
-)
+CELU_28 = boundary(28, "Celu:3c82cb", cast=celu_28_27)
 
 # -- operators added after opset 1, newest first -------------------------------------------------
 
@@ -220,12 +176,6 @@ SWI_GLU_MIRRORED = mirrored(
 
 
 @adapter("Swish", 24, 23)
-@example(
-    "default",
-    "(float[2,3] x) => (float[2,3] y) { y = Swish(x) }",
-    gives="Sigmoid Mul",
-    inputs=EDGES,
-)
 def swish_24_23(node: Node, op: Builder) -> Result:
     """Opset 24 added Swish; below it, x * Sigmoid(alpha * x) is written."""
     x, alpha = node["X"], node.float("alpha")
@@ -278,20 +228,13 @@ GELU_MIRRORED = mirrored(
         gives="Gelu",
     ),
     example(
-        "in another order",
-        TORCH + "a = Add(one, e) h = Mul(half, a) y = Mul(h, x) }",
-        gives="Gelu",
+        "in another order", TORCH + "a = Add(one, e) h = Mul(half, a) y = Mul(h, x) }", gives="Gelu"
     ),
 )
 
 
 @adapter("Mish", 18, 17)
-@example(
-    "float",
-    "(float[2,3] x) => (float[2,3] y) { y = Mish(x) }",
-    gives="Softplus Tanh Mul",
-    inputs=EDGES,
-)
+@example("double", "(double[2,N] x) => (double[2,N] y) { y = Mish(x) }", gives="Softplus Tanh Mul")
 def mish_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added Mish; below it, x * Tanh(Softplus(x)) is written."""
     return op.expand(node)
@@ -302,12 +245,6 @@ MISH_MIRRORED = mirrored(mish_18_17)
 
 
 @adapter("HardSwish", 14, 13)
-@example(
-    "float",
-    "(float[2,3] x) => (float[2,3] y) { y = HardSwish(x) }",
-    gives="HardSigmoid Mul",
-    inputs=EDGES,
-)
 def hard_swish_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added HardSwish; below it, x * HardSigmoid(x, alpha=1/6, beta=0.5) is written."""
     return op.expand(node)
@@ -325,13 +262,6 @@ HARD_SWISH_MIRRORED = mirrored(
 
 
 @adapter("Celu", 12, 11)
-@example(
-    "default",
-    "(float[2,3] x) => (float[2,3] y) { y = Celu(x) }",
-    inputs=EDGES,
-    atol=1e-7,
-    gives="Elu",
-)
 def celu_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added Celu; below it, Elu is written, or Exp if `alpha` is negative."""
     x, alpha = node["X"], node.float("alpha")
@@ -349,12 +279,6 @@ CELU_MIRRORED = mirrored(celu_12_11)
 
 
 @adapter("ThresholdedRelu", 10, 9)
-@example(
-    "default",
-    "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu(x) }",
-    gives="Greater Where",
-    inputs=EDGES,
-)
 def thresholded_relu_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added ThresholdedRelu; below it, Where(x > alpha, x, 0) is written."""
     x = node["X"]
@@ -426,13 +350,6 @@ def _bent(op: Builder, x: Value, alpha: float) -> Value:
 
 
 @in_other_words("Elu")
-@example(
-    "alpha",
-    "(float[2,3] x) => (float[2,3] y) { y = Elu<alpha=0.3>(x) }",
-    gives="Less Exp Sub Mul Where",
-    inputs=ENDS,
-    atol=1e-7,
-)
 def elu_by_exponent(node: Node, op: Builder) -> Result:
     """Elu is written as x, or alpha * (Exp(x) - 1) below 0."""
     x = node["X"]
@@ -440,13 +357,6 @@ def elu_by_exponent(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Selu")
-@example(
-    "default",
-    "(float[2,3] x) => (float[2,3] y) { y = Selu(x) }",
-    gives="Greater Mul Exp Sub Mul Where",
-    inputs=ENDS,
-    atol=1e-6,
-)
 def selu_by_exponent(node: Node, op: Builder) -> Result:
     """Selu is written as gamma * x above 0, else as gamma * alpha * (Exp(x) - 1)."""
     x, gamma = node["X"], node.float("gamma")
@@ -469,12 +379,6 @@ def larger_of_both_slopes(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("HardSigmoid")
-@example(
-    "default",
-    "(float[2,3] x) => (float[2,3] y) { y = HardSigmoid(x) }",
-    gives="Mul Add Clip",
-    inputs={"x": [[-3.5, -0.0, 0.0], [float("inf"), float("-inf"), 2.5]]},
-)
 def clipped_line(node: Node, op: Builder) -> Result:
     """HardSigmoid is written as alpha * x + beta, between 0 and 1."""
     x = node["X"]
@@ -499,12 +403,6 @@ SQUEEZED = (
     neighbours=True,
 )
 @example("squeezed", SQUEEZED, imports={"": 11})
-@example(
-    "read twice",
-    "(float[1,8,5,5] x) => (float[1,8,5,5] y, float[1,8,5,5] z) { z ="
-    " HardSigmoid<alpha=0.16666667, beta=0.5>(x) y = Mul(x, z) }",
-    imports={"": 11},
-)
 def becomes_hard_swish(node: Node, around: Surroundings) -> bool:
     if not node.has("alpha") or not node.has("beta") or not _is_of_hard_swish(node):
         return False
@@ -532,12 +430,6 @@ def with_default_beta(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Softsign")
-@example(
-    "float",
-    "(float[2,3] x) => (float[2,3] y) { y = Softsign(x) }",
-    gives="Abs Add Div",
-    inputs=ENDS,
-)
 def softsign_by_division(node: Node, op: Builder) -> Result:
     """Softsign is written as x / (1 + Abs(x))."""
     x = node["input"]

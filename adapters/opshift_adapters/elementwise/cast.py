@@ -23,7 +23,6 @@ from opshift.adapter import (
     in_other_words,
     misread,
     np,
-    shown,
 )
 
 from opshift_adapters._lib.blocks import as_type, parted
@@ -155,13 +154,6 @@ def cuts_off_to_bool(node: Node) -> bool:
 
 
 @alternative("Cast", runtime="openvino==2022.1")
-@example(
-    "float to bool",
-    "(float[6] x) => (bool[6] y) { y = Cast<to=9>(x) }",
-    imports={"": 11},
-    gives="Equal Not",
-    inputs=FRACTIONS,
-)
 def without_a_lossy_cast(node: Node, op: Builder) -> Result:
     """Cast of floats to bool is a comparison with 0 from opset 11 on; Reshape parts two Casts."""
     if op.version < 6:  # the type is a text
@@ -174,57 +166,8 @@ def without_a_lossy_cast(node: Node, op: Builder) -> Result:
     return ~op.Equal(x, op.const(0, like=x))
 
 
-CAST_9 = boundary(
-    9,
-    "Cast:88bcd8",
-    cast=shown(
-        cast_while_converting,
-        example(
-            "string to float",
-            '() => (float[3] y) { s = Constant<value = string[3] {"1.5", "-INF", "1e-3"}>() y ='
-            " Cast<to=1>(s) }",
-            gives="Identity",
-        ),
-        example(
-            "string to int",
-            '() => (int64[2] y) <string[2] s = {"7", "-3"}> { y = Cast<to=7>(s) }',
-            gives="Identity",
-        ),
-        example(
-            "words",
-            '() => (float[1] y) <string[1] s = {"seven"}> { y = Cast<to=1>(s) }',
-            refuses=Why.NOT_EXPRESSIBLE,
-        ),
-        example(
-            "computed strings",
-            "(string[2] s) => (float[2] y) { y = Cast<to=1>(s) }",
-            refuses=Why.TYPE_NOT_AVAILABLE,
-        ),
-        example(
-            "to string",
-            "(float[2] x) => (string[2] y) { y = Cast<to=8>(x) }",
-            refuses=Why.TYPE_NOT_AVAILABLE,
-        ),
-    ),
-)
-CAST_13 = boundary(
-    13,
-    "Cast:f9f68c",
-    cast=shown(
-        cast_while_converting,
-        example(
-            "bfloat16 weights",
-            "(float[2] x) => (float[2] y) <bfloat16[2] w = {16320, 49152}> { f = Cast<to=1>(w) y"
-            " = Add(x, f) }",
-            gives="Identity Add",
-        ),
-        example(
-            "to bfloat16",
-            "(float[2] x) => (float[2] y) { b = Cast<to=16>(x) y = Cast<to=1>(b) }",
-            refuses=Why.TYPE_NOT_AVAILABLE,
-        ),
-    ),
-)
+CAST_9 = boundary(9, "Cast:88bcd8", cast=cast_while_converting)
+CAST_13 = boundary(13, "Cast:f9f68c", cast=cast_while_converting)
 
 
 @adapter("CastLike", 15, 14)
@@ -241,6 +184,11 @@ def cast_like_15_14(node: Node, op: Builder) -> Result:
 CAST_LIKE_IN_OTHER_WORDS = in_other_words("CastLike")(cast_like_15_14)
 
 
+@example(
+    "saturating CastLike",
+    "(float[2] x, int32[1] t) => (int32[2] y) { y = CastLike<saturate=0>(x, t) }",
+    gives="CastLike",
+)
 def drop_saturate(node: Node, op: Builder) -> Result:
     """Opset 19 added `saturate`, which affects only the new 8-bit floats; it is removed."""
     return op.same(node, saturate=None)
@@ -269,58 +217,18 @@ def cast_19_18(node: Node, op: Builder) -> Result:
     return op.same(node, saturate=None)
 
 
-CAST_19 = boundary(
-    19,
-    "CastLike:1ec715",
-    down=shown(
-        drop_saturate,
-        example(
-            "saturating CastLike",
-            "(float[2] x, int32[1] t) => (int32[2] y) { y = CastLike<saturate=0>(x, t) }",
-            gives="CastLike",
-        ),
-        example(
-            "CastLike of float8",
-            "(float8e5m2[2] x, float8e5m2[1] t) => (float8e5m2[2] y) { y = CastLike(x, t) }",
-            refuses=Why.TYPE_NOT_AVAILABLE,
-        ),
-    ),
-    ignores=SATURATE,
-)
-FOUR_BITS = "(float[2] x) => (float[2] y) <int4[2] w = {7, -8}> { f = Cast<to=1>(w) y = Add(x, f) }"
-CAST_21 = boundary(
-    21,
-    "Cast:666a21",
-    cast=shown(
-        cast_while_converting,
-        example("int4 weights", FOUR_BITS, gives="Identity Add"),
-        example(
-            "int4 weights to int32",
-            "() => (int32[2] y) <int4[2] w = {7, -8}> { y = Cast<to=6>(w) }",
-            gives="Identity",
-        ),
-        example(
-            "uint4 weights to float16",
-            "() => (float16[2] y) <uint4[2] w = {15, 0}> { y = Cast<to=10>(w) }",
-            gives="Identity",
-        ),
-        example(
-            "uint4 weights, saturation",
-            "() => (float16[2] y) <uint4[2] w = {15, 0}> { y = Cast<to=10, saturate=0>(w) }",
-            gives="Identity",
-        ),
-        example(
-            "to int4",
-            "(float[2] x) => (float[2] y) { f = Cast<to=22>(x) y = Cast<to=1>(f) }",
-            refuses=Why.TYPE_NOT_AVAILABLE,
-        ),
-    ),
-)
+CAST_19 = boundary(19, "CastLike:1ec715", down=drop_saturate, ignores=SATURATE)
+CAST_21 = boundary(21, "Cast:666a21", cast=cast_while_converting)
 CAST_LIKE_21 = boundary(21, "CastLike:3fb492")
 CAST_23 = boundary(23, "Cast:d12ac8", cast=cast_while_converting)
 CAST_LIKE_23 = boundary(23, "CastLike:e6a4ed")
 
 
+@example(
+    "round_mode",
+    '(float[2] x) => (int32[2] y) { y = Cast<to=6, round_mode="down">(x) }',
+    gives="Cast",
+)
 def drop_round_mode(node: Node, op: Builder) -> Result:
     """Opset 24 added `round_mode`, which affects only the new float8e8m0; it is removed."""
     return op.same(node, round_mode=None)
@@ -329,19 +237,7 @@ def drop_round_mode(node: Node, op: Builder) -> Result:
 CAST_24 = boundary(
     24,
     "Cast:f1ca9f CastLike:cbca8f",
-    down=shown(
-        drop_round_mode,
-        example(
-            "round_mode",
-            '(float[2] x) => (int32[2] y) { y = Cast<to=6, round_mode="down">(x) }',
-            gives="Cast",
-        ),
-        example(
-            "float8e8m0",
-            "(float[2] x) => (float[2] y) { f = Cast<to=24>(x) y = Cast<to=1>(f) }",
-            refuses=Why.TYPE_NOT_AVAILABLE,
-        ),
-    ),
+    down=drop_round_mode,
     ignores={"round_mode": "it affects only casts to float8e8m0"},
 )
 CAST_25 = boundary(25, "Cast:65e127", cast=cast_while_converting)

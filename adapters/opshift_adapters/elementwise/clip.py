@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """Clip: bounds as attributes (below opset 11) and as inputs (from 11), and integers (from 12)."""
 
-import math
 from typing import Any
 
 from opshift.adapter import (
@@ -45,12 +44,6 @@ def _elem_type(node: Node) -> int:
 @adapter(
     "Clip", 5, 6, ignores={"consumed_inputs": "it is a hint about memory, which opset 6 removed"}
 )
-@example(
-    "two bounds",
-    "(float[2,3] x) => (float[2,3] y) { y = Clip<min=-1.0, max=1.0, consumed_inputs=[0]>(x) }",
-    gives="Clip",
-    inputs=INFINITE,
-)
 def clip_5_6(node: Node, op: Builder) -> Result:
     """Below opset 6 an absent bound of Clip means no bound; opset 6 gets an infinite bound."""
     if not node.has("min") and not node.has("max"):
@@ -62,12 +55,6 @@ def clip_5_6(node: Node, op: Builder) -> Result:
 
 
 @adapter("Clip", 10, 11)
-@example(
-    "two bounds",
-    "(float[2,3] x) => (float[2,3] y) { y = Clip<min=-1.0, max=1.0>(x) }",
-    gives="Clip",
-    inputs=INFINITE,
-)
 def clip_10_11(node: Node, op: Builder) -> Result:
     """Opset 11 made `min` and `max` inputs with the type of the data; they were attributes."""
     x = node["input"]
@@ -81,13 +68,6 @@ def clip_10_11(node: Node, op: Builder) -> Result:
 
 
 @form("Clip")
-@example(
-    "double",
-    "(double[3] x) => (double[3] y) <double l = {-1}, double h = {1}> { y = Clip(x, l, h) }",
-    imports={"": 12},
-    gives="Max Min",
-    inputs={"x": [-3, math.nan, 0.5]},
-)
 def by_max_and_min(node: Node, op: Builder) -> Result:
     """No onnxruntime runs Clip of doubles below opset 12; Max and Min or reductions are written."""
     x = node["input"]
@@ -155,12 +135,6 @@ def _float_holds_between(low: Value, high: Value) -> bool:
 
 
 @adapter("Clip", 11, 10)
-@example(
-    "constant",
-    "(float[2,3] x) => (float[2,3] y) <float l = {-1}, float h = {1}> { y = Clip(x, l, h) }",
-    gives="Clip",
-    inputs=INFINITE,
-)
 def clip_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11 the bounds of Clip are float attributes; others are written as Max and Min."""
     kind = _elem_type(node)
@@ -184,12 +158,6 @@ def _are_floats(*bounds: Array) -> bool:
 
 
 @adapter("Clip", 6, 5)
-@example(
-    "two bounds",
-    "(float[2,3] x) => (float[2,3] y) { y = Clip<min=-1.0, max=1.0>(x) }",
-    gives="Clip",
-    inputs=INFINITE,
-)
 def clip_6_5(node: Node, op: Builder) -> Result:
     """Opset 6 made the largest float the default bound of Clip; absent bounds are written out."""
     absent: dict[str, Any] = {n: node.float(n) for n in ("min", "max") if not node.has(n)}
@@ -198,12 +166,6 @@ def clip_6_5(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Clip")
-@example(
-    "both",
-    "(float[3] x) => (float[3] y) <float l = {-1}, float h = {1}> { y = Clip(x, l, h) }",
-    gives="Max Min",
-    inputs={"x": [-3, 0.5, math.inf]},
-)
 def max_and_min(node: Node, op: Builder) -> Result:
     """Clip is written with Max and Min."""
     x = bounded = node["input"]

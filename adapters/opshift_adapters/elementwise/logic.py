@@ -3,10 +3,7 @@
 
 from opshift.adapter import Builder, Node, Result, T, adapter, example, in_other_words
 
-from opshift_adapters._lib.legacy_broadcast import (
-    drop_legacy_broadcast,
-    to_legacy_broadcast,
-)
+from opshift_adapters._lib.legacy_broadcast import drop_legacy_broadcast, to_legacy_broadcast
 
 
 @adapter("And Or Xor", 6, 7)
@@ -21,11 +18,7 @@ def logic_6_7(node: Node, op: Builder) -> Result:
 
 
 @adapter("And Or Xor", 7, 6)
-@example(
-    "block",
-    "(bool[2,3,4] a, bool[3,1] b) => (bool[2,3,4] y) { y = {op}(a, b) }",
-    gives="Squeeze {op}",
-)
+@example("both stretched", "(bool[3,1] a, bool[N] b) => (bool[3,N] y) { y = {op}(a, b) }")
 def logic_7_6(node: Node, op: Builder) -> Result:
     """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""
     return to_legacy_broadcast(node, op)

@@ -15,25 +15,12 @@ from opshift.adapter import (
     example,
     in_other_words,
     np,
-    shown,
 )
 from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import FLOATS, UNSIGNED, shape_of
 
-PRELU_6 = boundary(
-    6,
-    "PRelu:dbd261",
-    up=shown(
-        drop_attribute("consumed_inputs"),
-        example(
-            "consumed_inputs",
-            "(float[2,3] x, float[3] s) => (float[2,3] y) { y = PRelu<consumed_inputs=[0, 0]>(x,"
-            " s) }",
-            gives="PRelu",
-        ),
-    ),
-)
+PRELU_6 = boundary(6, "PRelu:dbd261", up=drop_attribute("consumed_inputs"))
 
 
 @adapter("PRelu", 6, 7)
@@ -84,6 +71,7 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
     return op.Relu(x) - below * whole
 
 
+@example("int32", "(int32[2,3] x, int32[3] s) => (int32[2,3] y) { y = PRelu(x, s) }")
 def prelu_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added integers to PRelu; below it, slope * x - x is added where x is negative."""
     x, slope = node["X"], node["slope"]
@@ -94,40 +82,11 @@ def prelu_9_8(node: Node, op: Builder) -> Result:
     return x + change * op.Cast(negative, to=x.elem_type)
 
 
-PRELU_9 = boundary(
-    9,
-    "PRelu:73f504",
-    cast=shown(
-        prelu_9_8,
-        example("int32", "(int32[2,3] x, int32[3] s) => (int32[2,3] y) { y = PRelu(x, s) }"),
-    ),
-)
-PRELU_16 = boundary(
-    16,
-    "PRelu:a6b814",
-    cast=shown(
-        cast_around("float"),
-        example(
-            "bfloat16",
-            "(bfloat16[2,3] x, bfloat16[3] s) => (bfloat16[2,3] y) { y = PRelu(x, s) }",
-            gives="Cast Cast PRelu Cast",
-        ),
-        example(
-            "int32",
-            "(int32[2,3] x, int32[3] s) => (int32[2,3] y) { y = PRelu(x, s) }",
-            gives="PRelu",
-        ),
-    ),
-)
+PRELU_9 = boundary(9, "PRelu:73f504", cast=prelu_9_8)
+PRELU_16 = boundary(16, "PRelu:a6b814", cast=cast_around("float"))
 
 
 @in_other_words("PRelu")
-@example(
-    "vector",
-    "(float[2,3] x, float[3] s) => (float[2,3] y) { y = PRelu(x, s) }",
-    gives="Mul Less Where",
-    inputs={"x": [[-1.5, -0.0, 0.0], [float("inf"), float("-inf"), float("nan")]]},
-)
 def larger_of_both_slopes(node: Node, op: Builder) -> Result:
     """PRelu is written as the larger of x and slope * x, or with Where for any slope."""
     x, slope = node["X"], node["slope"]

@@ -46,12 +46,14 @@ MATH_6 = boundary(
 )
 
 
+@example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Abs(x) }", inputs=SIGNED)
 def abs_6_5(node: Node, op: Builder) -> Result:
     """Opset 6 added integers to Abs; below it, ReduceProd multiplies x by 1 or -1."""
     x = node["X"]
     return op.Identity(x) if x.elem_type in UNSIGNED else _flipped(op, x, below=0)
 
 
+@example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Neg(x) }", inputs=SIGNED)
 def neg_6_5(node: Node, op: Builder) -> Result:
     """Opset 6 added integers to Neg; below it, ReduceProd multiplies x by -1."""
     return _flipped(op, node["X"], below=np.inf)
@@ -71,24 +73,8 @@ def _as(op: Builder, x: Value, elem_type: int) -> Value:
     return op.Cast(x, to=T(elem_type).name)
 
 
-ABS_6 = boundary(
-    6,
-    "Abs:e06ecc",
-    up=WITHOUT_CONSUMED,
-    cast=shown(
-        abs_6_5,
-        example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Abs(x) }", inputs=SIGNED),
-    ),
-)
-NEG_6 = boundary(
-    6,
-    "Neg:08394b",
-    up=WITHOUT_CONSUMED,
-    cast=shown(
-        neg_6_5,
-        example("int8", "(int8[2,3] x) => (int8[2,3] y) { y = Neg(x) }", inputs=SIGNED),
-    ),
-)
+ABS_6 = boundary(6, "Abs:e06ecc", up=WITHOUT_CONSUMED, cast=abs_6_5)
+NEG_6 = boundary(6, "Neg:08394b", up=WITHOUT_CONSUMED, cast=neg_6_5)
 
 # -- 9, 10, 11: new operators ---------------------------------------------------------------------
 
@@ -113,12 +99,6 @@ SIGN_IN_OTHER_WORDS = in_other_words("Sign")(sign_9_8)
 
 
 @adapter("IsNaN", 9, 8)
-@example(
-    "float",
-    "(float[2,3] x) => (bool[2,3] y) { y = IsNaN(x) }",
-    gives="Greater Less Or Not",
-    inputs=EDGES,
-)
 def is_nan_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added IsNaN; below it, Not(x > 0 or x < 1) is written."""
     return ~not_nan(op, node["X"])
@@ -128,12 +108,6 @@ IS_NA_N_IN_OTHER_WORDS = in_other_words("IsNaN")(is_nan_9_8)
 
 
 @adapter("IsInf", 10, 9)
-@example(
-    "both signs",
-    "(float[2,3] x) => (bool[2,3] y) { y = IsInf(x) }",
-    gives="Abs Greater",
-    inputs=EDGES,
-)
 def is_inf_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added IsInf; below it, x is compared with the largest finite number."""
     x = node["X"]
@@ -151,12 +125,7 @@ IS_INF_IN_OTHER_WORDS = in_other_words("IsInf")(is_inf_10_9)
 
 
 @adapter("Round", 11, 10)
-@example(
-    "halves",
-    "(float[2,3] x) => (float[2,3] y) { y = Round(x) }",
-    gives="Ceil Mul Floor Sub Sub Mul Sub Greater Cast Sub",
-    inputs=EDGES,
-)
+@example("double", "(double[N] x) => (double[N] y) { y = Round(x) }")
 def round_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added Round; below it, Ceil(x) is written, minus 1 where that is nearer."""
     x = node["X"]
@@ -195,13 +164,6 @@ def _round_halves(op: Builder, x: Value) -> Value:
 
 
 @alternative("Neg", runtime="onnxruntime==0.4")
-@example(
-    "int64",
-    "(int64[3] x) => (int64[3] y) { y = Neg(x) }",
-    imports={"": 10},
-    gives="Mul",
-    inputs={"x": [-5, 0, 2**62]},
-)
 def times_minus_one(node: Node, op: Builder) -> Result:
     """Neg is written as a product with -1, which is exact."""
     if op.version < 7:  # Mul broadcasts from here on
@@ -219,35 +181,8 @@ MATH_13 = boundary(
     ),
 )
 AS_FLOAT = cast_around("float")
-MATH_20 = boundary(
-    20,
-    "IsInf:4c7d49 IsNaN:e7e615",
-    cast=shown(
-        AS_FLOAT,
-        example(
-            "float8e5m2",
-            "(float[2,3] x) => (bool[2,3] y) { e = Cast<to=19>(x) y = {op}(e) }",
-            gives="Cast Cast {op}",
-            inputs=EDGES,
-        ),
-        example(
-            "float", "(float[2,3] x) => (bool[2,3] y) { y = {op}(x) }", gives="{op}", inputs=EDGES
-        ),
-    ),
-)
-ROUND_22 = boundary(
-    22,
-    "Round:753fed",
-    cast=shown(
-        AS_FLOAT,
-        example(
-            "bfloat16",
-            "(bfloat16[2,3] x) => (bfloat16[2,3] y) { y = Round(x) }",
-            gives="Cast Round Cast",
-        ),
-        example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = Round(x) }", gives="Round"),
-    ),
-)
+MATH_20 = boundary(20, "IsInf:4c7d49 IsNaN:e7e615", cast=AS_FLOAT)
+ROUND_22 = boundary(22, "Round:753fed", cast=AS_FLOAT)
 
 
 # -- in other words ------------------------------------------------------------------------------
@@ -256,9 +191,7 @@ ZEROS = {"x": [[-3.5, -0.0, 0.0], [float("inf"), float("-inf"), float("nan")]]}
 
 
 @in_other_words("Abs")
-@example(
-    "float", "(float[2,3] x) => (float[2,3] y) { y = Abs(x) }", gives="Neg Max Add", inputs=ZEROS
-)
+@example("uint8", "(uint8[2,3] x) => (uint8[2,3] y) { y = Abs(x) }", gives="Identity")
 def larger_of_both_signs(node: Node, op: Builder) -> Result:
     """Abs is written as Max(x, -x); the sum with 0 makes -0 positive."""
     x = node["X"]
@@ -287,12 +220,6 @@ def from_the_other_side(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Sigmoid")
-@example(
-    "float",
-    "(float[2,3] x) => (float[2,3] y) { y = Sigmoid(x) }",
-    gives="Neg Exp Add Reciprocal",
-    inputs=ZEROS,
-)
 def by_exponent(node: Node, op: Builder) -> Result:
     """Sigmoid is written as 1 / (1 + Exp(-x))."""
     x = node["X"]

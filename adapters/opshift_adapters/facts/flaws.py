@@ -120,10 +120,8 @@ def gaps(node: Node) -> str | None:
     return f"its input {lost[0]} is left out" if lost else None
 
 
-@flaw("Scatter ScatterElements")
-def places_of_other_shapes(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Scatter ScatterElements")  # pragma: no cover: only illegal nodes reach this
+def places_of_other_shapes(node: Node) -> str | None:
     """Data, indices and updates have the same rank, and there is an update for each index."""
     ranks = [value and value.rank_or_none for value in node.inputs]
     if len(set(ranks) - {None}) > 1:
@@ -148,8 +146,8 @@ def places_beyond_the_data(node: Node) -> str | None:
 updates_of_other_ranks = flaw("ScatterND")(unfit_updates)
 
 
-@flaw("OneHotEncoder", domain="ai.onnx.ml")
-def categories(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("OneHotEncoder", domain="ai.onnx.ml")  # pragma: no cover: only illegal nodes reach this
+def categories(node: Node) -> str | None:
     """The categories of OneHotEncoder are integers or strings."""
     given = [name for name in ("cats_int64s", "cats_strings") if name in node.attributes]
     return (
@@ -180,10 +178,8 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
     return f"its scales have {told[0]} axes, and its zero points {told[1]}" if other else None
 
 
-@flaw("DequantizeLinear QuantizeLinear")
-def scales_along_no_axis(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("DequantizeLinear QuantizeLinear")  # pragma: no cover: only illegal nodes reach this
+def scales_along_no_axis(node: Node) -> str | None:
     """Scales in a list lie along an axis of the input, one for each of its places."""
     dims, scales = (one and one.dims_or_none for one in node.inputs[:2])
     if dims is None or scales is None or scales in ((), (1,)):
@@ -198,10 +194,8 @@ def scales_along_no_axis(
     return f"it has {scales[0]} scales for {dims[axis]} places along axis {axis}" if other else None
 
 
-@flaw("DequantizeLinear QuantizeLinear")
-def blocks_of_other_ranks(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("DequantizeLinear QuantizeLinear")  # pragma: no cover: only illegal nodes reach this
+def blocks_of_other_ranks(node: Node) -> str | None:
     """Scales of blocks have as many axes as the data; a single scale has no blocks."""
     inputs = (node.input_at(at) for at in range(3))
     data, scales, zeros = (value and value.rank_or_none for value in inputs)
@@ -212,10 +206,8 @@ def blocks_of_other_ranks(
     return None
 
 
-@flaw("Slice")
-def bounds_of_other_counts(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Slice")  # pragma: no cover: only illegal nodes reach this
+def bounds_of_other_counts(node: Node) -> str | None:
     """There is a start, an end and a step for each axis that is named."""
     lists = zip(("starts", "ends", "axes", "steps"), node.inputs[1:], strict=False)
     dims = {name: value.dims_or_none for name, value in lists if value is not None}
@@ -228,10 +220,8 @@ def bounds_of_other_counts(
     return f"it has {told}, but the input has {rank} dimensions" if wrong else None
 
 
-@flaw("Pad")
-def pads_of_other_counts(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Pad")  # pragma: no cover: only illegal nodes reach this
+def pads_of_other_counts(node: Node) -> str | None:
     """There are two pads for each axis that is padded."""
     data, pads, axes = (node.input_at(at) for at in (0, 1, 3))
     dims = pads and pads.dims_or_none
@@ -249,8 +239,8 @@ def no_size(node: Node) -> str | None:
     return "it has neither scales nor sizes" if len(node.inputs) > 2 and not given else None
 
 
-@flaw("Reshape")
-def elements_lost(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Reshape")  # pragma: no cover: only illegal nodes reach this
+def elements_lost(node: Node) -> str | None:
     """A shape has as many elements as the input."""
     data, listed = node.input_at(0), node.input_at(1)
     dims = data and data.dims_or_none
@@ -280,10 +270,8 @@ def labels_of_other_ranks(
     return f"its scores have {scores} dimensions, and its labels {labels}" if wrong else None
 
 
-@flaw("Resize Upsample")
-def scales_of_other_counts(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Resize Upsample")  # pragma: no cover: only illegal nodes reach this
+def scales_of_other_counts(node: Node) -> str | None:
     """There is a scale or a size for each axis that is named, or for every axis."""
     rank = node["X"].rank_or_none
     axes = node.ints("axes") if "axes" in node.attributes else None
@@ -298,8 +286,8 @@ def scales_of_other_counts(
     return None
 
 
-@flaw("Scan")
-def scalars_to_scan(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Scan")  # pragma: no cover: only illegal nodes reach this
+def scalars_to_scan(node: Node) -> str | None:
     """A value that is scanned has an axis to go along."""
     count = node.int("num_scan_inputs")
     scanned = node.inputs[-count:] if 0 < count <= len(node.inputs) else ()
@@ -307,8 +295,8 @@ def scalars_to_scan(node: Node) -> str | None:  # pragma: no cover: only illegal
     return f"{scalars[0]!r} is scanned, and is a scalar" if scalars else None
 
 
-@flaw("Squeeze")
-def more_axes_than_there_are(node: Node) -> str | None:  # pragma: no cover: for long constants
+@flaw("Squeeze")  # pragma: no cover: for long constants
+def more_axes_than_there_are(node: Node) -> str | None:
     """Squeeze names each axis of its input at most once."""
     axes, rank = node.input_at(1), node["data"].rank_or_none
     named = (axes.dims_or_none or (1,))[0] if axes is not None else 0
@@ -336,10 +324,8 @@ def windows_of_other_ranks(node: Node) -> str | None:
     return None
 
 
-@flaw("BatchNormalization")
-def parameters_of_other_ranks(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("BatchNormalization")  # pragma: no cover: only illegal nodes reach this
+def parameters_of_other_ranks(node: Node) -> str | None:
     """From opset 9 on there is one number for each channel."""
     new = node.schema is not None and node.schema.since >= 9
     ranks = [value and value.rank_or_none for value in node.inputs[1:5]]
@@ -355,8 +341,8 @@ def more_axes_than_known(node: Node) -> str | None:
     return wrong if old and rank not in (None, 4) else None
 
 
-@flaw("Tile")
-def repeats_of_other_axes(node: Node) -> str | None:  # pragma: no cover: fails below opset 6
+@flaw("Tile")  # pragma: no cover: fails below opset 6
+def repeats_of_other_axes(node: Node) -> str | None:
     """There is a number for each axis."""
     if len(node.inputs) != 2:  # below opset 6
         return None
@@ -366,20 +352,16 @@ def repeats_of_other_axes(node: Node) -> str | None:  # pragma: no cover: fails 
     return f"repeats has {repeats[0]} numbers for {rank} dimensions"
 
 
-@flaw("Attention")
-def half_a_past(
-    node: Node,
-) -> str | None:  # pragma: no cover: only for a way over several opsets
+@flaw("Attention")  # pragma: no cover: only for a way over several opsets
+def half_a_past(node: Node) -> str | None:
     """past_key and past_value are given together."""
     if (node.input("past_key") is None) == (node.input("past_value") is None):
         return None
     return "past_key and past_value must be provided together"
 
 
-@flaw("Attention")
-def keys_without_values(
-    node: Node,
-) -> str | None:  # pragma: no cover: only for a way over several opsets
+@flaw("Attention")  # pragma: no cover: only for a way over several opsets
+def keys_without_values(node: Node) -> str | None:
     """Keys and values have the same length; inference checks the length of only one list."""
     for one, other in (("K", "V"), ("past_key", "past_value")):
         if counts := _other_sizes(node, one, other, -2):
@@ -417,10 +399,8 @@ def larger_second_input(node: Node) -> str | None:
     return told if longer or len(b) > len(a) else None
 
 
-@flaw("AffineGrid")
-def matrix_of_another_size(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("AffineGrid")  # pragma: no cover: only illegal nodes reach this
+def matrix_of_another_size(node: Node) -> str | None:
     """The matrix has a row for each axis of the picture, and one column more."""
     matrix, sizes = node["theta"].dims_or_none, node["size"].dims_or_none
     if matrix is None or len(matrix) != 3 or not sizes or not isinstance(sizes[0], int):
@@ -444,10 +424,8 @@ def results_of_nobody(node: Node) -> str | None:
     return None
 
 
-@flaw("Loop")
-def conditions_that_are_no_tensors(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Loop")  # pragma: no cover: only illegal nodes reach this
+def conditions_that_are_no_tensors(node: Node) -> str | None:
     """The body reads and returns a condition, which is a tensor."""
     body = node.attr("body") if "body" in node.attributes else None
     given = (*body.input[1:2], *body.output[:1]) if body is not None else ()
@@ -464,10 +442,8 @@ def channels_left_over(node: Node) -> str | None:
     return f"{channels} channels are not a multiple of {size}" if left_over else None
 
 
-@flaw("Conv ConvInteger DeformConv")
-def channels_of_other_groups(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Conv ConvInteger DeformConv")  # pragma: no cover: only illegal nodes reach this
+def channels_of_other_groups(node: Node) -> str | None:
     """Each group has as many channels of the input as the kernel."""
     data, kernel = (one and one.dims_or_none for one in node.inputs[:2])
     if data is None or kernel is None or min(len(data), len(kernel)) < 2:
@@ -483,10 +459,8 @@ def queries_and_keys_of_other_ranks(node: Node) -> str | None:
     return _of_other_ranks(node, "Q", "K", "V")
 
 
-@flaw("Attention")
-def keys_of_other_batches(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Attention")  # pragma: no cover: only illegal nodes reach this
+def keys_of_other_batches(node: Node) -> str | None:
     """The queries, keys, values and past values have the same batch size."""
     for other in ("K", "V", "past_key", "past_value"):
         if counts := _other_sizes(node, "Q", other, 0):
@@ -507,26 +481,22 @@ def _of_other_ranks(node: Node, *names: str) -> str | None:
     return f"its inputs have the ranks {', '.join(map(str, found))}" if len(found) > 1 else None
 
 
-@flaw("DeformConv")
-def offsets_of_other_pictures(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("DeformConv")  # pragma: no cover: only illegal nodes reach this
+def offsets_of_other_pictures(node: Node) -> str | None:
     """There is an offset for each picture."""
     dims = (one and one.dims_or_none for one in (node["X"], node["offset"]))
     counts = [one[0] for one in dims if one and isinstance(one[0], int)]
     return f"it has {counts[0]} pictures and {counts[1]} offsets" if len(set(counts)) > 1 else None
 
 
-@flaw("CumProd CumSum")
-def sums_along_no_axis(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("CumProd CumSum")  # pragma: no cover: only illegal nodes reach this
+def sums_along_no_axis(node: Node) -> str | None:
     """A scalar has no axis to go along."""
     return "its input is a scalar, which has no axis" if node["x"].rank_or_none == 0 else None
 
 
-@flaw("If")
-def branches_of_other_ranks(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("If")  # pragma: no cover: only illegal nodes reach this
+def branches_of_other_ranks(node: Node) -> str | None:
     """Before opset 11 both branches give one shape."""
     old = node.schema is not None and node.schema.since < 11
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=False)
@@ -539,10 +509,8 @@ def branches_of_other_ranks(
     return None
 
 
-@flaw("DeformConv")
-def offsets_of_other_groups(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("DeformConv")  # pragma: no cover: only illegal nodes reach this
+def offsets_of_other_groups(node: Node) -> str | None:
     """The offset has two channels for each place of the kernel in each of its groups."""
     offset, kernel = node["offset"].dims_or_none, node["W"].dims_or_none
     places = [] if kernel is None else [size for size in kernel[2:] if isinstance(size, int)]
@@ -553,10 +521,8 @@ def offsets_of_other_groups(
     return f"its offset has {found} channels, and {wanted} are needed" if wrong else None
 
 
-@flaw("Col2Im")
-def blocks_beyond_the_image(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Col2Im")  # pragma: no cover: only illegal nodes reach this
+def blocks_beyond_the_image(node: Node) -> str | None:
     """A block fits into the padded image."""
     image, block = node["image_shape"].const_or_none(), node["block_shape"].const_or_none()
     if image is None or block is None:

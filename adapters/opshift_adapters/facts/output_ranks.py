@@ -3,7 +3,7 @@
 
 from collections.abc import Sequence
 
-from opshift.adapter import Node, Why, example, output_ranks
+from opshift.adapter import Node, example, output_ranks
 
 from opshift_adapters._lib.contrib import MICROSOFT
 
@@ -26,12 +26,6 @@ def length(node: Node, name: str) -> int:
 
 
 @output_ranks("Reshape")
-@example(
-    "shape of a known length",
-    "(float[2,6] x, int64[3] s) => (float y) { y = Reshape(x, s) }",
-    inputs={"s": [3, 2, 2]},
-    imports={"": 13},
-)
 def reshape(node: Node) -> Sequence[int]:
     return [length(node, "shape")]
 
@@ -41,11 +35,6 @@ def reshape(node: Node) -> Sequence[int]:
     "computed axes",
     "(float[1,3,1] x, int64[2] a) => (float y) { y = Squeeze(x, a) }",
     inputs={"a": [0, 2]},
-)
-@example(
-    "every axis of size 1",
-    "(float[N,3,M] x) => (float y) { y = Squeeze(x) }",
-    refuses=Why.NEEDS_RANK,
 )
 def squeeze(node: Node) -> Sequence[int]:
     return [node["data"].rank - length(node, "axes")]
@@ -101,13 +90,6 @@ def like_the_only_input(node: Node) -> Sequence[int]:
 
 
 @output_ranks("BatchNormalization")
-@example(
-    "statistics of training",
-    "(float[2,3,4] x, float[3] s, float[3] b, float[3] m, float[3] v) => (float y, float rm,"
-    " float rv, float sm, float sv) { y, rm, rv, sm, sv = BatchNormalization(x, s, b, m, v) }",
-    inputs={"v": [0.5, 1.0, 2.0]},
-    imports={"": 9},
-)
 def batch_normalization(node: Node) -> Sequence[int]:
     """Below opset 14, inference gives no type of the statistics; they are shaped as the inputs."""
     data, _, _, mean, _ = node.inputs
@@ -144,23 +126,11 @@ def as_first_input(node: Node) -> Sequence[int]:
 
 
 @output_ranks("QLinearConcat", domain=MICROSOFT)
-@example(
-    "two",
-    "(float s, uint8 z, uint8[2,3] a, uint8[2,3] b) => (uint8 y) { y ="
-    " com.microsoft.QLinearConcat<axis=0>(s, z, a, s, z, b, s, z) }",
-    imports=ANY,
-)
 def as_first_of_list(node: Node) -> Sequence[int]:
     return [value.rank for value in node.inputs[2:3] if value is not None]
 
 
 @output_ranks("QLinearAdd", "QLinearMul", domain=MICROSOFT)
-@example(
-    "a vector",
-    "(uint8[2,3] a, uint8[3] b, float s, uint8 z) => (uint8 y) { y = com.microsoft.{op}(a, s, z,"
-    " b, s, z, s, z) }",
-    imports=ANY,
-)
 def broadcast(node: Node) -> Sequence[int]:
     return [max(node["A"].rank, node["B"].rank)]
 
@@ -179,23 +149,10 @@ def product(node: Node) -> Sequence[int]:
 @output_ranks(
     "DynamicQuantizeLSTM", "EmbedLayerNormalization", "QEmbedLayerNormalization", domain=MICROSOFT
 )
-@example(
-    "words",
-    "(int32[2,3] i, float[9,4] w, float[5,4] p, float[4] g) => (float y) { y, n ="
-    " com.microsoft.EmbedLayerNormalization(i, , w, p, , g, g) }",
-    inputs={"i": [[0, 1, 2], [3, 8, 5]]},
-    imports=ANY,
-)
 def one_more(node: Node) -> Sequence[int]:
     return [value.rank + 1 for value in node.inputs[:1] if value is not None]
 
 
 @output_ranks("MultiHeadAttention", domain=MICROSOFT)
-@example(
-    "three values",
-    "(float[2,3,8] q, float[2,5,8] k) => (float y) { y ="
-    " com.microsoft.MultiHeadAttention<num_heads=2>(q, k, k) }",
-    imports=ANY,
-)
 def heads(node: Node) -> Sequence[int]:
     return [3]

@@ -26,10 +26,8 @@ def _differ(one: int | str | None, other: int | str | None) -> bool:
     )
 
 
-@flaw("LayerNormalization RMSNormalization")
-def factors_that_do_not_broadcast(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("LayerNormalization RMSNormalization")  # pragma: no cover: only illegal nodes reach this
+def factors_that_do_not_broadcast(node: Node) -> str | None:
     """The scale and the bias broadcast to the input."""
     dims = _dims(node, "X")
     for name in ("Scale", "scale", "B"):
@@ -42,10 +40,8 @@ def factors_that_do_not_broadcast(
     return None
 
 
-@flaw("Einsum")
-def letters_of_two_sizes(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Einsum")  # pragma: no cover: only illegal nodes reach this
+def letters_of_two_sizes(node: Node) -> str | None:
     """A letter stands for axes of one size, or of size 1."""
     terms = node.str("equation").replace(" ", "").partition("->")[0].split(",")
     sizes: dict[str, int] = {}
@@ -81,10 +77,8 @@ def _heads(
     return heads, width // heads if isinstance(width, int) and heads else None
 
 
-@flaw("Attention")
-def heads_of_other_sizes(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Attention")  # pragma: no cover: only illegal nodes reach this
+def heads_of_other_sizes(node: Node) -> str | None:
     """Keys have the heads of the queries; values and past values have those of the keys."""
     given = {"Q": "q_num_heads", "K": "kv_num_heads", "V": "kv_num_heads"}
     for name, count in given.items():
@@ -106,10 +100,8 @@ def heads_of_other_sizes(
     return f"Q has {queries} heads, which is not a multiple of the {keys} of K" if odd else None
 
 
-@flaw("Attention")
-def masks_of_other_sizes(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Attention")  # pragma: no cover: only illegal nodes reach this
+def masks_of_other_sizes(node: Node) -> str | None:
     """A mask broadcasts to the queries and keys; from opset 24 on it may hold fewer keys."""
     mask, queries = _dims(node, "attn_mask"), _dims(node, "Q")
     keys = [_dims(node, name) for name in ("K", "V")]
@@ -132,10 +124,8 @@ def masks_of_other_sizes(
     )
 
 
-@flaw("RotaryEmbedding")
-def angles_of_other_sizes(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("RotaryEmbedding")  # pragma: no cover: only illegal nodes reach this
+def angles_of_other_sizes(node: Node) -> str | None:
     """There is an angle for each pair of numbers in a head, at each place or at those named."""
     dims, caches = _dims(node, "X"), [_dims(node, name) for name in ("cos_cache", "sin_cache")]
     count, head = _heads(node, "X", "num_heads")
@@ -165,10 +155,8 @@ def angles_of_other_sizes(
     return None
 
 
-@flaw("ConcatFromSequence")
-def elements_of_other_sizes(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("ConcatFromSequence")  # pragma: no cover: only illegal nodes reach this
+def elements_of_other_sizes(node: Node) -> str | None:
     """All tensors have equal sizes along the axes on which they are not joined."""
     made = node["input_sequence"].producer
     if made is None or made.op not in ("SequenceConstruct", "SplitToSequence"):
@@ -204,10 +192,8 @@ def _uneven_parts(
     return f"it joins parts of {part} and {whole % part} places along another axis"
 
 
-@flaw("CenterCropPad")
-def sizes_of_other_counts(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("CenterCropPad")  # pragma: no cover: only illegal nodes reach this
+def sizes_of_other_counts(node: Node) -> str | None:
     """There is a size for each axis that is named, or for every axis."""
     dims, sizes, named = _dims(node, "input_data"), _dims(node, "shape"), node.ints_or_none("axes")
     wanted = len(named) if named is not None else None if dims is None else len(dims)
@@ -215,10 +201,8 @@ def sizes_of_other_counts(
     return f"it has {sizes[0]} sizes for {wanted} axes" if sizes and other else None
 
 
-@flaw("MaxUnpool")
-def windows_beyond_the_result(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("MaxUnpool")  # pragma: no cover: only illegal nodes reach this
+def windows_beyond_the_result(node: Node) -> str | None:
     """There is a size of the window for each axis, and the padding leaves a part of the result."""
     dims, kernel = _dims(node, "X"), node.ints("kernel_shape")
     count = len(kernel)
@@ -236,10 +220,8 @@ def windows_beyond_the_result(
     return None
 
 
-@flaw("DeformConv")
-def outputs_of_other_groups(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("DeformConv")  # pragma: no cover: only illegal nodes reach this
+def outputs_of_other_groups(node: Node) -> str | None:
     """Each group computes as many channels of the output, and a mask covers each offset."""
     offset, mask = _dims(node, "offset"), _dims(node, "mask")
     doubled = [
@@ -272,10 +254,8 @@ def parameters_of_other_channels(
     return None
 
 
-@flaw("MatMulInteger QLinearMatMul")
-def parameters_of_other_rows(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("MatMulInteger QLinearMatMul")  # pragma: no cover: only illegal nodes reach this
+def parameters_of_other_rows(node: Node) -> str | None:
     """There is one scale and zero point for all, for each row of A, or for each column of B."""
     for letter, axis in (("a", -2), ("b", -1)):
         dims = _dims(node, letter) or _dims(node, letter.upper())
@@ -295,10 +275,8 @@ def _of_lines(dims: Dims, axis: int) -> Dims:  # pragma: no cover: only illegal 
     return (dims[-2], 1) if axis == -2 else (1, dims[-1])
 
 
-@flaw("ReverseSequence")
-def lengths_of_another_batch(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("ReverseSequence")  # pragma: no cover: only illegal nodes reach this
+def lengths_of_another_batch(node: Node) -> str | None:
     """There is a length for each sequence, and one axis has the sequences, another one the time."""
     batch, time = node.int("batch_axis"), node.int("time_axis")
     if batch == time:
@@ -310,10 +288,8 @@ def lengths_of_another_batch(
     return None
 
 
-@flaw("Gemm")
-def matrices_of_other_sizes(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("Gemm")  # pragma: no cover: only illegal nodes reach this
+def matrices_of_other_sizes(node: Node) -> str | None:
     """A has as many columns as B has rows, and C broadcasts to the product."""
     a, b, c = (_dims(node, name) for name in "ABC")
     if a is None or b is None or not len(a) == len(b) == 2:

@@ -18,7 +18,6 @@ from opshift.adapter import (
     example,
     in_other_words,
     np,
-    shown,
 )
 from opshift.combinators import drop_attribute
 
@@ -41,6 +40,11 @@ def trains(node: Node) -> bool | None:
     return None if known is None else bool(known)
 
 
+@example(
+    "8 bits",
+    "(float8e5m2[2,3] x) => (float8e5m2[2,3] y, bool[2,3] m) { y, m = Dropout(x) }",
+    gives="Cast Dropout Cast",
+)
 def narrow_types(node: Node, op: Builder) -> Result:
     """Opset 22 added 8-bit floats and more types of `ratio`; below it, both are cast to float."""
     data, ratio = node["data"], node.input("ratio")
@@ -55,18 +59,7 @@ def narrow_types(node: Node, op: Builder) -> Result:
     return op.Cast(values[0], to=kind, saturate=0), *values[1:]
 
 
-TYPES_22 = boundary(
-    22,
-    "Dropout:b67e2d",
-    cast=shown(
-        narrow_types,
-        example(
-            "8 bits",
-            "(float8e5m2[2,3] x) => (float8e5m2[2,3] y, bool[2,3] m) { y, m = Dropout(x) }",
-            gives="Cast Dropout Cast",
-        ),
-    ),
-)
+TYPES_22 = boundary(22, "Dropout:b67e2d", cast=narrow_types)
 
 BFLOAT16_13 = boundary(13, "Dropout:03e4f9")
 
@@ -172,29 +165,14 @@ def dropout_6_7(node: Node, op: Builder) -> Result:
     return y, op.Cast(kept, to=x.elem_type)
 
 
-CONSUMED_6 = boundary(
-    6,
-    "Dropout:e07e17",
-    up=shown(
-        drop_attribute("consumed_inputs"),
-        example(
-            "inference",
-            "(float[5] x) => (float[5] y) { y = Dropout<ratio=0.25, is_test=1,"
-            " consumed_inputs=[1]>(x) }",
-            gives="Dropout",
-        ),
-    ),
-)
+CONSUMED_6 = boundary(6, "Dropout:e07e17", up=drop_attribute("consumed_inputs"))
 
 
 # -- in other words ------------------------------------------------------------------------------
 
 
 @in_other_words("Dropout")
-@example(
-    "mask",
-    "(float[2] x) => (float[2] y, bool[2] m) { y, m = Dropout(x) }",
-)
+@example("inference", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Identity")
 def kept_elements(node: Node, op: Builder) -> Result:
     """Outside of training, Dropout is Identity, unless its mask is read."""
     if mask_of(node) is not None or (op.version >= 12 and trains(node) is not False):

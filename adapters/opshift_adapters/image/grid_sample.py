@@ -58,7 +58,6 @@ SOLID = "(float[2,2,3,4,5] x, float[2,2,3,2,3] g) => (float[2,2,2,3,2] y) "
 
 
 @adapter("GridSample", 20, 19)
-@example("nearest", PICTURE + '{ y = GridSample<mode="nearest">(x, g) }', gives="GridSample")
 @example(
     "unknown rank",
     "(float[n] v, int64[k] s, float[2,6,7,2] g) => (float[a,b,c,d] y) { x = Reshape(v, s) y ="

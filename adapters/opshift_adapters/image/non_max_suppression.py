@@ -11,7 +11,6 @@ from opshift_adapters._lib.blocks import arange, part, size_of
 
 NMS_11 = boundary(11, "NonMaxSuppression:ba6b91")
 
-BOXES = "(float[2,6,4] b, float[2,2,6] s"
 GIVES = ") => (int64[n,3] y) <int64[1] m = {3}, float[1] o = {0.3}, float[1] t = {0.1}> "
 SOME: dict[str, Any] = {
     "b": [
@@ -44,7 +43,6 @@ NO_BOXES = dict.fromkeys(
 
 
 @adapter("NonMaxSuppression", 10, 9, ignores=NO_BOXES)
-@example("all given", BOXES + GIVES + "{ y = NonMaxSuppression(b, s, m, o, t) }", inputs=SOME)
 @example("unknown sizes, no boxes", OPEN, inputs=NONE_OF | LIMITS)
 @example(
     "no boxes, of known sizes",

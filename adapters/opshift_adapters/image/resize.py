@@ -37,9 +37,7 @@ def takes_nearest(node: Node) -> bool:
 
 ROUNDED = by_width("Resize", unless=takes_nearest)  # between elements, integers are rounded
 IMAGE = "(float[3,2,3,4] x) => (float[a,b,c,d] y) "
-OPEN = "(float[N,C,H,W] x) => (float[a,b,c,d] y) "
 TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
-ASYMMETRIC = '{ y = Resize<coordinate_transformation_mode="asymmetric",'
 COUNT = {"x": lambda: np.arange(24).reshape(1, 2, 3, 4)}
 RAMP = {"x": lambda: np.arange(72).reshape(2, 1, 6, 6) / 8 - 2}
 ADDED_11 = (
@@ -62,15 +60,6 @@ def resize_10_9(node: Node, op: Builder) -> Result:
 
 
 @form("Resize")
-@example(
-    "constant",
-    "(float[3,2,3,4] x, float[0] r) => (float[a,b,c,d] y) "
-    + TWICE
-    + ASYMMETRIC
-    + 'nearest_mode="floor">(x, r, s) }',
-    imports={"": 11},
-    gives="Resize",
-)
 def typed_scales(node: Node, op: Builder) -> Result:
     """At opset 10 onnxruntime 0.4 reads scales only from their typed field; they are rewritten."""
     known = node["scales"].const_or_none() if op.version == 10 else None
@@ -180,12 +169,6 @@ def _same_nearest(where: str, rounding: str, scale: float) -> bool:
 
 
 @adapter("Resize", 12, 13)
-@example(
-    "scales",
-    "(float[2,3,2,3] x) => (float[a,b,c,d] y) <float[4] s = {1.0,1.0,2.0,2.0}, float[0] r = {}> {"
-    " y = Resize(x, r, s) }",
-    gives="Resize",
-)
 def resize_12_13(node: Node, op: Builder) -> Result:
     """Opset 13 made unused lists optional and removed tf_half_pixel_for_nn, which is replaced."""
     if node.str("coordinate_transformation_mode") == "tf_half_pixel_for_nn":
@@ -201,12 +184,6 @@ def resize_12_13(node: Node, op: Builder) -> Result:
 
 
 @adapter("Resize", 13, 12)
-@example(
-    "scales",
-    "(float[N,1,2,3] x, float[4] s) => (float[a,b,c,d] y) { y = Resize(x, , s) }",
-    gives="Resize",
-    inputs={"s": [1, 1, 2, 2]},
-)
 def resize_13_12(node: Node, op: Builder) -> Result:
     """Opset 13 made `roi` and `scales` optional; below it, empty tensors are written."""
     empty = op.const([], T.FLOAT)
@@ -221,13 +198,6 @@ RESIZE_18_UP = boundary(18, "Resize:5422e9", directions="up")
 
 
 @adapter("Resize", 18, 17)
-@example(
-    "defaults written",
-    "(float[N,C,H,W] x, float[4] s) => (float[a,b,c,d] y) { y ="
-    ' Resize<antialias=0,keep_aspect_ratio_policy="stretch">(x, , s) }',
-    gives="Resize",
-    inputs={"s": [1, 1, 2, 2]},
-)
 @example(
     "smooth, to sizes of unknown ones",
     "(float[2,3,H,4] x) => (float[2,3,6,8] y) <int64[2] z = {6,8}> { y ="
@@ -275,13 +245,6 @@ RESIZE_19_UP = boundary(19, "Resize:2a564e", directions="up")
 
 
 @adapter("Resize", 19, 18)
-@example(
-    "other mode",
-    OPEN + "<float[4] s = {1.0, 1.0, 2.0, 1.5}, float[8] r = {0.0, 0.0, 0.25, 0.0, 1.0, 1.0,"
-    ' 1.0, 0.5}> { y = Resize<coordinate_transformation_mode="tf_crop_and_resize">(x,'
-    " r, s) }",
-    gives="Resize",
-)
 def resize_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added half_pixel_symmetric; below it, half_pixel or sampling is written."""
     if node.str("coordinate_transformation_mode") != "half_pixel_symmetric":

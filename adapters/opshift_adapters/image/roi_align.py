@@ -34,13 +34,6 @@ def roi_align_15_16(node: Node, op: Builder) -> Result:
 
 
 @adapter("RoiAlign", 16, 15)
-@example(
-    "not shifted",
-    REGIONS
-    + f'{{ y = RoiAlign<{SIZED},coordinate_transformation_mode="output_half_pixel">(x, r, b) }}',
-    gives="RoiAlign",
-    inputs=PLACES,
-)
 @example("shifted, computed", OPEN + ">(x, r, b) }", inputs=ANYWHERE, atol=1e-5)
 @example(
     "shifted, computed, largest",

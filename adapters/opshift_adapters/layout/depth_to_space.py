@@ -65,12 +65,10 @@ def space_to_depth_28_27(node: Node, op: Builder) -> Result:
     return _transposed_channels(op, result, [node.int("blocksize") ** 2, -1])
 
 
-DEPTH = "(float[2,12,2,3] x) => (float[2,3,4,6] y) "
 DEPTH_11_UP = boundary(11, "DepthToSpace:753dba", directions="up")
 
 
 @adapter("DepthToSpace", 11, 10)
-@example("default", DEPTH + "{ y = DepthToSpace<blocksize=2>(x) }", gives="DepthToSpace")
 @example(
     "unknown sizes",
     '(string[N,C,2,3] x) => (string[N,c,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }',
@@ -86,16 +84,11 @@ def depth_to_space_11_10(node: Node, op: Builder) -> Result:
 
 # -- Col2Im --------------------------------------------------------------------------------------
 
-TWO = "<int64[2] image = {5,5}, int64[2] block = {1,5}> "
 OVERLAP = "<int64[2] image = {4,5}, int64[2] block = {2,3}> "
 COMPUTED = "(float[N,C,L] x, int64[2] image, int64[2] block) => (float[N,c,h,w] y) "
 
 
 @adapter("Col2Im", 18, 17)
-@example(
-    "side by side",
-    "(float[2,5,5] x) => (float[2,1,5,5] y) " + TWO + "{ y = Col2Im(x, image, block) }",
-)
 @example(
     "integers",
     "(int64[N,C,9] x) => (int64[N,c,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }",
@@ -223,18 +216,6 @@ def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
 
 
 @in_other_words("DepthToSpace")
-@example(
-    "depth first",
-    "(float[2,12,2,3] x) => (float[2,3,4,6] y) { y = DepthToSpace<blocksize=2>(x) }",
-    imports={"": 13},
-    gives="Reshape Transpose Reshape",
-)
-@example(
-    "unknown sizes",
-    "(float[1,4,H,W] x) => (float[1,1,h,w] y) { y = DepthToSpace<blocksize=2>(x) }",
-    imports={"": 13},
-    refuses=Why.TARGET_LACKS,
-)
 def spread_blocks(node: Node, op: Builder) -> Result:
     """DepthToSpace is written as Reshape to blocks, Transpose and Reshape."""
     x, block = node["input"], node.int("blocksize")
@@ -251,18 +232,6 @@ def spread_blocks(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("SpaceToDepth")
-@example(
-    "unknown sizes",
-    "(float[1,4,H,W] x) => (float[1,16,h,w] y) { y = SpaceToDepth<blocksize=2>(x) }",
-    imports={"": 13},
-    refuses=Why.TARGET_LACKS,
-)
-@example(
-    "default",
-    "(float[N,3,4,6] x) => (float[N,12,2,3] y) { y = SpaceToDepth<blocksize=2>(x) }",
-    imports={"": 13},
-    gives="Reshape Transpose Reshape",
-)
 def gathered_blocks(node: Node, op: Builder) -> Result:
     """SpaceToDepth is written as Reshape to blocks, Transpose and Reshape."""
     x, block = node["input"], node.int("blocksize")

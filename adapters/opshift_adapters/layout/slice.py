@@ -33,7 +33,6 @@ from opshift_adapters._lib.blocks import (
 
 TYPES_13 = boundary(13, "Slice:2a2b15")
 SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
-BOUNDS = "<int64[2] s = {0,1}, int64[2] e = {3,-1}, int64[2] axes = {-1,0}> "
 DYNAMIC = (
     "(float[5,6] x, int64[2] s, int64[2] e, int64[2] axes) => (float[a,b] y) { y ="
     " Slice(x, s, e, axes) }"
@@ -58,12 +57,6 @@ def slice_11_10(node: Node, op: Builder) -> Result:
 
 
 @form("Slice")
-@example(
-    "in disorder",
-    "(float[5,6] x) => (float[a,b] y) " + BOUNDS + "{ y = Slice(x, s, e, axes) }",
-    imports={"": 13},
-    gives="Slice",
-)
 def axes_in_order(node: Node, op: Builder) -> Result:
     """Some runtimes read only `axes` of Slice that ascend from the front."""
     if op.version < 10:
@@ -71,24 +64,13 @@ def axes_in_order(node: Node, op: Builder) -> Result:
     return in_order(node, op, ("starts", "ends", "steps"))
 
 
-STEPS = (
-    "(float[5,6] x) => (float[a,b] y) <int64[2] s = {-1,1}, int64[2] e = {-5,5}, int64[2]"
-    " axes = {1,0}, int64[2] t = {-2,3}> { y = Slice(x, s, e, axes, t) }"
-)
 COMPUTED = (
     "(float[N,5] x, int64[1] s, int64[1] e, int64[1] t) => (float[a,5] y) <int64[1] axes"
     " = {0}> { y = Slice(x, s, e, axes, t) }"
 )
 
 
-def five() -> Array:
-    return np.arange(25.0).reshape(
-        5, 5
-    )  # pragma: no cover: only a judge reads the inputs of an example
-
-
 @adapter("Slice", 10, 9)
-@example("steps", STEPS, gives="Gather Gather")
 @example(
     "computed, an empty tensor",
     COMPUTED,

@@ -16,12 +16,8 @@ from opshift.adapter import (
 
 from opshift_adapters._lib.heads import turn, with_last_split
 
-THREE = "(float[2,4,24] x, float[9,4] c, float[9,4] s, int64[2,4] p) => (float[2,4,24] y) "
-PLACES = {"p": [[0, 1, 2, 3], [8, 7, 6, 5]]}
-
 
 @adapter("RotaryEmbedding", 23, 22)  # fmt: skip
-@example("three axes", THREE + "{ y = RotaryEmbedding<num_heads=3>(x, c, s, p) }", inputs=PLACES)
 @example(
     "nobody, unknown size",
     "(float[0,N,D] x, float[9,4] c, float[9,4] s, int64[0,N] p) => (float[0,N,D] y) { y ="

@@ -17,7 +17,6 @@ from opshift.adapter import (
     Why,
     adapter,
     by_width,
-    example,
     flaw,
     fragile,
     np,
@@ -26,7 +25,6 @@ from opshift.adapter import (
 ML = "ai.onnx.ml"
 FRAGILE = fragile("DictVectorizer LabelEncoder TreeEnsemble", domain=ML)
 TYPED = by_width("LabelEncoder", floats=True, domain=ML)  # the keys in attributes have its types
-BOTH = {ML: 1, "": 18}
 LISTS = {"strings": "O", "int64s": "int64", "floats": "float32"}
 OTHERS = dict.fromkeys(
     ("default_string", "default_int64", "default_float"),
@@ -34,8 +32,8 @@ OTHERS = dict.fromkeys(
 )
 
 
-@flaw("LabelEncoder", domain=ML)
-def no_keys(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
+@flaw("LabelEncoder", domain=ML)  # pragma: no cover: only illegal nodes reach this
+def no_keys(node: Node) -> str | None:
     """There is at least one key."""
     lists = ("classes_strings", "keys_strings", "keys_int64s", "keys_floats")
     empty = [name for name in lists if name in node.attributes and not node.attr(name)]
@@ -151,18 +149,7 @@ def _equal(op: Builder, x: Value, keys: Value, table: KeyTable) -> Value:
     return same | ~(number | known)
 
 
-WORDS = {"x": ["b", "z", "a", ""]}
-
-
 @adapter("LabelEncoder", 1, 2, domain=ML, ignores=OTHERS)
-@example(
-    "to numbers",
-    "(string[4] x) => (int64[4] y) { y ="
-    ' ai.onnx.ml.LabelEncoder<classes_strings=["a","b"],default_int64=7>(x) }',
-    gives="LabelEncoder",
-    inputs=WORDS,
-    imports=BOTH,
-)
 def label_encoder_1_2(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 2 replaced the list of names by keys and values of any type."""
     names = np.array(node.strings("classes_strings"), dtype="O")
@@ -175,14 +162,6 @@ def label_encoder_1_2(node: Node, op: Builder) -> Result:
 
 
 @adapter("LabelEncoder", 2, 1, domain=ML, since=7, handles_types=True, ignores=OTHERS)
-@example(
-    "names in order",
-    "(string[4] x) => (int64[4] y) { y ="
-    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[0,1]>(x) }',
-    gives="LabelEncoder",
-    inputs=WORDS,
-    imports=BOTH,
-)
 def label_encoder_2_1(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 2 added keys and values; below it, a list of names, or Gather, is written."""
     x, table = node["X"], _distinct(_table(node), last_wins=False)
@@ -206,14 +185,6 @@ def _names(op: Builder, x: Value, names: list[str], **default: Any) -> Value:
 
 
 @adapter("LabelEncoder", 3, 4, domain=ML)
-@example(
-    "distinct",
-    "(string[4] x) => (int64[4] y) { y ="
-    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6]>(x) }',
-    gives="LabelEncoder",
-    inputs=WORDS,
-    imports=BOTH,
-)
 def label_encoder_3_4(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 4 defines that the last of equal keys counts; differing values are refused."""
     _distinct(_table(node), last_wins=False)
@@ -221,16 +192,6 @@ def label_encoder_3_4(node: Node, op: Builder) -> Result:
 
 
 @adapter("LabelEncoder", 4, 3, domain=ML, since=7, handles_types=True, ignores=OTHERS)
-@example(
-    "a default of another type",
-    "(string[4] x) => (int64[4] y) { y ="
-    ' ai.onnx.ml.LabelEncoder<keys_strings=["a","b"],values_int64s=[5,6],'
-    'default_float=0.5,default_string="z">(x)'
-    " }",
-    gives="LabelEncoder",
-    inputs=WORDS,
-    imports=BOTH,
-)
 def label_encoder_4_3(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 4 added more types; below it, they are cast, or every key is compared."""
     x, table = node["X"], _distinct(_table(node), last_wins=True)

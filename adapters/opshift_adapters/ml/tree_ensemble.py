@@ -174,12 +174,6 @@ HINTS = dict.fromkeys(
 
 @adapter("TreeEnsembleRegressor", 4, 5, domain=ML, since=7, ignores=HINTS)
 @example("several votes", X + TWO + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
-@example(
-    "unequal lists",
-    X + ONE.replace("target_ids=[0,0,0,0]", "target_ids=[0]") + ">(x) }",
-    invalid="lists are of unequal lengths",
-    imports=NEW,
-)
 def regressor_4_5(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 5 has TreeEnsemble for all ensembles; it has one vote for each leaf."""
     forest = read_classic(node, "target")

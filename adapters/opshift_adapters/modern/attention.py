@@ -8,11 +8,7 @@ no formula of theirs. The conditions on a mask need the values of a constant.
 import math
 from typing import Any
 
-from opshift.adapter import Formula, Found, Term, Value, dtype_of, example, modern, np
-
-QKV = "(float[2,2,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v"
-Y = ") => (float[2,2,3,6] y) <float c = {0.5}> "
-SCORES = "{ kt = Transpose<perm=[0, 1, 3, 2]>(k) r = MatMul(q, kt) z = Mul(r, c) "
+from opshift.adapter import Formula, Found, Term, Value, dtype_of, modern, np
 
 
 def fits(found: Found) -> dict[str, Any] | None:
@@ -53,13 +49,6 @@ def scaled(numbers: dict[str, Any], q: Value) -> dict[str, Any] | None:
 
 
 @modern("Attention", since=23, when=fits)
-@example(
-    "the product is scaled",
-    QKV + Y + SCORES + "p = Softmax(z) y = MatMul(p, v) }",
-    gives="Attention",
-    rtol=1e-5,
-    atol=1e-6,
-)
 def attention(op: Formula, q: Term, k: Term, v: Term) -> Term:
     """MatMul(Softmax(scaled scores), V)."""
     return op.MatMul(op.Softmax(scores(op, q, k), axis=-1), v)
@@ -83,55 +72,19 @@ def caps_and_shows(found: Found) -> dict[str, Any] | None:
     return None if shows(found) is None else caps(found)
 
 
-CAUSAL = (
-    " float[3,5] m = {0, -inf, -inf, -inf, -inf, 0, 0, -inf, -inf, -inf, 0, 0, 0, -inf, -inf}> "
-)
-
-
 @modern("Attention", since=23, when=shows)
-@example(
-    "each query sees a key",
-    QKV
-    + Y.replace("}> ", "}," + CAUSAL)
-    + SCORES
-    + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }",
-    gives="Attention",
-    rtol=1e-5,
-    atol=1e-6,
-)
 def attention_with_a_known_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """MatMul(Softmax(scaled scores + mask), V), where each query sees at least one key."""
     return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
 
 
-CAP = Y.replace("c = {0.5}", "c = {0.5}, float o = {2}")
-CAPPED = SCORES + "d = Div(z, o) t = Tanh(d) u = Mul(t, o) "
-
-
 @modern("Attention", since=23, when=caps)
-@example(
-    "a soft cap",
-    QKV + CAP + CAPPED + "p = Softmax(u) y = MatMul(p, v) }",
-    gives="Attention",
-    rtol=1e-5,
-    atol=1e-6,
-)
 def attention_with_a_soft_cap(op: Formula, q: Term, k: Term, v: Term) -> Term:
     """MatMul(Softmax(capped scores), V), where capped is Tanh(scores / cap) * cap."""
     return op.MatMul(op.Softmax(capped(op, q, k), axis=-1), v)
 
 
 @modern("Attention", since=23, when=caps_and_shows)
-@example(
-    "a soft cap and a mask",
-    QKV
-    + CAP.replace("}> ", "}," + CAUSAL)
-    + CAPPED
-    + "b = Add(u, m) p = Softmax(b) y = MatMul(p, v) }",
-    gives="Attention",
-    rtol=1e-5,
-    atol=1e-6,
-)
 def attention_with_a_soft_cap_and_a_mask(
     op: Formula, q: Term, k: Term, v: Term, mask: Term
 ) -> Term:
@@ -143,41 +96,12 @@ NO_KEYS = "a query without a visible key gives zeros, not NaN"
 
 
 @modern("Attention", since=23, when=fits, differs=NO_KEYS)
-@example(
-    "a mask",
-    QKV + ", float[3,5] m" + Y + SCORES + "b = Add(z, m) p = Softmax(b) y = MatMul(p, v) }",
-    gives="Attention",
-    approximate=True,
-    rtol=1e-5,
-    atol=1e-6,
-)
 def attention_with_a_mask(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """MatMul(Softmax(scaled scores + mask), V)."""
     return op.MatMul(op.Softmax(scores(op, q, k) + mask, axis=-1), v)
 
 
-MASK = (
-    QKV
-    + ", float[2,1,3,5] m"
-    + Y.replace("c = {0.5}", "c = {0.5}, float i = {-inf}, float o = {0}")
-)
-HIDES = (
-    "b = Add(r, m) p = Softmax(b) h = ReduceMax<keepdims=1>(m, a) w = Equal(h, i) e ="
-    " Where(w, o, p) y = MatMul(e, v) }"
-)
-FACTORS = (
-    "{ qs = Mul(q, c) kt = Transpose<perm=[0, 1, 3, 2]>(k) ks = Mul(kt, c) r = MatMul(qs, ks) "
-)
-
-
 @modern("Attention", since=23, when=fits)
-@example(
-    "a mask that may hide all keys",
-    MASK.replace("float i", "int64[1] a = {-1}, float i") + FACTORS + HIDES,
-    gives="Attention",
-    rtol=1e-5,
-    atol=1e-6,
-)
 def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """MatMul(Softmax(scaled scores + mask), V), but 0 for a query whose keys are all hidden."""
     chances = op.Softmax(scores(op, q, k) + mask, axis=-1)
@@ -186,16 +110,6 @@ def attention_that_hides(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> 
 
 
 @modern("Attention", since=23, when=fits)
-@example(
-    "a mask of bool",
-    MASK.replace("float[2,1,3,5]", "bool[2,1,3,5]").replace("float i", "int64[1] a = {-1}, float i")
-    + FACTORS
-    + "n = Where(m, o, i) "
-    + HIDES.replace("m)", "n)").replace("(m,", "(n,"),
-    gives="Attention",
-    rtol=1e-5,
-    atol=1e-6,
-)
 def attention_of_what_is_shown(op: Formula, q: Term, k: Term, v: Term, mask: Term) -> Term:
     """MatMul(Softmax(scaled scores where mask), V), but 0 for a query without visible keys."""
     bias = op.Where(mask, 0, -math.inf)

@@ -6,18 +6,10 @@ Opset 1 has LogSoftmax, so no adapter takes it away at an opset and `mirrored` h
 
 from opshift.adapter import Formula, Term, example, modern
 
-from opshift_adapters.modern.softmax import AT_18, SHIFTED
 from opshift_adapters.modern.turned_axes import TURNED, of_turned_axes, turned_back
 
 
 @modern("LogSoftmax", since=13)
-@example(
-    "of the distance from the largest",
-    SHIFTED + "e = Exp(d) s = ReduceSum<keepdims=1>(e, a) l = Log(s) y = Sub(d, l) }",
-    gives="LogSoftmax",
-    atol=1e-6,
-    imports=AT_18,
-)
 def log_softmax(op: Formula, input: Term) -> Term:
     """x - max - Log(ReduceSum(Exp(x - max)))."""
     axis = op.axis("axis")
@@ -29,13 +21,6 @@ def log_softmax(op: Formula, input: Term) -> Term:
     "LogSoftmax",
     since=13,
     differs="a probability that rounds to zero has a finite logarithm, not minus infinity",
-)
-@example(
-    "of Softmax",
-    "(float[2,3] x) => (float[2,3] y) { s = Softmax<axis=0>(x) y = Log(s) }",
-    gives="LogSoftmax",
-    approximate=True,
-    atol=1e-6,
 )
 def log_of_softmax(op: Formula, input: Term) -> Term:
     """Log(Softmax(x))."""

@@ -3,16 +3,10 @@
 
 from typing import Any
 
-from opshift.adapter import Formula, Found, Term, example, modern
+from opshift.adapter import Formula, Found, Term, modern
 
 from opshift_adapters.modern.codes import is_scalar
-from opshift_adapters.modern.quantize_around_number import HALVES, OLD, WHOLE, rounded, rounds
-
-MOVED = (
-    "(float[2,3] x, float s, int8 z) => (int8[2,3] y) <float w = {12582912}> { q = Div(x,"
-    " s) f = Cast<to=1>(z) r = Add(q, w) a = Add(r, f) c = Clip<min=12582784.0,"
-    " max=12583039.0>(a) d = Sub(c, w) y = Cast<to=3>(d) }"
-)
+from opshift_adapters.modern.quantize_around_number import WHOLE, rounded, rounds
 
 
 def around_a_point(found: Found) -> dict[str, Any] | None:
@@ -24,13 +18,6 @@ def around_a_point(found: Found) -> dict[str, Any] | None:
 
 
 @modern("QuantizeLinear", since=10, when=around_a_point)
-@example(
-    "around a computed number",
-    MOVED,
-    gives="QuantizeLinear",
-    inputs=HALVES | {"z": -7},
-    imports=OLD,
-)
 def quantize_around_a_point(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """x / scale + a number without fractions + the zero point, minus that number."""
     moved = x / y_scale + op.number("whole") + op.cast(y_zero_point)

@@ -9,7 +9,6 @@ TURNED = (
     "(float[2,3,4] x) => (float[2,3,4] y) { t = Transpose<perm=[2,1,0]>(x) s = {op}(t) y"
     " = Transpose<perm=[2,1,0]>(s) }"
 )
-AS_WRITTEN = "Transpose {op} Transpose"
 
 
 def turned_back(found: Found) -> dict[str, Any] | None:

@@ -18,13 +18,7 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import (
-    arange,
-    count_from_front,
-    part,
-    places_along,
-    size_of,
-)
+from opshift_adapters._lib.blocks import arange, count_from_front, part, places_along, size_of
 
 
 def from_front(op: Builder, indices: Value, data: Value, axis: int) -> Value:

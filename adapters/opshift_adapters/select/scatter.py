@@ -18,22 +18,10 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import (
-    arange,
-    as_type,
-    column,
-    shape_of,
-    size_of,
-)
+from opshift_adapters._lib.blocks import arange, as_type, column, shape_of, size_of
 
 
 @adapter("Scatter", 9, 8)
-@example(
-    "constant places",
-    "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i,"
-    " u) }",
-    gives="Reshape Reshape Concat Gather",
-)
 def scatter_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Scatter; below it, each element is gathered from the old and the new ones."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")
@@ -110,12 +98,6 @@ def _last_writer(op: Builder, data: Value, places: Value) -> Value:
 
 
 @adapter("Scatter", 10, 11)
-@example(
-    "first axis",
-    "(float[3,2] x, float[1,2] u) => (float[3,2] y) <int64[1,2] i = {1, 0}> { y = Scatter(x, i,"
-    " u) }",
-    gives="ScatterElements",
-)
 def scatter_10_11(node: Node, op: Builder) -> Result:
     """Opset 11 renamed Scatter to ScatterElements."""
     return op.ScatterElements(*node.inputs, axis=node.int("axis"))

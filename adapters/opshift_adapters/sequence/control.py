@@ -22,7 +22,6 @@ from opshift.adapter import (
     form,
     misread,
     np,
-    shown,
 )
 
 Dims = tuple[int | str | None, ...]
@@ -88,50 +87,7 @@ def _declared(info: ValueInfoProto) -> tuple[int, Sequence[Any] | None]:
     return tensor.elem_type, [d.dim_value if d.HasField("dim_value") else d.dim_param for d in dims]
 
 
-CHOICE = (
-    "(bool c, bfloat16[2] x) => (bfloat16[2] y, int64[1] z) { y, z = If(c) <then_branch ="
-    " t () => (bfloat16[2] p, int64[1] q) { p = Add(x, x) q = Shape(x) }, else_branch = e"
-    " () => (bfloat16[2] r, int64[1] s) { r = Neg(x) s = Shape(x) }> }"
-)
-CONTROL_16 = boundary(
-    16,
-    "If:6bc99b Loop:70553c",
-    cast=shown(
-        through_float,
-        example("branches", CHOICE, gives="If Cast"),
-        example(
-            "loop",
-            "(int64 n, bfloat16[2] x) => (bfloat16[2] y, bfloat16[k,2] z) { y, z = Loop(n,"
-            ' "", x) <body = b (int64 i, bool g, bfloat16[2] p) => (bool o, bfloat16[2] q,'
-            " bfloat16[2] r) { o = Identity(g) q = Add(p, x) r = Mul(p, p) }> }",
-            gives="Cast Loop Cast Cast",
-            inputs={"n": 3},
-        ),
-        example(
-            "loop of unknown rank",
-            "(int64 n, bfloat16[6] v, int64[r] s) => (bfloat16[a,b] y) { x = Reshape(v, s) y"
-            ' = Loop(n, "", x) <body = b (int64 i, bool g, bfloat16[] p) => (bool o,'
-            " bfloat16[] q) { o = Identity(g) q = Add(p, p) }> }",
-            gives="Reshape Cast Loop Cast",
-            inputs={"n": 2, "s": [2, 3]},
-        ),
-        example(
-            "loop of unknown type",
-            '(int64 n, bfloat16[2] x) => (bfloat16[2] y) { y = Loop(n, "", x) <body = b'
-            " (int64 i, bool g, p) => (bool o, q) { o = Identity(g) q = Add(p, p) }> }",
-            refuses=Why.NEEDS_TYPE,
-            inputs={"n": 2},
-        ),
-        example(
-            "optional",
-            "(bool c, optional(float[2]) x) => (optional(float[2]) y) { y = If(c)"
-            " <then_branch = t () => (optional(float[2]) p) { p = Identity(x) }, else_branch"
-            " = e () => (optional(float[2]) q) { q = Identity(x) }> }",
-            refuses=Why.TYPE_NOT_AVAILABLE,
-            inputs={"x": [1.0, 2.0]},
-        ),
-    ),
-)
+CONTROL_16 = boundary(16, "If:6bc99b Loop:70553c", cast=through_float)
 IF_13 = boundary(13, "If:7afcd9")
 
 
@@ -197,37 +153,7 @@ def _reads(graph: GraphProto, name: str) -> int:
     return count
 
 
-COLLECTED = (
-    "(float[3,2] x, int64 n) => (float[N,2] y, float[2] z, float[N] w) { s ="
-    ' SequenceEmpty() u = SequenceEmpty() b, c, t, w = Loop(n, "", s, x, u) <body = b'
-    " (int64 i, bool k, seq(float[2]) p, float[3,2] v, seq(float[2]) m) => (bool o,"
-    " seq(float[2]) q, float[3,2] f, seq(float[2]) g, float r) { o = Identity(k) a ="
-    " Gather(x, i) q = SequenceInsert(p, a) f = Add(v, x) h = Neg(a) g ="
-    " SequenceInsert(m, h) r = ReduceMax<keepdims=0>(a) } > zero ="
-    " Constant<value_int=0>() y = ConcatFromSequence<axis=0, new_axis=1>(b) z ="
-    " SequenceAt(t, zero) }"
-)
-LOOP_13 = boundary(
-    13,
-    "Loop:6dbee5",
-    cast=shown(
-        grown_as_scanned,
-        example(
-            "rows collected",
-            COLLECTED,
-            gives="Loop SplitToSequence SplitToSequence Constant ConcatFromSequence SequenceAt",
-            inputs={"n": 3},
-        ),
-        example(
-            "a sequence that shrinks",
-            "(float[2] x, int64 n) => (float[2] y) <int64 z = {0}> { s = SequenceConstruct(x,"
-            ' x) t = Loop(n, "", s) <body = b (int64 i, bool k, seq(float[2]) p) => (bool o,'
-            " seq(float[2]) q) { o = Identity(k) q = SequenceErase(p) } > y = SequenceAt(t,"
-            " z) }",
-            refuses=Why.TYPE_NOT_AVAILABLE,
-        ),
-    ),
-)
+LOOP_13 = boundary(13, "Loop:6dbee5", cast=grown_as_scanned)
 CONTROL_11 = boundary(11, "If:e6e4f5 Loop:6105ef", directions="up")
 
 
@@ -291,13 +217,6 @@ def _once(
 
 
 @form("Loop")
-@example(
-    "a number of trips",
-    '(float[2] x) => (float[2] y) <int64 n = {3}> { y = Loop(n, "", x) <body = b (int64 i, bool'
-    " k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Add(p, p) } > }",
-    imports={"": 18},
-    gives="Loop",
-)
 def with_condition(node: Node, op: Builder) -> Result:
     """onnxruntime 1.2 to 1.10 end the process at a Loop without `cond`; true is written.
 
@@ -383,15 +302,6 @@ def has_no_condition(node: Node) -> bool:
 
 
 @alternative("Loop", runtime="onnxruntime==0.4")
-@example(
-    "a number that is read",
-    "(float[3,2] x, bool go) => (float[3,2] y, int64[k] z) <int64 n = {3}> { u, y, z = Loop (n,"
-    " go, x) <body = b (int64 i, bool k, float[3,2] p) => (bool o, float[3,2] q, float[2] r, int64"
-    " j) { o = Identity(k) q = Identity(p) r = Gather(p, i) j = Identity(i) } > }",
-    imports={"": 10},
-    gives="Loop",
-    inputs={"go": True},
-)
 def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 needs known ranks in a body; a Loop with declared shapes is written.
 
@@ -444,13 +354,6 @@ def gives_unsized_results(node: Node) -> bool:
 
 
 @alternative("If", runtime="onnxruntime==0.4")
-@example(
-    "ranks that are known",
-    UNDECLARED.format("", "Relu(x)"),
-    imports={"": 10},
-    gives="If",
-    inputs={"c": True},
-)
 def with_declared_ranks(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 needs types and shapes of the results of branches; they are declared."""
     then, other = node.graph("then_branch"), node.graph("else_branch")
@@ -537,16 +440,7 @@ def _unpacked(op: Builder, parts: Iterator[Value], rank: int | None) -> Value:
     return value if rank is not None else op.Reshape(value, next(parts), allowzero=1)
 
 
-ROWS = "(float[3,2] x) => (float[3,2] y) <int64 n = {3}, bool go = {1}> { y = Loop"
-
-
 @adapter("Loop", 11, 10)
-@example(
-    "no state",
-    ROWS + '(n, "") <body = b (int64 i, bool k) => (bool o, float[2] r) { o = Identity(k) r'
-    " = Gather(x, i) } > }",
-    gives="Loop",
-)
 def loop_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11 a Loop carries at least one value; an unused zero is added."""
     if len(node.inputs) > 2:

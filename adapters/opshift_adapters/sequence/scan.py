@@ -20,7 +20,6 @@ from opshift.adapter import (
     flaw,
     illegal,
     misread,
-    shown,
 )
 
 from opshift_adapters._lib.blocks import arange, size_of
@@ -30,11 +29,6 @@ from opshift_adapters.sequence.control import (
     known_of,
     name_sizes,
     through_float,
-)
-
-COLUMNS = (
-    "<num_scan_inputs=1, {}, body = b (float[2] s, float[2] i) => (float[2] t, float[2]"
-    " o) {{ t = Add(s, i) o = Mul(t, i) }} >"
 )
 
 
@@ -80,21 +74,7 @@ TYPES_24 = boundary(24, "Scan:bc86df")
 TYPES_23 = boundary(23, "Scan:34480e")
 TYPES_21 = boundary(21, "Scan:c9c25e")
 TYPES_19 = boundary(19, "Scan:78a9c0")
-BFLOAT16_16 = boundary(
-    16,
-    "Scan:90a9ec",
-    cast=shown(
-        through_float,
-        example(
-            "scan",
-            "(bfloat16[2] s, bfloat16[2,3] x) => (bfloat16[2] t, bfloat16[2,3] y) { t, y ="
-            " Scan(s, x) <num_scan_inputs=1, scan_input_axes=[1], scan_output_axes=[-1], body"
-            " = b (bfloat16[2] p, bfloat16[2] i) => (bfloat16[2] q, bfloat16[2] o) { q ="
-            " Add(p, i) o = Mul(p, i) }> }",
-            gives="Cast Cast Scan Cast Cast",
-        ),
-    ),
-)
+BFLOAT16_16 = boundary(16, "Scan:90a9ec", cast=through_float)
 AXES_11 = boundary(11, "Scan:787e3b", directions="up")
 
 
@@ -105,26 +85,11 @@ AXES_11 = boundary(11, "Scan:787e3b", directions="up")
     source="measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
     date="2026-11-23",
 )
-@example(
-    "a size without a name",
-    "(float[2] s, float[3,2] x) => (float[2] t, float[3,2] y) { t, y = Scan(s, x)"
-    " <num_scan_inputs=1, body = b (float[?] p, float[2] i) => (float[2] q, float[2] o) { q ="
-    " Add(p, i) o = Mul(q, i) }> }",
-    imports={"": 10},
-)
 def passes_unsized_values(node: Node) -> bool:
     return has_unsized_ends(node.attr("body"))
 
 
 @alternative("Scan", runtime="onnxruntime==0.4")
-@example(
-    "sizes without a name",
-    "(float[N] s, float[M,N] x) => (float[N] t, float[a,b] y) { t, y = Scan(s, x)"
-    " <num_scan_inputs=1, body = b (float[?] p, float[?] i) => (float[?] q, float[?] o) { q ="
-    " Add(p, i) o = Mul(q, i) }> }",
-    imports={"": 10},
-    gives="Scan",
-)
 def with_declared_shapes(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 needs the types of all values of a body; they are declared, sizes named."""
     if node.schema is not None and node.schema.since < 9:
@@ -144,13 +109,6 @@ def with_declared_shapes(node: Node, op: Builder) -> Result:
 
 
 @adapter("Scan", 11, 10)
-@example(
-    "axes from the end",
-    "(float[2] s, float[2,3] x) => (float[2] t, float[a,b] y) { t, y = Scan(s, x) "
-    + COLUMNS.format("scan_input_axes=[-1], scan_output_axes=[-1]")
-    + " }",
-    gives="Scan",
-)
 def scan_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 allows negative axes of Scan; below it, the rank is added."""
     scanned = node.int("num_scan_inputs")
@@ -250,13 +208,6 @@ def _item(value: Value) -> tuple[int, Sequence[Any] | None]:
 
 
 @adapter("Scan", 9, 8)
-@example(
-    "other types",
-    "(bool[2] s, string[3,2] x, complex64[3,2] z) => (bool[2] t, string[3,2] y, complex64[3,2] w)"
-    " { t, y, w = Scan(s, x, z) <num_scan_inputs=2, body = b (bool[2] p, string[2] i, complex64[2]"
-    " j) => (bool[2] q, string[2] o, complex64[2] r) { q = Not(p) o = Identity(i) r = Identity(j)"
-    " } > }",
-)
 def scan_9_8(node: Node, op: Builder) -> Result:
     """Below opset 9 Scan has a batch on axis 0 and time on axis 1; a batch of one is written."""
     scanned = node.int("num_scan_inputs")

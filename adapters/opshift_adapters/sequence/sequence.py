@@ -19,12 +19,7 @@ from opshift.adapter import (
     np,
 )
 
-from opshift_adapters._lib.blocks import (
-    count_from_front,
-    part,
-    shape_of,
-    size_of,
-)
+from opshift_adapters._lib.blocks import count_from_front, part, shape_of, size_of
 
 GONE = "sequence values do not exist before opset 11"
 
@@ -186,12 +181,6 @@ def _row(op: Builder, split: Node, position: Value) -> Value:
 
 
 @adapter("SequenceLength", 11, 10)
-@example(
-    "constructed",
-    "(float[2] a, float[3] b) => (int64 y) { s = SequenceConstruct(a, b) t = SequenceErase(s) y ="
-    " SequenceLength(t) }",
-    gives="Identity",
-)
 def sequence_length_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the known number of elements is written."""
     split = split_one_by_one(node["input_sequence"])
@@ -201,12 +190,6 @@ def sequence_length_11_10(node: Node, op: Builder) -> Result:
 
 
 @adapter("ConcatFromSequence", 11, 10)
-@example(
-    "joined",
-    "(float[2,3] a, float[2,1] b) => (float[2,4] y) { s = SequenceConstruct(a, b) y ="
-    " ConcatFromSequence<axis=-1>(s) }",
-    gives="Concat",
-)
 def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, Concat joins the known elements."""
     sequence, axis, new = node["input_sequence"], node.int("axis"), node.int("new_axis") == 1
@@ -251,32 +234,12 @@ def _merged(op: Builder, x: Value, axis: int) -> Value:
 
 
 @adapter("SequenceConstruct SequenceEmpty SequenceInsert SequenceErase SplitToSequence", 11, 10)
-@example(
-    "outputs that are not read",
-    "(float[2] a) => (float[2] y) <int64[2] p = {1,1}, int64 i = {0}> { s = SequenceConstruct(a)"
-    " t = SequenceErase(s) v = SequenceErase(s, i) u = SplitToSequence<axis=-1>(a, p) e ="
-    " SequenceEmpty() f = SequenceInsert(e, a) g = SequenceInsert(f, a, i) y = Neg(a) }",
-    gives="Neg",
-)
-@example(
-    "an output",
-    "(float[2] a) => (seq(float[2]) s) { s = SequenceConstruct(a) }",
-    refuses=Why.NOT_EXPRESSIBLE,
-)
 def sequence_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the node is removed with the last node that reads it."""
     return op.dissolve(GONE)
 
 
 MAX_UNROLLED = 64
-MAPPED = (
-    "(float[2] a, float[3] b, float[1] c) => (float[n] y, int64 l) <int64 one = {1}> { s"
-    " = SequenceConstruct(a, b) "
-)
-DOUBLED = (
-    "m = SequenceMap(s) <body = g (float[k] e) => (float[k] f) { f = Add(e, e) }> y ="
-    " SequenceAt(m, one) l = SequenceLength(m) }"
-)
 PAIRED = (
     "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, seq(float[n]) z)"
     " { y, z = SequenceMap(s, t, c) <body = g (float[k] e, float[k] f, float[1] d) =>"
@@ -285,12 +248,6 @@ PAIRED = (
 
 
 @adapter("SequenceMap", 17, 16)
-@example(
-    "known elements",
-    MAPPED + DOUBLED,
-    gives="SequenceConstruct SequenceAt Add SequenceAt Add SequenceConstruct SequenceAt"
-    " SequenceLength",
-)
 @example(
     "inputs",
     PAIRED,

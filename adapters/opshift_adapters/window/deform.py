@@ -16,23 +16,12 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import (
-    arange,
-    as_type,
-    count_elements,
-    part,
-    shape_of,
-    size_of,
-)
+from opshift_adapters._lib.blocks import arange, as_type, count_elements, part, shape_of, size_of
 
 BFLOAT16_22 = boundary(22, "DeformConv:3b4cba", cast=cast_around("float"))
 
-HEAD = "(float[2,2,4,5] x, float[3,2,2,2] w, float[2,8,3,4] o"
-TAIL = ") => (float[2,3,3,4] y) { y = DeformConv"
-
 
 @adapter("DeformConv", 19, 18, ignores={"kernel_shape": "the kernel has the shape of the weights"})
-@example("plain", HEAD + TAIL + "(x, w, o) }", rtol=1e-5, atol=1e-5)
 @example(
     "unknown sizes",
     "(float[N,2,H,W] x, float[3,2,2,2] w, float[N,8,P,Q] o) => (float[N,3,P,Q] y) { y ="

@@ -4,11 +4,7 @@
 from opshift.adapter import Builder, InvalidModel, Node, Value, adapter, boundary, example, flaw, np
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import (
-    count_elements,
-    part,
-    shape_of,
-)
+from opshift_adapters._lib.blocks import count_elements, part, shape_of
 from opshift_adapters.select.scatter import scattered
 
 BFLOAT16_22 = boundary(22, "MaxUnpool:f48b0c", cast=cast_around("float"))

@@ -30,7 +30,7 @@ class Misread(Trait):
     says: str
     source: str
     date: str
-    has_form: Callable[..., bool]
+    run: Callable[..., bool]
     since: int = 1  # the lowest opset at which a node has the form
     before: int = NEWEST
     neighbours: bool = False  # whether the nodes around a node decide
@@ -48,10 +48,8 @@ class Misread(Trait):
         if not self.since <= version < self.before:
             return False
         if not self.neighbours:
-            return bool(answer_of(self.has_form, node))
-        return around is not None and bool(
-            answer_of(lambda node: self.has_form(node, around), node)
-        )
+            return bool(answer_of(self.run, node))
+        return around is not None and bool(answer_of(lambda node: self.run(node, around), node))
 
     def described(self, op: str) -> str:
         """The form and its effect in words."""
@@ -88,7 +86,7 @@ def misread(
         draft = drafted(below)
         return Misread(
             ops=names, domain=domain, runtime=runtime, releases=listed_releases, says=says,
-            source=source, date=date, has_form=draft.run, since=since, before=before,
+            source=source, date=date, run=draft.run, since=since, before=before,
             neighbours=neighbours, wider=wider, processors=processors,
             examples=spread(draft.examples, names),
         )  # fmt: skip

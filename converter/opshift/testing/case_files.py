@@ -8,7 +8,7 @@ folder of the module upwards, so an installed package has none: only tests need 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from opshift import toml
 from opshift.assumptions import Assumption
 from opshift.author.example import Example, spread
 from opshift.author.modern_rules import Mirror
-from opshift.author.verdicts import WORDS, converted
+from opshift.author.verdicts import WORDS, Adapter, converted
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug
 
@@ -40,17 +40,30 @@ class Declared(Protocol):
 def examples_of(declared: Declared) -> tuple[Example, ...]:
     """The examples above a function, and the cases in the file of its module.
 
-    A rule for other words that is made of an adapter has those that the adapter converts. The cases
-    of a mirror have the name "FUNCTION mirrored".
+    A rule for other words that is made of an adapter has those that the adapter converts.
+    """
+    cases: list[Example] = []
+    for module, name in places(declared):
+        if path := case_file(module):
+            cases += spread(_cases(path).get(name, ()), declared.ops)
+    made = getattr(declared, "start", None) == WORDS[0] and hasattr(declared.run, "__wrapped__")
+    return (*declared.examples, *(converted(cases) if made else cases))
+
+
+def places(declared: Declared) -> Iterator[tuple[str, str]]:
+    """The modules of the cases of a declaration, and their names there.
+
+    The name is that of the function, "FUNCTION mirrored" for a mirror, or "OPERATOR FROM->TO" for a
+    boundary in a table, which may share its function with others.
     """
     run = declared.run
-    path = case_file(run.__module__) if run else None
-    if run is None or path is None:
-        return declared.examples
-    name = f"{run.__name__} mirrored" if isinstance(declared, Mirror) else run.__name__
-    cases = spread(_cases(path).get(name, ()), declared.ops)
-    made = getattr(declared, "start", None) == WORDS[0] and hasattr(run, "__wrapped__")
-    return (*declared.examples, *(converted(cases) if made else cases))
+    if run is not None:
+        mirrored = " mirrored" if isinstance(declared, Mirror) else ""
+        yield run.__module__, f"{run.__name__}{mirrored}"
+    if isinstance(declared, Adapter) and declared.at_boundary:
+        module, in_a_table, _ = declared.source.partition(":")
+        if in_a_table:
+            yield module, f"{declared.ops[0]} {declared.start}->{declared.to}"
 
 
 @cache
