@@ -46,7 +46,7 @@ def test_brackets_in_texts_and_comments_do_not_count(tmp_path: Path) -> None:
     head = '<ir_version: 7, opset_import: ["": 12], producer_name: "' + "(" * 300 + '">'
     path.write_text(f"{head}\n# {'{' * 300}\ng (float[2] x) => (float[2] y) {{ y = Neg(x) }}")
     for isolate in (False, True):
-        assert opshift.check_model(path, isolate=isolate).found == ()
+        assert opshift.check(path, isolate=isolate).found == ()
 
 
 def test_a_text_of_quotes_is_looked_at_once() -> None:
