@@ -768,6 +768,33 @@ def test_the_kernels_of_the_cpu_say_nothing_about_another_provider():
         accepts(half, "tensorrt==9:cuda")
 
 
+POOL = "(float[1,1,5,5] x) => (float[1,1,3,3] y) { y = AveragePool<ceil_mode=1, count_include_pad=1, kernel_shape=[2,2], strides=[2,2]>(x) }"
+
+
+@pytest.mark.parametrize("release", [
+    *(f"onnxruntime==1.15:{name}" for name in targets._runtimes()["onnxruntime"].providers),
+    "onnxruntime==1.15:WebGPU", "onnxruntime-web==1.15:webgpu", "onnxruntime-web 1.15",
+    "onnxruntime-gpu==1.15", "ONNXRuntime_OpenVINO 1.15", "onnxruntime-qnn==1.15",
+    "onnxruntime-directml==1.15",
+])  # fmt: skip
+@pytest.mark.parametrize(("text", "opset"), [
+    ("(bfloat16[2,3] x, bfloat16[3,2] w) => (bfloat16[2,2] y) { y = MatMul(x, w) }", 13),
+    ("(float[2] x) => (int64[1] y) { y = Shape(x) }", 19), (POOL, 13),
+])  # fmt: skip
+def test_no_verb_uses_measurements_of_the_cpu_for_another_provider(release, text, opset):
+    """The CPU of this release has no kernel for the first two, and misreads the last one."""
+    made = model(text, opset)
+    assert accepts(made, "onnxruntime==1.15").answer == "no"
+    assert accepts(made, release).answer == "not known"
+    (fit,) = survey(made, [release]).fits
+    assert (fit.now, fit.after) == ("not known", "not known")
+    assert not plan(made, release).refusals
+    after = convert_version(made, release)
+    assert accepts(after, release).answer == "not known"
+    if text is not POOL:
+        assert after == made
+
+
 def test_a_kernel_that_the_release_lacks_is_named_before_the_conversion(tmp_path):
     path = tmp_path / "m.onnx"
     text = "(int64[2,3] x) => (int64[2,1] y) { y = ReduceMean<axes = [1]>(x) }"

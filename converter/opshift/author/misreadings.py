@@ -100,13 +100,18 @@ def misreadings(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misrea
 
 
 def on_every_processor(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
-    """The forms of an operator that a release misreads on every processor."""
-    yield from (one for one in misreadings(rules, row, key) if not one.processors)
+    """The forms of an operator that a release misreads on every processor.
+
+    They were measured on the CPU, so that they are in doubt for another provider.
+    """
+    found = () if row.provider else misreadings(rules, row, key)
+    yield from (one for one in found if not one.processors)
 
 
 def on_some_processors(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
-    """The forms of an operator that a release reads on other processors."""
-    yield from (one for one in misreadings(rules, row, key) if one.processors)
+    """The forms of an operator that a release may read on other processors."""
+    found = misreadings(rules, row, key)
+    yield from (one for one in found if one.processors or row.provider)
 
 
 def all_misreadings(rules: DeclaredRules, row: Ceiling) -> Iterator[tuple[str, Misread]]:

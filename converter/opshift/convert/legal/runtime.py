@@ -375,7 +375,8 @@ def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
 def _by_processor(document: Document, row: Ceiling, facts: Facts) -> Iterator[str]:
     """The forms that a runtime misreads on some processors."""
     for key, one, places in misread_nodes(document, row, facts, on_some_processors):
-        says = f"whether {row.shown} gives the same numbers everywhere: {one.described(key[1])}"
+        doubt = "gives the same numbers everywhere" if one.processors else "has a fault of the CPU"
+        says = f"whether {row.shown} {doubt}: {one.described(key[1])}"
         yield str(_lack(*key, [scope.node(at) for scope, at in places], says))
 
 
