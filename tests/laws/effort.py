@@ -20,7 +20,7 @@ COMMON = {
     "suppress_health_check": [HealthCheck.too_slow, HealthCheck.data_too_large],
     "print_blob": True,
 }
-settings.register_profile("few", max_examples=25, derandomize=True, database=None, **COMMON)
+settings.register_profile("few", max_examples=15, derandomize=True, database=None, **COMMON)
 wanted = os.environ.get("OPSHIFT_PROPERTIES")
 if wanted:
     settings.register_profile("many", max_examples=int(wanted), **COMMON)

@@ -123,7 +123,7 @@ def test_the_answer_for_a_model_does_not_depend_on_other_models(tmp_path):
     subprocess.run(words, env={**os.environ, "PYTHONPATH": path}, check=True)
     expected = {name: json.loads((tmp_path / name / "told.json").read_text()) for name in FOLDERS}
     assert len({json.dumps(one).replace(name, "") for name, one in expected.items()}) > 6
-    cases = [(name, verb) for name in FOLDERS for verb in VERBS] * 2
+    cases = [(name, verb) for name in FOLDERS for verb in VERBS]
     random.Random(0).shuffle(cases)
 
     def check(case: tuple[str, str]) -> None:
