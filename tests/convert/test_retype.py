@@ -86,6 +86,18 @@ def types(proto: onnx.ModelProto) -> list[str]:
     return [TensorProto.DataType.Name(one.type.tensor_type.elem_type).lower() for one in ends]
 
 
+def inner_types(proto: onnx.ModelProto) -> set[str]:
+    """The element types of all values, as onnx's inference finds them."""
+    typed = onnx.shape_inference.infer_shapes(proto, strict_mode=True)
+    found, graphs = set[int](), [typed.graph]
+    for graph in graphs:
+        graphs += [a.g for node in graph.node for a in node.attribute if a.HasField("g")]
+        infos = (*graph.value_info, *graph.input, *graph.output)
+        found |= {one.data_type for one in graph.initializer}
+        found |= {one.type.tensor_type.elem_type for one in infos}
+    return {TensorProto.DataType.Name(one).lower() for one in found}
+
+
 def answers(proto: onnx.ModelProto) -> list[np.ndarray]:
     random = np.random.default_rng(0)
     feeds = {}
@@ -171,7 +183,9 @@ def test_any_change_and_the_steps_may_come_in_either_order(name, change, opset):
     source, wish = network(name, start), {"types": {start: to}}
     first = convert_version(convert_version(source, **wish), opset)
     last = convert_version(convert_version(source, opset), **wish)
-    assert types(first) == types(last)
+    assert types(first) == types(last) == [to if one == start else one for one in types(source)]
+    assert to in types(first)
+    assert start not in inner_types(first) | inner_types(last)
     for one, two in zip(answers(first), answers(last), strict=True):
         np.testing.assert_array_equal(one, two)
 
@@ -193,7 +207,7 @@ def test_types_and_steps_may_come_in_either_order(name, opset):
     first = convert_version(convert_version(source, **wish), opset)
     last = convert_version(convert_version(source, opset), **wish)
     together = convert_version(source, opset, **wish)
-    assert types(first) == types(last) == types(together)
+    assert types(first) == types(last) == types(together) != types(source)
     for one, two, three in zip(answers(first), answers(last), answers(together), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-12)
         np.testing.assert_array_equal(one, three)

@@ -9,20 +9,28 @@ from typing import Any
 
 CHILD = "opshift.verify.isolated_task"  # the module that runs an engine in a child
 LACKS = "is not registered in this onnxruntime"
+Seen = Callable[[str, Any], None]
 Results = list[tuple[dict[str, Any], str]]
 """The outputs by name, or a sentence, for every set of inputs."""
 
 
-def opshift(path: str, cases: Sequence[Mapping[str, Any]], seed: int) -> Results:
-    """The model's outputs by our own evaluator."""
-    from opshift.protos.whole import onnx
+def opshift(
+    path: str, cases: Sequence[Mapping[str, Any]], seed: int, seen: Seen | None = None
+) -> Results:
+    """The model's outputs by our own evaluator, which reads one weight after another.
+
+    `seen` is called with the name and the value of each output of a node.
+    """
+    from opshift.model import weights
+    from opshift.model.bytes import source
     from opshift.verify import oracle
 
-    model = onnx.load(path)
+    model, store = weights.carve_file(source.opened(path))
+    weights.fill_nested(model, store)
     names = [info.name for info in model.graph.output]
 
     def evaluate(inputs: Mapping[str, Any]) -> list[Any]:
-        return oracle.evaluate(model, inputs, seed=seed)
+        return oracle.evaluate(model, inputs, seed=seed, seen=seen, load=store.load)
 
     return _each(evaluate, names, cases)
 

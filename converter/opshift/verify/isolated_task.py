@@ -13,11 +13,11 @@ from typing import Any
 from opshift.verify.engine_runs import ENGINES, sentence
 
 
-def magnitudes(path: str, names: Sequence[str], inside: bool, inputs: str) -> Any:
+def magnitudes(path: str, names: Sequence[str], inside: bool, large: bool, inputs: str) -> Any:
     """How large the values of a model become."""
     from opshift.verify.magnitudes import magnitudes
 
-    return magnitudes(path, names, inside, inputs)
+    return magnitudes(path, names, inside, large, inputs)
 
 
 def main() -> None:

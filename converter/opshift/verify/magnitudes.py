@@ -3,16 +3,20 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
+from dataclasses import field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from opshift.author import registry
-from opshift.protos.whole import onnx
-from opshift.verify import engine_choice, locate, oracle
+from opshift.records import dataclass
+from opshift.verify import engine_choice, engine_runs, locate
 from opshift.verify.cases import InputSet
+from opshift.verify.engine_runs import Results
 from opshift.verify.oracle.values import is_float
 from opshift.verify.pair import Pair
 from opshift.verify.pair_results import first_answers
@@ -23,42 +27,63 @@ Largest = dict[str, float]
 """The largest finite magnitude by name. Values of one name in several graphs count as one."""
 
 
-def magnitudes(path: str, names: Sequence[str], inside: bool, inputs: str) -> tuple[Largest, str]:
+def magnitudes(
+    path: str, names: Sequence[str], inside: bool, large: bool, inputs: str
+) -> tuple[Largest, str]:
     """The largest magnitudes of values of the main graph, and of all others if they are wanted.
 
     The text is the reason if there are none. The folder of the model must be writable.
+    A large model runs node by node, and so does a model whose inner values are wanted.
     """
     model, adapters = Path(path), registry.default()
     subject = opened(model, model.parent, "a", adapters)
-    pair = Pair(
-        subject, subject, "auto", 0, StatedTolerance(None, None, None), None, adapters,
-        in_double=False,
-    )  # fmt: skip
-    (engine, why), _ = engine_choice.choose((subject.model, subject.model), "auto")
-    side, cases, results = first_answers(pair, engine, why, inputs or None)
-    if errors := [error for _, error in results if error]:
-        return {}, errors[0]
-    ours = inside or side.engine == engine_choice.OURS
-    if ours and (failed := engine_choice.objection(subject.model, engine_choice.OURS)):
+    stated = StatedTolerance(None, None, None)
+    engine, why = engine_choice.choose((subject.model, subject.model), "auto")[0]
+    if not (inside or large) and engine == engine_choice.RUNTIME:
+        pair = Pair(subject, subject, "auto", 0, stated, None, adapters, in_double=False)
+        side, cases, results = first_answers(pair, engine, why, inputs or None)
+        if side.engine == engine_choice.RUNTIME:
+            failed = _error(results)
+            return {} if failed else _exposed(pair, names, cases), failed
+    if failed := engine_choice.objection(subject.model, engine_choice.OURS):
         return {}, failed
+    walk = _Walk(subject, subject, engine_choice.OURS, 0, stated, None, adapters, in_double=False)
+    _, cases, results = first_answers(walk, engine_choice.OURS, "", inputs or None)
+    if failed := _error(results):
+        return {}, failed
+    for case in cases:
+        for name, value in case.values.items():
+            _count(walk.found, name, value)
+    return walk.found, ""
+
+
+def _error(results: Results) -> str:
+    return next((error for _, error in results if error), "")
+
+
+@dataclass(frozen=True, slots=True)
+class _Walk(Pair):
+    """Runs a model node by node, so that the interpreter shows each value."""
+
+    found: Largest = field(default_factory=dict)
+
+    def run(self, subject: Subject, engine: str, cases: Sequence[InputSet]) -> Results:
+        """The results of a model for each case; the values on the way are counted."""
+        values = [dict(case.values) for case in cases]
+        seen = partial(_count, self.found)
+        return engine_runs.opshift(os.fspath(subject.path), values, self.seed, seen)
+
+
+def _exposed(pair: Pair, names: Sequence[str], cases: Sequence[InputSet]) -> Largest:
+    """Runs a model with the values as outputs."""
     found: Largest = {}
     for case in cases:
         for name, value in case.values.items():
             _count(found, name, value)
-        if ours:
-            _walk(pair, case, found)
-        else:
-            for start in range(0, len(names), locate.TOGETHER):
-                _expose(pair, engine, case, names[start : start + locate.TOGETHER], found)
-    return found, ""
-
-
-def _walk(pair: Pair, case: InputSet, found: Largest) -> None:
-    """Computes a model with the interpreter, which shows each value."""
-    model = onnx.load(pair.a.path)
-    oracle.evaluate(
-        model, case.values, seed=pair.seed, seen=lambda name, value: _count(found, name, value)
-    )
+        for start in range(0, len(names), locate.TOGETHER):
+            chosen = names[start : start + locate.TOGETHER]
+            _expose(pair, engine_choice.RUNTIME, case, chosen, found)
+    return found
 
 
 def _expose(pair: Pair, engine: str, case: InputSet, names: Sequence[str], found: Largest) -> None:

@@ -16,6 +16,7 @@ from opshift.model.bytes.source import Identity
 from opshift.model.names import Owned
 from opshift.records import dataclass
 
+LARGE = 1 << 28  # bytes of a model that runs node by node, because a runtime holds all its weights
 RUNNER = "opshift.verify.isolated_task"  # a child imports it; this room is below that of running
 
 
@@ -53,10 +54,16 @@ def magnitudes(state: State, values: Iterable[Owned]) -> Magnitudes:
 
 def _run(state: State, names: list[str], inside: bool, inputs: str) -> Magnitudes:
     """Runs the model in a child process, which may end without harm."""
+    large = state.store.size_with(state.skeleton) > LARGE
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
         path = os.path.join(folder, "model.onnx")
-        weights.splice_to_run(state.skeleton, state.store, path)
-        done = child_task.run(RUNNER, "magnitudes", path, names, inside, inputs, limits=Limits())
+        if large:  # the child reads one weight after another from a file of data
+            weights.splice(state.skeleton, state.store, path, external="one-file")
+        else:
+            weights.splice_to_run(state.skeleton, state.store, path)
+        done = child_task.run(
+            RUNNER, "magnitudes", path, names, inside, large, inputs, limits=Limits()
+        )
     largest, failed = done.value or ({}, "")
     failed = done.error or failed
     if failed and inputs:

@@ -6,7 +6,7 @@ A *skeleton* is a model in which every large tensor is a *stub*: the same Tensor
 already carry no payload and are left as they are.
 """
 
-from opshift.model.weights.carve import bytes_of, carve_file, carve_model, fetch, fill
+from opshift.model.weights.carve import bytes_of, carve_file, carve_model, fetch, fill, fill_nested
 from opshift.model.weights.checkable import checkable, with_payloads
 from opshift.model.weights.copy import THRESHOLD
 from opshift.model.weights.inplace import transplant
@@ -28,6 +28,7 @@ __all__ = [
     "data_files",
     "fetch",
     "fill",
+    "fill_nested",
     "flaws",
     "put",
     "splice",

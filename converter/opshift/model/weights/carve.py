@@ -110,10 +110,21 @@ def fetch(model: ModelProto, weights: Weights) -> None:
     """Take all external data into the model."""
     for tensor in tensors(model):
         if tensor.data_location == TensorProto.EXTERNAL:
-            data = weights.locate(tensor).read()
-            tensor.ClearField("external_data")
-            tensor.data_location = TensorProto.DEFAULT  # written out, as onnx.load does
-            tensor.raw_data = data
+            _take(tensor, weights)
+
+
+def fill_nested(skeleton: ModelProto, weights: Weights) -> None:
+    """Put the payloads of all tensors but the initializers of the graph into the skeleton."""
+    for tensor in nested_tensors(skeleton):
+        if not weights.fill(tensor) and tensor.data_location == TensorProto.EXTERNAL:
+            _take(tensor, weights)
+
+
+def _take(tensor: TensorProto, weights: Weights) -> None:
+    data = weights.locate(tensor).read()
+    tensor.ClearField("external_data")
+    tensor.data_location = TensorProto.DEFAULT  # written out, as onnx.load does
+    tensor.raw_data = data
 
 
 def fill(skeleton: ModelProto, weights: Weights) -> None:

@@ -11,7 +11,8 @@ from math import prod
 from typing import TypeAlias
 
 from opshift.errors import InvalidModel
-from opshift.model.arrays import Array, as_tensor, to_array
+from opshift.lazy import deferred
+from opshift.model.arrays import Array, as_tensor, dtype_of, require_fit, to_array
 from opshift.model.bytes import place, wire
 from opshift.model.bytes.external import PLACE, locate
 from opshift.model.bytes.ranges import Late, LateParts, Moved, Region, chunks
@@ -21,6 +22,7 @@ from opshift.opsets.elements import ELEMENTS
 from opshift.protos import ModelProto, TensorProto
 from opshift.records import dataclass
 
+np = deferred("numpy")
 _PAYLOAD = tuple(wire.PAYLOAD.values())
 
 
@@ -51,13 +53,14 @@ class Weights:
         """Value of a stub, of an external tensor, or of an ordinary tensor."""
         if not self.is_stub(tensor):
             return to_array(tensor)
-        whole = TensorProto()
-        whole.CopyFrom(tensor)
-        if not self.fill(whole):
-            whole.raw_data = self.locate(tensor).read()
-            whole.ClearField("external_data")
-            whole.ClearField("data_location")
-        return to_array(whole)
+        count, at = prod(tensor.dims), 0
+        found: Array = np.empty(max(count, 0), dtype_of(tensor.data_type))
+        for part in self.parts(tensor):
+            found[at : at + part.size] = part
+            at += part.size
+        require_fit(tensor.dims, at, count, "numbers", f"tensor {tensor.name!r}")
+        whole: Array = found.reshape(tensor.dims)
+        return whole
 
     def locate(self, tensor: TensorProto) -> Region:
         """The bytes of an external tensor as a range of a file, which must not change meanwhile."""

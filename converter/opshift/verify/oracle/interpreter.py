@@ -3,11 +3,13 @@
 
 from collections import ChainMap
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
 
 from opshift.model.arrays import to_array
+from opshift.model.walk import reads
 from opshift.protos import (
     AttributeProto,
     FunctionProto,
@@ -27,28 +29,51 @@ from opshift.verify.oracle.strict_schema import (
     dense,
     prepare,
 )
-from opshift.verify.oracle.values import OracleError, Value, declared, fits, tensor, type_of
+from opshift.verify.oracle.values import (
+    OracleError,
+    Value,
+    declared,
+    dtype_of,
+    fits,
+    tensor,
+    type_of,
+)
 
 Seen = Callable[[str, Value], None]
+Load = Callable[[TensorProto], np.ndarray]
 
 
 def evaluate(
-    model: ModelProto, inputs: Mapping[str, Value], *, seed: int = 0, seen: Seen | None = None
-) -> list[Value]:
+    model: ModelProto, inputs: Mapping[str, Value], *,
+    seed: int = 0, seen: Seen | None = None, load: Load = to_array,
+) -> list[Value]:  # fmt: skip
     """The values of the model's outputs, in order; OracleError where a version forbids a node.
 
     `seen` is called with the name and the value of each output of a node, also inside of nodes.
+    `load` reads an initializer before its first reader; no value outlives its last reader.
     """
     functions = {(f.domain, f.name, f.overload): f for f in model.functions}
     opsets = _imports(model.opset_import)
-    frame = Frame(opsets, ChainMap(), {}, functions, Draws(seed), seen)
+    frame = Frame(opsets, ChainMap(), {}, functions, Draws(seed), seen, load)
     names = {info.name for info in model.graph.input}
     names |= {initializer.name for initializer in model.graph.initializer}
     if unknown := sorted(inputs.keys() - names):
         raise OracleError(f"the model has no input {', '.join(unknown)}")
     arrays = (np.ndarray, np.generic)
     given = {name: tensor(v) if isinstance(v, arrays) else v for name, v in inputs.items()}
-    return frame.graph(model.graph, given)
+    return frame.graph(model.graph, given, _last_reads(model.graph))
+
+
+def _last_reads(graph: GraphProto) -> dict[int, list[str]]:
+    """The values that no node reads after this one, by the position of the node."""
+    last: dict[str, int] = {}
+    for at, node in enumerate(graph.node):
+        last |= dict.fromkeys((*reads(node), *node.output), at)
+    outputs, found = {info.name for info in graph.output}, dict[int, list[str]]()
+    for name, at in last.items():
+        if name not in outputs:
+            found.setdefault(at, []).append(name)
+    return found
 
 
 class Draws:
@@ -70,7 +95,7 @@ class Draws:
 class Frame:
     """One scope: the values in sight, the imports and attribute references that hold in it."""
 
-    __slots__ = ("_functions", "_opsets", "_references", "_seen", "draws", "values")
+    __slots__ = ("_functions", "_load", "_opsets", "_references", "_seen", "draws", "values")
 
     def __init__(
         self,
@@ -79,7 +104,8 @@ class Frame:
         references: Mapping[str, AttributeProto],
         functions: Mapping[tuple[str, str, str], FunctionProto],
         draws: Draws,
-        seen: Seen | None = None,
+        seen: Seen | None,
+        load: Load,
     ) -> None:
         self._opsets = opsets
         self._references = references
@@ -87,6 +113,7 @@ class Frame:
         self.values = values
         self.draws = draws
         self._seen = seen
+        self._load = load
 
     def opset(self, domain: str) -> int:
         """The version this scope imports of a domain."""
@@ -100,23 +127,29 @@ class Frame:
             raise OracleError(f"body {graph.name!r} takes {len(graph.input)} inputs")
         values = self.values.new_child()
         inner = Frame(
-            self._opsets, values, self._references, self._functions, self.draws, self._seen
-        )
+            self._opsets, values, self._references, self._functions, self.draws, self._seen,
+            self._load,
+        )  # fmt: skip
         names = (info.name for info in graph.input)
         return inner.graph(graph, dict(zip(names, inputs, strict=True)))
 
-    def graph(self, graph: GraphProto, inputs: Mapping[str, Value]) -> list[Value]:
+    def graph(
+        self, graph: GraphProto, inputs: Mapping[str, Value],
+        last_reads: Mapping[int, Sequence[str]] = MappingProxyType({}),
+    ) -> list[Value]:  # fmt: skip
         """The outputs of `graph`, evaluated in this scope."""
         for initializer in graph.initializer:
-            self.values[initializer.name] = _array(initializer)
+            self.values[initializer.name] = initializer
         for sparse in graph.sparse_initializer:
             self.values[sparse.values.name] = dense(sparse)
         self.values.update(inputs)
         for info in graph.input:
             if info.name not in self.values.maps[0]:
                 raise OracleError(f"input {info.name!r} is missing")
-            _check_declared(info, self.values[info.name])
-        self._walk(graph.node)
+            given = self.values[info.name]
+            stands_for = isinstance(given, TensorProto)  # an initializer, which is not read yet
+            _check_declared(info, np.empty(0, dtype_of(given.data_type)) if stands_for else given)
+        self._walk(graph.node, last_reads)
         for info in graph.output:
             _check_declared(info, self._value(info.name))
         return [self._value(info.name) for info in graph.output]
@@ -132,21 +165,29 @@ class Frame:
         inputs = inputs + [None] * (len(function.input) - len(inputs))
         values = ChainMap(dict(zip(function.input, inputs, strict=True)))
         opsets = _imports(function.opset_import)
-        inner = Frame(opsets, values, defaults | given, self._functions, self.draws, self._seen)
+        inner = Frame(
+            opsets, values, defaults | given, self._functions, self.draws, self._seen, self._load
+        )
         inner._walk(function.node)
         return [inner._value(name) for name in function.output[: len(node.output)]]
 
-    def _walk(self, nodes: Sequence[NodeProto]) -> None:
-        mine = self.values.maps[0]
-        for node in nodes:
+    def _walk(
+        self, nodes: Sequence[NodeProto],
+        last_reads: Mapping[int, Sequence[str]] = MappingProxyType({}),
+    ) -> None:  # fmt: skip
+        mine, computed = self.values.maps[0], set[str]()
+        for at, node in enumerate(nodes):
             results = self._node(node)
             for name, result in zip(node.output, results, strict=False):
-                if name in mine:
+                if name in mine or name in computed:
                     raise OracleError(f"value {name!r} is assigned twice")
                 if name:
                     mine[name] = result
+                    computed.add(name)
                     if self._seen is not None:
                         self._seen(name, result)
+            for name in last_reads.get(at, ()):
+                mine.pop(name, None)
 
     def _node(self, node: NodeProto) -> Sequence[Value]:
         node = self._resolved(node)
@@ -176,9 +217,13 @@ class Frame:
 
     def _value(self, name: str) -> Value:
         try:
-            return self.values[name]
+            found = self.values[name]
         except KeyError:
             raise OracleError(f"value {name!r} is used before it exists") from None
+        if isinstance(found, TensorProto):  # an initializer that no node has read yet
+            home = next(one for one in self.values.maps if name in one)
+            found = home[name] = tensor(self._load(found))
+        return found
 
     def _resolved(self, node: NodeProto) -> NodeProto:
         """The node with every attribute reference replaced by the attribute."""
@@ -208,10 +253,6 @@ def _renamed(node: NodeProto, domain: str) -> NodeProto:
     renamed.CopyFrom(node)
     renamed.domain = domain
     return renamed
-
-
-def _array(initializer: TensorProto) -> np.ndarray:
-    return tensor(to_array(initializer))
 
 
 def _check_declared(info: ValueInfoProto, value: Value) -> None:
