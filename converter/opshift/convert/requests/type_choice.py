@@ -28,7 +28,7 @@ from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.opsets.type_pairs import Change
 from opshift.opsets.types import tensors_in
-from opshift.protos import TensorProto, TypeProto
+from opshift.protos import GraphProto, TensorProto, TypeProto
 
 np = deferred("numpy")
 
@@ -74,12 +74,27 @@ def collected(state: State, types: Mapping[int, int]) -> TypeChoice:
 def _collect(state: State, scope: Scope, choice: TypeChoice) -> None:
     names = [*scope.inputs, *scope.initializers, *scope.sparse, *scope.producers]
     for name in dict.fromkeys(names):
-        kind = state.facts.type(scope, name)
+        kind = _type_of(state, scope, name)
         number = element_number(kind)
         if number in choice.types:
             choice.kinds[scope, name] = number
             if kind is not None and not kind.HasField("tensor_type"):
                 choice.solid.add((scope, name))
+
+
+def _type_of(state: State, scope: Scope, name: str) -> TypeProto | None:
+    """The type of a value; a sparse initializer stands for a dense tensor."""
+    owner = scope.owner(name)
+    if owner is not None and name in owner.sparse:
+        tensor = _sparse_values(owner)[name]
+        return TypeProto(tensor_type=TypeProto.Tensor(elem_type=tensor.data_type))
+    return state.facts.type(scope, name)
+
+
+def _sparse_values(scope: Scope) -> dict[str, TensorProto]:
+    proto = scope.proto
+    held = proto.sparse_initializer if isinstance(proto, GraphProto) else ()
+    return {one.values.name: one.values for one in held}
 
 
 def _groups(state: State, scope: Scope, position: int, choice: TypeChoice) -> Iterator[TypeGroup]:
@@ -90,7 +105,7 @@ def _groups(state: State, scope: Scope, position: int, choice: TypeChoice) -> It
 
     def text(name: str, number: int) -> str:
         found = TypeProto()
-        found.CopyFrom(state.facts.type(scope, name) or found)
+        found.CopyFrom(_type_of(state, scope, name) or found)
         for tensor in tensors_in(found):
             tensor.elem_type = number
         return schemas.type_name(found) or ""
@@ -142,7 +157,7 @@ def _keep_overflowing(state: State, choice: TypeChoice) -> None:
 
 def _constants(state: State, choice: TypeChoice) -> Iterator[tuple[Owned, TensorProto]]:
     for scope in state.document.scopes():
-        for name, tensor in scope.initializers.items():
+        for name, tensor in {**scope.initializers, **_sparse_values(scope)}.items():
             if (scope, name) in choice.kinds:
                 yield (scope, name), tensor
         for position in scope.sorted_positions():

@@ -79,6 +79,7 @@ def groups_of(
             groups = _joined(groups, start)
     if schema is not None and not is_call:
         groups = _led(node, schema, groups)
+    _join_by_tensors(node, groups)
     for group in groups:
         if group.by_attribute and ELEMENTS[group.start].bits < 8 and not saturates:
             group.reason = f"{node.op_type} drops bits that {named_type(group.start)} lacks"
@@ -139,6 +140,15 @@ def _led(node: NodeProto, schema: Schema, groups: list[TypeGroup]) -> list[TypeG
             group.reason = f"the output type of {node.op_type} is unknown"
         found.append(group)
     return found
+
+
+def _join_by_tensors(node: NodeProto, groups: list[TypeGroup]) -> None:
+    """Keeps all values of a type if one stays and a tensor in an attribute has this type, too."""
+    for start in {one.t.data_type for one in node.attribute if one.HasField("t")}:
+        mine = [group for group in groups if group.start == start]
+        why = next((group.reason for group in mine if group.stays), "")
+        for group in mine:
+            group.reason = group.reason or why
 
 
 def _holds_value(schema: Schema) -> bool:

@@ -21,11 +21,19 @@ from opshift.opsets import schemas
 from opshift.opsets.elements import ELEMENTS, T
 from opshift.opsets.type_pairs import Change
 from opshift.opsets.types import tensors_in
-from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto, TypeProto
+from opshift.protos import (
+    AttributeProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    TensorProto,
+    TypeProto,
+)
 
 np = deferred("numpy")
 
 RUN = 7  # no release of onnxruntime has kernels below this opset
+OVERRIDABLE = 4  # from this IR version on, an initializer that is an input is a default value
 NUMBERED = 6  # from this opset on, Cast names its type by a number
 
 
@@ -47,7 +55,7 @@ class TypeRewriting:
     def run(self) -> None:
         """Changes the model; weights change when they are written."""
         main = self.state.document.main
-        inputs = [(main, name) for name in free_inputs(self.state.skeleton.graph)]
+        inputs = [(main, name) for name in _inputs_for_callers(self.state.skeleton)]
         inputs += [(main, name) for name in main.outputs if name in main.initializers]
         outputs = [(main, name) for name in main.outputs if name in main.producers]
         self._ends = {name for _, name in (*inputs, *outputs)}
@@ -262,3 +270,10 @@ class TypeRewriting:
     def _retype(self, found: TypeProto) -> None:
         for tensor in tensors_in(found):
             tensor.elem_type = self.choice.types.get(tensor.elem_type, tensor.elem_type)
+
+
+def _inputs_for_callers(model: ModelProto) -> list[str]:
+    """The inputs that a caller may give; up to IR 3 every weight is an input, too."""
+    if model.ir_version < OVERRIDABLE:
+        return list(free_inputs(model.graph))
+    return [one.name for one in model.graph.input]
