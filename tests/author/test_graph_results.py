@@ -4,6 +4,7 @@
 from types import SimpleNamespace
 
 import pytest
+from growth_families import call, chosen, function, looped, model, nested, value
 from onnx import AttributeProto, GraphProto, NodeProto, TypeProto
 from opshift import convert_version
 from opshift.author import facts, inference, registry
@@ -14,8 +15,6 @@ from opshift.model import weights
 from opshift.model.document import Document
 from opshift.opsets.types import confirms, rank_of
 from text_models import model as text_model
-
-from tools.lib.growth_families import call, chosen, function, looped, model, nested, value
 
 BRANCHES = "(bool c, float[2,3] x, float[N,3] s, float[3,3] w) => ({}) {{ y = If(c) <then_branch = t () => ({}) {{ {} }}, else_branch = e () => ({}) {{ {} }}> }}"
 BODY = "(int64 n, bool k, float[2,3] x, float[2,3] u, float[N,3] s) => ({}) {{ {} = Loop(n, k, {}) <body = b (int64 i, bool g, {}) => ({}) {{ o = Identity(g) {} }}> }}"

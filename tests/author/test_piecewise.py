@@ -6,6 +6,7 @@ from __future__ import annotations
 import random
 
 import pytest
+from growth_families import FAMILIES
 from onnx import ModelProto
 from opshift import check
 from opshift.author import piecewise
@@ -13,8 +14,6 @@ from opshift.author.scope_types import by_graph
 from opshift.model.bytes.outline import ModelBytes
 from opshift.protos.shape_inference import InferenceError
 from text_models import model
-
-from tools.lib.growth_families import FAMILIES
 
 SLOW = (
     "nodes with graphs",

@@ -1,18 +1,28 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The work of each verb grows with the elements of a model and not with their square, in small."""
+"""The work of each verb grows with the elements of a model and not with their square.
+
+The suite counts calls of functions in small models. In depth, `OPSHIFT_GROWTH` is the number of
+elements of the largest model, and the CPU time counts, which the C++ code of onnx shares:
+
+    OPSHIFT_GROWTH=20000 pytest -s tests/laws/test_growth.py -k 'cpu_time and nested'
+"""
 
 from __future__ import annotations
 
 import contextlib
+import gc
+import itertools
+import math
+import os
 import sys
+import time
 from collections.abc import Callable
 
 import opshift
 import pytest
+from growth_families import FAMILIES, LOWERED, TARGET
 from onnx import ModelProto, checker
 from opshift.opsets import schemas
-
-from tools.lib.growth_families import FAMILIES, LOWERED, TARGET
 
 SIZES = (12, 24, 48)
 FEWER = (5, 10, 20)  # elements that cost as much as a hundred others
@@ -27,6 +37,9 @@ VERBS: dict[str, Callable[[ModelProto, int], object]] = {
 INVALID = (
     "nodes in the wrong order", "nodes in a cycle", "nodes that block", "functions in a circle",
 )  # fmt: skip
+DEPTH = int(os.environ.get("OPSHIFT_GROWTH", "0"))
+LARGEST_EXPONENT = 1.15
+SHORT, PATIENCE = 1.0, 15.0  # seconds of CPU for a call that is repeated, and before larger models
 
 
 def calls_in(act: Callable[[ModelProto], object], model: ModelProto) -> int:
@@ -70,6 +83,39 @@ def test_work_of_a_lowered_model_is_linear(family: str) -> None:
         return opshift.convert_version(model, LOWERED[family])
 
     assert growth_of(convert, FAMILIES[family], FEWER) < MOST
+
+
+@pytest.mark.skipif(not DEPTH, reason="OPSHIFT_GROWTH is not set")
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("family", FAMILIES)
+def test_cpu_time_is_linear(family: str, verb: str) -> None:
+    """Between models with a quarter of the elements and with all; a slow family ends earlier."""
+    target = LOWERED.get(family, TARGET)
+    seconds_of(VERBS[verb], FAMILIES[family](DEPTH >> 8), target)  # the imports and the records
+    times: dict[int, float] = {}
+    for size in (DEPTH >> i for i in range(8, -1, -2)):
+        times[size] = seconds_of(VERBS[verb], FAMILIES[family](size), target)
+        if times[size] > PATIENCE:
+            break
+    (small, before), (large, last) = [*itertools.pairwise(times.items())][-1]
+    exponent = math.log(last / before) / math.log(large / small)
+    row = "  ".join(f"{size:,}: {seconds:.2f} s" for size, seconds in times.items())
+    print(f"{family:34} {verb:8} {exponent:5.2f}   {row}")
+    assert exponent <= LARGEST_EXPONENT
+
+
+def seconds_of(act: Callable[[ModelProto, int], object], model: ModelProto, target: int) -> float:
+    """The CPU time of a call, which may end with a refusal; the least of three short calls."""
+    found = math.inf
+    for _ in range(3):
+        gc.collect()
+        began = time.process_time()
+        with contextlib.suppress(opshift.OpshiftError):
+            act(model, target)
+        found = min(found, time.process_time() - began)
+        if found > SHORT:
+            break
+    return found
 
 
 def test_work_that_is_not_linear_is_seen() -> None:

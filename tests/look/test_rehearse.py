@@ -8,6 +8,7 @@ import random
 
 import opshift
 import pytest
+from growth_families import FAMILIES
 from opshift.author import registry
 from opshift.convert import model_opening
 from opshift.convert.attempt import Conversion
@@ -21,8 +22,6 @@ from opshift.model.document import Document
 from opshift.model.scope import Root, Scope
 from opshift.opsets import schemas
 from text_models import model
-
-from tools.lib.growth_families import FAMILIES
 
 LAYER = "m = ReduceMean<axes = [1], keepdims = 1>(x) c = Sub(x, m) y = LayerNormalization<axis = -1>(c, w)"
 LOOP = "<body = b (int64 i, bool k, float[2] p) => (bool o, float[2] q) { o = Identity(k) q = Gelu(p) }>"

@@ -7,11 +7,10 @@ import random
 
 import networkx as nx
 import pytest
+from growth_families import FAMILIES
 from opshift import check
 from opshift.model.cycles import cycles
 from text_models import model
-
-from tools.lib.growth_families import FAMILIES
 
 
 @pytest.mark.parametrize("seed", range(60))

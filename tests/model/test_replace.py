@@ -7,10 +7,9 @@ from collections.abc import Sequence
 
 import opshift
 import pytest
+from growth_families import FAMILIES
 from onnx import GraphProto
 from opshift.model.document import Document
-
-from tools.lib.growth_families import FAMILIES
 
 
 def test_graphs_of_all_replaced_nodes_are_forgotten_at_once(
