@@ -180,10 +180,34 @@ def test_a_request_that_does_not_fit_names_the_place(name):
     assert sentence in str(refused.value)
 
 
-def test_sizes_with_which_a_node_cannot_compute_are_refused():
-    text = "(float[N,K] x, float[3,2] w) => (float[N,2] y) { y = MatMul(x, w) }"
-    with pytest.raises(BadTarget, match="MatMul 'y' cannot compute with these sizes"):
-        convert(model(text), shape={"x": (2, 5)})
+IMPOSSIBLE = {  # a graph, the shape of x, and the place that is refused
+    "MatMul 'z' cannot": ("z = MatMul(x, w) y = Neg(z)", (2, 4)),
+    "Reshape 'z' cannot": ("z = Reshape(x, s) y = Neg(z)", (2, 4)),
+    "Conv 'z' cannot": (
+        "f = Constant<value = int64[2] {2, 3}>() d = Unsqueeze(x, f)"
+        " k = Constant<value = float[1,3,1,1] {1, 2, 3}>() z = Conv(d, k) y = Neg(z)", (2, 4),
+    ),
+    "Mul 'a' cannot": (
+        "y = If (c) <then_branch = t () => (float[p,q] a) { a = Mul(x, v) },"
+        " else_branch = e () => (float[r,t] b) { b = Neg(x) }>", (2, 4),
+    ),
+    "the output 'o' is impossible": ("z = Neg(x) o = Neg(x) y = Neg(z)", (2, 4)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("place", IMPOSSIBLE)
+def test_sizes_that_contradict_the_model_are_refused_with_the_place(place):
+    nodes, shape = IMPOSSIBLE[place]
+    ends = "float[a,b] y, float[N,3] o" if " o = " in nodes else "float[a,b] y"
+    text = (
+        f"(float[N,K] x, bool c) => ({ends}) <float[3,2] w = {{1, 2, 3, 4, 5, 6}},"
+        f" int64[2] s = {{2, 3}}, float[3] v = {{1, 2, 3}}> {{ {nodes} }}"
+    )
+    with pytest.raises(BadTarget) as refused:
+        convert(model(text), shape={"x": shape})
+    assert f"{place}" in str(refused.value)
+    assert "with these sizes" in str(refused.value)
+    assert convert(model(text), shape={"x": (2, 3)}).report.changed
 
 
 def test_every_verb_takes_the_request(tmp_path):

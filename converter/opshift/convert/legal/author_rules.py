@@ -16,6 +16,7 @@ from opshift.errors import Refusal
 from opshift.model.document import Document
 from opshift.model.walk import named
 from opshift.opsets import schemas
+from opshift.protos import NodeProto
 
 DIFFERS = "onnxruntime answers differently from the specification here"
 _Looking = TypeVar("_Looking", Flaw, Differs)
@@ -38,9 +39,16 @@ def attributes(checked: Checked) -> Iterator[str]:
 def flaws(checked: Checked) -> Iterator[str | Unjudged]:
     """Illegal nodes that onnx's checker and inference accept."""
     assert checked.facts is not None, "a flaw is looked for in what is known about values"
-    declared = checked.adapters.traits(Flaw)
-    for node, told in _told(checked.document, checked.facts, declared, None):
-        yield told if isinstance(told, Unjudged) else f"{named(node.proto)}: {told}"
+    for node, told in flawed(checked.document, checked.facts, checked.adapters):
+        yield told if isinstance(told, Unjudged) else f"{named(node)}: {told}"
+
+
+def flawed(
+    document: Document, facts: Facts, adapters: Registry
+) -> Iterator[tuple[NodeProto, str | Unjudged]]:
+    """The same nodes, each with its flaw."""
+    for node, told in _told(document, facts, adapters.traits(Flaw), None):
+        yield node.proto, told
 
 
 def differing(

@@ -13,6 +13,7 @@ from opshift.author import inference
 from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.traits import Fold
 from opshift.convert.change import Rewritten, Step
+from opshift.convert.legal.author_rules import flawed
 from opshift.convert.requests import input_sizes
 from opshift.convert.requests.known_branches import constant_node, take_known
 from opshift.convert.state import State
@@ -22,7 +23,7 @@ from opshift.model.replace import Replacement, replace_nodes
 from opshift.model.scope import Place, Scope
 from opshift.model.walk import containers_in, named
 from opshift.opsets import schemas
-from opshift.opsets.types import is_complete, rank_of, tensors_in
+from opshift.opsets.types import dims_of, is_complete, rank_of, tensors_in
 from opshift.protos import GraphProto, NodeProto, TypeProto, ValueInfoProto
 
 LARGEST = 1 << 16  # bytes of a constant; a node that fills a larger one stays
@@ -36,11 +37,11 @@ def fix_shapes(state: State, shape: Mapping[str, Sequence[int]], dim: Mapping[st
     fixed = list(_fixed_inputs(graph, shape, sizes))
     if not fixed:
         return
-    rejected_before = {named(node) for _, node, _ in _objections(state)}
+    faulty_before = {place for place, _ in _contradictions(state, graph)}
     _write_sizes(graph, shape, sizes)
     state.reopen()
     step = _fold(state)
-    _require_possible(state, rejected_before)
+    _require_possible(state, graph, faulty_before)
     _complete_declarations(state, graph)
     step.assumptions += [f"{name!r} has the shape {text}" for name, text in fixed]
     state.repaired = True
@@ -165,21 +166,33 @@ def _is_legal(constant: NodeProto, scope: Scope) -> bool:
 # -- what contradicts the sizes ------------------------------------------------------------------
 
 
-def _objections(state: State) -> Iterator[tuple[Scope, NodeProto, str]]:
-    """The nodes of the graph itself that inference rejects; a branch inside may never run."""
+def _contradictions(state: State, graph: GraphProto) -> Iterator[tuple[str, str]]:
+    """The places that inference, an author or a declaration of an output shows to be wrong."""
     for scope, position in _computed(state):
         node = scope.node(position)
-        if scope.parent is None and scope.root.schema_of(node) is not None:
+        if scope.root.schema_of(node) is not None:
             told = inference.objection(node, ScopeEnv(state.facts, scope))
             if told is not None:
-                yield scope, node, told
+                yield f"{named(node)} cannot compute", told
+    for node, flaw in flawed(state.document, state.facts, state.adapters):
+        if isinstance(flaw, str):
+            yield f"{named(node)} cannot compute", flaw
+    for value in graph.output:
+        found = state.facts.confirmed(state.document.main, value.name)
+        pairs = zip(dims_of(value.type), dims_of(found) if found is not None else (), strict=False)
+        for axis, (declared, size) in enumerate(pairs):
+            if isinstance(declared, int) and isinstance(size, int) and declared != size:
+                yield (
+                    f"the output {value.name!r} is impossible",
+                    (f"dimension {axis} is {declared} in the model and would be {size}"),
+                )
 
 
-def _require_possible(state: State, before: set[str]) -> None:
+def _require_possible(state: State, graph: GraphProto, before: set[str]) -> None:
     """Raises if a node cannot compute with the sizes."""
-    for _, node, told in _objections(state):
-        if named(node) not in before:
-            raise BadTarget(f"{named(node)} cannot compute with these sizes: {told}; change them")
+    for place, told in _contradictions(state, graph):
+        if place not in before:
+            raise BadTarget(f"{place} with these sizes: {told}; change them")
 
 
 def _complete_declarations(state: State, graph: GraphProto) -> None:
