@@ -92,6 +92,13 @@ def test_a_case_has_the_words_of_an_example(adapter: Adapter, tmp_path: Path) ->
     assert list(second.inputs) == ["x"]
 
 
+def test_a_span_stands_for_its_numbers(adapter: Adapter, tmp_path: Path) -> None:
+    (tmp_path / case_files.CASES / "with_cases.toml").write_text(
+        '[[downward]]\ntitle = "many"\ngraph = "<a=[{-2..3}]> { y = {op}(x) }"\n'
+    )
+    assert examples_of(adapter)[1].graph == "<a=[-2,-1,0,1,2,3]> { y = Softmax(x) }"
+
+
 def test_a_boundary_in_a_table_has_the_cases_of_its_direction(
     adapter: Adapter, tmp_path: Path
 ) -> None:

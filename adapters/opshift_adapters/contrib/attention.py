@@ -9,13 +9,6 @@ from opshift_adapters._lib.heads import apart, attended, biases_of, scale_of, wi
 
 BERT = "(float[2,3,8] x, float[8,24] w, float[24] b"
 CALL = "com.microsoft.Attention<num_heads=2>"
-MASK = {
-    "m": [[1, 1, 0], [1, 0, 0]],
-    "n": [3, 1],
-    "e": [3, 2, 1, 0],
-    "t": [[[1, 1, 0], [1, 1, 1], [0, 1, 1]], [[1, 0, 0]] * 3],
-    "p": [[1, 1, 1, 1, 1], [0, 1, 1, 1, 0]],
-}
 
 
 @leaving("Attention", domain=MICROSOFT, since=13)
@@ -51,15 +44,7 @@ def _attended(node: Node, op: Builder, projected: Value, w: Value) -> Result:
     return y, op.Concat(*both, axis=0)
 
 
-CODES = (
-    "(uint8[2,3,8] x, int8[8,24] w, float[24] b, float s, float t, int32[2,3] m, uint8 z,"
-    " int8 u) => (float[2,3,8] y) { y = com.microsoft.QAttention<num_heads=2"
-)
-SCALES = {"s": 0.02, "t": 0.01, "z": 120, "u": 3, "m": MASK["m"]}
-
-
 @leaving("QAttention", domain=MICROSOFT, since=13)
-@example("mask", CODES + ">(x, w, b, s, t, m, z, u) }", inputs=SCALES, atol=1e-5)
 def qattention(node: Node, op: Builder) -> Result:
     """QAttention is Attention with an integer projection; MatMulInteger is written for it."""
     zeros = node.input("input_zero_point"), node.input("weight_zero_point")

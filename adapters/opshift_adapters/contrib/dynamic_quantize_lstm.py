@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DynamicQuantizeLSTM: LSTM with quantized weights, which quantizes data and state at each step."""
 
-from opshift.adapter import Builder, Node, Result, T, Value, alternative, example, leaving
+from opshift.adapter import Builder, Node, Result, T, Value, alternative, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, written
 from opshift_adapters._lib.saturation import SAYS, saturating, with_unsigned
@@ -33,15 +33,7 @@ def _weights(node: Node, op: Builder, name: str) -> Value:
     return op.Transpose(wide, perm=[0, 2, 1])
 
 
-STEPS = (
-    "(float[3,2,4] x, int8[1,4,8] w, int8[1,2,8] r, float[1,8] s) => (float[3,1,2,2] y)"
-    " <int8[1,8] z = {0,0,0,0,0,0,0,0}> { y = com.microsoft.DynamicQuantizeLSTM<hidden_size=2>"
-    '(x, w, r, "", "", "", "", "", s, z, s, z) }'
-)
-
-
 @saturating("DynamicQuantizeLSTM", "onnxruntime 1.6..1.32", SAYS, domain=MICROSOFT)
-@example("weights of int8", STEPS, imports={"": 11, MICROSOFT: 1})
 def of_dynamic_steps(node: Node) -> bool:
     return node["W"].elem_type_or_none == T.INT8
 

@@ -1,24 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """GroupQueryAttention: query heads share heads of keys; each row has a cache of its own length."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, attribute, number
 from opshift_adapters._lib.heads import LOWEST, length, scale_of, turn, width
 
-STEP = (
-    "(float[2,1,32] q, float[2,1,16] k, float[2,1,16] v, float[2,2,4,8] c, float[2,2,4,8]"
-    " d, int32[2] l, int32 t"
-)
-RESULT = (
-    ") => (float[2,1,32] y, float[2,2,5,8] e, float[2,2,5,8] f) { y, e, f ="
-    " com.microsoft.GroupQueryAttention<num_heads=4, kv_num_heads=2"
-)
-FULL, NEW = {"l": [4, 4], "t": 5}, {"l": [2, 1], "t": 3}
-
 
 @leaving("GroupQueryAttention", domain=MICROSOFT, since=13)
-@example("a step", STEP + RESULT + ">(q, k, v, c, d, l, t) }", inputs=FULL, atol=1e-5)
 def group_query_attention(node: Node, op: Builder) -> Result:
     """GroupQueryAttention extends the cache of each row; queries see keys up to their position."""
     if node.int("smooth_softmax") > 0:

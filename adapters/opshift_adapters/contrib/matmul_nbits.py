@@ -1,21 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """MatMulNBits: a product with weights that are quantized in blocks and packed into bytes."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.nbits import unpacked
 
-CALL = "com.microsoft.MatMulNBits<K=32, N=3, bits={}, block_size=16{}>"
-FOUR = (
-    "(float[2,32] a, uint8[3,2,8] b, float[{}] s{}) => (float[2,3] y) {{ y = "
-    + CALL.format(4, "{}")
-    + "(a, b, s{}) }}"
-)
-
 
 @leaving("MatMulNBits", domain=MICROSOFT, since=13, approximate=True)
-@example("no zero points", FOUR.format(6, "", "", ""), atol=1e-4)
 def matmul_nbits(node: Node, op: Builder) -> Result:
     """MatMulNBits has packed weights; they are unpacked and scaled, and MatMul is written."""
     bits = node.int("bits")

@@ -6,18 +6,9 @@ If onnxruntime does not dequantize, its own arithmetic is written, so that no re
 
 from typing import Any
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, named, written
-
-PAIR = (
-    "(uint8[2,3] a, uint8[2,3] b) => (uint8[2,3] y) <float s = {0.1}, uint8 z = {128},"
-    " float t = {0.05}, uint8 u = {3}, float v = {0.2}, uint8 w = {100}> "
-)
-ONE = (
-    "(uint8[2,30] x) => (uint8[2,30] y) <float s = {0.1}, uint8 z = {128}, float t ="
-    " {0.05}, uint8 u = {3}> "
-)
 
 
 def real(node: Node, op: Builder, names: str) -> Value:
@@ -42,11 +33,6 @@ def as_float(op: Builder, x: Value) -> Value:
 
 
 @leaving("QLinearAdd", domain=MICROSOFT, since=10)
-@example(
-    "constants",
-    PAIR + "{ y = com.microsoft.QLinearAdd(a, s, z, b, t, u, v, w) }",
-    gives="Cast Mul Add Cast Mul Add QuantizeLinear",
-)
 def qlinear_add(node: Node, op: Builder) -> Result:
     """QLinearAdd is a sum of codes, multiplied by ratios of the scales; Mul and Add are written."""
     a, b, scale = named(node, "A B C_scale")
@@ -58,11 +44,6 @@ def qlinear_add(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearMul", domain=MICROSOFT, since=10)
-@example(
-    "constants",
-    PAIR + "{ y = com.microsoft.QLinearMul(a, s, z, b, t, u, v, w) }",
-    gives="DequantizeLinear DequantizeLinear Mul Mul Add QuantizeLinear",
-)
 def qlinear_mul(node: Node, op: Builder) -> Result:
     """QLinearMul is a product of codes, multiplied by the ratio of the scales; Mul is written."""
     one = op.const(1, T.FLOAT)
@@ -74,11 +55,6 @@ def qlinear_mul(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearSigmoid", domain=MICROSOFT, since=10)
-@example(
-    "constants",
-    ONE + "{ y = com.microsoft.QLinearSigmoid(x, s, z, t, u) }",
-    gives="DequantizeLinear Sigmoid QuantizeLinear",
-)
 def qlinear_sigmoid(node: Node, op: Builder) -> Result:
     """QLinearSigmoid becomes DequantizeLinear, Sigmoid and QuantizeLinear."""
     y = op.Sigmoid(real(node, op, "X X_scale X_zero_point"))
@@ -86,11 +62,6 @@ def qlinear_sigmoid(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearLeakyRelu", domain=MICROSOFT, since=10)
-@example(
-    "constants",
-    ONE + "{ y = com.microsoft.QLinearLeakyRelu(x, s, z, t, u) }",
-    gives="DequantizeLinear LeakyRelu QuantizeLinear",
-)
 def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
     """QLinearLeakyRelu becomes DequantizeLinear, LeakyRelu and QuantizeLinear."""
     x = real(node, op, "X X_scale X_zero_point")
@@ -99,11 +70,6 @@ def qlinear_leaky_relu(node: Node, op: Builder) -> Result:
 
 
 @leaving("QLinearSoftmax", domain=MICROSOFT, since=13)
-@example(
-    "last axis",
-    ONE + "{ y = com.microsoft.QLinearSoftmax<axis=-1, opset=13>(x, s, z, t, u) }",
-    gives="DequantizeLinear Softmax Mul QuantizeLinear",
-)
 def qlinear_softmax(node: Node, op: Builder) -> Result:
     """onnxruntime multiplies Softmax by the whole part of 1 / scale before it rounds.
 
@@ -182,19 +148,7 @@ def qlinear_conv(node: Node, op: Builder) -> Result:
     return op.Transpose(y, perm=[0, *range(2, rank), 1])
 
 
-MATRICES = (
-    "(uint8[2,4] a, int8[4,3] b) => (uint8[2,3] y) <float s = {0.1}, uint8 z = {128},"
-    " float t = {0.05}, int8 q = {2}, float v = {0.2}, uint8 w = {100}, int32[3] c = {5,"
-    " -300, 70}> "
-)
-
-
 @leaving("QGemm", domain=MICROSOFT, since=10)
-@example(
-    "sum",
-    MATRICES + "{ y = com.microsoft.QGemm(a, s, z, b, t, q, c, v, w) }",
-    gives="MatMulInteger Add Cast Mul Add QuantizeLinear",
-)
 def qgemm(node: Node, op: Builder) -> Result:
     """QGemm is MatMulInteger plus C, scaled at the end; MatMulInteger, Add and Mul are written."""
     a, b, c = node["A"], node["B"], node.input("C")

@@ -28,14 +28,7 @@ def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
     return _product(op, a, node["B"], zeros, whole, node.input("bias"))
 
 
-DYNAMIC = (
-    "(float[2,3] a, int8[3,4] b) => (float[2,4] y) <float s = {0.5}> { y ="
-    " com.microsoft.DynamicQuantizeMatMul(a, b, s) }"
-)
-
-
 @saturating("DynamicQuantizeMatMul", "onnxruntime 1.4..1.32", SAYS, domain=MICROSOFT)
-@example("weights of int8", DYNAMIC, imports={"": 11, MICROSOFT: 1})
 def of_dynamic_codes(node: Node) -> bool:
     return node["B"].elem_type_or_none == T.INT8
 

@@ -73,9 +73,6 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
         ) from None
 
 
-FRACTIONS = {"x": [0.0, -0.0, 0.3, -0.7, 2.0, float("nan")]}
-
-
 BACK = (
     "measured in 0.4.0, 0.5.0, 1.0.0, 1.1.2, 1.2.0, 1.3.0, 1.4.0 and 1.5.2: 13 chains of two Casts"
 )

@@ -24,8 +24,6 @@ from opshift_adapters._lib.blocks import EXACT_IN_FLOAT, FLOATS
 from opshift_adapters.elementwise.comparison import choose
 from opshift_adapters.elementwise.variadic import extreme_of_doubles
 
-INFINITE = {"x": [[float("-inf"), -0.5, 2.5], [float("inf"), float("nan"), 1e30]]}
-
 
 def _limits(elem_type: int) -> list[Array]:
     """The smallest and the largest finite number of a type, the default bounds of Clip."""

@@ -85,7 +85,6 @@ def _halved(op: Builder, x: Value) -> tuple[Value, Value]:
     return half, x - half * two
 
 
-NAN, INF = float("nan"), float("inf")
 EQUAL_11 = boundary(11, "Equal:8edd25", cast=_compare_equal)
 
 COMPARISON_13 = boundary(13, "Equal:b27392 Greater:dce3c3 Less:724d71")

@@ -112,15 +112,9 @@ PRODUCTS = (
     "DynamicQuantizeMatMul", "FusedMatMul", "FusedMatMulActivation", "MatMulIntegerToFloat",
     "TransposeMatMul",
 )  # fmt: skip
-ANY = {"": 13}
 
 
 @output_ranks(*AS_FIRST_INPUT, domain=MICROSOFT)
-@example(
-    "a sum",
-    "(float[2,3] x, float[3] b) => (float y) { y = com.microsoft.BiasGelu(x, b) }",
-    imports=ANY,
-)
 def as_first_input(node: Node) -> Sequence[int]:
     return [value.rank for value in node.inputs[:1] if value is not None]
 
@@ -136,11 +130,6 @@ def broadcast(node: Node) -> Sequence[int]:
 
 
 @output_ranks(*PRODUCTS, domain=MICROSOFT)
-@example(
-    "a matrix",
-    "(float[2,3,4] a, float[4,5] b) => (float y) { y = com.microsoft.FusedMatMul(a, b) }",
-    imports=ANY,
-)
 def product(node: Node) -> Sequence[int]:
     ranks = node["A"].rank, node["B"].rank
     return [max(ranks)] if min(ranks) > 1 else []

@@ -246,11 +246,6 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
 
 CROPPED = "(float[N,5] x) => (float[a,b] y) { y = Pad<pads = [1, -1, 0, 2]>(x) }"
 
-AXES = (
-    "(float[N,5] x) => (float[a,b] y) <int64[4] p = {1, 0, 0, 2}, int64[2] a = {-1, 0}> {"
-    ' y = Pad(x, p, "", a) }'
-)
-
 
 @misread(
     "Pad",
@@ -261,7 +256,6 @@ AXES = (
     date="2026-11-28",
     since=18,
 )
-@example("axes from the end", AXES, imports={"": 18})
 def counts_axes_from_the_end(node: Node) -> bool:
     axes = node.input("axes")
     known = axes.const_or_none() if axes is not None else None

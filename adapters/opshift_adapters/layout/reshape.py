@@ -266,11 +266,6 @@ TYPES_13 = boundary(
         "Transpose:e93d32"
     ),
 )
-TURNED_IN_LOOP = (
-    "(float[2,5,6] x, bool t) => (float[5,2,6] y, int64[3] s) { u = {op}(x) s = Shape(u)"
-    " y = If<then_branch = a () => (float[5,2,6] p) { p = Neg(u) }, else_branch = b () =>"
-    " (float[5,2,6] q) { q = Abs(u) }>(t) }"
-)
 
 
 # The operators through which onnxruntime moves a Transpose.
@@ -364,9 +359,6 @@ MOVED_THROUGH = frozenset(
     date="2026-11-23",
     neighbours=True,
 )
-@example(
-    "in a branch, too", TURNED_IN_LOOP.replace("{op}", "Transpose<perm=[1,0,2]>"), imports={"": 13}
-)
 def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
     """Whether both subgraphs and other nodes of its graph read the result.
 
@@ -436,9 +428,6 @@ def _flatten_9_8(node: Node, op: Builder) -> Result:
 
 
 FLATTEN_9 = boundary(9, "Flatten:021954", cast=_flatten_9_8)
-
-
-NAN, INF = float("nan"), float("inf")
 
 
 @adapter("Expand", 8, 7)

@@ -33,14 +33,9 @@ from opshift_adapters._lib.blocks import (
 
 TYPES_13 = boundary(13, "Slice:2a2b15")
 SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")
-DYNAMIC = (
-    "(float[5,6] x, int64[2] s, int64[2] e, int64[2] axes) => (float[a,b] y) { y ="
-    " Slice(x, s, e, axes) }"
-)
 
 
 @adapter("Slice", 11, 10)
-@example("computed", DYNAMIC, inputs={"s": [0, 1], "e": [3, -1], "axes": [1, -2]})
 def slice_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 allows negative `axes` of Slice; below it, the rank is added to them."""
     x, axes = node["data"], node.input("axes")

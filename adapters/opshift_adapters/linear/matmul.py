@@ -45,14 +45,7 @@ def gemm_6_7(node: Node, op: Builder) -> Result:
     return op.same(node, broadcast=None)
 
 
-BIAS = (
-    "(float[N,3] a, float[3,4] b, {c} c) => (float[N,4] y) {{ y = Gemm<alpha=0.5,"
-    " beta=2.0>(a, b, c) }}"
-)
-
-
 @adapter("Gemm", 7, 6)
-@example("full C", BIAS.format(c="float[N,4]"), gives="Gemm")
 def gemm_7_6(node: Node, op: Builder) -> Result:
     """Below opset 7 C is one element, a row or full; other shapes are transposed or expanded."""
     c = node["C"]

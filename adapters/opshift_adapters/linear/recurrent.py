@@ -19,15 +19,6 @@ RNN = "(float[4,2,3] x, float[1,5,3] w, float[1,5,5] r"
 GRU = "(float[4,2,3] x, float[1,15,3] w, float[1,15,5] r"
 Y = "float[4,1,2,5] y"
 LAST = "float[1,2,5] h"
-ENDS = {"l": [2, 4]}
-SQUASHED = (
-    'hidden_size=5, direction="bidirectional", activation_alpha=[0.1, 0.2],'
-    " activation_beta=[0.3, 0.4], activations="
-)
-RNN_ALL = (
-    "(float[4,2,3] x, float[2,5,3] w, float[2,5,5] r, float[2,10] b, int32[2] l, float[2,2,5] i)"
-    " => (float[4,2,2,5] y) { y = RNN<" + SQUASHED + '["Affine", "HardSigmoid"]'
-)
 
 BFLOAT16_22 = boundary(22, "RNN:fd4c07 GRU:405f19 LSTM:40d096", cast=cast_around("float"))
 LAYOUT_14 = boundary(14, "RNN:228454 GRU:452a0a LSTM:ec6f5e", directions="up")
@@ -54,7 +45,6 @@ def layout_14_13(node: Node, op: Builder) -> Result:
 
 
 @adapter("RNN GRU LSTM", 7, 6)
-@example("every input", RNN_ALL + ">(x, w, r, b, l, i) }", gives="RNN", inputs=ENDS)
 def output_sequence_7_6(node: Node, op: Builder) -> Result:
     """Opset 7 removed `output_sequence`; below it, 1 is written if the output Y has a name."""
     return op.same(node, output_sequence=int(node.output("Y") is not None))

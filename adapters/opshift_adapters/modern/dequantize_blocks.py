@@ -3,17 +3,11 @@
 
 from typing import Any
 
-from opshift.adapter import Formula, Found, T, Term, example, modern
+from opshift.adapter import Formula, Found, T, Term, modern
 
 from opshift_adapters.modern.codes import whole_point
 
 SMALL = (T.INT8, T.UINT8, T.INT16, T.UINT16, T.INT32)
-BLOCKS = (
-    "(uint8[3,4] x, float[3,2] s, uint8[3,2] z) => (float[3,4] y) <int64[1] n = {2},"
-    " int64[3] r = {1, 1, 2}, int64[2] g = {3, 4}> { us = Unsqueeze(s, n) es = Expand(us,"
-    " r) fs = Reshape(es, g) zf = Cast<to=1>(z) uz = Unsqueeze(zf, n) ez = Expand(uz, r)"
-    " fz = Reshape(ez, g) a = Cast<to=1>(x) d = Sub(a, fz) y = Mul(d, fs) }"
-)
 
 
 def spread(op: Formula, part: Term) -> Term:
@@ -55,7 +49,6 @@ def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
 
 
 @modern("DequantizeLinear", since=21, when=blocks)
-@example("blocks", BLOCKS, gives="DequantizeLinear")
 def dequantize_blocks(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
     """(x - zero point) * scale, with a zero point and a scale for each block."""
     shifted = op.cast(x, "kind") - spread(op, op.cast(x_zero_point))

@@ -3,11 +3,9 @@
 
 from typing import Any
 
-from opshift.adapter import Formula, Found, T, Term, example, modern
+from opshift.adapter import Formula, Found, T, Term, modern
 
 from opshift_adapters.modern.codes import CODES, is_scalar, whole_point
-
-BYTES = "(uint8[2,3] x, float s, uint8 z) => (float[2,3] y) "
 
 
 def dequantizes(found: Found) -> dict[str, Any] | None:
@@ -18,11 +16,6 @@ def dequantizes(found: Found) -> dict[str, Any] | None:
 
 
 @modern("DequantizeLinear", since=10, when=dequantizes)
-@example(
-    "of a whole tensor",
-    BYTES + "{ a = Cast<to=1>(x) b = Cast<to=1>(z) d = Sub(a, b) y = Mul(d, s) }",
-    gives="DequantizeLinear",
-)
 def dequantize_linear(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
     """(x - zero point) * scale."""
     return (op.Cast(x, to=T.FLOAT) - op.cast(x_zero_point)) * x_scale

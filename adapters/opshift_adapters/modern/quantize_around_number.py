@@ -3,18 +3,11 @@
 
 from typing import Any
 
-from opshift.adapter import Formula, Found, T, Term, dtype_of, example, modern, np
+from opshift.adapter import Formula, Found, T, Term, dtype_of, modern, np
 
 from opshift_adapters.modern.codes import is_scalar
 
 WHOLE = 3 * 2**22  # floats of this size have no fraction
-FIXED = (
-    "(float[2,3] x, float s) => (uint8[2,3] y) <float w = {12582912}, float b ="
-    " {12582905}> { q = Div(x, s) r = Add(q, w) c = Clip<min=12582905.0,"
-    " max=12583160.0>(r) d = Sub(c, b) y = Cast<to=2>(d) }"
-)
-HALVES = {"x": [[0.5, 1.5, -0.5], [2.5, 3000.0, -3000.0]], "s": 1.0}
-OLD = {"": 10}
 
 
 def rounds(found: Found, start: float) -> bool:
@@ -45,7 +38,6 @@ def rounded(op: Formula, sum_: Term, start: str) -> Term:
 
 
 @modern("QuantizeLinear", since=10, when=around_a_number)
-@example("around a number", FIXED, gives="QuantizeLinear", inputs=HALVES, imports=OLD)
 def quantize_around_a_number(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """x / scale + a number without fractions, minus that number less the zero point."""
     return rounded(op, x / y_scale + op.number("whole"), "start")

@@ -3,15 +3,9 @@
 
 from typing import Any
 
-from opshift.adapter import Formula, Found, T, Term, example, modern
+from opshift.adapter import Formula, Found, T, Term, modern
 
 from opshift_adapters.modern.codes import limits_of, reshaped
-
-ROUNDED = (
-    "(float[2,3,4] x, float[3] s, uint8[3] z) => (uint8[2,3,4] y) <int64[2] g = {-1, 1},"
-    " float l = {0}, float h = {255}> { rs = Reshape(s, g) q = Div(x, rs) r = Round(q) f"
-    " = Cast<to=1>(z) rz = Reshape(f, g) a = Add(r, rz) c = Clip(a, l, h) "
-)
 
 
 def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
@@ -22,7 +16,6 @@ def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
 
 
 @modern("QuantizeLinear", since=13, when=quantizes_reshaped)
-@example("of channels", ROUNDED + "y = Cast<to=2>(c) }", gives="QuantizeLinear")
 def quantize_channels(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Round(x / scale) + zero point within the limits, with a scale for each channel."""
     scale = op.Reshape(y_scale, shape=op.attribute("goal"))

@@ -3,15 +3,10 @@
 
 from typing import Any
 
-from opshift.adapter import Formula, Found, Term, example, modern
+from opshift.adapter import Formula, Found, Term, modern
 
 from opshift_adapters.modern.codes import limits_of, lying
 
-STRETCHED = (
-    "(float[2,3,2] x) => (int8[2,3,2] y) <float[3,1] s = {0.5, 1.5, 2.5}, float[3,1] z ="
-    " {0, -128, 127}, float l = {-128}, float h = {127}> { q = Div(x, s) r = Round(q) a ="
-    " Add(r, z) c = Clip(a, l, h) y = Cast<to=3>(c) }"
-)
 ALONG_LAST = (
     "(float[2,3] x, float[3] s, uint8[3] z) => (uint8[2,3] y) <float l = {0}, float h ="
     " {255}> { q = Div(x, s) r = Round(q) f = Cast<to=1>(z) a = Add(r, f) c = Clip(a, l,"
@@ -28,7 +23,6 @@ def quantizes_lying(found: Found) -> dict[str, Any] | None:
 
 
 @modern("QuantizeLinear", since=13, when=quantizes_lying)
-@example("of channels with constants", STRETCHED, gives="QuantizeLinear")
 def quantize_by_the_last_axes(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
     """Round(x / scale) + zero point within limits, whose shapes already broadcast."""
     shifted = op.Round(x / y_scale) + op.cast(y_zero_point)

@@ -76,12 +76,6 @@ def of_a_scalar(node: Node) -> bool:
     return node["x"].rank_or_none == 0
 
 
-READ_OUTPUT = (
-    "(uint8[3,4] x) => (float[3,4] d, float[4] y) <float s = {0.5}, int64 i = {1}>"
-    " { d = DequantizeLinear(x, s) y = Gather(d, i) }"
-)
-
-
 @misread(
     "DequantizeLinear",
     "onnxruntime 1.9..1.13",
@@ -92,7 +86,6 @@ READ_OUTPUT = (
     date="2026-11-29",
     neighbours=True,
 )
-@example("read by Gather", READ_OUTPUT, imports={"": 13})
 def of_a_read_output(node: Node, around: Surroundings) -> bool:
     value = node.outputs[0]
     return value is not None and around.is_output(value) and bool(around.readers(value))
@@ -115,20 +108,12 @@ def plain_codes(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"x": raised(op, node["x"]), "x_zero_point": raised(op, zero)})
 
 
-FACTORS = (
-    "(uint8[1,2,3,3] a, int8[1,2,3,3] b) => (float[1,q,r,t] y)"
-    " <float s = {{0.5}}, uint8 z = {{3}}, int8 w = {{0}}>"
-    " {{ f = DequantizeLinear(a, s, z) g = DequantizeLinear(b, s, w) y = {}(f, g) }}"
-)
-
-
 @saturating(
     "DequantizeLinear",
     "onnxruntime 1.8..1.32",
     f"MatMul, Gemm or Conv of uint8 codes and the int8 codes of a {{op}} {LIMIT}",
     neighbours=True,
 )
-@example("in MatMul", FACTORS.format("MatMul"), imports={"": 10})
 def of_the_second_codes(node: Node, around: Surroundings) -> bool:
     codes = node.outputs[0]
     if codes is None or node["x"].elem_type_or_none != T.INT8:
@@ -287,14 +272,9 @@ def quantize_linear_23_22(node: Node, op: Builder) -> Result:
 # -- blocks, 16 and 4 bits -----------------------------------------------------------------------
 
 LINEAR_21_UP = boundary(21, "QuantizeLinear:1aff0c DequantizeLinear:514aa9", directions="up")
-BLOCKED = (
-    "(TYPE[3,5] x, float16[3,3] s, TYPE[3,3] z) => (float16[3,5] y) { y ="
-    " DequantizeLinear<axis=1, block_size=2>(x, s, z) }"
-)
 
 
 @adapter("DequantizeLinear", 21, 20, handles_types=True)
-@example("blocks", BLOCKED.replace("TYPE", "int8"))
 def dequantize_linear_21_20(node: Node, op: Builder) -> Result:
     """Opset 21 added blocks, 16-bit and 4-bit integers; below it, Sub and Mul are written."""
     x, scale, axis, block = node["x"], node["x_scale"], node.int("axis"), node.int("block_size")
@@ -320,14 +300,7 @@ def _in_integers(node: Node, op: Builder, kind: int) -> Value:
     return rounded(op, node, lambda p: along(op, p, node["x"], axis, block), kind)
 
 
-BLOCKS_OF = (
-    "(float[3,5] x, float[3,3] s) => (TYPE[3,5] y) { y = QuantizeLinear<axis=1,"
-    " block_size=2, output_dtype=KIND>(x, s) }"
-)
-
-
 @adapter("QuantizeLinear", 21, 20, handles_types=True)
-@example("blocks", BLOCKS_OF.replace("TYPE", "int8").replace("KIND", "3"))
 def quantize_linear_21_20(node: Node, op: Builder) -> Result:
     """Opset 21 added blocks, 16 and 4 bits and `output_dtype`; below it, quotients are rounded."""
     scale, zero, block = node["y_scale"], node.input("y_zero_point"), node.int("block_size")

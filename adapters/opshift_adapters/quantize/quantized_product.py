@@ -274,17 +274,10 @@ def scales_in_float(node: Node, op: Builder) -> Result:
     return op.same(node, inputs=scales)
 
 
-PRODUCT = (
-    "(uint8[2,3] a, TYPE p, uint8 i, uint8[3,4] b, TYPE q, uint8 j, TYPE s, uint8 k) =>"
-    " (uint8[2,4] y) { y = QLinearMatMul(a, p, i, b, q, j, s, k) }"
-)
-SCALES = {"p": 0.1, "q": 0.2, "s": 0.3, "i": 3, "j": 5, "k": 100}
-
 Q_LINEAR_MAT_MUL_21 = boundary(21, "QLinearMatMul:b67ba5", cast=scales_in_float)
 
 
 @adapter("QLinearMatMul", 10, 9)
-@example("one scale each", PRODUCT.replace("TYPE", "float"), inputs=SCALES)
 def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added QLinearMatMul; below it, a MatMul of differences is scaled and rounded."""
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
@@ -324,11 +317,6 @@ def _one_scale(node: Node, name: str) -> Value:
 
 
 SIGNED_WEIGHTS = "(uint8[2,3] a, int8[3,4] b) => (int32[2,4] y) { y = MatMulInteger(a, b) }"
-SIGNED_SCALES = "<float s = {{0.5}}, uint8 z = {{3}}, int8 w = {{0}}>"
-SCALED_PRODUCT = (
-    "(uint8[1,2,3,3] a, int8[1,2,3,3] b) => (uint8[1,1,1,1] y)"
-    f" {SIGNED_SCALES} {{{{ y = {{}}(a, s, z, b, s, w, s, z) }}}}"
-)
 UNSIGNED_WEIGHTS = (
     "(int8[1,2,4,4] a, uint8[1,2,3,3] b) => (int32[1,1,2,2] y) { y = ConvInteger(a, b) }"
 )
@@ -354,7 +342,6 @@ def conv_of_unsigned_codes(node: Node, op: Builder) -> Result:
 
 
 @saturating("QLinearMatMul QLinearConv", "onnxruntime 1.6..1.32", SAYS)
-@example("uint8 and int8", SCALED_PRODUCT.format("QLinearConv"), imports={"": 10})
 def of_scaled_codes(node: Node) -> bool:
     first, second = _factors(node)
     return differ(node[first], node[second])

@@ -1,32 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Unique."""
 
-from opshift.adapter import (
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    boundary,
-    example,
-)
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, boundary
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import FLOATS, arange
 
-ALL = (
-    "(float[N] y, int64[N] first, int64[M] inverse, int64[N] counts) { y, first, inverse,"
-    " counts = Unique"
-)
-NUMBERS = "(float[7] x) => "
-SEVEN = {"x": [2, 1, 1, 3, 4, 3, -1]}
-
 
 @adapter("Unique", 11, 10)
-@example("all outputs, sorted", NUMBERS + ALL + "(x) }", inputs=SEVEN)
 def unique_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added Unique; below it, each element is compared with every other element."""
     x = node["X"]

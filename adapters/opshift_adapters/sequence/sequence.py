@@ -124,14 +124,7 @@ def split_one_by_one(sequence: Value) -> Node | None:
     return node if alone else None
 
 
-OF_TWO = (
-    "(float[2] a, float[3] b, int64 i) => (float[n] y) <int64 one = {1}, int64 last ="
-    " {-1}> { s = SequenceConstruct(a, b) "
-)
-
-
 @adapter("SequenceAt", 11, 10)
-@example("constant position", OF_TWO + "y = SequenceAt(s, one) }", gives="Identity")
 def sequence_at_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added sequences; below it, the tensor at the position is used, or gathered."""
     sequence, position = node["input_sequence"], node["position"]

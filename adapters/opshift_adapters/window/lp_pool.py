@@ -31,7 +31,6 @@ from opshift_adapters._lib.windows import (
 )
 
 LINE = "(float[3,2,7] x) => (float[3,2,o] y) { y = LpPool"
-PLANE = "(float[3,2,7,6] x) => (float[3,2,o,p] y) { y = LpPool"
 
 CEIL_22 = boundary(22, "LpPool:a3e292", directions="up")
 BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float"))
@@ -48,11 +47,6 @@ DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
 
 
 @adapter("LpPool", 18, 17)
-@example(
-    "plain",
-    PLANE + "<kernel_shape=[3, 2], dilations=[1, 1], ceil_mode=0, p=3>(x) }",
-    gives="LpPool",
-)
 def lp_pool_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added `dilations` and `ceil_mode`; below it, a Conv or wider pads replace them."""
     if not dilated(node):

@@ -298,15 +298,7 @@ def _computed_window(node: Node, op: Builder) -> Value:
     return wave + op.Cos(double_turn) * twice
 
 
-MEL = "{ y = MelWeightMatrix(bins, n, rate, low, high) }"
-SPEECH = (
-    "<int64 bins = {8}, int64 n = {64}, int64 rate = {16000}, float low = {20.0}, float"
-    " high = {7600.0}> "
-)
-
-
 @adapter("MelWeightMatrix", 17, 16, approximate=True)
-@example("constant", "() => (float[33,8] y) " + SPEECH + MEL)
 def mel_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added MelWeightMatrix; below it, a constant is written."""
     names = ("num_mel_bins", "dft_length", "sample_rate", "lower_edge_hertz", "upper_edge_hertz")

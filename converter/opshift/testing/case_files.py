@@ -7,6 +7,7 @@ folder of the module upwards, so an installed package has none: only tests need 
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -22,6 +23,7 @@ from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug
 
 CASES = "tests/adapters/cases"
+SPAN = re.compile(r"\{(-?\d+)\.\.(-?\d+)\}")
 
 
 class Declared(Protocol):
@@ -89,10 +91,17 @@ def _nearest(source: str, name: str) -> Path | None:
     return next((file for file in files if file.is_file()), None)
 
 
+def _numbers(span: re.Match[str]) -> str:
+    """The whole numbers from the first to the last one of a span, in the text of a graph."""
+    first, last = map(int, span.groups())
+    return ",".join(map(str, range(first, last + 1)))
+
+
 def _example(path: Path, function: str, case: Mapping[str, Any]) -> Example:
     """A case in the words of `@example`."""
     words = dict(case)
     try:
+        words["graph"] = SPAN.sub(_numbers, words["graph"])
         return Example(
             given=words.pop("inputs", {}),
             refuses=Why[words.pop("refuses")] if "refuses" in words else None,
