@@ -78,6 +78,7 @@ def test_the_growth_names_an_operator_that_is_more_than_half_of_it(gives, shown)
     assert report.growth == shown
 
 
+@pytest.mark.usefixtures("models_run_here")
 @pytest.mark.parametrize("words", [("--check",), ("-o", "out.onnx"), ("--in-place",)])
 def test_the_two_sides_of_a_proof_have_different_names(words, folder):
     pytest.importorskip("onnxruntime")

@@ -18,6 +18,8 @@ import pytest
 from opshift.convert.request import Wishes
 from opshift.wishes import WISHES
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 ROOT = Path(__file__).parents[2]
 HOMES = {
     "opshift.convert.api": ["convert_with_report"],

@@ -49,6 +49,7 @@ def folder(tmp_path, monkeypatch):
     return tmp_path
 
 
+@pytest.mark.usefixtures("models_run_here")
 @pytest.mark.parametrize("fault", INVALID)
 @pytest.mark.parametrize("words", COMMANDS, ids=lambda words: " ".join(words[:1] + words[2:4]))
 def test_an_invalid_model_is_exit_1_in_every_command(words, fault, folder):

@@ -104,6 +104,7 @@ def told(words: str, folder: Path, form: str = "json") -> Any:
     return json.loads(text)
 
 
+@pytest.mark.usefixtures("models_run_here")
 @pytest.mark.parametrize(("words", "kind"), RUNS, ids=[words for words, _ in RUNS])
 def test_an_outcome_has_its_form(words, kind, folder, monkeypatch):
     monkeypatch.setattr("click.shell_completion.BashComplete._check_version", lambda *_: None)

@@ -16,6 +16,8 @@ from opshift.report import Report
 from opshift.testing.model_text import parse_model
 from opshift.verify import verify
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 RESHAPED = (
     "(float[N,3,M] x) => (float[a,b] y) { s = Shape(x) i = Constant<value = int64[1] {0}>()"
     " n = Gather(s, i) k = Constant<value = int64[1] {-1}>() c = Concat<axis=0>(n, k)"

@@ -9,6 +9,8 @@ from onnx import ModelProto
 from opshift import InvalidModel, Refused, Result, accepts, check, convert
 from opshift.verify import verify
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 RUNTIMES = ("onnxruntime==1.10", "onnxruntime==1.17")
 WITHOUT_IMPORT = {"no_imports": "no operator set", "no_import_of_the_domain": "does not import"}
 

@@ -18,6 +18,8 @@ from opshift.cli.entry import main
 from opshift.opsets import changelog, schemas
 from opshift.verify import verify
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 
 def test_the_table_agrees_with_the_installed_onnx():
     theirs = {tuple(row[1:4]) for row in helper.VERSION_TABLE}

@@ -22,6 +22,8 @@ from opshift.model import weights
 from opshift.report import Report, StepReport, Work
 from opshift.verify import Row, Side, Verification
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 EVIL = (
     "</script><script>document.title='owned'</script><img src=x onerror=\"document.title='owned'\">"
 )

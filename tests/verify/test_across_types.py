@@ -14,6 +14,8 @@ from opshift.cli import main
 from opshift.testing.model_text import parse_model
 from opshift.verify import verify
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 PRODUCT = (
     '<ir_version: 8, opset_import: ["" : 18]> g (float16[2,16] x) => (float16[2,2] y)'
     " { w = Constant<value = float[1] {0.3}>() v = Cast<to=10>(w) s = Constant<value = int64[2]"

@@ -16,6 +16,8 @@ from opshift.zoo import Fate, ModelLimits, migrate, task
 from opshift.zoo.migrate import local_engine
 from zoos import model, zoo
 
+pytestmark = pytest.mark.usefixtures("models_run_here")
+
 ADD = "(float[2] x, float[2] w) => (float[2] y, float[2] z) { z = Neg(x) y = Add(x, w) }"
 
 
