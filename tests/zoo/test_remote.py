@@ -309,7 +309,7 @@ def test_a_store_that_ignores_create_only_is_told_of(server, prefix, tmp_path):
 
 def test_weights_are_not_held_in_memory(server, prefix, tmp_path):
     """Only weights that are larger than the limit show that they are streamed."""
-    weights = np.zeros(128 << 20, np.uint8)
+    weights = np.zeros(80 << 20, np.uint8)
     made = model(f"(float[2] x, uint8[{weights.size}] w) => (float[2] y) {{ y = Identity(x) }}")
     made.graph.initializer.append(numpy_helper.from_array(weights, "w"))
     (tmp_path / "src").mkdir()
