@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Add, Sub, Mul, Div, Pow and Mod."""
 
+from functools import partial
+
 from opshift.adapter import (
     KEEP,
     Array,
@@ -89,51 +91,34 @@ ARITHMETIC_14 = boundary(14, "Add:e908c6 Sub:ff37b3 Mul:9fd848 Div:88f015", cast
 # -- unsigned integers of 32 and 64 bits for runtimes without kernels ------------------------------
 
 
-OPENVINO = (
-    "measured: nodes that gave other numbers in a corpus of 299 models, in models of their own"
+OPENVINO = partial(
+    misread,
+    source="measured: nodes that gave other numbers in a corpus of 299 models, in models of"
+    " their own",
+    date="2026-11-23",
 )
 OF = "({0}[2] a, {0}[2] b) => ({0}[2] y) {{ {1}y = {2}(a, {3}) }}"
 
 
-@misread(
-    "Sub",
-    "openvino 2022.1, 2023.0",
-    "Sub of unsigned integers gives 0 where it is to wrap",
-    source=OPENVINO,
-    date="2026-11-23",
-)
+@OPENVINO("Sub", "openvino 2022.1, 2023.0", "Sub of unsigned integers gives 0 where it is to wrap")
 @example("uint8", OF.format("uint8", "", "Sub", "b"), imports={"": 14})
 def subtracts_unsigned(node: Node) -> bool:
     return node["A"].elem_type_or_none in (T.UINT8, T.UINT32, T.UINT64)
 
 
-@misread(
-    "Sub",
-    "openvino 2026.4",
-    "Sub of uint8 gives 0 where it is to wrap",
-    source=OPENVINO,
-    date="2026-11-23",
-)
+@OPENVINO("Sub", "openvino 2026.4", "Sub of uint8 gives 0 where it is to wrap")
 @example("uint8", OF.format("uint8", "", "Sub", "b"), imports={"": 14})
 def subtracts_uint8(node: Node) -> bool:
     return node["A"].elem_type_or_none == T.UINT8
 
 
-@misread(
-    "Div", "openvino 2022.1", "Div of 8-bit integers rounds", source=OPENVINO, date="2026-11-23"
-)
+@OPENVINO("Div", "openvino 2022.1", "Div of 8-bit integers rounds")
 @example("int8", OF.format("int8", "", "Div", "b"), imports={"": 14}, inputs={"b": [3, 7]})
 def divides_8_bits(node: Node) -> bool:
     return node["A"].elem_type_or_none in (T.INT8, T.UINT8)
 
 
-@misread(
-    "Div",
-    "openvino 2022.1",
-    "Div of integers behind arithmetic rounds",
-    source=OPENVINO,
-    date="2026-11-23",
-)
+@OPENVINO("Div", "openvino 2022.1", "Div of integers behind arithmetic rounds")
 def divides_a_result(node: Node) -> bool:
     made, kinds = node["A"].producer, (T.INT32, T.INT64, T.UINT32, T.UINT64)
     arithmetic = ("Add", "Sub", "Mul", "Mod", "Neg", "Abs")
@@ -230,7 +215,11 @@ def with_a_node_behind(node: Node, op: Builder) -> Result:
     return op.Identity(op.same(node))
 
 
-FUSED = "measured in 1.1 to 1.3: models of a corpus, and the nodes that were fused"
+FUSED = partial(
+    misread,
+    source="measured in 1.1 to 1.3: models of a corpus, and the nodes that were fused",
+    date="2026-11-23",
+)
 
 
 def _adds_floats(node: Node, rank: int) -> bool:
@@ -238,25 +227,21 @@ def _adds_floats(node: Node, rank: int) -> bool:
     return first.elem_type_or_none == T.FLOAT and first.rank_or_none == rank
 
 
-@misread(
+@FUSED(
     "Add",
     "onnxruntime 1.1..1.3",
     "an Add before Gelu in single nodes has its second input read as the bias",
     neighbours=True,
-    source=FUSED,
-    date="2026-11-23",
 )
 def before_single_nodes_of_gelu(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Div", "Erf")
 
 
-@misread(
+@FUSED(
     "Add",
     "onnxruntime 1.1..1.3",
     "an Add before Gelu has its second input read as the bias",
     neighbours=True,
-    source=FUSED,
-    date="2026-11-23",
 )
 @example(
     "a row",
@@ -267,14 +252,12 @@ def before_gelu(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Gelu")
 
 
-@misread(
+@FUSED(
     "Add",
     "onnxruntime 1.1..1.2",
     "an Add before LayerNormalization in single nodes is fused with it, with another epsilon and"
     " perhaps the wrong inputs",
     neighbours=True,
-    source=FUSED,
-    date="2026-11-23",
 )
 def before_single_nodes_of_a_normalization(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 3) and leads_to(node.outputs[0], around, "Sub", "Div", "Mul")

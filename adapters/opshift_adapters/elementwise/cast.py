@@ -2,6 +2,7 @@
 """Cast and CastLike: new element types, and the attributes `saturate` and `round_mode`."""
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from opshift.adapter import (
@@ -73,10 +74,18 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
         ) from None
 
 
-BACK = (
-    "measured in 0.4.0, 0.5.0, 1.0.0, 1.1.2, 1.2.0, 1.3.0, 1.4.0 and 1.5.2: 13 chains of two Casts"
+BACK = partial(
+    misread,
+    source="measured in 0.4.0, 0.5.0, 1.0.0, 1.1.2, 1.2.0, 1.3.0, 1.4.0 and 1.5.2: 13 chains of"
+    " two Casts",
+    date="2026-11-26",
 )
-PAIRS = "measured: 306 chains of two Casts over a type of integers, and 492 over one of fractions"
+PAIRS = partial(
+    misread,
+    source="measured: 306 chains of two Casts over a type of integers, and 492 over one of"
+    " fractions",
+    date="2026-11-25",
+)
 TWICE = "({0}[2] x) => ({2}[2] y) {{ h = Cast<to={1}>(x) y = Cast<to={3}>(h) }}"
 
 
@@ -85,52 +94,44 @@ def _is_lossy_pair(node: Node, around: Surroundings, *, of: int, to: int) -> boo
     return kinds == (of, to) and around.has_lossy_pair(node)
 
 
-@misread(
+@BACK(
     "Cast",
     "onnxruntime 0.4..1.5",
     "a Cast to float16 and back is removed, so that nothing is rounded",
     neighbours=True,
-    source=BACK,
-    date="2026-11-26",
 )
 @example("float", TWICE.format("float", T.FLOAT16.value, "float", T.FLOAT.value), imports={"": 9})
 def returns_from_float16(node: Node, around: Surroundings) -> bool:
     return _is_lossy_pair(node, around, of=T.FLOAT16, to=T.FLOAT)
 
 
-@misread(
+@BACK(
     "Cast",
     "onnxruntime 0.5..1.5",
     "a Cast to float and back to double is removed, so that nothing is rounded",
     neighbours=True,
-    source=BACK,
-    date="2026-11-26",
 )
 @example("double", TWICE.format("double", T.FLOAT.value, "double", T.DOUBLE.value), imports={"": 9})
 def returns_from_float(node: Node, around: Surroundings) -> bool:
     return _is_lossy_pair(node, around, of=T.FLOAT, to=T.DOUBLE)
 
 
-@misread(
+@PAIRS(
     "Cast",
     "onnxruntime 1.6..1.16",
     "a Cast that wraps, cuts off or rounds numbers is merged with the Cast behind it",
     neighbours=True,
-    source=PAIRS,
-    date="2026-11-25",
 )
 @example("int8", TWICE.format("int32", T.INT8.value, "int32", T.INT32.value), imports={"": 13})
 def is_merged(node: Node, around: Surroundings) -> bool:
     return around.has_lossy_pair(node)
 
 
-@misread(
+@PAIRS(
     "Cast",
     "onnxruntime 1.17..1.25",
     "a Cast that wraps, cuts off or rounds numbers is merged with the Cast to bool behind it",
     neighbours=True,
-    source=PAIRS,
-    date="2026-11-25",
 )
 @example("int8", TWICE.format("int32", T.INT8.value, "bool", T.BOOL.value), imports={"": 19})
 def is_merged_to_bool(node: Node, around: Surroundings) -> bool:

@@ -4,6 +4,7 @@
 import functools
 import itertools
 from collections.abc import Sequence
+from functools import partial
 
 from opshift.adapter import (
     KEEP,
@@ -185,55 +186,34 @@ ONE_NUMBER_IS_NOT_ADDED = [
         ),
     )
 ]
-PRODUCTS = (
-    "measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Gemm with each attribute at opsets 9, 11 and 13"
+PRODUCTS = partial(
+    misread,
+    source="measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Gemm with each attribute at opsets 9,"
+    " 11 and 13",
+    date="2026-11-26",
 )
 SCALED = "(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Gemm<alpha=0.5>(a, b) }"
 
 
-@misread(
-    "Gemm",
-    "opencv 4.1.2, 4.5.5",
-    "Gemm without transB is not read",
-    source=PRODUCTS,
-    date="2026-11-26",
-)
+@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5", "Gemm without transB is not read")
 @example("both as they are", SCALED, imports={"": 11})
 def without_trans_b(node: Node) -> bool:
     return not node.int("transB")
 
 
-@misread(
-    "Gemm",
-    "opencv 4.1.2, 4.5.5, 4.8",
-    "alpha of Gemm is not multiplied",
-    source=PRODUCTS,
-    date="2026-11-26",
-)
+@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "alpha of Gemm is not multiplied")
 @example("one half", SCALED, imports={"": 11})
 def with_alpha(node: Node) -> bool:
     return node.float("alpha") != 1
 
 
-@misread(
-    "Gemm",
-    "opencv 4.1.2, 4.5.5, 4.8",
-    "beta of Gemm is not multiplied",
-    source=PRODUCTS,
-    date="2026-11-26",
-)
+@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "beta of Gemm is not multiplied")
 @example("one half", SCALED.replace("alpha", "beta"), imports={"": 11})
 def with_beta(node: Node) -> bool:
     return node.float("beta") != 1
 
 
-@misread(
-    "Gemm",
-    "opencv 4.1.2, 4.5.5, 4.8",
-    "Gemm with transA is not read",
-    source=PRODUCTS,
-    date="2026-11-26",
-)
+@PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "Gemm with transA is not read")
 @example(
     "turned",
     "(float[3,2] a, float[3,4] b) => (float[2,4] y) { y = Gemm<transA=1>(a, b) }",

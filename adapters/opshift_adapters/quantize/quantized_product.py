@@ -3,6 +3,7 @@
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from opshift.adapter import (
@@ -85,31 +86,31 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
 MAT_MUL_INTEGER_IN_OTHER_WORDS = in_other_words("MatMulInteger")(mat_mul_integer_10_9)
 
 
-SINGLE_TYPES = "measured in 1.0 to 1.3 and 1.14: nodes of single element types"
+SINGLE_TYPES = partial(
+    misread,
+    source="measured in 1.0 to 1.3 and 1.14: nodes of single element types",
+    date="2026-11-23",
+)
 SHIFTED = (
     "(uint8[2,3] a, {0}[3,4] b) => (int32[2,4] y) <uint8 z = {{1}}, {0} w = {{1}}> {{ y ="
     " MatMulInteger(a, b, {1}) }}"
 )
 
 
-@misread(
+@SINGLE_TYPES(
     "MatMulInteger",
     "onnxruntime 1.0..1.3",
     "MatMulInteger of int8 weights with a zero point is not run",
-    source=SINGLE_TYPES,
-    date="2026-11-23",
 )
 @example("one zero point", SHIFTED.format("int8", "z"), imports={"": 10})
 def of_shifted_int8(node: Node) -> bool:
     return len(node.proto.input) > 2 and node["B"].elem_type_or_none == T.INT8
 
 
-@misread(
+@SINGLE_TYPES(
     "MatMulInteger",
     "onnxruntime 1.0..1.3",
     "MatMulInteger with a zero point of its second input alone ends the process",
-    source=SINGLE_TYPES,
-    date="2026-11-23",
 )
 @example("the second one", SHIFTED.format("uint8", '"", w'), imports={"": 10})
 def with_the_second_zero_point_alone(node: Node) -> bool:
