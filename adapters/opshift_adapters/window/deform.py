@@ -118,17 +118,15 @@ def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Val
     low = op.Floor(places)
     share = places - low
     one, zero = op.const(1, like=x), op.const(0, like=x)
-    ways = []  # for rows, then for columns: the neighbour, its weight, whether it is inside
+    ways = []  # for rows, then for columns: the neighbour, whether it is inside, its weight
     for axis in (0, 1):
         at, upper = (op.Gather(v, op.const(axis), axis=0) for v in (low, share))
-        sizes = op.Cast(size_of(op, x, 2 + axis), to=x.elem_type)
-        ways.append([
-            (_clipped(op, neighbour, sizes, zero, one), weight, _inside(op, neighbour, sizes, zero))
-            for neighbour, weight in ((at, one - upper), (at + one, upper))
-        ])  # fmt: skip
+        size = op.Cast(size_of(op, x, 2 + axis), to=x.elem_type)
+        neighbours = [(at, one - upper), (at + one, upper)]
+        ways.append([(*_read(op, place, size, zero), weight) for place, weight in neighbours])
     width, total = size_of(op, x, 3), None
-    for row, down, row_inside in ways[0]:
-        for column, right, column_inside in ways[1]:
+    for row, row_inside, down in ways[0]:
+        for column, column_inside, right in ways[1]:
             index = op.Expand(row * width + column, op.const([1, 1, each, 1]))
             value = op.GatherElements(data, index, axis=3) * (down * right)
             seen = op.Where(row_inside & column_inside, value, zero)
@@ -137,9 +135,7 @@ def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Val
     return total
 
 
-def _inside(op: Builder, at: Value, size: Value, zero: Value) -> Value:
-    return ~(at < zero) & (at < size)
-
-
-def _clipped(op: Builder, at: Value, size: Value, zero: Value, one: Value) -> Value:
-    return op.Cast(op.Min(op.Max(at, zero), size - one), to=T.INT64)
+def _read(op: Builder, at: Value, size: Value, zero: Value) -> tuple[Value, Value]:
+    """The place to read, and whether it is inside; another place, also NaN, is read as 0."""
+    inside = ~(at < zero) & (at < size)
+    return op.Cast(op.Where(inside, at, zero), to=T.INT64), inside
