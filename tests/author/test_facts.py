@@ -153,7 +153,7 @@ def test_a_wrong_declaration_is_corrected_in_the_result():
     after, told = report(m, 10)
     (kept,) = [value for value in after.graph.value_info if value.name == "h"]
     assert dims_of(kept.type) == ("N", 4)
-    assert "the declared shapes of 1 values contradict the inputs and were corrected" in told
+    assert "a declared shape that contradicts the inputs was corrected: that of 'h'" in told
 
 
 def test_the_integers_of_a_constant_of_opset_8_have_a_type():

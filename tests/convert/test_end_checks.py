@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+import onnx
 import pytest
-from opshift import convert, convert_version
+from opshift import accepts, convert, convert_version
 from opshift.convert import end_checks
 from opshift.convert.legal import checker
 from opshift.opsets import schemas
@@ -90,3 +91,23 @@ def test_a_step_at_one_version_is_seen_too(kind, monkeypatch):
 def test_the_older_values_are_taken(old, new):
     proto = model(TEXTS[0][0], 13)
     assert convert_version(proto, 9, check=old) == convert_version(proto, 9, check=new)
+
+
+WRONG = "(float[2,3] x) => (float[2,4] y) { y = Relu(x) }"
+
+
+def test_a_wrong_shape_of_an_output_is_corrected():
+    """The source fails onnx's full check; its result passes, so that strict runtimes load it."""
+    after = convert(model(WRONG, 16), 15)
+    assert "that of 'y'" in str(after.report)
+    onnx.checker.check_model(after.model, full_check=True)
+
+
+@pytest.mark.parametrize(("release", "opset", "answer"), [
+    ("1.10", 15, "no"), ("1.10", 14, "yes"), ("1.11", 16, "no"), ("1.12", 17, "yes"),
+])  # fmt: skip
+def test_a_strict_release_rejects_a_wrong_shape_at_its_highest_opset(release, opset, answer):
+    """Measured: onnxruntime 1.2 to 1.11 do, and `--for` corrects the shape for them."""
+    target, source = f"onnxruntime=={release}", model(WRONG, opset, ir=8)
+    assert accepts(source, target).answer == answer
+    assert accepts(convert(source, target).model, target).answer == "yes"

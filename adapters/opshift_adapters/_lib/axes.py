@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Lists of axes in the form that every runtime reads: counted from the front, in order."""
 
-from opshift.adapter import KEEP, Builder, Node, Result, np
+from opshift.adapter import KEEP, Builder, Node, Result, Value, np
 
 
 def in_order(
@@ -48,3 +48,22 @@ def _from_front(node: Node, axes: list[int], inserted: bool) -> list[int]:
     if inserted:
         rank += len(axes)
     return [axis + rank if axis < 0 else axis for axis in axes]
+
+
+def has_empty_list(node: Node) -> bool:
+    """Whether the attribute `axes` lists no axis."""
+    return "axes" in node.attributes and node.ints("axes") == []
+
+
+def has_empty_name(node: Node) -> bool:
+    """Whether the input `axes` after the data is omitted by an empty name."""
+    return len(node.inputs) == 2 and node.inputs[1] is None
+
+
+def without_empty(node: Node, op: Builder) -> Value | None:
+    """The node without `axes` if these are an empty list or an empty name, which mean all axes."""
+    if has_empty_list(node) or has_empty_name(node):
+        given = {one: node.attr(one) for one in node.attributes if one != "axes"}
+        only: Value = op.emit(node.op, node["data"], **given)
+        return only
+    return None

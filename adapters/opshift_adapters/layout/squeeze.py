@@ -17,7 +17,7 @@ from opshift.adapter import (
 )
 from opshift.objections import LARGEST_RANK
 
-from opshift_adapters._lib.axes import in_order
+from opshift_adapters._lib.axes import has_empty_list, has_empty_name, in_order, without_empty
 from opshift_adapters._lib.blocks import END, part, reshaped
 from opshift_adapters.layout.reshape import by_reshape
 
@@ -59,9 +59,44 @@ def one_axis_after_the_other(node: Node, op: Builder) -> Result:
     return x
 
 
+NO_NAME = '(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x, "") }'
+
+
+@misread(
+    "Squeeze",
+    "onnxruntime 1.6..1.32",
+    "an omitted input `axes` that is written as an empty name",
+    source="measured in 14 releases",
+    date="2026-11-29",
+    since=13,
+)
+@example("no axes", NO_NAME, imports={"": 13})
+def has_unnamed_axes(node: Node) -> bool:
+    return has_empty_name(node)
+
+
+NO_AXIS = "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze<axes: ints = []>(x) }"
+
+
+@misread(
+    "Squeeze",
+    "onnxruntime 1.2..1.16",
+    "an empty list as `axes`, which its checker rejects",
+    source="measured in 14 releases",
+    date="2026-11-29",
+    before=13,
+)
+@example("no axes", NO_AXIS, imports={"": 12})
+def has_empty_axes(node: Node) -> bool:
+    return has_empty_list(node)
+
+
 @form("Squeeze")
+@example("an empty name", NO_NAME, imports={"": 13}, gives="Squeeze")
 def known_axes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 needs `axes` of Squeeze below opset 13; axes ascend from the front."""
+    """onnxruntime 0.4 needs `axes` below opset 13, others no empty name; axes are in order."""
+    if (found := without_empty(node, op)) is not None:
+        return found
     if op.version >= 13 or node.has("axes"):
         return in_order(node, op)
     shape = node["data"].shape_or_none

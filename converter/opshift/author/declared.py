@@ -110,24 +110,18 @@ def _computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
             yield value
 
 
-def correct(
+def contradicted(
     graph: GraphProto,
     inferred: Callable[[str], TypeProto | None],
     symbols: frozenset[str],
     *,
     nested: bool,
-) -> int:
-    """Replaces declared shapes that contradict the inferred ones; returns their number.
-
-    A runtime plans its memory by declarations, and fails where they are too small.
-    """
-    count = 0
+) -> Iterator[tuple[ValueInfoProto, TypeProto]]:
+    """The declarations whose shapes contradict the inferred ones, with the inferred types."""
     for value in _computed(graph, nested=nested):
         found = inferred(value.name)
         if found is not None and _contradicts(value.type, found, symbols):
-            value.type.tensor_type.shape.CopyFrom(found.tensor_type.shape)
-            count += 1
-    return count
+            yield value, found
 
 
 def _contradicts(declared: TypeProto, found: TypeProto, symbols: frozenset[str]) -> bool:

@@ -23,7 +23,7 @@ from opshift.convert import (
     stamp,
 )
 from opshift.convert.blockers import StepRefused
-from opshift.convert.end_checks import check_whole
+from opshift.convert.end_checks import check_whole, corrected
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
 from opshift.convert.legal import author_rules, diagnose, model_rules, uncalled
@@ -336,14 +336,15 @@ class Conversion(State):
 
     def _settle_declarations(self) -> None:
         """Corrects wrong declarations, notes the used ones, and declares lost ranks."""
-        if not any(step.rewritten for step in self.steps):
+        version, row = self.document.imports.get(""), self.runtime
+        rewritten = any(step.rewritten for step in self.steps)
+        if (rewritten and self.skeleton.graph.value_info) or (row and row.is_strict_at(version)):
+            self.notes += (notes := corrected(self.facts))
+            self.repaired |= bool(notes)
+        if not rewritten:
             return
-        if self.skeleton.graph.value_info and (wrong := self.facts.correct()):
-            self.notes.append(
-                f"the declared shapes of {wrong} values contradict the inputs and were corrected"
-            )
         self.notes += self.facts.believed()
-        top, version = self.document.main.root.top, self.document.imports.get("")
+        top = self.document.main.root.top
         if version and not self.for_types:
             confirmed = partial(self.facts.confirmed, top)
             declare.ranks(self.skeleton.graph, version, self.adapters, confirmed)

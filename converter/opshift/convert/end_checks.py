@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from opshift.author.facts import Facts
 from opshift.convert.blockers import StepRefused
 from opshift.convert.change import Step
 from opshift.convert.legal import checker, diagnose, nested_lengths, rules
@@ -75,6 +76,8 @@ def check_whole(state: State) -> list[str]:
     ):
         named = shortened(wrong, 4)
         return [f"removed declared shapes that inference contradicts: {named}"]
+    if structure is None and (notes := corrected(state.facts)):
+        return [*notes, *check_whole(state)]
     if structure is None and _objected_before(state):
         return [f"type inference rejects the model, as it did before the conversion: {error}"]
     if checker.tolerates(state.document, state.adapters, error):
@@ -86,6 +89,14 @@ def check_whole(state: State) -> list[str]:
     if told := diagnose.declarations(state.view, result, error, state.adapters):
         raise InvalidModel(told)
     raise AdapterBug(f"the checker rejects the converted model: {error}")
+
+
+def corrected(facts: Facts) -> list[str]:
+    """Corrects the declared shapes that contradict the inferred ones; returns a note about them."""
+    if not (names := facts.correct()):
+        return []
+    values = shortened(list(map(repr, names)), 4)
+    return [f"a declared shape that contradicts the inputs was corrected: that of {values}"]
 
 
 def _objected_before(state: State) -> bool:

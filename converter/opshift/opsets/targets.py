@@ -36,8 +36,7 @@ ALL = "all"  # a word for every runtime
 Key = tuple[str, str]  # (domain, operator)
 STATED = (
     "domains", "fixed_sizes", "functions", "kernels", "only", "other_forms", "outputs", "prefer",
-    "types",
-    "without",
+    "strict", "types", "without",
 )  # fmt: skip
 
 
@@ -122,6 +121,7 @@ class Ceiling:
     probed: probe_tables.ReleaseTable | None = None  # the outcomes of small models
     fixed_sizes: bool = False  # whether it needs the sizes of all inputs
     compares: bool = True  # whether it rejects a version above its own
+    strict: bool = False  # at its highest opset, whether declared shapes must agree with inference
     facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
     meant: tuple[str, str] = ("", "")  # the runtime and release that `same_as` means
     between: str = ""  # the unknown release that a user named, and that lies before `later`
@@ -152,6 +152,10 @@ class Ceiling:
         """Whether it reads these versions of operator sets and this IR version."""
         fits = all(imported.get(domain, 0) <= top for domain, top in self.imports.items())
         return fits and (self.ir is None or ir_version <= self.ir)
+
+    def is_strict_at(self, opset: int | None) -> bool:
+        """Whether it rejects a model with a declared shape that inference contradicts."""
+        return self.strict and opset == self.imports.get("")
 
     def lacking(self, key: Key) -> list[Lacking]:
         """The versions of an operator that it does not read, each with the name of the operator."""
@@ -472,7 +476,7 @@ _OF_NAME = {"aliases", "default", "answer", "providers", "releases", "probed"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
     "types", "outputs", "kernels", "closed", "also", "functions", "only",
-    "other_forms", "facts", "fixed_sizes", "compares",
+    "other_forms", "facts", "fixed_sizes", "compares", "strict",
 }  # fmt: skip
 
 
@@ -511,6 +515,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         bool(row.get("functions", True)), tuple(row.get("other_forms", ())),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
         fixed_sizes=bool(row.get("fixed_sizes", False)), compares=bool(row.get("compares", True)),
+        strict=bool(row.get("strict", False)),
         facts={name: facts[name] for name in STATED if name in row and name in facts},
     )  # fmt: skip
 

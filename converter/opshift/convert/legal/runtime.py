@@ -35,7 +35,7 @@ from opshift.opsets.type_pairs import PAIRS
 from opshift.opsets.types import dims_of, element_of, elements_by_variable, rank_of
 from opshift.protos import GraphProto, NodeProto, TypeProto
 from opshift.records import dataclass
-from opshift.text import counted, qualified
+from opshift.text import counted, qualified, shortened
 
 if TYPE_CHECKING:
     from opshift.opsets import probed
@@ -94,7 +94,16 @@ def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
         *(_lack(*key, nodes, f"{row.shown}: {one.described(key[1])}") for key, one, nodes in found),
         *(_lack(*key, [scope.node(at) for scope, at in where], s) for (key, s), where in failed),
         *_not_handed_out(document, row),
+        *_contradicted(document, row, facts),
     ]
+
+
+def _contradicted(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
+    """Declared shapes that inference contradicts, which the runtime rejects."""
+    opset = document.imports.get("")
+    values = [repr(one.name) for one, _ in facts.contradicted()] if row.is_strict_at(opset) else []
+    says = f"{row.shown}: at opset {opset} it rejects a declared shape that inference contradicts"
+    return [RuntimeLack("", "", "", 1, f"{says}: that of {shortened(values, 4)}")] if values else []
 
 
 def _not_handed_out(document: Document, row: Ceiling) -> list[RuntimeLack]:
