@@ -6,7 +6,8 @@
 
 FOLDER holds a folder for each model, with model.onnx. Models without the types are left out. Each
 model is converted for each release with `--types`. The result for the last one is compared with the
-source, and with the source in double, on generated inputs. PYTHON is an interpreter with onnxslim,
+source, and with the source in double, on generated inputs; a second table has a row for each change
+of a type. PYTHON is an interpreter with onnxslim,
 onnxsim and onnxconverter-common, whose results are loaded as well.
 """
 
@@ -17,7 +18,7 @@ import fnmatch
 import re
 import subprocess
 import tempfile
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from statistics import median
@@ -47,7 +48,11 @@ HALF = {
     f" convert = float16.convert_float_to_float16; {SAVE}",
 }
 DISTANCES = re.compile(r"distance of A is (\S+), that of B is (\S+),")
+BECAME = re.compile(r"^(\w+) became (\w+) in", re.MULTILINE)
 NAMED = re.compile(r"'[^']*'|\b\d+\b|name:\s*\S+|/\S+")  # what differs between models in an error
+
+
+Made = dict[str, Path | str]  # the results by the names of the models, or why there are none
 
 
 def main() -> int:
@@ -68,7 +73,7 @@ def main() -> int:
         for release in args.ort:
             runner = Runner(install(release))
             for_it = dict(_converted(models, types, release, scratch))
-            sides = {"as they are": models, "opshift": for_it, **beside}
+            sides: dict[str, Made] = {"as they are": dict(models), "opshift": for_it, **beside}
             errors = {side: _errors(runner, models, made) for side, made in sides.items()}
             loaded = [str(len(models) - found.total()) for found in errors.values()]
             print(f"| onnxruntime {release} | {' | '.join(loaded)} |", flush=True)
@@ -76,7 +81,7 @@ def main() -> int:
                 for why, count in found.most_common():
                     print(f"    {side}: {count} x {why}")
             runner.close()
-        print(f"\n{_compared(models, for_it)}")
+        _compared(models, for_it, types)
     return 0
 
 
@@ -105,10 +110,10 @@ def _converted(
             yield name, f"{type(error).__name__}: {str(error).splitlines()[0]}"
 
 
-def _by(python: str, code: str, models: dict[str, Path], folder: Path) -> dict[str, Path | str]:
+def _by(python: str, code: str, models: dict[str, Path], folder: Path) -> Made:
     """What another tool makes of the models."""
     folder.mkdir()
-    found: dict[str, Path | str] = {}
+    found: Made = {}
     for name, path in models.items():
         made = folder / f"{name}.onnx"
         done = subprocess.run(
@@ -119,26 +124,36 @@ def _by(python: str, code: str, models: dict[str, Path], folder: Path) -> dict[s
     return found
 
 
-def _compared(models: dict[str, Path], made: dict[str, Path | str]) -> str:
-    """How many results compute the same, and how far both sides are from double."""
-    outcomes, apart = Counter[str](), []
+def _compared(models: dict[str, Path], made: Made, types: dict[str, str]) -> None:
+    """Prints how many results compute the same, and how far both sides are from double."""
+    outcomes = defaultdict[str, Counter[str]](Counter)
+    apart = defaultdict[str, list[tuple[float, float]]](list)
     for name, path in made.items():
         if isinstance(path, Path):
             found = opshift.verify(models[name], path, in_double=True)
             outcome = "equal" if found.equal else "different" if found.different else "not judged"
-            outcomes[outcome] += 1
-            if outcome == "different":
-                print(f"    {name} differs")
+            if not found.equal:
+                print(f"    {name} is {outcome}")
             three = DISTANCES.findall("\n".join(found.notes))
-            apart += [(float(source), float(result)) for source, result in three]
-    sides = ", ".join(
-        f"{side} {median(values):.2g} (at most {max(values):.2g})"
-        for side, values in zip(("source", "result"), zip(*apart, strict=True), strict=False)
-    )
-    return f"{dict(outcomes)}; median distance of {len(apart)} outputs from double: {sides}"
+            for change in ("all", *_changes(models[name], types)):
+                outcomes[change][outcome] += 1
+                apart[change] += [(float(source), float(result)) for source, result in three]
+    print("\n| change | models | equal | different | distance of sources | of results |")
+    print(f"|{'---|' * 6}")
+    for change, counts in outcomes.items():
+        sides = zip(*apart[change], strict=True)
+        shown = (f"{median(values):.2g}, at most {max(values):.2g}" for values in sides)
+        words = (str(counts.total()), *(str(counts[one]) for one in ("equal", "different")))
+        print(f"| {' | '.join((change, *words, *shown))} |")
 
 
-def _errors(runner: Runner, models: dict[str, Path], made: dict[str, Path | str]) -> Counter[str]:
+def _changes(path: Path, types: dict[str, str]) -> list[str]:
+    """The changes of types that a model has."""
+    report = opshift.convert(path, types=types, check="none").report
+    return [f"{one} to {to}" for one, to in BECAME.findall("\n".join(report.approximations))]
+
+
+def _errors(runner: Runner, models: dict[str, Path], made: Made) -> Counter[str]:
     """Why models do not load, without the names in the reasons."""
     found = Counter[str]()
     for name in models:
