@@ -39,8 +39,8 @@ MODULES = (
     "convert.guard", "convert.legal.author_rules", "convert.legal.bound_attributes",
     "convert.legal.cause", "convert.legal.device_rules", "convert.legal.findings",
     "convert.legal.function_rules", "convert.legal.graph_rules", "convert.legal.guessed_types",
-    "convert.legal.nested_lengths", "convert.legal.opening", "convert.legal.verdict",
-    "model.bytes.staging", "model.rename",
+    "convert.legal.nested_lengths", "convert.legal.opening", "convert.legal.rules",
+    "convert.legal.verdict", "model.bytes.staging", "model.rename",
 )  # fmt: skip
 SECONDS = 120  # a mutant that takes longer is killed: it does not end
 CPU_SECONDS = 10  # more than the tests of a function take
