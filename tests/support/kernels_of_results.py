@@ -2,7 +2,8 @@
 """Finds written nodes for whose element types no release of onnxruntime has a kernel.
 
 Each example, also with other element types and with unknown sizes and ranks, is converted over its
-boundary and to lower opsets, down to 7, the lowest that onnxruntime reads. The table of kernels
+boundary and to the lower opsets that change an operator of the result before, down to 7, the lowest
+that onnxruntime reads: between them, the result has the same nodes. The table of kernels
 covers every node of an operator that the source does not have. An operator that stays may have a
 type for which its older version has no kernel. Examples whose own nodes have no kernel are left
 out, and so is bfloat16, in which onnxruntime computes nothing on the CPU.
@@ -22,7 +23,7 @@ from opshift.convert.request import AnyTarget
 from opshift.model.document import Document
 from opshift.model.imports import versions
 from opshift.model.weights import Weights
-from opshift.opsets import targets
+from opshift.opsets import schemas, targets
 from opshift.protos import ModelProto
 from opshift.testing.example_models import example_model, example_target
 from opshift.testing.surveys import ListedExample, pattern, reasons
@@ -30,8 +31,7 @@ from opshift.testing.variants import variants
 
 PACKAGE = "opshift_adapters"
 REASONS = Path(__file__).parents[1] / "adapters" / "kernels.toml"
-LOWER = (13, 12, 11, 10, 9, 8, 7)
-"""The opsets to which examples are also converted; onnxruntime reads none below the last."""
+LOWEST = 7  # onnxruntime reads no lower opset
 NOT_COMPUTED = "bfloat16"
 
 
@@ -42,8 +42,8 @@ def findings(chosen: Iterable[ListedExample]) -> Iterator[str]:
             own = {key for key, _ in without_kernel(model)}
             if own or NOT_COMPUTED in str(model.graph.input):
                 continue
-            for target in _targets(subject, model):
-                for told in _lacking(model, target):
+            for target, after in _results(subject, model):
+                for told in _lacking(model, after):
                     yield f"{subject.name} [{name}] to {target}: {told}"
 
 
@@ -60,22 +60,37 @@ def _models(subject: ListedExample) -> Iterator[tuple[str, ModelProto]]:
             yield name, variant
 
 
-def _targets(subject: ListedExample, model: ModelProto) -> Iterator[AnyTarget]:
-    first = example_target(subject.adapter, subject.example)
-    yield first
-    reached = first.get("", 0) if isinstance(first, dict) else 0
-    present = min(reached or 1000, versions(model).get("", 0))
-    yield from (version for version in LOWER if version < present)
+def _results(subject: ListedExample, model: ModelProto) -> Iterator[tuple[AnyTarget, ModelProto]]:
+    """The results at the target of an example, and at lower opsets."""
+    target = example_target(subject.adapter, subject.example)
+    reached = target.get("", 0) if isinstance(target, dict) else 0
+    opset = min(reached or 1000, versions(model).get("", 0))
+    before = model
+    while target:  # each result is converted further, so that a boundary is passed once
+        after = _converted(before, target)
+        if after is not None and versions(after).get("", 0) >= LOWEST:
+            yield target, after
+            before = after if versions(after).get("", 0) == opset else before
+        opset = _last_change(before, opset) - 1
+        target = opset if opset >= LOWEST else None
 
 
-def _lacking(before: ModelProto, target: AnyTarget) -> list[str]:
-    """The operators of the result that its source does not have, and that have no kernel."""
+def _converted(model: ModelProto, target: AnyTarget) -> ModelProto | None:
     try:
-        after = convert_version(before, target)
+        return convert_version(model, target)
     except (InvalidModel, Refused):
-        return []
-    if versions(after).get("", 0) < LOWER[-1]:
-        return []
+        return None
+
+
+def _last_change(model: ModelProto, opset: int) -> int:
+    """The highest opset, up to this one, that changed an operator of a model."""
+    keys = {key for root in _document(model).roots for key in root.index if not key[0]}
+    found = (schemas.schema(*key, opset) for key in keys)
+    return max((one.since for one in found if one is not None), default=0)
+
+
+def _lacking(before: ModelProto, after: ModelProto) -> list[str]:
+    """The operators of the result that its source does not have, and that have no kernel."""
     had = {key for root in _document(before).roots for key in root.index}
     found = [(key, types) for key, types in without_kernel(after) if key not in had]
     return sorted({f"{op} of {', '.join(types)}" for (_, op), types in found})
