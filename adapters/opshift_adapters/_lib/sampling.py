@@ -6,9 +6,14 @@ Constants are computed during the conversion; static sizes leave only indices an
 
 from dataclasses import dataclass, replace
 
-from opshift.adapter import Array, Builder, Refusal, T, Value, Why, np
+from opshift.adapter import Array, Builder, Node, Refusal, T, Value, Why, np
 
 from opshift_adapters._lib.blocks import FLOATS, arange, as_type, column, element, size_of
+
+
+def takes_nearest(node: Node) -> bool:
+    """Whether each result is an element of the input, and not a number between elements."""
+    return node.str("mode") == "nearest"  # pragma: no cover: examples have kernels for their types
 
 
 @dataclass(frozen=True, slots=True)

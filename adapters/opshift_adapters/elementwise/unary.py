@@ -15,7 +15,6 @@ from opshift.adapter import (
     in_other_words,
     mirrored,
     np,
-    shown,
 )
 from opshift.combinators import cast_around, drop_attribute
 
@@ -27,15 +26,7 @@ SIGNED = {"x": [[-128, -1, 0], [1, 5, 127]]}
 
 # -- 6: `consumed_inputs` is removed, Abs and Neg accept integers --------------------------------
 
-WITHOUT_CONSUMED = shown(
-    drop_attribute("consumed_inputs"),
-    example(
-        "consumed_inputs",
-        "(float[2,3] x) => (float[2,3] y) { y = {op}<consumed_inputs=[0]>(x) }",
-        gives="{op}",
-    ),
-    example("plain", "(double[2,3] x) => (double[2,3] y) { y = {op}(x) }", gives="{op}"),
-)
+WITHOUT_CONSUMED = drop_attribute("consumed_inputs")
 MATH_6 = boundary(
     6,
     (

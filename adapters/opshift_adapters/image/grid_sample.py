@@ -32,11 +32,7 @@ from opshift_adapters._lib.blocks import (
     part,
     size_of,
 )
-
-
-def takes_nearest(node: Node) -> bool:
-    return node.str("mode") == "nearest"  # pragma: no cover: examples have kernels for their types
-
+from opshift_adapters._lib.sampling import takes_nearest
 
 ROUNDED = by_width("GridSample", unless=takes_nearest)  # between elements, integers are rounded
 GRID_SAMPLE_22 = boundary(22, "GridSample:d255c0", cast=cast_around("float"))

@@ -16,12 +16,7 @@ from opshift.adapter import (
     example,
 )
 
-from opshift_adapters._lib.sampling import Filter, by_scales
-
-
-def takes_nearest(node: Node) -> bool:
-    return node.str("mode") == "nearest"  # pragma: no cover: examples have kernels for their types
-
+from opshift_adapters._lib.sampling import Filter, by_scales, takes_nearest
 
 ROUNDED = by_width("Upsample", unless=takes_nearest)  # between elements, integers are rounded
 IMAGE = "(float[3,2,3,4] x) => (float[a,b,c,d] y) "

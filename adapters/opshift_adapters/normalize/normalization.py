@@ -139,37 +139,7 @@ def in_float(found: Found) -> dict[str, Any] | None:
     return stretched(found) if stash in (T.FLOAT, T.BFLOAT16) else None
 
 
-LAYER = (
-    "(float[2,3,4] x, float[4] s, float[4] b) => (float[2,3,4] y) <float e = {0.00001}, float two"
-    " = {2}, int64[1] a = {-1}> { m = ReduceMean(x, a) d = Sub(x, m) p = Pow(d, two) v ="
-    " ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) n = Div(d, r) "
-)
-LAYER_NORMALIZATION_MIRRORED = mirrored(
-    layer_normalization_17_16,
-    example(
-        "as torch writes it",
-        LAYER + "t = Mul(n, s) y = Add(t, b) }",
-        gives="LayerNormalization",
-        atol=1e-5,
-        imports={"": 18},
-    ),
-    example(
-        "axes as an attribute",
-        "(float[2,3,4] x, float[3,4] s, float[4] b) => (float[2,3,4] y) <float e = {0.5}> { m ="
-        " ReduceMean<axes=[1, 2]>(x) d = Sub(x, m) p = Mul(d, d) v = ReduceMean<axes=[-2, -1]>(p)"
-        " w = Add(e, v) r = Sqrt(w) n = Div(d, r) t = Mul(n, s) y = Add(t, b) }",
-        gives="LayerNormalization",
-        atol=1e-5,
-    ),
-    example(
-        "no bias",
-        LAYER.replace(", float[4] b", "") + "y = Mul(s, n) }",
-        gives="LayerNormalization",
-        atol=1e-5,
-        imports={"": 18},
-    ),
-    when=in_float,
-)
+LAYER_NORMALIZATION_MIRRORED = mirrored(layer_normalization_17_16, when=in_float)
 
 
 EARLY = (  # onnxruntime runs these without a schema of onnx
@@ -225,18 +195,7 @@ def rms_normalization_23_22(node: Node, op: Builder) -> Result:
 
 
 RMSNORMALIZATION_IN_OTHER_WORDS = in_other_words("RMSNormalization")(rms_normalization_23_22)
-RMS_NORMALIZATION_MIRRORED = mirrored(
-    rms_normalization_23_22,
-    example(
-        "times the reciprocal",
-        "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) <float e = {0.00001}, float two = {2},"
-        " int64[1] a = {-1}> { p = Pow(x, two) v = ReduceMean(p, a) w = Add(v, e) r = Sqrt(w) i ="
-        " Reciprocal(r) n = Mul(x, i) y = Mul(s, n) }",
-        gives="RMSNormalization",
-        atol=1e-5,
-    ),
-    when=stretched,
-)
+RMS_NORMALIZATION_MIRRORED = mirrored(rms_normalization_23_22, when=stretched)
 
 
 def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> Value:
