@@ -1,11 +1,104 @@
 # SPDX-License-Identifier: Apache-2.0
-"""DequantizeLinear of a whole tensor: its form below opset 10."""
+"""DequantizeLinear in its forms below opsets 10, 13 and 21."""
 
 from typing import Any
 
 from opshift.adapter import Formula, Found, T, Term, modern
 
-from opshift_adapters.modern.codes import CODES, is_scalar, whole_point
+from opshift_adapters.modern.codes import CODES, is_scalar, lying, reshaped, whole_point
+
+# -- of blocks with repeated scales: the form below opset 21 ---------------------------------------
+
+
+SMALL = (T.INT8, T.UINT8, T.INT16, T.UINT16, T.INT32)
+
+
+def spread(op: Formula, part: Term) -> Term:
+    """Each element repeated along its block; the last block may be cut."""
+    apart = op.Unsqueeze(part, axes=op.attribute("behind"))
+    repeated = op.Expand(apart, shape=op.attribute("repeats"))
+    whole = op.Reshape(repeated, shape=op.attribute("goal"), allowzero=op.attribute("allowzero"))
+    cut = op.Slice(whole, starts=[0], ends=op.attribute("ends"), axes=op.attribute("cut"))
+    return op.either(whole, cut)
+
+
+def blocks(found: Found) -> dict[str, Any] | None:
+    """The axis and the size of the blocks, if all sizes are known to fit, else None."""
+    told, x, parts = found.numbers, found["x"], [found["x_scale"]]
+    parts += [found["x_zero_point"]] if "x_zero_point" in found else []
+    shape, own = x.shape_or_none, parts[0].shape_or_none
+    if x.elem_type_or_none not in SMALL or told["kind"] != T.FLOAT or shape is None or own is None:
+        return None
+    axis, size = block_of(told, len(shape))
+    if axis is None or size < 2 or any(part.shape_or_none != own for part in parts):
+        return None
+    wide = [n * size if i == axis else n for i, n in enumerate(own)]
+    cut = [*wide[:axis], shape[axis], *wide[axis + 1 :]]
+    fits = wide == told["goal"] and cut == list(shape) and 0 <= wide[axis] - shape[axis] < size
+    if told.get("ends", [wide[axis]]) != [shape[axis]] or told.get("cut", [axis]) != [axis]:
+        return None
+    point = whole_point(found) if len(parts) > 1 else {}
+    return {"axis": axis, "block_size": size, **point} if fits and point is not None else None
+
+
+def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
+    """The axis along which a tensor is repeated, and how often; None if it is not one axis."""
+    behind, repeats = told["behind"], told["repeats"]
+    if not behind or len(behind) != 1 or not repeats or len(repeats) != rank + 1:
+        return None, 0
+    place = behind[0] % (rank + 1)
+    rest = [n for i, n in enumerate(repeats) if i != place]
+    return (place - 1, repeats[place]) if place and all(n == 1 for n in rest) else (None, 0)
+
+
+@modern("DequantizeLinear", since=21, when=blocks)
+def dequantize_blocks(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
+    """(x - zero point) * scale, with a zero point and a scale for each block."""
+    shifted = op.cast(x, "kind") - spread(op, op.cast(x_zero_point))
+    return op.cast(shifted * op.cast(spread(op, x_scale), "kind"))
+
+
+# -- of blocks without zero points: the form below opset 21 ----------------------------------------
+
+
+@modern("DequantizeLinear", since=21, when=blocks)
+def dequantize_blocks_around_zero(op: Formula, x: Term, x_scale: Term) -> Term:
+    """x * scale, with a scale for each block."""
+    return op.cast(op.cast(x, "kind") * op.cast(spread(op, x_scale), "kind"))
+
+
+# -- along an axis with reshaped scales: the form below opset 13 -----------------------------------
+
+
+def dequantizes_reshaped(found: Found) -> dict[str, Any] | None:
+    """The axis, if the data are codes, else None."""
+    kind = found["x"].elem_type_or_none
+    return reshaped(found, "x", kind) if kind in CODES else None
+
+
+@modern("DequantizeLinear", since=13, when=dequantizes_reshaped)
+def dequantize_channels(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
+    """(x - zero point) * scale, with a zero point and a scale for each channel."""
+    scale = op.Reshape(x_scale, shape=op.attribute("goal"))
+    zero = op.Reshape(op.cast(x_zero_point), shape=op.attribute("zero_goal"))
+    return (op.Cast(x, to=T.FLOAT) - zero) * scale
+
+
+# -- with scales that lie along an axis already, as constants below opset 13 -----------------------
+
+
+def dequantizes_lying(found: Found) -> dict[str, Any] | None:
+    """The axis and the constants, if they fit the type of the data, else None."""
+    return lying(found, "x", found["x"].elem_type_or_none)
+
+
+@modern("DequantizeLinear", since=13, when=dequantizes_lying)
+def dequantize_by_the_last_axes(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
+    """(x - zero point) * scale, whose shapes already broadcast along the channels."""
+    return (op.Cast(x, to=T.FLOAT) - op.cast(x_zero_point)) * x_scale
+
+
+# -- of a whole tensor: the form below opset 10 ----------------------------------------------------
 
 
 def dequantizes(found: Found) -> dict[str, Any] | None:

@@ -1,11 +1,148 @@
 # SPDX-License-Identifier: Apache-2.0
-"""QuantizeLinear of a whole tensor to 16 bits: its form below opset 21."""
+"""QuantizeLinear in its forms below opsets 10, 13 and 21."""
 
 from typing import Any
 
-from opshift.adapter import Formula, Found, T, Term, modern
+from opshift.adapter import Formula, Found, T, Term, dtype_of, example, modern, np
 
-from opshift_adapters.modern.codes import is_scalar, limits_of
+from opshift_adapters.modern.codes import is_scalar, length_of, limits_of, lying, reshaped
+
+# -- around a constant: below opset 10, a sum with a large float rounds to even --------------------
+
+
+WHOLE = 3 * 2**22  # floats of this size have no fraction
+
+
+def rounds(found: Found, start: float) -> bool:
+    """Whether the sum rounds in float, and the limits are those of a type of 8 bits."""
+    told = found.numbers
+    if told["to"] not in (T.INT8, T.UINT8) or told["whole"] != WHOLE:
+        return False
+    low, high = T(told["to"]).element.limits
+    in_float = found["x"].elem_type_or_none == T.FLOAT and is_scalar(found, "y_scale")
+    return in_float and (told["low"], told["high"]) == (start + low, start + high)
+
+
+def around_a_number(found: Found) -> dict[str, Any] | None:
+    """The zero point, which is the distance between the sums, if it fits the type, else None."""
+    told = found.numbers
+    if not rounds(found, told["start"]):
+        return None
+    point, (low, high) = told["whole"] - told["start"], T(told["to"]).element.limits
+    if not low <= point <= high or point != np.floor(point):
+        return None
+    return {"y_zero_point": np.array(point, dtype_of(told["to"]))}
+
+
+def rounded(op: Formula, sum_: Term, start: str) -> Term:
+    """The sum within limits, minus the number that it started from, as codes."""
+    cut = op.Clip(sum_, min=op.attribute("low"), max=op.attribute("high"))
+    return op.Cast(cut - op.number(start), to=op.attribute("to"))
+
+
+@modern("QuantizeLinear", since=10, when=around_a_number)
+def quantize_around_a_number(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
+    """x / scale + a number without fractions, minus that number less the zero point."""
+    return rounded(op, x / y_scale + op.number("whole"), "start")
+
+
+# -- around a computed zero point: a sum with a large float, below opset 10 ------------------------
+
+
+def around_a_point(found: Found) -> dict[str, Any] | None:
+    """An empty dict if the zero point is a scalar of the type of the result, else None."""
+    if found["y_zero_point"].elem_type_or_none != found.numbers["to"]:
+        return None
+    alone = is_scalar(found, "y_zero_point")
+    return {} if alone and rounds(found, WHOLE) else None
+
+
+@modern("QuantizeLinear", since=10, when=around_a_point)
+def quantize_around_a_point(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
+    """x / scale + a number without fractions + the zero point, minus that number."""
+    moved = x / y_scale + op.number("whole") + op.cast(y_zero_point)
+    return rounded(op, moved, "whole")
+
+
+# -- to uint8 without zero points: the form below opset 13 -----------------------------------------
+
+
+ALONG_LAST = (
+    "(float[2,3] x, float[3] s, uint8[3] z) => (uint8[2,3] y) <float l = {0}, float h ="
+    " {255}> { q = Div(x, s) r = Round(q) f = Cast<to=1>(z) a = Add(r, f) c = Clip(a, l,"
+    " h) y = Cast<to=2>(c) }"
+)
+AROUND_ZERO = (
+    ALONG_LAST.replace(", uint8[3] z", "")
+    .replace(" f = Cast<to=1>(z) a = Add(r, f)", "")
+    .replace("Clip(a", "Clip(r")
+)
+
+
+def around_zero(found: Found) -> dict[str, Any] | None:
+    """The axis and the constants, if scales lie along an axis and bytes around 0 result."""
+    told, shape = found.numbers, found["y_scale"].shape_or_none
+    if (told["to"], told["low"], told["high"]) != (
+        T.UINT8,
+        *T.UINT8.element.limits,
+    ) or shape is None:
+        return None
+    if shape == ():
+        return {}
+    known = found["y_scale"].const_or_none()
+    if any(size != 1 for size in shape[1:]) or (known is None and len(shape) > 1):
+        return None
+    if length_of(found["x"], -len(shape)) != shape[0]:
+        return None
+    return {"axis": -len(shape), **({} if known is None else {"y_scale": known.ravel()})}
+
+
+@modern("QuantizeLinear", since=13, when=around_zero)
+@example("of the last axis, no zero points", AROUND_ZERO, gives="QuantizeLinear")
+def quantize_around_zero(op: Formula, x: Term, y_scale: Term) -> Term:
+    """Round(x / scale) within the limits of unsigned bytes."""
+    cut = op.Clip(op.Round(x / y_scale), op.number("low"), op.number("high"))
+    return op.Cast(cut, to=op.attribute("to"))
+
+
+# -- along an axis with reshaped scales: the form below opset 13 -----------------------------------
+
+
+def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
+    """The axis, if the limits are those of the type of the zero points, else None."""
+    told, kind = found.numbers, found["y_zero_point"].elem_type_or_none
+    fits = limits_of(kind) == (told["low"], told["high"]) and told["to"] == kind
+    return reshaped(found, "y", kind) if fits else None
+
+
+@modern("QuantizeLinear", since=13, when=quantizes_reshaped)
+def quantize_channels(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
+    """Round(x / scale) + zero point within the limits, with a scale for each channel."""
+    scale = op.Reshape(y_scale, shape=op.attribute("goal"))
+    zero = op.Reshape(op.Cast(y_zero_point, to=T.FLOAT), shape=op.attribute("zero_goal"))
+    cut = op.Clip(op.Round(x / scale) + zero, op.number("low"), op.number("high"))
+    return op.Cast(cut, to=op.attribute("to"))
+
+
+# -- with scales that lie along an axis already, as constants below opset 13 -----------------------
+
+
+def quantizes_lying(found: Found) -> dict[str, Any] | None:
+    """The axis and the constants, if the limits are those of the type of the result, else None."""
+    told = found.numbers
+    if limits_of(told["to"]) != (told["low"], told["high"]):
+        return None
+    return lying(found, "y", told["to"])
+
+
+@modern("QuantizeLinear", since=13, when=quantizes_lying)
+def quantize_by_the_last_axes(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
+    """Round(x / scale) + zero point within limits, whose shapes already broadcast."""
+    shifted = op.Round(x / y_scale) + op.cast(y_zero_point)
+    return op.Cast(op.Clip(shifted, op.number("low"), op.number("high")), to=op.attribute("to"))
+
+
+# -- of a whole tensor to 16 bits: the form below opset 21 -----------------------------------------
 
 
 def quantizes(found: Found) -> dict[str, Any] | None:
