@@ -40,6 +40,7 @@ MODULES = (
     "convert.legal.cause", "convert.legal.checker", "convert.legal.device_rules",
     "convert.legal.findings",
     "convert.legal.function_rules", "convert.legal.graph_rules", "convert.legal.guessed_types",
+    "convert.legal.ir_rules",
     "convert.legal.nested_lengths", "convert.legal.opening", "convert.legal.rules",
     "convert.legal.verdict", "model.bytes.staging", "model.rename",
 )  # fmt: skip
