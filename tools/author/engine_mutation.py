@@ -38,9 +38,8 @@ MODULES = (
     "author.bounds", "author.facts", "author.fit", "author.graph_results", "author.moved_bounds",
     "convert.guard", "convert.legal.author_rules", "convert.legal.bound_attributes",
     "convert.legal.cause", "convert.legal.checker", "convert.legal.device_rules",
-    "convert.legal.findings",
-    "convert.legal.function_rules", "convert.legal.graph_rules", "convert.legal.guessed_types",
-    "convert.legal.ir_rules",
+    "convert.legal.findings", "convert.legal.function_rules", "convert.legal.graph_rules",
+    "convert.legal.guessed_types", "convert.legal.ir_rules", "convert.legal.model_rules",
     "convert.legal.nested_lengths", "convert.legal.opening", "convert.legal.rules",
     "convert.legal.verdict", "model.bytes.staging", "model.rename",
 )  # fmt: skip
