@@ -22,6 +22,7 @@ import opshift
 import pytest
 from growth_families import FAMILIES, LOWERED, TARGET
 from onnx import ModelProto, checker
+from opshift.model.document import Document
 from opshift.opsets import schemas
 
 SIZES = (12, 24, 48)
@@ -83,6 +84,17 @@ def test_work_of_a_lowered_model_is_linear(family: str) -> None:
         return opshift.convert_version(model, LOWERED[family])
 
     assert growth_of(convert, FAMILIES[family], FEWER) < MOST
+
+
+def test_each_function_is_looked_at_once_for_its_readers() -> None:
+    def readers(model: ModelProto) -> None:
+        document = Document(model)
+        for root in document.roots:
+            assert root in document.names.family(root)
+            document.names.count((root.top, "a"), root)
+
+    sizes = 100, 200, 400
+    assert growth_of(readers, FAMILIES["functions beside each other"], sizes) < MOST
 
 
 @pytest.mark.skipif(not DEPTH, reason="OPSHIFT_GROWTH is not set")

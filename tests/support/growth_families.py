@@ -348,7 +348,7 @@ def nested_scans(n: int) -> ModelProto:
 
 @family
 def functions_in_a_chain(n: int) -> ModelProto:
-    """Each function calls the next one."""
+    """Each function calls the next one; a chain of some hundred calls is an invalid model to onnx."""
     made = [function(f"F{i}", [call(f"F{i + 1}", "a", "b")]) for i in range(n - 1)]
     made.append(function(f"F{n - 1}", [softmax("a", "b")]))
     return model([call("F0", "x", "y")], [value("y")], functions=made, domains=["f"])

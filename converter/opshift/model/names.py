@@ -80,6 +80,8 @@ class Names:
 
     def _bindings(self) -> Iterator[tuple[Owned, Owned]]:
         """Which initializer each training binding sets, and the value that it is set to."""
+        if not self.model.training_info:
+            return
         tops = {root.name: root.top for root in self.roots if root.kind == "training"}
         main = self.roots[0].top
         for i, training in enumerate(self.model.training_info):
@@ -111,13 +113,12 @@ class Names:
 
     def family(self, root: Root) -> list[Root]:
         """The roots that see the same values as a root: the main graph and its algorithms."""
-        if root not in self._families:
-            above = root.top.parent.root if root.top.parent is not None else root
-            self._families[root] = [
-                one
-                for one in self.roots
-                if one is above or (one.top.parent is not None and one.top.parent.root is above)
-            ]
+        if root not in self._families:  # all at once: a model may have thousands of functions
+            members: dict[Root, list[Root]] = {}
+            for one in self.roots:
+                above = one.top.parent.root if one.top.parent is not None else one
+                self._families[one] = members.setdefault(above, [])
+                self._families[one].append(one)
         return self._families[root]
 
     def forget(self) -> None:
