@@ -78,6 +78,19 @@ def test_at_most_six_examples_stand_above_a_function(path: Path) -> None:
         assert len(shown) <= 6, f"{path.name}:{node.lineno}: move examples to the file of cases"
 
 
+@pytest.mark.parametrize("path", sorted(PACKAGE.rglob("*.py")), ids=lambda path: path.stem)
+def test_a_long_example_is_a_case(path: Path) -> None:
+    """One that computes its inputs with numpy stays above its function."""
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
+        if not isinstance(node, ast.FunctionDef):
+            continue
+        for one in node.decorator_list:
+            if isinstance(one, ast.Call) and ast.unparse(one.func) == "example":
+                length = (one.end_lineno or one.lineno) - one.lineno + 1
+                given = any(word.arg == "inputs" for word in one.keywords)
+                assert length < 6 or given, f"{path.name}:{one.lineno}: move it to the cases"
+
+
 def test_a_case_has_the_words_of_an_example(adapter: Adapter, tmp_path: Path) -> None:
     (tmp_path / case_files.CASES / "with_cases.toml").write_text(
         '[[downward]]\ntitle = "second"\ngraph = "g"\nrefuses = "NEEDS_RANK"\n'
