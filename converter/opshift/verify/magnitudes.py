@@ -46,7 +46,7 @@ def magnitudes(
             failed = _error(results)
             return {} if failed else _exposed(pair, names, cases), failed
     if failed := engine_choice.objection(subject.model, engine_choice.OURS):
-        return {}, failed
+        return {}, f"a model of this size runs node by node, but {failed}" if large else failed
     walk = _Walk(subject, subject, engine_choice.OURS, 0, stated, None, adapters, in_double=False)
     _, cases, results = first_answers(walk, engine_choice.OURS, "", inputs or None)
     if failed := _error(results):
