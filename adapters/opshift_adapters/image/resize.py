@@ -12,10 +12,12 @@ from opshift.adapter import (
     T,
     Value,
     adapter,
+    alternative,
     boundary,
     by_width,
     example,
     form,
+    misread,
     np,
 )
 
@@ -59,6 +61,32 @@ def typed_scales(node: Node, op: Builder) -> Result:
     """At opset 10 onnxruntime 0.4 reads scales only from their typed field; they are rewritten."""
     known = node["scales"].const_or_none() if op.version == 10 else None
     return KEEP if known is None else op.same(node, inputs={"scales": op.const(known)})
+
+
+LINE = "(float[2,1,6] x) => (float[a,b,c] y) <float[3] s = {1.0, 1.0, 1.5}, float[0] r = {}> "
+
+
+@misread(
+    "Resize",
+    "onnxruntime 0.4..1.4",
+    "the linear mode of an input with three or five axes",
+    source="measured in 18 releases from 0.4 to 1.32: the linear mode of two to five axes",
+    date="2026-11-29",
+    before=13,
+)
+@example("of a line", LINE + '{ y = Resize<mode="linear">(x, s) }', imports={"": 10})
+def blends_along_a_line(node: Node) -> bool:
+    return node.str("mode") == "linear" and node["X"].rank_or_none in (3, 5)
+
+
+@alternative("Resize", runtime="onnxruntime==1.4")
+@example("of a line", LINE + '{ y = Resize<mode="linear">(x, r, s) }', imports={"": 11}, atol=1e-6)
+@example("of a line, before 11", LINE + '{ y = Resize<mode="linear">(x, s) }', imports={"": 10})
+def blended(node: Node, op: Builder) -> Result:
+    """onnxruntime before 1.5 blends only planes and pictures; others are written as sampling."""
+    if op.version >= 11:
+        return written_out(node, op)
+    return by_scales(op, node["X"], node["scales"], Filter(node.str("mode"), rounding="by scale"))
 
 
 @adapter("Resize", 10, 11)
