@@ -56,12 +56,6 @@ def cuts_an_odd_pad(node: Node) -> bool:
     source=MEASURED,
     date="2026-11-29",
 )
-@example(
-    "of 2",
-    "(float[1,1,4] x, float[1,1,3] w) => (float[a,b,c] y) { y = ConvTranspose"
-    "<dilations = [2]>(x, w) }",
-    imports={"": 10},
-)
 def is_dilated(node: Node) -> bool:
     return any(one > 1 for one in node.ints_or_none("dilations") or ())
 
