@@ -480,6 +480,71 @@ def with_the_negative(node: Node, op: Builder) -> Result:
     return a - -b if node.op == "Add" else a + -b
 
 
+SCALED = "(float[1,2,3] x) => (float[1,2,3] y) <float[3] w = {1, -2, 0.5}> { y = Mul(x, w) }"
+
+
+@misread(
+    "Mul",
+    "opencv 4.5.5",
+    "Mul of a constant that lies along another axis than the second ends the run",
+    source="measured in 4.5.5: Add, Sub, Mul and Div with constants of 12 shapes at 12",
+    date="2026-11-29",
+)
+@example("the last axis", SCALED, imports={"": 12})
+def scales_another_axis(node: Node) -> bool:
+    return _scaled_axis(node) is not None
+
+
+def _scaled_axis(node: Node) -> tuple[Value, Array, int] | None:
+    """The scaled value, the constant and its axis, if this is not the second of three or more."""
+    for x, y in ((node["A"], node["B"]), (node["B"], node["A"])):
+        known, rank = y.const_or_none(), x.rank_or_none
+        if known is None or rank is None or not 3 <= rank >= known.ndim:
+            continue
+        long = [axis + rank - known.ndim for axis, size in enumerate(known.shape) if size != 1]
+        if len(long) == 1 and long[0] != 1 and known.size:
+            return x, known, long[0]
+    return None
+
+
+@in_other_words("Mul")
+@example("the last axis", SCALED, imports={"": 12}, gives="Transpose BatchNormalization Transpose")
+def scale_of_a_normalization(node: Node, op: Builder) -> Result:
+    """A constant along one axis is the scale of a BatchNormalization that does nothing else."""
+    found = _scaled_axis(node)
+    if found is None or node["A"].elem_type not in FLOATS:
+        return KEEP
+    x, known, axis = found
+    perm = list(range(x.rank))
+    perm[1], perm[axis] = axis, 1
+    scale, zeros = known.ravel(), np.zeros(known.size)
+    rest = [op.const(one, like=x) for one in (-zeros, zeros, zeros + 1)]
+    moved = op.Transpose(x, perm=perm)
+    scaled = op.BatchNormalization(moved, op.const(scale, like=x), *rest, epsilon=0.0)
+    return op.Transpose(scaled, perm=perm)
+
+
+@misread(
+    "Pow",
+    "opencv 4.5.5",
+    "Pow before arithmetic is joined with it and gives other numbers",
+    source="measured in 4.5.5: Pow by 2 and 3, alone and before Mul and Add, at 12",
+    date="2026-11-29",
+    neighbours=True,
+)
+@example(
+    "scaled",
+    "(float[1,2,3] x) => (float[1,2,3] y) <float e = {3}, float k = {0.5}>"
+    " { p = Pow(x, e) y = Mul(p, k) }",
+    imports={"": 12},
+)
+def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
+    known, result = node["Y"].const_or_none(), node.outputs[0]
+    if known is None or known.size != 1 or result is None:
+        return False
+    return any(one.op in ("Add", "Sub", "Mul", "Div") for one in around.readers(result))
+
+
 @in_other_words("Div", approximate=True)
 @example(
     "a power of two",

@@ -16,10 +16,12 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
+    alternative,
     boundary,
     example,
     illegal,
     in_other_words,
+    misread,
     np,
 )
 from opshift.combinators import positive_axis
@@ -294,6 +296,38 @@ def parts(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
     """`num_outputs` must be the number of outputs: otherwise onnx's inference ends the process."""
     wanted = given.get("num_outputs", outputs)
     return None if wanted == outputs else f"num_outputs is {wanted}, and it has {outputs} outputs"
+
+
+WEIGHTS = (
+    "(float[2,2] x) => (float[2,2] y, float[2,2] z) <float[4,2] w = {1, 2, 3, 4, 5, 6, 7, 8}>"
+    " { a, b = Split<axis=0>(w) y = Add(x, a) z = Add(x, b) }"
+)
+
+
+@misread(
+    "Split",
+    "opencv 4.5.5",
+    "Split of a constant is not read",
+    source="measured in 4.5.5: Split of an initializer and of an input at 12",
+    date="2026-11-29",
+)
+@example("weights", WEIGHTS, imports={"": 12})
+def splits_a_constant(node: Node) -> bool:
+    return node["input"].const_or_none() is not None
+
+
+@alternative("Split", runtime="opencv==4.5.5")
+@example("weights", WEIGHTS, imports={"": 12}, gives="Constant Constant Add Add")
+def parts_as_constants(node: Node, op: Builder) -> Result:
+    """OpenCV 4.5.5 splits no constant; each part is written as one."""
+    x, axis = node["input"], node.int("axis")
+    known = x.const_or_none() if 2 <= op.version < 13 else None
+    if known is None or not known.shape[axis]:
+        return KEEP
+    lengths = node.ints_or_none("split")
+    each = -(-known.shape[axis] // node.n_outputs)
+    ends = list(itertools.accumulate(lengths or [each] * node.n_outputs))[:-1]
+    return tuple(op.const(one, like=x) for one in np.split(known, ends, axis))
 
 
 # -- in other words ------------------------------------------------------------------------------

@@ -286,8 +286,13 @@ MEAN = "(int64[2,3] x) => (int64[2,1] y) { y = ReduceMean<axes = [1]>(x) }"
     "axes", MEAN, imports={"": 13}, gives="ReduceSum Div", inputs={"x": [[-3, 0, -1], [5, 6, 7]]}
 )
 def sum_by_count(node: Node, op: Builder) -> Result:
-    """ReduceMean of int64 is written as ReduceSum / count, which truncates like the mean."""
+    """ReduceMean of int64 is written as ReduceSum / count, which truncates like the mean.
+
+    That of floats, which OpenCV 4.5.5 does not read of a matrix, gets an axis more.
+    """
     x, shape = node["data"], node["data"].shape_or_none
+    if x.elem_type_or_none in FLOATS:
+        return of_one_matrix(node, op)
     if x.elem_type_or_none != T.INT64 or shape is None or op.version >= 18:
         return KEEP
     axes = [axis % len(shape) for axis in node.attr("axes") or range(len(shape))]
@@ -362,6 +367,35 @@ def names_axes_out_of_order(node: Node) -> bool:
     counted = [axis + (rank or 0) if axis < 0 else axis for axis in axes]
     is_certain = rank is not None or len({axis < 0 for axis in axes}) < 2
     return is_certain and counted != sorted(counted)
+
+
+@misread(
+    "ReduceMax ReduceMean ReduceSum",
+    "opencv 4.5.5",
+    "{op} of named axes of a matrix is not read",
+    source="measured in 4.5.5: three reductions of tensors of rank 2 and 3, at 11",
+    date="2026-11-29",
+)
+@example("rows", ROWS, imports={"": 11})
+def reduces_a_matrix(node: Node) -> bool:
+    return "axes" in node.attributes and node["data"].rank_or_none == 2
+
+
+@alternative("ReduceMax ReduceSum", runtime="opencv==4.5.5")
+@example("rows", ROWS, imports={"": 11}, gives="Unsqueeze {op} Squeeze")
+@example(
+    "one axis less",
+    "(float[2,3] x) => (float[3] y) { y = {op}<axes = [0], keepdims = 0>(x) }",
+    imports={"": 11},
+    gives="Unsqueeze {op} Squeeze",
+)
+def of_one_matrix(node: Node, op: Builder) -> Result:
+    """OpenCV 4.5.5 reduces no matrix; an axis of size one before the others makes it read it."""
+    x = node["data"]
+    if "axes" not in node.attributes or x.rank_or_none != 2:
+        return KEEP
+    longer, front = op.Unsqueeze(x, op.const([0])), [axis % 2 + 1 for axis in node.ints("axes")]
+    return op.Squeeze(op.same(node, inputs={"data": longer}, axes=front), op.const([0]))
 
 
 @alternative("ReduceL1 ReduceLogSum", runtime="openvino==2026.4")

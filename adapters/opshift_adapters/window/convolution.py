@@ -94,3 +94,33 @@ def _cut(node: Node) -> list[int] | None:
         max((size - 1) * between + 1 + more - step, 0)
         for size, between, more, step in zip(kernel, spread, added, steps, strict=True)
     ]
+
+
+CAUSAL = (
+    "(float[1,2,8] x, float[3,2,3] w) => (float[1,3,8] y)"
+    " { y = Conv<kernel_shape = [3], pads = [2, 0]>(x, w) }"
+)
+
+
+@misread(
+    "Conv",
+    "opencv 4.5.5",
+    "Conv along one axis pads both ends alike",
+    source="measured in 4.5.5: Conv of rank 3 and 4 with equal and unequal pads at 12",
+    date="2026-11-29",
+)
+@example("before", CAUSAL, imports={"": 12})
+def pads_one_axis_unequally(node: Node) -> bool:
+    pads = node.ints_or_none("pads") or []
+    return len(pads) == 2 and pads[0] != pads[1]
+
+
+@alternative("Conv", runtime="opencv==4.5.5")
+@example("before", CAUSAL, imports={"": 12}, gives="Pad Conv")
+def padded_before(node: Node, op: Builder) -> Result:
+    """OpenCV 4.5.5 pads both ends of one axis alike; Pad is written for unequal pads."""
+    pads = node.ints_or_none("pads") or []
+    if len(pads) != 2 or op.version < 11:
+        return KEEP
+    padded = op.Pad(node["X"], op.const([0, 0, pads[0], 0, 0, pads[1]]))
+    return op.same(node, inputs={"X": padded}, pads=[0, 0])
