@@ -487,7 +487,7 @@ SCALED = "(float[1,2,3] x) => (float[1,2,3] y) <float[3] w = {1, -2, 0.5}> { y =
     "Mul",
     "opencv 4.5.5",
     "Mul of a constant that lies along another axis than the second ends the run",
-    source="measured in 4.5.5: Add, Sub, Mul and Div with constants of 12 shapes at 12",
+    source="measured in 4.5.5: Add, Sub, Mul and Div with constants of six shapes at 12",
     date="2026-11-29",
 )
 @example("the last axis", SCALED, imports={"": 12})

@@ -115,15 +115,16 @@ def _corners(node: Node, op: Builder, offset: Value) -> Value:
 
 def sampled(op: Builder, data: Value, places: Value, x: Value, each: int) -> Value:
     """Samples of each plane of [N, groups, each, height * width] from four pixels; 0 outside."""
-    low = op.Floor(places)
-    share = places - low
     one, zero = op.const(1, like=x), op.const(0, like=x)
     ways = []  # for rows, then for columns: the neighbour, whether it is inside, its weight
-    for axis in (0, 1):
-        at, upper = (op.Gather(v, op.const(axis), axis=0) for v in (low, share))
+    # onnxruntime 1.20 and 1.21 fuse Gathers of one value, and give two fusions one name.
+    for axis, half in enumerate(op.Split(places, op.const([1, 1]), axis=0, outputs=2)):
+        place = op.Squeeze(half, op.const([0]))
+        at = op.Floor(place)
+        upper = place - at
         size = op.Cast(size_of(op, x, 2 + axis), to=x.elem_type)
         neighbours = [(at, one - upper), (at + one, upper)]
-        ways.append([(*_read(op, place, size, zero), weight) for place, weight in neighbours])
+        ways.append([(*_read(op, near, size, zero), weight) for near, weight in neighbours])
     width, total = size_of(op, x, 3), None
     for row, row_inside, down in ways[0]:
         for column, column_inside, right in ways[1]:
