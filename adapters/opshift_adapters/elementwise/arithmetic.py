@@ -495,15 +495,19 @@ def scales_another_axis(node: Node) -> bool:
     return _scaled_axis(node) is not None
 
 
-def _scaled_axis(node: Node) -> tuple[Value, Array, int] | None:
-    """The scaled value, the constant and its axis, if this is not the second of three or more."""
+def _scaled_axis(node: Node) -> tuple[Value, Value, int] | None:
+    """The scaled value, the factor and its axis, if this is not the second of three or more.
+
+    Only shapes are read: the factor is a constant, or else an input of the model.
+    """
     for x, y in ((node["A"], node["B"]), (node["B"], node["A"])):
-        known, rank = y.const_or_none(), x.rank_or_none
-        if known is None or rank is None or not 3 <= rank >= known.ndim:
+        shape, rank = y.shape_or_none, x.rank_or_none
+        if shape is None or rank is None or not 3 <= rank >= len(shape):
             continue
-        long = [axis + rank - known.ndim for axis, size in enumerate(known.shape) if size != 1]
-        if len(long) == 1 and long[0] != 1 and known.size:
-            return x, known, long[0]
+        long = [axis + rank - len(shape) for axis, size in enumerate(shape) if size != 1]
+        fixed = not y.computed or (y.producer is not None and y.producer.op == "Constant")
+        if fixed and len(long) == 1 and long[0] != 1 and 0 not in shape:
+            return x, y, long[0]
     return None
 
 
@@ -514,7 +518,9 @@ def scale_of_a_normalization(node: Node, op: Builder) -> Result:
     found = _scaled_axis(node)
     if found is None or node["A"].elem_type not in FLOATS:
         return KEEP
-    x, known, axis = found
+    x, factor, axis = found
+    if (known := factor.const_or_none()) is None:
+        return KEEP
     perm = list(range(x.rank))
     perm[1], perm[axis] = axis, 1
     scale, zeros = known.ravel(), np.zeros(known.size)
@@ -522,6 +528,12 @@ def scale_of_a_normalization(node: Node, op: Builder) -> Result:
     moved = op.Transpose(x, perm=perm)
     scaled = op.BatchNormalization(moved, op.const(scale, like=x), *rest, epsilon=0.0)
     return op.Transpose(scaled, perm=perm)
+
+
+CUBED = (
+    "(float[1,2,3] x) => (float[1,2,3] y) <float e = {3}, float k = {0.5}> { p = Pow(x, e) y ="
+    " Mul(p, k) }"
+)
 
 
 @misread(
@@ -532,17 +544,14 @@ def scale_of_a_normalization(node: Node, op: Builder) -> Result:
     date="2026-11-29",
     neighbours=True,
 )
-@example(
-    "scaled",
-    "(float[1,2,3] x) => (float[1,2,3] y) <float e = {3}, float k = {0.5}>"
-    " { p = Pow(x, e) y = Mul(p, k) }",
-    imports={"": 12},
-)
+@example("scaled", CUBED, imports={"": 12})
 def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
-    known, result = node["Y"].const_or_none(), node.outputs[0]
-    if known is None or known.size != 1 or result is None:
+    result = node.outputs[0]
+    after = around.readers(result) if result is not None else ()
+    if not any(one.op in ("Add", "Sub", "Mul", "Div") for one in after):
         return False
-    return any(one.op in ("Add", "Sub", "Mul", "Div") for one in around.readers(result))
+    known = node["Y"].const_or_none()
+    return known is not None and known.size == 1
 
 
 @in_other_words("Div", approximate=True)

@@ -383,12 +383,6 @@ def reduces_a_matrix(node: Node) -> bool:
 
 @alternative("ReduceMax ReduceSum", runtime="opencv==4.5.5")
 @example("rows", ROWS, imports={"": 11}, gives="Unsqueeze {op} Squeeze")
-@example(
-    "one axis less",
-    "(float[2,3] x) => (float[3] y) { y = {op}<axes = [0], keepdims = 0>(x) }",
-    imports={"": 11},
-    gives="Unsqueeze {op} Squeeze",
-)
 def of_one_matrix(node: Node, op: Builder) -> Result:
     """OpenCV 4.5.5 reduces no matrix; an axis of size one before the others makes it read it."""
     x = node["data"]

@@ -110,18 +110,22 @@ def _computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
             yield value
 
 
-def contradicted(
+def correct(
     graph: GraphProto,
     inferred: Callable[[str], TypeProto | None],
     symbols: frozenset[str],
     *,
     nested: bool,
-) -> Iterator[tuple[ValueInfoProto, TypeProto]]:
-    """The declarations whose shapes contradict the inferred ones, with the inferred types."""
+) -> Iterator[str]:
+    """Replaces declared shapes that contradict the inferred ones; returns their values.
+
+    A runtime plans its memory by declarations, and fails where they are too small.
+    """
     for value in _computed(graph, nested=nested):
         found = inferred(value.name)
         if found is not None and _contradicts(value.type, found, symbols):
-            yield value, found
+            value.type.tensor_type.shape.CopyFrom(found.tensor_type.shape)
+            yield value.name
 
 
 def _contradicts(declared: TypeProto, found: TypeProto, symbols: frozenset[str]) -> bool:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from opshift.author import dynamic
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, of_constant
-from opshift.author.declared import completed, contradicted
+from opshift.author.declared import completed, correct
 from opshift.author.env import ModelEnv
 from opshift.author.fit import fits
 from opshift.author.inference import Known, infer_all, infer_node
@@ -48,7 +48,6 @@ from opshift.protos import (
     NodeProto,
     TensorProto,
     TypeProto,
-    ValueInfoProto,
     helper,
 )
 from opshift.text import shortened
@@ -515,25 +514,18 @@ class Facts:
         ]
 
     def correct(self) -> list[str]:
-        """Replaces declared shapes that contradict the inferred ones; returns their values.
-
-        A runtime plans its memory by declarations, and fails where they are too small.
-        """
-        found = list(self.contradicted())
-        for value, kind in found:
-            value.type.tensor_type.shape.CopyFrom(kind.tensor_type.shape)
-        return [value.name for value, _ in found]
-
-    def contradicted(self) -> Iterator[tuple[ValueInfoProto, TypeProto]]:
-        """The declarations whose shapes contradict the inferred ones, with the inferred types."""
-        for scope in self.document.roots[0].scopes:
-            if isinstance(scope.proto, GraphProto):
-                yield from contradicted(
-                    scope.proto,
-                    functools.partial(self.confirmed, scope),
-                    self._input_symbols,
-                    nested=scope.parent is not None,
-                )
+        """Replaces declared shapes that contradict the inferred ones; returns their values."""
+        return [
+            name
+            for scope in self.document.roots[0].scopes
+            if isinstance(scope.proto, GraphProto)
+            for name in correct(
+                scope.proto,
+                functools.partial(self.confirmed, scope),
+                self._input_symbols,
+                nested=scope.parent is not None,
+            )
+        ]
 
     def confirmed(self, scope: Scope, name: str) -> TypeProto | None:
         """The inferred type of a value, if its rank does not come from a declaration."""

@@ -26,7 +26,7 @@ from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import check_whole, corrected
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
-from opshift.convert.legal import author_rules, diagnose, model_rules, uncalled
+from opshift.convert.legal import author_rules, checker, diagnose, model_rules, uncalled
 from opshift.convert.legal.findings import Checked
 from opshift.convert.legal.function_rules import called, never_called
 from opshift.convert.legal.verdict import Judged, verdict
@@ -338,7 +338,10 @@ class Conversion(State):
         """Corrects wrong declarations, notes the used ones, and declares lost ranks."""
         version, row = self.document.imports.get(""), self.runtime
         rewritten = any(step.rewritten for step in self.steps)
-        if (rewritten and self.skeleton.graph.value_info) or (row and row.is_strict_at(version)):
+        strict = row is not None and row.is_strict_at(version)
+        if (rewritten and self.skeleton.graph.value_info) or (
+            strict and checker.contradicted(self._result(), self.adapters)
+        ):
             self.notes += (notes := corrected(self.facts))
             self.repaired |= bool(notes)
         if not rewritten:

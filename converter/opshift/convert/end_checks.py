@@ -34,6 +34,9 @@ def check_fully(state: State, step: Step) -> None:
         return
     if nested_lengths.drop_contradicted(copied(shown), state.adapters):
         return  # declarations that are still contradicted at the end are dropped with a note
+    if notes := corrected(state.facts):
+        state.notes += notes
+        return check_fully(state, step)
     if not checker.tolerates(state.document, state.adapters, error):
         suspect = next(iter(step.suspects), None)
         seen = f"; it is first seen in what {suspect.told}" if suspect else ""

@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from opshift.author import fit, safe_inference
 from opshift.author.registry import Registry
+from opshift.author.traits import DeclaredRules
 from opshift.convert.change import Step
 from opshift.model import imports, repair
 from opshift.model.document import Document
@@ -152,11 +153,19 @@ def _unfit(node: NodeProto, versions: Mapping[str, int], *, is_inner: bool) -> s
     return next(fit.unfit(node, schema, versions[domain], is_inner=is_inner), None)
 
 
-def types(model: bytes | ModelProto, adapters: Registry, *, data_prop: bool = False) -> str | None:
+def types(
+    model: bytes | ModelProto, adapters: DeclaredRules, *, data_prop: bool = False
+) -> str | None:
     """The objection of strict inference to a model; None if there is none."""
     return _objection(
         lambda: safe_inference.infer(model, adapters, strict=True, data_prop=data_prop)
     )
+
+
+def contradicted(view: bytes | ModelProto, adapters: DeclaredRules) -> str | None:
+    """The objection of inference to a declared shape; None if there is none."""
+    error = types(view, adapters)
+    return error if error and "existing shape differ" in error else None
 
 
 def _objection(check: Callable[[], object]) -> str | None:

@@ -23,9 +23,11 @@ from opshift.author.present_types import collect_present_types
 from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.author.traits import DeclaredRules
 from opshift.codes.refusals import Why
+from opshift.convert.legal import checker
 from opshift.convert.legal.model_rules import is_beyond
 from opshift.errors import RefusedNode
 from opshift.lazy import deferred
+from opshift.model import weights
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import name_of
@@ -35,7 +37,7 @@ from opshift.opsets.type_pairs import PAIRS
 from opshift.opsets.types import dims_of, element_of, elements_by_variable, rank_of
 from opshift.protos import GraphProto, NodeProto, TypeProto
 from opshift.records import dataclass
-from opshift.text import counted, qualified, shortened
+from opshift.text import counted, qualified
 
 if TYPE_CHECKING:
     from opshift.opsets import probed
@@ -99,11 +101,13 @@ def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
 
 
 def _contradicted(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
-    """Declared shapes that inference contradicts, which the runtime rejects."""
+    """A declared shape that inference contradicts, if the runtime rejects it."""
     opset = document.imports.get("")
-    values = [repr(one.name) for one, _ in facts.contradicted()] if row.is_strict_at(opset) else []
+    if not row.is_strict_at(opset):
+        return []
+    error = checker.contradicted(weights.checkable(document.model), facts.adapters)
     says = f"{row.shown}: at opset {opset} it rejects a declared shape that inference contradicts"
-    return [RuntimeLack("", "", "", 1, f"{says}: that of {shortened(values, 4)}")] if values else []
+    return [RuntimeLack("", "", "", 1, f"{says}: {error}")] if error else []
 
 
 def _not_handed_out(document: Document, row: Ceiling) -> list[RuntimeLack]:
