@@ -548,9 +548,8 @@ CUBED = (
 def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:
     result = node.outputs[0]
     after = around.readers(result) if result is not None else ()
-    if not any(one.op in ("Add", "Sub", "Mul", "Div") for one in after):
-        return False
-    known = node["Y"].const_or_none()
+    joined = any(one.op in ("Add", "Sub", "Mul", "Div") for one in after)
+    known = node["Y"].const_or_none() if joined else None
     return known is not None and known.size == 1
 
 
