@@ -495,3 +495,15 @@ def test_nothing_is_checked_without_checks(with_adapters):
     undefined_input.__doc__ = "A bug."
     with_adapters(adapter("Gelu", 20, 19)(undefined_input))
     assert convert_version(model(TEXT, 20), 19, check="none").graph.node[0].input == ["nowhere"]
+
+
+def test_an_algorithm_of_training_reads_what_the_graph_computes():
+    """An adapter may read further back than the node did, out of the algorithm into the graph."""
+    text = "(float[4] x) => (seq(float[a]) y) { h = Relu(x) y = SplitToSequence(h) }"
+    trained = model(text, 14)
+    step = trained.training_info.add().algorithm
+    step.name = "step"
+    step.node.add(op_type="Identity", input=["y"], output=["seen"])
+    step.output.add(name="seen")
+    after = convert_version(trained, 13).training_info[0].algorithm
+    assert [one.op_type for one in after.node] == ["SplitToSequence"]

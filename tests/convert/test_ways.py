@@ -304,6 +304,7 @@ def test_a_function_that_nothing_calls_does_not_leave_in_silence(target, ir, tol
     assert found.report.inlined == ()  # there was no call to write it out at
 
 
+@pytest.mark.skipif((schemas.latest("") or 0) < 25, reason="the installed onnx is older")
 def test_facts_of_a_model_without_its_functions_are_those_of_its_own_scopes():
     """A function in the domain of onnx leaves, and the steps ask for the types of before."""
     text = """(float[4] x) => (float[4] y) { y = Erf(x) }

@@ -89,6 +89,8 @@ def _unreachable(place: Place, name: str) -> str | None:
         return None
     written = owner.producers[name]
     while scope is not owner:
+        if scope is scope.root.top:
+            return None  # an algorithm of training, which runs after the graph that it reads
         position, scope = holder(scope)
     if written == position:
         return "the replaced node wrote" if owner is place[0] else "the node around it writes"
