@@ -42,14 +42,7 @@ from opshift.opsets.types import (
     is_vague,
     rank_of,
 )
-from opshift.protos import (
-    GraphProto,
-    ModelProto,
-    NodeProto,
-    TensorProto,
-    TypeProto,
-    helper,
-)
+from opshift.protos import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, helper
 from opshift.text import shortened
 
 if TYPE_CHECKING:

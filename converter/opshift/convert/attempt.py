@@ -103,8 +103,9 @@ class Conversion(State):
                 with diagnose.explaining(fault):
                     self._trace(_as_model(self.view))
             raise
-        meanings = model_rules.two_meanings(Checked(self.document, self.adapters))
-        self.notes += [one for one in meanings if self.options.checks and one not in self.notes]
+        if self.steps and self.options.checks:  # another opset may have other meanings
+            meanings = model_rules.two_meanings(Checked(self.document, self.adapters))
+            self.notes += [one for one in meanings if one not in self.notes]
         report = self._report(before, self.document.imports.as_dict(), ir_before)
         after = _nodes(self.document)
         return dataclasses.replace(report, nodes_before=self.nodes_before, nodes_after=after)

@@ -39,6 +39,16 @@ def table() -> dict[tuple[str, str, int], tuple[LateChange, ...]]:
     return {key: tuple(changes) for key, changes in found.items()}
 
 
+@functools.cache
+def operators_added() -> frozenset[tuple[str, str]]:
+    """The operators of which an implementation was added late, by domain and name."""
+    return frozenset(
+        (domain, op)
+        for (domain, op, _), changes in table().items()
+        if any(one.kind == "added" for one in changes)
+    )
+
+
 def added_after(domain: str, op: str, since: int, release: str) -> str | None:
     """The release of onnx, later than this one, that added an implementation; None if none did."""
     changes = table().get((domain, op, since), ())

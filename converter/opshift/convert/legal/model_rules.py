@@ -103,7 +103,7 @@ def experimental(checked: Checked) -> Iterator[str]:
 def two_meanings(checked: Checked) -> Iterator[str]:
     """Operators of which onnx added an implementation to an opset that it had published before."""
     for root in checked.document.roots:
-        for (domain, op), places in sorted(root.index.items()):
+        for domain, op in sorted(root.index.keys() & late_changes.operators_added()):
             version = root.imports.get(domain) or 0
             schema = schemas.schema(domain, op, version)
             published = versions.release_of(domain, version) if schema is not None else None
@@ -113,7 +113,7 @@ def two_meanings(checked: Checked) -> Iterator[str]:
             earlier = [one for one in schemas.history(domain, op) if one.since < schema.since]
             if release is None or not earlier or earlier[-1].deprecated:
                 continue
-            found = (scope.node(at) for scope, at in places)
+            found = (scope.node(at) for scope, at in root.index[domain, op])
             if nodes := [one for one in found if not is_beyond(one, earlier[-1])]:
                 yield (
                     f"{op} of {domain or 'ai.onnx'} {version} ({counted(len(nodes), 'node')}) has"

@@ -184,7 +184,7 @@ def _contradictions(state: State, graph: GraphProto) -> Iterator[tuple[str, str]
             if isinstance(declared, int) and isinstance(size, int) and declared != size:
                 yield (
                     f"the output {value.name!r} is impossible",
-                    (f"dimension {axis} is {declared} in the model and would be {size}"),
+                    f"dimension {axis} is {declared} in the model and would be {size}",
                 )
 
 
