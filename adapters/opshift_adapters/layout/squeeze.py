@@ -17,7 +17,14 @@ from opshift.adapter import (
 )
 from opshift.objections import LARGEST_RANK
 
-from opshift_adapters._lib.axes import has_empty_list, has_empty_name, in_order, without_empty
+from opshift_adapters._lib.axes import (
+    EMPTY_LIST,
+    EMPTY_NAME,
+    has_empty_list,
+    has_empty_name,
+    in_order,
+    without_empty,
+)
 from opshift_adapters._lib.blocks import END, part, reshaped
 from opshift_adapters.layout.reshape import by_reshape
 
@@ -62,14 +69,7 @@ def one_axis_after_the_other(node: Node, op: Builder) -> Result:
 NO_NAME = '(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x, "") }'
 
 
-@misread(
-    "Squeeze",
-    "onnxruntime 1.6..1.32",
-    "an omitted input `axes` that is written as an empty name",
-    source="measured in 14 releases",
-    date="2026-11-29",
-    since=13,
-)
+@EMPTY_NAME("Squeeze", releases="onnxruntime 1.6..1.32", source="measured in ten of them")
 @example("no axes", NO_NAME, imports={"": 13})
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
@@ -78,14 +78,7 @@ def has_unnamed_axes(node: Node) -> bool:
 NO_AXIS = "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze<axes: ints = []>(x) }"
 
 
-@misread(
-    "Squeeze",
-    "onnxruntime 1.2..1.16",
-    "an empty list as `axes`, which its checker rejects",
-    source="measured in 14 releases",
-    date="2026-11-29",
-    before=13,
-)
+@EMPTY_LIST("Squeeze", before=13)
 @example("no axes", NO_AXIS, imports={"": 12})
 def has_empty_axes(node: Node) -> bool:
     return has_empty_list(node)

@@ -22,7 +22,14 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.axes import has_empty_list, has_empty_name, in_order, without_empty
+from opshift_adapters._lib.axes import (
+    EMPTY_LIST,
+    EMPTY_NAME,
+    has_empty_list,
+    has_empty_name,
+    in_order,
+    without_empty,
+)
 from opshift_adapters._lib.blocks import FLOATS
 
 MOST = (
@@ -252,26 +259,16 @@ def axes_in_order(node: Node, op: Builder) -> Result:
     return in_order(node, op) if found is None else found
 
 
-@misread(
-    f"{MOST} ReduceSum",
-    "onnxruntime 1.2..1.16",
-    "an empty list as `axes`, which its checker rejects",
-    source="measured in 14 releases",
-    date="2026-11-29",
-    before=18,
-)
+@EMPTY_LIST(f"{MOST} ReduceSum", before=18)
 @example("all axes", NO_AXIS, imports={"": 12})
 def has_empty_axes(node: Node) -> bool:
     return has_empty_list(node)
 
 
-@misread(
+@EMPTY_NAME(
     f"{MOST} ReduceSum",
-    "onnxruntime 1.6..1.16",
-    "an omitted input `axes` that is written as an empty name",
-    source="measured in 12 releases",
-    date="2026-11-29",
-    since=13,
+    releases="onnxruntime 1.6..1.16",
+    source="measured in 12 releases from 1.7 to 1.32: ReduceSum at 13, four others at 18",
 )
 @example("all axes", NO_INPUT, imports={"": 18})
 def has_unnamed_axes(node: Node) -> bool:
