@@ -29,7 +29,6 @@ FOLDER = Path(os.environ.get("OPSHIFT_ONNX_TESTS") or Path(onnx.__file__).parent
 MODULES = ("automatic_upgrade_test", "automatic_downgrade_test", "version_converter_test")
 REFUSED = {"test_non_existent_op": "NOT_EXPRESSIBLE"}  # and onnx refuses it, too
 INVALID = {
-    "test_add_5_8_with_unsqueeze": "the sum has two dimensions, and one is declared",
     "test_batch_normalization_5_8": "the required attribute consumed_inputs is missing",
     "test_batch_normalization_8_5": "the data has no axis of channels",
     "test_concat_3_5": "the axis is not below the rank",
