@@ -12,7 +12,7 @@ from opshift.author.builder import Builder
 from opshift.author.example import Example, example, shown
 from opshift.author.found import Found
 from opshift.author.misreadings import Misread, misread
-from opshift.author.modern_rules import Modern, mirrored, modern
+from opshift.author.modern_rules import Modern, modern
 from opshift.author.moved_bounds import moved as moved_bounds
 from opshift.author.node import Node, Value
 from opshift.author.surroundings import Surroundings
@@ -149,7 +149,6 @@ __all__ = [
     "impossible",
     "in_other_words",
     "leaving",
-    "mirrored",
     "misread",
     "modern",
     "moved_bounds",

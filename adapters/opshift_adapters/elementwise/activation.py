@@ -20,7 +20,6 @@ from opshift.adapter import (
     dtype_of,
     example,
     in_other_words,
-    mirrored,
     misread,
     np,
     retired,
@@ -134,7 +133,13 @@ def _number(op: Builder, value: Any, x: Value) -> Value:
     return op.const(value, like=x)
 
 
-@adapter("SwiGLU", 28, 27)
+def equal_shapes(found: Found) -> dict[str, Any] | None:
+    """The attributes, if both shapes are equal, because SwiGLU does not broadcast; else None."""
+    a, b = found["A"].dims_or_none, found["B"].dims_or_none
+    return found.numbers if a is not None and a == b and None not in a else None
+
+
+@adapter("SwiGLU", 28, 27, in_other_words=True, mirrored=equal_shapes)
 @example(
     "default",
     "(float[2,3] a, float[2,3] b) => (float[2,3] y) { y = SwiGLU(a, b) }",
@@ -145,19 +150,7 @@ def swiglu_28_27(node: Node, op: Builder) -> Result:
     return op.expand(node)
 
 
-SWI_GLU_IN_OTHER_WORDS = in_other_words("SwiGLU")(swiglu_28_27)
-
-
-def equal_shapes(found: Found) -> dict[str, Any] | None:
-    """The attributes, if both shapes are equal, because SwiGLU does not broadcast; else None."""
-    a, b = found["A"].dims_or_none, found["B"].dims_or_none
-    return found.numbers if a is not None and a == b and None not in a else None
-
-
-SWI_GLU_MIRRORED = mirrored(swiglu_28_27, when=equal_shapes)
-
-
-@adapter("Swish", 24, 23)
+@adapter("Swish", 24, 23, in_other_words=True, mirrored=True)
 def swish_24_23(node: Node, op: Builder) -> Result:
     """Opset 24 added Swish; below it, x * Sigmoid(alpha * x) is written."""
     x, alpha = node["X"], node.float("alpha")
@@ -165,11 +158,7 @@ def swish_24_23(node: Node, op: Builder) -> Result:
     return x * op.Sigmoid(steep)
 
 
-SWISH_IN_OTHER_WORDS = in_other_words("Swish")(swish_24_23)
-SWISH_MIRRORED = mirrored(swish_24_23)
-
-
-@adapter("Gelu", 20, 19)
+@adapter("Gelu", 20, 19, in_other_words=True, mirrored=True)
 @example("exact", "(float[2,3] x) => (float[2,3] y) { y = Gelu(x) }", gives="Div Erf Mul Add Mul")
 def gelu_20_19(node: Node, op: Builder) -> Result:
     """Opset 20 added Gelu; below it, its formula is written with Erf or with Tanh."""
@@ -190,32 +179,20 @@ def gelu_20_19(node: Node, op: Builder) -> Result:
     return x * _number(op, 0.5, x) * (bent + _number(op, 1, x))
 
 
-GELU_IN_OTHER_WORDS = in_other_words("Gelu")(gelu_20_19)
-GELU_MIRRORED = mirrored(gelu_20_19)
-
-
-@adapter("Mish", 18, 17)
+@adapter("Mish", 18, 17, in_other_words=True, mirrored=True)
 @example("double", "(double[2,N] x) => (double[2,N] y) { y = Mish(x) }", gives="Softplus Tanh Mul")
 def mish_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added Mish; below it, x * Tanh(Softplus(x)) is written."""
     return op.expand(node)
 
 
-MISH_IN_OTHER_WORDS = in_other_words("Mish")(mish_18_17)
-MISH_MIRRORED = mirrored(mish_18_17)
-
-
-@adapter("HardSwish", 14, 13)
+@adapter("HardSwish", 14, 13, in_other_words=True, mirrored=True)
 def hard_swish_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added HardSwish; below it, x * HardSigmoid(x, alpha=1/6, beta=0.5) is written."""
     return op.expand(node)
 
 
-HARD_SWISH_IN_OTHER_WORDS = in_other_words("HardSwish")(hard_swish_14_13)
-HARD_SWISH_MIRRORED = mirrored(hard_swish_14_13)
-
-
-@adapter("Celu", 12, 11)
+@adapter("Celu", 12, 11, in_other_words=True, mirrored=True)
 def celu_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added Celu; below it, Elu is written, or Exp if `alpha` is negative."""
     x, alpha = node["X"], node.float("alpha")
@@ -228,19 +205,12 @@ def celu_12_11(node: Node, op: Builder) -> Result:
     return op.Relu(x) + bent * scale
 
 
-CELU_IN_OTHER_WORDS = in_other_words("Celu")(celu_12_11)
-CELU_MIRRORED = mirrored(celu_12_11)
-
-
-@adapter("ThresholdedRelu", 10, 9)
+@adapter("ThresholdedRelu", 10, 9, in_other_words=True)
 def thresholded_relu_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added ThresholdedRelu; below it, Where(x > alpha, x, 0) is written."""
     x = node["X"]
     real = _wide(op, x)
     return op.Where(real > op.const(node.float("alpha"), like=real), x, op.const(0, like=x))
-
-
-THRESHOLDED_RELU_IN_OTHER_WORDS = in_other_words("ThresholdedRelu")(thresholded_relu_10_9)
 
 
 def _wide(op: Builder, x: Value) -> Value:

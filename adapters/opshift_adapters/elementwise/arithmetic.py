@@ -374,7 +374,12 @@ SIGNS = {"a": [7, -7, 7, -7, 6, -6, 0], "b": [3, 3, -3, -3, 3, -3, -5]}
 
 
 @adapter(
-    "Mod", 10, 9, approximate=True, ignores={"fmod": "the older opset allows only 1 for floats"}
+    "Mod",
+    10,
+    9,
+    approximate=True,
+    ignores={"fmod": "the older opset allows only 1 for floats"},
+    in_other_words=True,
 )
 @example("int64", "(int64[7] a, int64[7] b) => (int64[7] y) { y = Mod(a, b) }", inputs=SIGNS)
 def mod_10_9(node: Node, op: Builder) -> Result:
@@ -402,9 +407,6 @@ def mod_10_9(node: Node, op: Builder) -> Result:
         other = _other_side(op, rest, b, node["B"])
         rest = rest + b * op.Cast(other, to=a.elem_type)
     return op.Cast(rest, to=kind) if kind in SMALL_INTS else rest
-
-
-MOD_IN_OTHER_WORDS = in_other_words("Mod")(mod_10_9)
 
 
 LARGEST_TABLE = 64

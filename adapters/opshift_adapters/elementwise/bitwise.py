@@ -17,7 +17,6 @@ from opshift.adapter import (
     by_width,
     dtype_of,
     example,
-    in_other_words,
     np,
 )
 
@@ -28,7 +27,7 @@ UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
 # -- BitShift ------------------------------------------------------------------------------------
 
 
-@adapter("BitShift", 11, 10)
+@adapter("BitShift", 11, 10, in_other_words=True)
 @example(
     "left",
     '(uint8[4] x, uint8[4] n) => (uint8[4] y) { y = BitShift<direction="LEFT">(x, n) }',
@@ -48,9 +47,6 @@ def bit_shift_11_10(node: Node, op: Builder) -> Result:
         size = op.const(2**bits)
         shifted = shifted - shifted / size * size
     return op.Cast(shifted, to=kind)
-
-
-BIT_SHIFT_IN_OTHER_WORDS = in_other_words("BitShift")(bit_shift_11_10)
 
 
 BITS = by_width("BitCast", floats=True)
@@ -97,7 +93,7 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
 # -- BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot -----------------------------------------------
 
 
-@adapter("BitwiseAnd BitwiseOr BitwiseXor", 18, 17)
+@adapter("BitwiseAnd BitwiseOr BitwiseXor", 18, 17, in_other_words=True)
 @example("no elements", "(int32[2,0] a, int32[1] b) => (int32[2,0] y) { y = {op}(a, b) }")
 def bitwise_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added this operator; below it, sums of bits on a new last axis are written."""
@@ -116,9 +112,6 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
     else:
         both = a * b if node.op == "BitwiseAnd" else a + b - a * b
     return as_type(op, _joined(op, both, op.const(weights)), kind)
-
-
-BITWISE_IN_OTHER_WORDS = in_other_words("BitwiseAnd BitwiseOr BitwiseXor")(bitwise_18_17)
 
 
 def _one_number(x: Value, other: Value) -> int | None:
@@ -173,14 +166,11 @@ def _joined(op: Builder, bits: Value, weights: Value) -> Value:
     return op.ReduceSum(parts, op.const([-1 if rank is None else rank - 1]), keepdims=0)
 
 
-@adapter("BitwiseNot", 18, 17)
+@adapter("BitwiseNot", 18, 17, in_other_words=True)
 def bitwise_not_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added BitwiseNot; below it, x is subtracted from -1, which has all bits set."""
     x = node["X"]
     return op.const(-1, like=x) - x
-
-
-BITWISE_NOT_IN_OTHER_WORDS = in_other_words("BitwiseNot")(bitwise_not_18_17)
 
 
 # -- BitCast -------------------------------------------------------------------------------------
@@ -193,7 +183,7 @@ SAME_BITS = (
 )  # fmt: skip
 
 
-@adapter("BitCast", 26, 25)
+@adapter("BitCast", 26, 25, in_other_words=True)
 @example(
     "to the same type", "(float[2] x) => (float[2] y) { y = BitCast<to=1>(x) }", gives="Identity"
 )
@@ -212,6 +202,3 @@ def bit_cast_26_25(node: Node, op: Builder) -> Result:
         "no operator before opset 26 reinterprets the bits of"
         f" {T(x.elem_type).name.lower()} as {T(to).name.lower()}",
     )
-
-
-BIT_CAST_IN_OTHER_WORDS = in_other_words("BitCast")(bit_cast_26_25)

@@ -21,7 +21,6 @@ from opshift.adapter import (
     by_width,
     example,
     illegal,
-    in_other_words,
     misread,
     np,
 )
@@ -168,7 +167,7 @@ CAST_9 = boundary(9, "Cast:88bcd8", cast=cast_while_converting)
 CAST_13 = boundary(13, "Cast:f9f68c", cast=cast_while_converting)
 
 
-@adapter("CastLike", 15, 14)
+@adapter("CastLike", 15, 14, in_other_words=True)
 @example(
     "float16",
     "(float[2,3] x, float16[1] t) => (float16[2,3] y) { y = CastLike(x, t) }",
@@ -177,9 +176,6 @@ CAST_13 = boundary(13, "Cast:f9f68c", cast=cast_while_converting)
 def cast_like_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 added CastLike; below it, Cast to the element type of `target_type` is written."""
     return op.Cast(node["input"], to=node["target_type"].elem_type)
-
-
-CAST_LIKE_IN_OTHER_WORDS = in_other_words("CastLike")(cast_like_15_14)
 
 
 @example(

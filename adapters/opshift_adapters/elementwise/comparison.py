@@ -90,7 +90,7 @@ EQUAL_11 = boundary(11, "Equal:8edd25", cast=_compare_equal)
 COMPARISON_13 = boundary(13, "Equal:b27392 Greater:dce3c3 Less:724d71")
 
 
-@adapter("GreaterOrEqual LessOrEqual", 12, 11)
+@adapter("GreaterOrEqual LessOrEqual", 12, 11, in_other_words=True)
 @example("stretched", "(int8[N,1] a, int8[3] b) => (bool[N,3] y) { y = {op}(a, b) }")
 def order_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added this operator; below it, Less, Greater, Equal, Or and Not express it."""
@@ -105,9 +105,6 @@ def order_12_11(node: Node, op: Builder) -> Result:
             a, b = (beside, b) if place == 0 else (a, beside)
             return a > b if above else a < b
     return (a > b if above else a < b) | op.Equal(a, b)
-
-
-GREATER_OR_EQUAL_IN_OTHER_WORDS = in_other_words("GreaterOrEqual LessOrEqual")(order_12_11)
 
 
 ORDER_16 = boundary(

@@ -12,7 +12,6 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
-    in_other_words,
     np,
 )
 
@@ -37,7 +36,7 @@ def line() -> Array:
     )  # pragma: no cover: only a judge reads the inputs of an example
 
 
-@adapter("Erf", 9, 8, approximate=True)
+@adapter("Erf", 9, 8, approximate=True, in_other_words=True)
 @example("float", "(float[188] x) => (float[188] y) { y = Erf(x) }", inputs={"x": line})
 @example("half", "(float16[188] x) => (float16[188] y) { y = Erf(x) }", inputs={"x": line})
 @example(
@@ -65,9 +64,6 @@ def erf_9_8(node: Node, op: Builder) -> Result:
         # in a row, so Clip separates them.
         result = op.Clip(op.Cast(result, to=T.FLOAT), min=-1.0, max=1.0)
     return op.Cast(result, to=x.elem_type)
-
-
-ERF_IN_OTHER_WORDS = in_other_words("Erf")(erf_9_8)
 
 
 def _polynomial(op: Builder, x: Value, factors: tuple[float, ...]) -> Value:

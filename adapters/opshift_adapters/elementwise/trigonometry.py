@@ -42,7 +42,7 @@ def _cosh(op: Builder, x: Value) -> Value:
     return growing + op.Reciprocal(root) * half / root
 
 
-@adapter("Cosh", 9, 8)
+@adapter("Cosh", 9, 8, in_other_words=True)
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Cosh(x) }", inputs=EDGES)
 def cosh_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Cosh; below it, (e^x + e^-x) / 2 is written."""
@@ -50,19 +50,13 @@ def cosh_9_8(node: Node, op: Builder) -> Result:
     return as_type(op, _cosh(op, in_double(op, x)), x.elem_type)
 
 
-COSH_IN_OTHER_WORDS = in_other_words("Cosh")(cosh_9_8)
-
-
-@adapter("Sinh", 9, 8)
+@adapter("Sinh", 9, 8, in_other_words=True)
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Sinh(x) }", inputs=EDGES)
 def sinh_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Sinh; below it, Tanh(x) * Cosh(x) is written, which is accurate for small x."""
     x = node["input"]
     wide = in_double(op, x)
     return as_type(op, op.Tanh(wide) * _cosh(op, wide), x.elem_type)
-
-
-SINH_IN_OTHER_WORDS = in_other_words("Sinh")(sinh_9_8)
 
 
 def _log1p(op: Builder, y: Value) -> Value:
@@ -82,7 +76,7 @@ def _odd(op: Builder, x: Value, result: Value) -> Value:
     return result * (negative * _number(op, -2) + _number(op, 1))
 
 
-@adapter("Asinh", 9, 8)
+@adapter("Asinh", 9, 8, in_other_words=True)
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Asinh(x) }", inputs=EDGES)
 def asinh_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Asinh; below it, log(|x| + sqrt(x^2 + 1)) is written in a stable form."""
@@ -95,10 +89,7 @@ def asinh_9_8(node: Node, op: Builder) -> Result:
     return as_type(op, _odd(op, wide, _log1p(op, size) + _log1p(op, rest)), x.elem_type)
 
 
-ASINH_IN_OTHER_WORDS = in_other_words("Asinh")(asinh_9_8)
-
-
-@adapter("Acosh", 9, 8)
+@adapter("Acosh", 9, 8, in_other_words=True)
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Acosh(x) }", inputs=EDGES)
 def acosh_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Acosh; below it, log(x + sqrt(x^2 - 1)) is written in a stable form."""
@@ -110,10 +101,7 @@ def acosh_9_8(node: Node, op: Builder) -> Result:
     return as_type(op, _log1p(op, above) + _log1p(op, rest), x.elem_type)
 
 
-ACOSH_IN_OTHER_WORDS = in_other_words("Acosh")(acosh_9_8)
-
-
-@adapter("Atanh", 9, 8)
+@adapter("Atanh", 9, 8, in_other_words=True)
 @example("float", "(float[4] x) => (float[4] y) { y = Atanh(x) }", inputs={"x": [1, -1, 2, -2]})
 def atanh_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Atanh; below it, log(1 + 2x / (1 - x)) / 2 is written."""
@@ -122,9 +110,6 @@ def atanh_9_8(node: Node, op: Builder) -> Result:
     size = op.Abs(wide)
     ratio = (size + size) / (size * _number(op, -1) + _number(op, 1))
     return as_type(op, _odd(op, wide, _log1p(op, ratio) * _number(op, 0.5)), x.elem_type)
-
-
-ATANH_IN_OTHER_WORDS = in_other_words("Atanh")(atanh_9_8)
 
 
 TRIGONOMETRY_22 = boundary(

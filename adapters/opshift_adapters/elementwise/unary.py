@@ -13,7 +13,6 @@ from opshift.adapter import (
     boundary,
     example,
     in_other_words,
-    mirrored,
     np,
 )
 from opshift.combinators import cast_around, drop_attribute
@@ -70,7 +69,7 @@ NEG_6 = boundary(6, "Neg:08394b", up=WITHOUT_CONSUMED, cast=neg_6_5)
 # -- 9, 10, 11: new operators ---------------------------------------------------------------------
 
 
-@adapter("Sign", 9, 8)
+@adapter("Sign", 9, 8, in_other_words=True)
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Sign(x) }", inputs=EDGES)
 def sign_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Sign; below it, (x > 0) - (x < 0) is written, and NaN stays NaN."""
@@ -86,19 +85,13 @@ def sign_9_8(node: Node, op: Builder) -> Result:
     return sign / op.Cast(number, to=kind)
 
 
-SIGN_IN_OTHER_WORDS = in_other_words("Sign")(sign_9_8)
-
-
-@adapter("IsNaN", 9, 8)
+@adapter("IsNaN", 9, 8, in_other_words=True)
 def is_nan_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added IsNaN; below it, Not(x > 0 or x < 1) is written."""
     return ~not_nan(op, node["X"])
 
 
-IS_NA_N_IN_OTHER_WORDS = in_other_words("IsNaN")(is_nan_9_8)
-
-
-@adapter("IsInf", 10, 9)
+@adapter("IsInf", 10, 9, in_other_words=True)
 def is_inf_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added IsInf; below it, x is compared with the largest finite number."""
     x = node["X"]
@@ -112,10 +105,7 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
     return (op.Abs(x) if negative else x) > op.const(largest, like=x)
 
 
-IS_INF_IN_OTHER_WORDS = in_other_words("IsInf")(is_inf_10_9)
-
-
-@adapter("Round", 11, 10)
+@adapter("Round", 11, 10, in_other_words=True, mirrored=True)
 @example("double", "(double[N] x) => (double[N] y) { y = Round(x) }")
 def round_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added Round; below it, Ceil(x) is written, minus 1 where that is nearer."""
@@ -123,10 +113,6 @@ def round_11_10(node: Node, op: Builder) -> Result:
     return (
         _round_in_float(op, x) if x.elem_type in (T.FLOAT16, T.BFLOAT16) else _round_halves(op, x)
     )
-
-
-ROUND_IN_OTHER_WORDS = in_other_words("Round")(round_11_10)
-ROUND_MIRRORED = mirrored(round_11_10)
 
 
 def _round_in_float(op: Builder, x: Value) -> Value:

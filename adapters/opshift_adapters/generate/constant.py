@@ -18,7 +18,6 @@ from opshift.adapter import (
     boundary,
     example,
     fragile,
-    in_other_words,
     misread,
     np,
 )
@@ -118,16 +117,13 @@ CONSTANT_24 = boundary(24, "Constant:2254bf ConstantOfShape:37c4c1")
 CONSTANT_25 = boundary(25, "Constant:54abdd ConstantOfShape:3c555e")
 
 
-@adapter("ConstantOfShape", 9, 8)
+@adapter("ConstantOfShape", 9, 8, in_other_words=True)
 def constant_of_shape_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added ConstantOfShape; below it, Expand of a scalar is written."""
     value, kind = np.zeros(1), T.FLOAT
     if node.has("value"):
         value, kind = node.tensor("value"), node.attr("value").data_type
     return op.Expand(op.const(value.reshape(()), kind), node["input"])
-
-
-CONSTANT_OF_SHAPE_IN_OTHER_WORDS = in_other_words("ConstantOfShape")(constant_of_shape_9_8)
 
 
 def constant_of_shape_20_19(node: Node, op: Builder) -> Result:
@@ -143,7 +139,7 @@ CONSTANT_OF_SHAPE_20 = boundary(20, "ConstantOfShape:a6421e", cast=constant_of_s
 EYE_LIKE = fragile("EyeLike")
 
 
-@adapter("EyeLike", 9, 8)
+@adapter("EyeLike", 9, 8, in_other_words=True)
 @example("static", "(float[2,3] x) => (float[2,3] y) { y = EyeLike(x) }", gives="Identity")
 def eye_like_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added EyeLike; below it, Equal compares the numbers of rows and columns."""
@@ -154,9 +150,6 @@ def eye_like_9_8(node: Node, op: Builder) -> Result:
     rows = arange(op, size_of(op, x, 0)) + op.const(node.int("k"))
     columns = op.Unsqueeze(arange(op, size_of(op, x, 1)), axes=[0])
     return op.Cast(op.Equal(op.Unsqueeze(rows, axes=[1]), columns), to=kind)
-
-
-EYE_LIKE_IN_OTHER_WORDS = in_other_words("EyeLike")(eye_like_9_8)
 
 
 EYE_22 = boundary(22, "EyeLike:899eeb", cast=cast_around("float"))

@@ -12,7 +12,6 @@ from opshift.adapter import (
     adapter,
     example,
     impossible,
-    in_other_words,
 )
 
 from opshift_adapters._lib.blocks import arange, as_type, column, element, part
@@ -27,7 +26,7 @@ IMAGE_DECODER_20 = impossible(
 GRID = "(float[2,2,3] t) => (float[2,3,4,2] y) <int64[4] s = {2,1,3,4}> "
 
 
-@adapter("AffineGrid", 20, 19)
+@adapter("AffineGrid", 20, 19, in_other_words=True)
 @example("constant", GRID + "{ y = AffineGrid(t, s) }", atol=1e-6)
 def affine_grid_20_19(node: Node, op: Builder) -> Result:
     """Opset 20 added AffineGrid; below it, evenly spaced positions times theta are written."""
@@ -44,9 +43,6 @@ def affine_grid_20_19(node: Node, op: Builder) -> Result:
         shape = op.Concat(op.const([-1]), sizes, op.const([count]), axis=0)
     grid = op.Reshape(moved, shape)
     return as_type(op, grid, kind)
-
-
-AFFINE_GRID_IN_OTHER_WORDS = in_other_words("AffineGrid")(affine_grid_20_19)
 
 
 def _line(node: Node, op: Builder, size: Value, kind: int) -> Value:

@@ -88,7 +88,7 @@ OVERLAP = "<int64[2] image = {4,5}, int64[2] block = {2,3}> "
 COMPUTED = "(float[N,C,L] x, int64[2] image, int64[2] block) => (float[N,c,h,w] y) "
 
 
-@adapter("Col2Im", 18, 17)
+@adapter("Col2Im", 18, 17, in_other_words=True)
 @example(
     "integers",
     "(int64[N,C,9] x) => (int64[N,c,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }",
@@ -119,9 +119,6 @@ def col2im_18_17(node: Node, op: Builder) -> Result:
     if size is not None:
         return op.Reshape(flat, op.const([0, 0, *size]))
     return op.Reshape(flat, op.Concat(op.const([0, 0]), image, axis=0))
-
-
-COL2IM_IN_OTHER_WORDS = in_other_words("Col2Im")(col2im_18_17)
 
 
 def _known_sources(node: Node, op: Builder, image: Array, block: Array) -> Value:

@@ -409,7 +409,7 @@ def pad_1_2(node: Node, op: Builder) -> Result:
 # -- CenterCropPad -------------------------------------------------------------------------------
 
 
-@adapter("CenterCropPad", 18, 17)
+@adapter("CenterCropPad", 18, 17, in_other_words=True)
 @example(
     "static",
     "(float[5,2] x) => (float[2,5] y) <int64[2] s = {2,5}> { y = CenterCropPad(x, s) }",
@@ -435,9 +435,6 @@ def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
         none = op.Expand(op.const([0]), op.Shape(shape))
         ends = [op.ScatterElements(none, op.const(axes), end, axis=0) for end in ends]
     return op.Pad(x, op.Concat(*ends, axis=0))
-
-
-CENTER_CROP_PAD_IN_OTHER_WORDS = in_other_words("CenterCropPad")(center_crop_pad_18_17)
 
 
 # -- in other words ------------------------------------------------------------------------------

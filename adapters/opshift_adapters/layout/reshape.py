@@ -430,7 +430,7 @@ def _flatten_9_8(node: Node, op: Builder) -> Result:
 FLATTEN_9 = boundary(9, "Flatten:021954", cast=_flatten_9_8)
 
 
-@adapter("Expand", 8, 7)
+@adapter("Expand", 8, 7, in_other_words=True)
 @example("no axes", "(float x, int64[0] s) => (float y) { y = Expand(x, s) }", gives="Identity")
 def expand_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 added Expand; below it, Tile or an operator that broadcasts is written."""
@@ -441,9 +441,6 @@ def expand_8_7(node: Node, op: Builder) -> Result:
     if x.rank_or_none == 0:
         return op.Gather(op.Reshape(x, op.const([1])), op.Cast(nowhere, to=T.INT64), axis=0)
     return _stretched(op, x, nowhere)
-
-
-EXPAND_IN_OTHER_WORDS = in_other_words("Expand")(expand_8_7)
 
 
 def _tiled(op: Builder, x: Value, shape: Value) -> Value:

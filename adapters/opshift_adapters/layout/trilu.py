@@ -11,13 +11,12 @@ from opshift.adapter import (
     Why,
     adapter,
     example,
-    in_other_words,
 )
 
 from opshift_adapters._lib.blocks import arange
 
 
-@adapter("Trilu", 14, 13)
+@adapter("Trilu", 14, 13, in_other_words=True)
 @example("upper", "(float[3,4] x) => (float[3,4] y) { y = Trilu(x) }")
 def trilu_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added Trilu; below it, Where chooses x or 0 by the distance to the diagonal."""
@@ -37,9 +36,6 @@ def trilu_14_13(node: Node, op: Builder) -> Result:
         return op.Where(outside, op.const(0, kind), x)
     chosen = op.Where(outside, op.const(0, T.FLOAT), op.Cast(x, to=T.FLOAT))
     return op.Cast(chosen, to=kind)
-
-
-TRILU_IN_OTHER_WORDS = in_other_words("Trilu")(trilu_14_13)
 
 
 def _is_square(x: Value) -> bool:

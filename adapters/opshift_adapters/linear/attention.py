@@ -14,7 +14,6 @@ from opshift.adapter import (
     adapter,
     by_width,
     example,
-    in_other_words,
     np,
 )
 
@@ -199,7 +198,7 @@ def attention_24_23(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"attn_mask": full_mask(node, op, keys)})
 
 
-@adapter("Attention", 23, 22, ignores=HEADS_OF_FOUR_AXES)
+@adapter("Attention", 23, 22, ignores=HEADS_OF_FOUR_AXES, in_other_words=True)
 @example(
     "whole numbers as a mask",
     QKV + ", int32[3,5] m" + Y + "{ y = Attention(q, k, v, m) }",
@@ -260,6 +259,3 @@ def attention_23_22(node: Node, op: Builder) -> Result:
         y = together(op, y, result_width(node))
     shown = (raw, capped, scores, chances)[node.int("qk_matmul_output_mode")]
     return (y, *present, shown)[: node.n_outputs]
-
-
-ATTENTION_IN_OTHER_WORDS = in_other_words("Attention")(attention_23_22)

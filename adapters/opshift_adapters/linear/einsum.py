@@ -19,7 +19,6 @@ from opshift.adapter import (
     boundary,
     example,
     illegal,
-    in_other_words,
     np,
 )
 from opshift.combinators import cast_around
@@ -39,7 +38,7 @@ class Operand:
     letters: str
 
 
-@adapter("Einsum", 12, 11)
+@adapter("Einsum", 12, 11, in_other_words=True)
 @example(
     "no elements",
     '(float[N,A,B] a, float[B,A,M] b) => (float[M,N] y) { y = Einsum<equation="nab,bam->mn">(a,'
@@ -71,9 +70,6 @@ def einsum_12_11(node: Node, op: Builder) -> Result:
         result = _product(op, left, right, needed)
     result = _ordered(op, _summed(op, result, set(wanted)), wanted)
     return op.Cast(result.value, to=kind) if kind in SMALL_INTS else result.value
-
-
-EINSUM_IN_OTHER_WORDS = in_other_words("Einsum")(einsum_12_11)
 
 
 def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:

@@ -11,7 +11,6 @@ from opshift.adapter import (
     Why,
     adapter,
     example,
-    in_other_words,
     np,
 )
 
@@ -19,7 +18,13 @@ from opshift_adapters._lib.blocks import END, as_type, extent
 from opshift_adapters._lib.heads import with_last_merged, with_last_split
 
 
-@adapter("LinearAttention", 27, 26, ignores={"chunk_size": "it is a hint about speed"})
+@adapter(
+    "LinearAttention",
+    27,
+    26,
+    ignores={"chunk_size": "it is a hint about speed"},
+    in_other_words=True,
+)
 def linear_attention_27_26(node: Node, op: Builder) -> Result:
     """Opset 27 added LinearAttention; below it, a Scan over time with a float state is written."""
     query, past = node["query"], node.input("past_state")
@@ -63,9 +68,6 @@ def linear_attention_27_26(node: Node, op: Builder) -> Result:
     return tuple(as_type(op, made, kind) for made, kind in zip((scaled, last), kinds, strict=True))
 
 
-LINEAR_ATTENTION_IN_OTHER_WORDS = in_other_words("LinearAttention")(linear_attention_27_26)
-
-
 def _packed(op: Builder, x: Value, sizes: list[int]) -> Value:
     """[batch, time, heads x width] as float, its last axis split into `sizes` (-1 is the rest)."""
     return with_last_split(op, as_type(op, x, T.FLOAT), sizes)
@@ -83,7 +85,7 @@ def _scale(op: Builder, given: float, width: Value) -> Value:
 CONV = "{ y, s = CausalConvWithState"
 
 
-@adapter("CausalConvWithState", 27, 26)  # fmt: skip
+@adapter("CausalConvWithState", 27, 26, in_other_words=True)  # fmt: skip
 @example(
     "unknown channels",
     "(float[2,C,6] x, float[D,1,3] w) => (float[2,C,6] y) " + CONV + "(x, w) }",
@@ -99,9 +101,6 @@ def causal_conv_27_26(node: Node, op: Builder) -> Result:
         wide = as_type(op, y, T.FLOAT)
         y = as_type(op, wide * op.Sigmoid(wide), x.elem_type)
     return y, op.Slice(before, extent(op, x, 2), op.const([END]), op.const([2]))
-
-
-CAUSAL_CONV_IN_OTHER_WORDS = in_other_words("CausalConvWithState")(causal_conv_27_26)
 
 
 def _in_front(op: Builder, x: Value, weight: Value) -> Value:

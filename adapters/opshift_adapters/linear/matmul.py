@@ -274,7 +274,7 @@ def _zero_row(node: Node, op: Builder) -> Value | None:
 WRITTEN_OUT = 4  # the most rows; there are 24 products
 
 
-@adapter("Det", 11, 10, approximate=True)
+@adapter("Det", 11, 10, approximate=True, in_other_words=True)
 @example("one row", "(float[3,1,1] x) => (float[3] y) { y = Det(x) }", gives="Squeeze")
 def det_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added Det; below it, up to 4 rows are written as sums of products in double."""
@@ -289,9 +289,6 @@ def det_11_10(node: Node, op: Builder) -> Result:
     if size == 1:
         return op.Squeeze(x, axes=[x.rank - 2, x.rank - 1])
     return as_type(op, _sum_of_products(op, in_double(op, x), size), kind)
-
-
-DET_IN_OTHER_WORDS = in_other_words("Det")(det_11_10)
 
 
 def _sum_of_products(op: Builder, x: Value, size: int) -> Value:

@@ -10,14 +10,13 @@ from opshift.adapter import (
     Why,
     adapter,
     example,
-    in_other_words,
     np,
 )
 
 from opshift_adapters._lib.heads import turn, with_last_split
 
 
-@adapter("RotaryEmbedding", 23, 22)  # fmt: skip
+@adapter("RotaryEmbedding", 23, 22, in_other_words=True)  # fmt: skip
 @example(
     "nobody, unknown size",
     "(float[0,N,D] x, float[9,4] c, float[9,4] s, int64[0,N] p) => (float[0,N,D] y) { y ="
@@ -38,9 +37,6 @@ def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
         pairs=bool(node.attr("interleaved")), half=size // 2 if size else None, partly=bool(size),
     )  # fmt: skip
     return op.Reshape(turned, op.Shape(x), allowzero=1) if packed else turned
-
-
-ROTARY_EMBEDDING_IN_OTHER_WORDS = in_other_words("RotaryEmbedding")(rotary_embedding_23_22)
 
 
 def _angles(op: Builder, node: Node, name: str, axis: int) -> Value:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """NegativeLogLikelihoodLoss and SoftmaxCrossEntropyLoss."""
 
-from opshift.adapter import Builder, Node, Result, Value, adapter, boundary, example, in_other_words
+from opshift.adapter import Builder, Node, Result, Value, adapter, boundary, example
 from opshift.combinators import cast_around
 
 PLAIN = "(float[3,5] x, int64[3] t) => (float y) "
@@ -9,7 +9,7 @@ LABELS = {"t": [4, 0, 2]}
 OPS = "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
 
 
-@adapter(OPS, 12, 11)
+@adapter(OPS, 12, 11, in_other_words=True)
 @example("mean", PLAIN + "{ y = {op}(x, t) }", inputs=LABELS)
 def loss_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added this loss; below it, GatherElements, Mul and a reduction compute it."""
@@ -21,11 +21,6 @@ def loss_12_11(node: Node, op: Builder) -> Result:
         logarithms = log_softmax(op, scores)
     loss = reduced(node, op, logarithms, op.Unsqueeze(labels, axes=[1]), weights)
     return (loss, logarithms)[: node.n_outputs]
-
-
-NEGATIVE_LOG_LIKELIHOOD_LOSS_IN_OTHER_WORDS = in_other_words(
-    "NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss"
-)(loss_12_11)
 
 
 def log_softmax(op: Builder, x: Value) -> Value:

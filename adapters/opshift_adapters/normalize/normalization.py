@@ -18,7 +18,6 @@ from opshift.adapter import (
     boundary,
     example,
     in_other_words,
-    mirrored,
     misread,
     np,
     output_types,
@@ -86,28 +85,6 @@ def of_float16(node: Node) -> bool:
     return node["X"].elem_type_or_none == T.FLOAT16
 
 
-@adapter("LayerNormalization", 17, 16)
-def layer_normalization_17_16(node: Node, op: Builder) -> Result:
-    """Opset 17 added LayerNormalization; below it, its formula is written in `stash_type`."""
-    scale, bias, axis = node["Scale"], node.input("B"), node.int("axis")
-    kind, stash = scale.elem_type, node.int("stash_type")
-    x = node["X"] if kind == stash else op.Cast(node["X"], to=stash)
-    if node.n_outputs > 1:  # of no elements, onnxruntime keeps the size of an axis from the end
-        axis = counted_axis(x, axis)
-    mean = mean_from(op, x, axis)
-    gap = x - mean
-    variance = mean_from(op, squared(op, gap, stash), axis)
-    deviation = op.Sqrt(variance + op.const(node.float("epsilon"), stash))
-    normal = gap / deviation
-    y = (normal if kind == stash else op.Cast(normal, to=kind)) * scale
-    if bias is not None:
-        y = y + bias
-    return (y, mean, op.Reciprocal(deviation)) if node.n_outputs == 3 else (y, mean)
-
-
-LAYER_NORMALIZATION_IN_OTHER_WORDS = in_other_words("LayerNormalization")(layer_normalization_17_16)
-
-
 def stretches(x: Value, part: Value, axis: int) -> bool:
     """Whether a scale or a bias is known to broadcast to the last axes of x."""
     dims, own = x.dims_or_none, part.shape_or_none
@@ -139,7 +116,23 @@ def in_float(found: Found) -> dict[str, Any] | None:
     return stretched(found) if stash in (T.FLOAT, T.BFLOAT16) else None
 
 
-LAYER_NORMALIZATION_MIRRORED = mirrored(layer_normalization_17_16, when=in_float)
+@adapter("LayerNormalization", 17, 16, in_other_words=True, mirrored=in_float)
+def layer_normalization_17_16(node: Node, op: Builder) -> Result:
+    """Opset 17 added LayerNormalization; below it, its formula is written in `stash_type`."""
+    scale, bias, axis = node["Scale"], node.input("B"), node.int("axis")
+    kind, stash = scale.elem_type, node.int("stash_type")
+    x = node["X"] if kind == stash else op.Cast(node["X"], to=stash)
+    if node.n_outputs > 1:  # of no elements, onnxruntime keeps the size of an axis from the end
+        axis = counted_axis(x, axis)
+    mean = mean_from(op, x, axis)
+    gap = x - mean
+    variance = mean_from(op, squared(op, gap, stash), axis)
+    deviation = op.Sqrt(variance + op.const(node.float("epsilon"), stash))
+    normal = gap / deviation
+    y = (normal if kind == stash else op.Cast(normal, to=kind)) * scale
+    if bias is not None:
+        y = y + bias
+    return (y, mean, op.Reciprocal(deviation)) if node.n_outputs == 3 else (y, mean)
 
 
 EARLY = (  # onnxruntime runs these without a schema of onnx
@@ -179,7 +172,7 @@ def simplified_layer_normalization(node: Node, op: Builder) -> Result:
     return as_type(op, x / root, kind) * values[1]
 
 
-@adapter("RMSNormalization", 23, 22)
+@adapter("RMSNormalization", 23, 22, in_other_words=True, mirrored=stretched)
 @example(
     "last axis",
     "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = RMSNormalization(x, s) }",
@@ -192,10 +185,6 @@ def rms_normalization_23_22(node: Node, op: Builder) -> Result:
     square = mean_from(op, squared(op, x, stash), node.int("axis"))
     root = op.Sqrt(square + op.const(node.float("epsilon"), stash))
     return cast_over(op, x / root, kind, scale.elem_type) * scale
-
-
-RMSNORMALIZATION_IN_OTHER_WORDS = in_other_words("RMSNormalization")(rms_normalization_23_22)
-RMS_NORMALIZATION_MIRRORED = mirrored(rms_normalization_23_22, when=stretched)
 
 
 def by_group(op: Builder, x: Value, groups: int, epsilon: float, kind: int) -> Value:
@@ -264,7 +253,7 @@ def group_normalization_20_21(node: Node, op: Builder) -> Result:
     return op.same(node, inputs=inputs, stash_type=node["scale"].elem_type)
 
 
-@adapter("GroupNormalization", 18, 17)
+@adapter("GroupNormalization", 18, 17, in_other_words=True)
 @example(
     "unknown rank in a branch",
     "(bool c, float[24] v, int64[n] r, float[2] s, float[2] b) => (float[d,e,f] y) { x ="
@@ -281,9 +270,6 @@ def group_normalization_18_17(node: Node, op: Builder) -> Result:
     return op.Reshape(scaled(op, rows, scale, node["bias"]), op.Shape(x))
 
 
-GROUP_NORMALIZATION_IN_OTHER_WORDS = in_other_words("GroupNormalization")(group_normalization_18_17)
-
-
 @example("default axes", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = {op}(x) }", gives="{op}")
 def written_axes(node: Node, op: Builder) -> Result:
     """Opset 13 defines a function body, which needs `axes`; the default is written out."""
@@ -297,7 +283,7 @@ MEAN_VARIANCE_13 = boundary(13, "MeanVarianceNormalization:a73b3f", up=written_a
 MEAN_VARIANCE = undefaulted("MeanVarianceNormalization")
 
 
-@adapter("MeanVarianceNormalization", 9, 8)
+@adapter("MeanVarianceNormalization", 9, 8, in_other_words=True)
 def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added MeanVarianceNormalization; below it, (x - mean) / deviation is written."""
     kind, axes = node["X"].elem_type, node.ints("axes")
@@ -306,11 +292,6 @@ def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
     gap = x - op.ReduceMean(x, axes=axes)
     deviation = op.Sqrt(op.ReduceMean(gap * gap, axes=axes))
     return as_type(op, gap / (deviation + op.const(1e-9, work)), kind)
-
-
-MEAN_VARIANCE_NORMALIZATION_IN_OTHER_WORDS = in_other_words("MeanVarianceNormalization")(
-    mean_variance_normalization_9_8
-)
 
 
 # -- in other words ------------------------------------------------------------------------------

@@ -438,7 +438,7 @@ PAIRS = (
 ALL_CODES = {"x": lambda: np.arange(256).reshape(16, 16)}
 
 
-@adapter("DequantizeLinear", 10, 9)
+@adapter("DequantizeLinear", 10, 9, in_other_words=True)
 @example(
     "a pair behind an equal pair",
     PAIRS.replace("MOVE", "t = Transpose(d) m = Reshape(t, r)"),
@@ -466,9 +466,6 @@ def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added DequantizeLinear; below it, Sub and Mul are written."""
     known = repeated(node)
     return multiplied(op, node, lambda p: single(op, p, node["x"])) if known is None else known
-
-
-DEQUANTIZE_LINEAR_IN_OTHER_WORDS = in_other_words("DequantizeLinear")(dequantize_linear_10_9)
 
 
 @adapter("QuantizeLinear", 10, 9)

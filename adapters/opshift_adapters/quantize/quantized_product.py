@@ -17,7 +17,6 @@ from opshift.adapter import (
     alternative,
     boundary,
     example,
-    in_other_words,
     misread,
     np,
 )
@@ -29,7 +28,7 @@ from opshift_adapters._lib.scales import quantized, requantized, unsigned
 # -- DynamicQuantizeLinear -----------------------------------------------------------------------
 
 
-@adapter("DynamicQuantizeLinear", 11, 10)
+@adapter("DynamicQuantizeLinear", 11, 10, in_other_words=True)
 @example(
     "both signs",
     "(float[2,3] x) => (uint8[2,3] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }",
@@ -46,11 +45,6 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
     return op.QuantizeLinear(x, scale, point), scale, point
 
 
-DYNAMIC_QUANTIZE_LINEAR_IN_OTHER_WORDS = in_other_words("DynamicQuantizeLinear")(
-    dynamic_quantize_linear_11_10
-)
-
-
 # -- sums of integer products --------------------------------------------------------------------
 
 
@@ -60,7 +54,7 @@ PRODUCT_OF_CODES = (
 )
 
 
-@adapter("MatMulInteger", 10, 9)
+@adapter("MatMulInteger", 10, 9, in_other_words=True)
 @example(
     "of codes that nothing else reads, long sums",
     PRODUCT_OF_CODES.replace("K", "300"),
@@ -81,9 +75,6 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
     columns = _shifted(op, node["B"], node.input("b_zero_point"), kind, rows=False)
     product = op.MatMul(rows, columns)
     return as_type(op, product, T.INT32)
-
-
-MAT_MUL_INTEGER_IN_OTHER_WORDS = in_other_words("MatMulInteger")(mat_mul_integer_10_9)
 
 
 SINGLE_TYPES = partial(
@@ -169,7 +160,7 @@ MANY = (
 )
 
 
-@adapter("ConvInteger", 10, 9)
+@adapter("ConvInteger", 10, 9, in_other_words=True)
 @example(
     "many products of constant weights",
     "(uint8[1,33,3,3] x) => (int32[1,1,1,1] y) { w = Constant<value = uint8[1,33,3,3] {"
@@ -193,9 +184,6 @@ def conv_integer_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added ConvInteger; below it, Conv of differences is written, digit by digit."""
     zeros = node.input("x_zero_point"), node.input("w_zero_point")
     return as_type(op, _convolved(node, op, node["x"], node["w"], *zeros), T.INT32)
-
-
-CONV_INTEGER_IN_OTHER_WORDS = in_other_words("ConvInteger")(conv_integer_10_9)
 
 
 def _convolved(
@@ -278,7 +266,7 @@ def scales_in_float(node: Node, op: Builder) -> Result:
 Q_LINEAR_MAT_MUL_21 = boundary(21, "QLinearMatMul:b67ba5", cast=scales_in_float)
 
 
-@adapter("QLinearMatMul", 10, 9)
+@adapter("QLinearMatMul", 10, 9, in_other_words=True)
 def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added QLinearMatMul; below it, a MatMul of differences is scaled and rounded."""
     a = _shifted(op, node["a"], node["a_zero_point"], T.INT32, rows=True)
@@ -286,9 +274,6 @@ def q_linear_mat_mul_10_9(node: Node, op: Builder) -> Result:
     rows, columns = (_per_row(op, node[n], node[f"{n}_scale"], n == "a") for n in ("a", "b"))
     factor = rows * columns / node["y_scale"]
     return _scaled(op, op.MatMul(a, b), factor, node["y_zero_point"])
-
-
-Q_LINEAR_MAT_MUL_IN_OTHER_WORDS = in_other_words("QLinearMatMul")(q_linear_mat_mul_10_9)
 
 
 @adapter("QLinearConv", 10, 9)

@@ -59,7 +59,7 @@ def true_positions(op: Builder, mask: Value) -> Value:
 NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"
 
 
-@adapter("NonZero", 9, 8, ignores={"X": "the result is written as a constant"})
+@adapter("NonZero", 9, 8, ignores={"X": "the result is written as a constant"}, in_other_words=True)
 @example("float", NON_ZERO, inputs={"x": lambda: [[0, -2, 0], [0.5, -0.0, np.nan]]})
 def non_zero_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added NonZero; below it the positions are collected by a Loop."""
@@ -80,9 +80,6 @@ def non_zero_9_8(node: Node, op: Builder) -> Result:
     return op.Concat(*(op.Unsqueeze(r, axes=[0]) for r in (rest, *reversed(rows))), axis=0)
 
 
-NON_ZERO_IN_OTHER_WORDS = in_other_words("NonZero")(non_zero_9_8)
-
-
 def _at_least_one(op: Builder, size: Value) -> Value:
     """A size of at least 1, because runtimes refuse to divide by 0 even without elements."""
     known = size.const_or_none()
@@ -94,7 +91,7 @@ def _at_least_one(op: Builder, size: Value) -> Value:
 NON_ZERO_13 = boundary(13, "NonZero:52cff1")
 
 
-@adapter("Compress", 9, 8)
+@adapter("Compress", 9, 8, in_other_words=True)
 @example(
     "constant condition",
     "(float[2,3] x) => (float[2,2] y) <bool[3] c = {1, 0, 1}> { y = Compress<axis=1>(x, c) }",
@@ -108,9 +105,6 @@ def compress_9_8(node: Node, op: Builder) -> Result:
     known = condition.const_or_none()
     chosen = true_positions(op, condition) if known is None else op.const(np.flatnonzero(known))
     return op.Gather(x, chosen, axis=axis or 0)
-
-
-COMPRESS_IN_OTHER_WORDS = in_other_words("Compress")(compress_9_8)
 
 
 COMPRESS_11 = boundary(11, "Compress:688b4d", down=positive_axis())
@@ -203,7 +197,7 @@ def one_hot_11_10(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"indices": outside}, axis=axis)
 
 
-@adapter("ReverseSequence", 10, 9)
+@adapter("ReverseSequence", 10, 9, in_other_words=True)
 @example(
     "unknown dimensions",
     "(string[A,B,C,D] x, int64[B] n) => (string[A,B,C,D] y) { y = ReverseSequence(x, n) }",
@@ -220,9 +214,6 @@ def reverse_sequence_10_9(node: Node, op: Builder) -> Result:
     first, second = (source, batch) if time_axis == 0 else (batch, source)
     place = first * size_of(op, x, 1) + second
     return op.Reshape(op.Gather(op.Flatten(x, axis=2), place, axis=0), op.Shape(x), allowzero=1)
-
-
-REVERSE_SEQUENCE_IN_OTHER_WORDS = in_other_words("ReverseSequence")(reverse_sequence_10_9)
 
 
 CHOOSING_28 = boundary(

@@ -14,7 +14,6 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
-    in_other_words,
     np,
 )
 
@@ -93,7 +92,7 @@ GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10)
 ELEMENTS = "(float[3,4] x, int64[2,3] i) => (float[2,3] y) { y = GatherElements"
 
 
-@adapter("GatherElements", 11, 10)
+@adapter("GatherElements", 11, 10, in_other_words=True)
 @example("first axis", ELEMENTS + "(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
 def gather_elements_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added GatherElements; below it, Gather reads positions in the flattened tensor."""
@@ -105,9 +104,6 @@ def gather_elements_11_10(node: Node, op: Builder) -> Result:
         raise InvalidModel(f"GatherElements {node.name!r} has data and indices of unequal ranks")
     along = node.int("axis") % rank
     return gather_elements(op, data, from_front(op, indices, data, along), rank, along)
-
-
-GATHER_ELEMENTS_IN_OTHER_WORDS = in_other_words("GatherElements")(gather_elements_11_10)
 
 
 def gather_elements(op: Builder, data: Value, indices: Value, rank: int, along: int) -> Value:
@@ -131,7 +127,7 @@ def place_of_elements(op: Builder, data: Value, indices: Value, rank: int, along
 ND = "(float[2,3,4] x, int64[2,2] i) => (float[2,4] y) "
 
 
-@adapter("GatherND", 11, 10)
+@adapter("GatherND", 11, 10, in_other_words=True)
 @example("rows", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]})
 def gather_nd_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added GatherND; below it, Gather reads positions in the flattened tensor."""
@@ -151,9 +147,6 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
     return op.Reshape(
         rows, op.Concat(op.Shape(place), part(op, op.Shape(data), width), axis=0), allowzero=1
     )
-
-
-GATHER_ND_IN_OTHER_WORDS = in_other_words("GatherND")(gather_nd_11_10)
 
 
 @example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")

@@ -14,7 +14,6 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
-    in_other_words,
     np,
 )
 
@@ -108,7 +107,7 @@ SCATTER_11 = boundary(11, "Scatter:a20999", directions="down")
 TENSOR = "(float[2,4,3] c, float[2,2,3] u{}) => (float[2,4,3] y) {{ y = TensorScatter"
 
 
-@adapter("TensorScatter", 24, 23)
+@adapter("TensorScatter", 24, 23, in_other_words=True)
 @example("from the start", TENSOR.format("") + "(c, u) }", gives="Shape Expand ScatterElements")
 def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
     """Opset 24 added TensorScatter; below it, ScatterElements with all positions is written."""
@@ -131,9 +130,6 @@ def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
     )
     # Saturating would turn the infinities of a float8 into numbers.
     return op.Cast(written, to=kind, saturate=0 if wide == T.FLOAT16 else None)
-
-
-TENSOR_SCATTER_IN_OTHER_WORDS = in_other_words("TensorScatter")(tensor_scatter_24_23)
 
 
 def _movable(kind: int | None) -> int | None:

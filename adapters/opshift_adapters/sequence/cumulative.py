@@ -12,7 +12,6 @@ from opshift.adapter import (
     adapter,
     boundary,
     example,
-    in_other_words,
     np,
 )
 
@@ -166,7 +165,7 @@ def without(op: Builder, x: Value, axis: int) -> Value:
 LONGEST_PICKED = 64  # elements along the axis: so many times more are gathered
 
 
-@adapter("CumSum", 11, 10)
+@adapter("CumSum", 11, 10, in_other_words=True)
 @example("empty", row("int64[N,3]", 1), inputs={"x": lambda: np.zeros((0, 3))})
 @example("empty, in floats", row("float[N,3]", 1), inputs={"x": lambda: np.zeros((0, 3))})
 def cum_sum_11_10(node: Node, op: Builder) -> Result:
@@ -175,9 +174,6 @@ def cum_sum_11_10(node: Node, op: Builder) -> Result:
     if short is not None:
         return _sums_of_picked(node, op, *short)
     return _step_by_step(node, op)
-
-
-CUM_SUM_IN_OTHER_WORDS = in_other_words("CumSum")(cum_sum_11_10)
 
 
 def _step_by_step(node: Node, op: Builder) -> Value:
@@ -211,7 +207,7 @@ def _sums_of_picked(node: Node, op: Builder, axis: int, size: int) -> Value:
 CUM_SUM_14 = boundary(14, "CumSum:5c797f", cast=_step_by_step)
 
 
-@adapter("CumProd", 26, 25)
+@adapter("CumProd", 26, 25, in_other_words=True)
 @example(
     "nothing to multiply, unknown sizes",
     row("float[M,N]", 0),
@@ -220,6 +216,3 @@ CUM_SUM_14 = boundary(14, "CumSum:5c797f", cast=_step_by_step)
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
     """Opset 26 added CumProd; below it, doubled runs are multiplied, or elements are scanned."""
     return along(node, op, lambda b, before, element: before * element, 1)
-
-
-CUM_PROD_IN_OTHER_WORDS = in_other_words("CumProd")(cum_prod_26_25)

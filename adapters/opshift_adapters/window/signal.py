@@ -12,7 +12,6 @@ from opshift.adapter import (
     Why,
     adapter,
     example,
-    in_other_words,
     np,
 )
 
@@ -71,7 +70,7 @@ def dft_20_19(node: Node, op: Builder) -> Result:
 # doubles it errs by at most 10 ulp of the largest element, numpy by 4 and onnxruntime by 5000.
 
 
-@adapter("DFT", 17, 16)
+@adapter("DFT", 17, 16, in_other_words=True)
 @example("many", "(double[2,40,1] x) => (double[2,40,2] y) { y = DFT(x) }", atol=1e-12)
 def dft_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added DFT; below it, a product with sines and cosines in double is written."""
@@ -97,9 +96,6 @@ def dft_17_16(node: Node, op: Builder) -> Result:
     new = op.Shape(result)
     sizes = op.Concat(before, part(op, new, 1, 2), after, part(op, new, 3), axis=0)
     return op.Reshape(result, sizes, allowzero=1)
-
-
-DFT_IN_OTHER_WORDS = in_other_words("DFT")(dft_17_16)
 
 
 LARGEST_MATRIX = 2048  # elements of the constant that is written
@@ -225,7 +221,7 @@ def _waves(op: Builder, rows: Value, columns: Value, length: Value) -> tuple[Val
     return op.Cos(angle), op.Sin(angle)
 
 
-@adapter("STFT", 17, 16)
+@adapter("STFT", 17, 16, in_other_words=True)
 def stft_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added STFT; below it, frames are gathered, multiplied and transformed."""
     x, step = node["signal"], whole(op, node["frame_step"])
@@ -253,9 +249,6 @@ def stft_17_16(node: Node, op: Builder) -> Result:
     return op.Reshape(result, op.Concat(outer, bins, op.const([2]), axis=0), allowzero=1)
 
 
-STFT_IN_OTHER_WORDS = in_other_words("STFT")(stft_17_16)
-
-
 WAVES = {
     "HannWindow": (0.5, 0.5, 0.0),
     "HammingWindow": (25 / 46, 21 / 46, 0.0),
@@ -263,7 +256,7 @@ WAVES = {
 }
 
 
-@adapter(tuple(WAVES), 17, 16)
+@adapter(tuple(WAVES), 17, 16, in_other_words=True)
 @example("periodic", "() => (float[10] y) <int64 n = {10}> { y = {op}(n) }", atol=2e-7)
 def window_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added this window; below it, a constant or a sum of cosines is written."""
@@ -273,9 +266,6 @@ def window_17_16(node: Node, op: Builder) -> Result:
         return op.const(_known_window(node, int(size.item())) + up, kind)
     wave = _computed_window(node, op)
     return op.Cast(wave + op.const(up, T.DOUBLE) if up else wave, to=kind)
-
-
-WINDOW_IN_OTHER_WORDS = in_other_words("BlackmanWindow HammingWindow HannWindow")(window_17_16)
 
 
 def _known_window(node: Node, size: int) -> Array:

@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from opshift.author.example import Draft, Example, drafted, shown
+from opshift.author.example import Draft, Example, drafted
 from opshift.author.traits import Trait
 from opshift.errors import AdapterBug
 from opshift.records import dataclass
@@ -124,16 +124,8 @@ class Mirror(Trait):
         return self.down.source
 
 
-def mirrored(
-    down: Adapter,
-    *examples: Callable[[Callable[..., Any] | Draft], Draft],
-    when: When | None = None,
-) -> Mirror:
-    """Declares that `--modernize` finds the operator in the nodes that an adapter writes for it.
-
-    `when` gets the found nodes. It returns the attributes, or None if the node would be illegal.
-    """
+def mirror_of(down: Adapter, when: When | None) -> Mirror:
+    """The rule that finds an operator in the nodes that an adapter writes for it."""
     if down.run is None or down.start <= down.to or len(down.ops) != 1:
         raise AdapterBug(f"{down.source} takes no operator away, so it has no mirror")
-    shown_by = shown(down.run, *examples).examples
-    return Mirror(ops=down.ops, domain=down.domain, down=down, when=when, examples=shown_by)
+    return Mirror(ops=down.ops, domain=down.domain, down=down, when=when)

@@ -83,6 +83,7 @@ def declarations(module: ModuleType) -> Iterator[Declared]:
 def _flat(value: object) -> Iterable[Declared]:
     if isinstance(value, Declared):
         yield value
+        yield from value.derived if isinstance(value, Adapter) else ()
     elif isinstance(value, tuple):
         for inner in value:
             yield from _flat(inner)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Final, TypeAlias
 from opshift.author import emitted
 from opshift.author.adapter_answers import KEEP, Result
 from opshift.author.example import Draft, Example, drafted, listed, spread
+from opshift.author.modern_rules import Mirror, When, mirror_of
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
 from opshift.opsets import schemas
@@ -102,6 +103,7 @@ class Adapter:
     source: str = ""
     since: int = 1  # the lowest version of another domain at which it writes nodes of that
     runtime: str = ""  # the runtime for which the examples of an alternative are converted
+    derived: tuple[Adapter | Mirror, ...] = ()  # the rules that are made of its function
 
     @property
     def at_boundary(self) -> bool:
@@ -176,6 +178,8 @@ def adapter(
     ignores: Mapping[str, str] | None = None,
     since: int = 1,
     runtime: str = "",
+    in_other_words: bool = False,
+    mirrored: bool | When = False,
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares how `ops` are converted from version `start` to `to`. The docstring of the function
     says what changed.
@@ -183,10 +187,12 @@ def adapter(
     `emits` names other operators that it writes, so that a plan can look ahead; `approximate` says
     that it may ask for permission with `op.approximate(...)`; `handles_types` that the adapter
     itself handles element types which the other version lacks (otherwise the engine refuses them
-    before the
-    adapter is asked); `ignores` gives the reason for each attribute and input that the adapter may
-    leave unread; `since` is the lowest opset of ai.onnx at which an adapter of another domain
-    writes nodes of ai.onnx.
+    before the adapter is asked); `ignores` gives the reason for each attribute and input that the
+    adapter may leave unread; `since` is the lowest opset of ai.onnx at which an adapter of another
+    domain writes nodes of ai.onnx. With `in_other_words`, an adapter that takes operators away is
+    also the rule that writes them in others. With `mirrored`, `--modernize` finds the operator in
+    the nodes that it writes; a function in place of True gets the found nodes, and returns the
+    attributes, or None if the node would be illegal.
     """
     names = listed(ops)
     if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM, LEAVE, ALTERNATIVE, WORDS):
@@ -198,11 +204,15 @@ def adapter(
         source = f"{draft.run.__module__}.{getattr(draft.run, '__name__', '?')}"
         if not summary:
             raise AdapterBug(f"{source}: an adapter needs a docstring that says what changed")
-        return Adapter(
+        own = Adapter(
             names, start, to, Rewrite(draft.run, handles_types, approximate, ignores or {}),
             domain, _named(emits), spread(draft.examples, names),
             summary=summary, source=source, since=since, runtime=runtime,
         )  # fmt: skip
+        derived: list[Adapter | Mirror] = [_in_other_words(own)] if in_other_words else []
+        if mirrored:
+            derived.append(mirror_of(own, None if mirrored is True else mirrored))
+        return replace(own, derived=tuple(derived)) if derived else own
 
     return declare
 
@@ -268,45 +278,39 @@ def in_other_words(
     domain: str = "",
     emits: str | Iterable[str] | None = None,
     approximate: bool = False,
-) -> Callable[[Run | Draft | Adapter], Adapter]:
+) -> Callable[[Run | Draft], Adapter]:
     """Declares how operators are written in others, for runtimes that lack them, at any version.
 
     A conversion for such a runtime writes the form if the runtime runs each of its nodes, or if
     other rules lead from them to operators that it has; rules may lead in circles. The function
     writes the newest form of each operator, and returns KEEP for a node that it cannot write. The
-    examples are converted for a runtime that lacks only the operators. The adapter that writes an
-    operator out below its first version can be given in place of a function.
+    examples are converted for a runtime that lacks only the operators.
     """
-
-    def declare(below: Run | Draft | Adapter) -> Adapter:
-        known = below.verdict if isinstance(below, Adapter) else None
-        same = known if isinstance(known, Rewrite) else None
-        return adapter(
-            ops, *WORDS, domain=domain, emits=emits, handles_types=True,
-            approximate=same.approximate if same is not None else approximate,
-            ignores=same.ignores if same is not None else None,
-        )(_rule_of(below) if isinstance(below, Adapter) else below)  # fmt: skip
-
-    return declare
+    return adapter(
+        ops, *WORDS, domain=domain, emits=emits, handles_types=True, approximate=approximate
+    )
 
 
-def _rule_of(below: Adapter) -> Draft:
-    """The function of an adapter with the examples that it converts.
+def _in_other_words(below: Adapter) -> Adapter:
+    """The function of an adapter as a rule, with the examples that it converts.
 
     It keeps nodes of a version that has other inputs or attributes than the first one.
     """
-    run = below.run
-    assert run is not None
+    verdict = below.verdict
+    assert isinstance(verdict, Rewrite)
 
-    @functools.wraps(run)
+    @functools.wraps(verdict.run)
     def rule(node: Node, op: Builder) -> Result:
         first, here = schemas.history(below.domain, node.op)[0], node.schema
         same = here is not None and here.attributes.keys() == first.attributes.keys()
         if not same or here is None or len(here.inputs) != len(first.inputs):
             return KEEP
-        return run(node, op)
+        return verdict.run(node, op)
 
-    return Draft(rule, converted(below.examples))
+    return adapter(
+        below.ops, *WORDS, domain=below.domain, handles_types=True,
+        approximate=verdict.approximate, ignores=verdict.ignores,
+    )(Draft(rule, converted(below.examples)))  # fmt: skip
 
 
 def converted(examples: Iterable[Example]) -> tuple[Example, ...]:
