@@ -73,6 +73,8 @@ def _lacks(row: Ceiling) -> Iterator[str]:
         yield f"operators other than {', '.join(sorted(one.shown for one in row.only))}"
     if row.types:
         yield f"element types: {', '.join(row.types)}"
+    if row.inputs:
+        yield f"inputs of {', '.join(row.inputs)}"
     if row.outputs:
         yield f"outputs of {', '.join(row.outputs)}"
     if not row.functions:

@@ -129,10 +129,11 @@ def _as_dict(row: Ceiling) -> dict[str, Any]:
 
 
 def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
-    """The operators, types, outputs and forms that a release lacks, and where this is from."""
+    """What a release lacks, from operators to inputs and forms, and where this is from."""
     own = Fact(row.source, row.date)
     fields = {"without": [one.shown for one in row.without], "types": row.types}
     fields["only"] = [f"all but {counted(len(row.only), 'operator')}"] if row.only else []
+    fields["inputs"] = [f"inputs of {kind}" for kind in row.inputs]
     fields["outputs"] = [f"outputs of {kind}" for kind in row.outputs]
     fields["other_forms"] = [f"the usual form of {op}" for op in row.other_forms]
     fields["functions"] = [] if row.functions else ["functions of the model"]

@@ -35,8 +35,8 @@ FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
 ALL = "all"  # a word for every runtime
 Key = tuple[str, str]  # (domain, operator)
 STATED = (
-    "domains", "fixed_sizes", "functions", "kernels", "only", "other_forms", "outputs", "prefer",
-    "strict", "types", "without",
+    "domains", "fixed_sizes", "functions", "inputs", "kernels", "only", "other_forms", "outputs",
+    "prefer", "strict", "types", "without",
 )  # fmt: skip
 
 
@@ -109,6 +109,7 @@ class Ceiling:
     without: tuple[Lacking, ...] = ()
     only: tuple[Lacking, ...] = ()  # the operators of ai.onnx that it reads; empty: not listed
     types: tuple[str, ...] = ()  # element types without kernels
+    inputs: tuple[str, ...] = ()  # element types of which its package takes no tensor
     outputs: tuple[str, ...] = ()  # element types of which it hands out no tensor
     kernels: str = ""  # its table of missing kernels in kernels.txt
     closed: bool = False  # whether it has no domain that is not listed
@@ -475,7 +476,7 @@ def _read(origin: str, text: str) -> dict[str, Runtime]:
 _OF_NAME = {"aliases", "default", "answer", "providers", "releases", "probed"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
-    "types", "outputs", "kernels", "closed", "also", "functions", "only",
+    "types", "inputs", "outputs", "kernels", "closed", "also", "functions", "only",
     "other_forms", "facts", "fixed_sizes", "compares", "strict",
 }  # fmt: skip
 
@@ -510,7 +511,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         floors, own.date, ir_source, row.get("prefer"),
         tuple(map(Lacking.parse, row.get("without", ()))),
         tuple(map(Lacking.parse, row.get("only", ()))), tuple(row.get("types", ())),
-        tuple(row.get("outputs", ())),
+        tuple(row.get("inputs", ())), tuple(row.get("outputs", ())),
         str(row.get("kernels", "")), bool(row.get("closed", False)),
         bool(row.get("functions", True)), tuple(row.get("other_forms", ())),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),

@@ -95,7 +95,7 @@ def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
     return [
         *(_lack(*key, nodes, f"{row.shown}: {one.described(key[1])}") for key, one, nodes in found),
         *(_lack(*key, [scope.node(at) for scope, at in where], s) for (key, s), where in failed),
-        *_not_handed_out(document, row),
+        *_not_passed(document, row),
         *_contradicted(document, row, facts),
     ]
 
@@ -110,15 +110,18 @@ def _contradicted(document: Document, row: Ceiling, facts: Facts) -> list[Runtim
     return [RuntimeLack("", "", "", 1, f"{says}: {error}")] if error else []
 
 
-def _not_handed_out(document: Document, row: Ceiling) -> list[RuntimeLack]:
-    """Outputs of the model of which the package of a runtime hands out no tensor."""
+def _not_passed(document: Document, row: Ceiling) -> list[RuntimeLack]:
+    """Inputs and outputs of the model that the package of a runtime does not pass."""
+    graph = document.model.graph
+    sides = ("takes", graph.input, row.inputs), ("hands out", graph.output, row.outputs)
     return [
         RuntimeLack(
             "", "", "", 1,
-            f"{row.shown}: its Python package hands out no tensor of {kind}, such as {info.name!r}",
+            f"{row.shown}: its Python package {does} no tensor of {kind}, such as {info.name!r}",
         )
-        for info in document.model.graph.output
-        if (kind := element_of(info.type)) in row.outputs
+        for does, infos, unpassed in sides
+        for info in infos
+        if (kind := element_of(info.type)) in unpassed
     ]  # fmt: skip
 
 
