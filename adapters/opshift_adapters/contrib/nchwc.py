@@ -17,25 +17,6 @@ from opshift_adapters._lib.channel_blocks import (
 )
 from opshift_adapters._lib.contrib import activated, attribute, written
 
-
-def filling(count: int) -> str:
-    """Small numbers that differ, as text."""
-    return ", ".join(str(i % 7 - 3) for i in range(count))
-
-
-# The examples have blocks of 16, as processors with AVX-512 have; 20 channels fill 32.
-FEW = (
-    "(float[2,3,4,4] x) => (float[2,5,a,b] y) <float[16,3,1,1] w = {"
-    + filling(48)
-    + "}, float[16] c = {"
-    + filling(16)
-    + "}> "
-)
-BLOCKS = (
-    "(float[2,20,4,4] x) => (float[2,20,a,b] y) <float[32,1,1,1] w = {"
-    + filling(32)
-    + "}> { i = com.microsoft.nchwc.ReorderInput(x) d = com.microsoft.nchwc.Conv<group=32>(i, w) "
-)
 WINDOW = ("auto_pad", "dilations", "kernel_shape", "pads", "strides")
 
 

@@ -54,20 +54,6 @@ SOLID = "(float[2,2,3,4,5] x, float[2,2,3,2,3] g) => (float[2,2,2,3,2] y) "
 
 
 @adapter("GridSample", 20, 19)
-@example(
-    "unknown rank",
-    "(float[n] v, int64[k] s, float[2,6,7,2] g) => (float[a,b,c,d] y) { x = Reshape(v, s) y ="
-    " GridSample(x, g) }",
-    gives="Reshape GridSample",
-    inputs={"v": range(120), "s": [2, 3, 4, 5]},
-)
-@example(
-    "unknown ranks",
-    "(float[n] v, int64[k] s, int64[4] t, float[m] w) => (float[a,b,c,d] y) { x = Reshape(v, s) g"
-    " = Reshape(w, t) y = GridSample(x, g) }",
-    gives="Reshape Reshape GridSample",
-    inputs={"v": range(120), "s": [2, 3, 4, 5], "w": [0.5] * 168, "t": [2, 6, 7, 2]},
-)
 def grid_sample_20_19(node: Node, op: Builder) -> Result:
     """Opset 20 added ranks other than 4 and renamed modes; below it, other ranks are rewritten."""
     x, grid = node["X"], node["grid"]

@@ -206,7 +206,7 @@ def split_1_2(node: Node, op: Builder) -> Result:
 # -- Tile ----------------------------------------------------------------------------------------
 
 UNHELD = (T.INT64, T.UINT64, T.STRING, T.COMPLEX64, T.COMPLEX128)  # no float holds all their values
-MOST_COPIES = 256
+MOST_COPIES = 256  # inputs of a Concat
 TILE_2 = "(float[2,3] x, float t) => (float[a,b] y) <float axis = {1.0}> { y = Tile(x, t, axis) }"
 
 
@@ -365,6 +365,3 @@ def joined_copies(node: Node, op: Builder) -> Result:
     for axis in several or [0] if len(known) else []:
         x = op.Concat(*[x] * int(known[axis]), axis=axis)
     return x if len(known) else KEEP
-
-
-MOST_COPIES = 256  # inputs of a Concat

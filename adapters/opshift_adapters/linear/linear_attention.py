@@ -10,7 +10,6 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
-    example,
     np,
 )
 
@@ -82,16 +81,7 @@ def _scale(op: Builder, given: float, width: Value) -> Value:
     return op.Reciprocal(op.Sqrt(op.Cast(width, to=T.FLOAT)))
 
 
-CONV = "{ y, s = CausalConvWithState"
-
-
 @adapter("CausalConvWithState", 27, 26, in_other_words=True)  # fmt: skip
-@example(
-    "unknown channels",
-    "(float[2,C,6] x, float[D,1,3] w) => (float[2,C,6] y) " + CONV + "(x, w) }",
-    refuses=Why.NEEDS_SHAPE,
-    inputs={"x": lambda: np.ones((2, 4, 6)), "w": lambda: np.ones((4, 1, 3))},
-)
 def causal_conv_27_26(node: Node, op: Builder) -> Result:
     """Opset 27 added CausalConvWithState; below it, Conv of the past and the input is written."""
     x, weight, past = node["input"], node["weight"], node.input("past_state")

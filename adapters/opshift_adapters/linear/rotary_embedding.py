@@ -9,20 +9,12 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
-    example,
-    np,
 )
 
 from opshift_adapters._lib.heads import turn, with_last_split
 
 
 @adapter("RotaryEmbedding", 23, 22, in_other_words=True)  # fmt: skip
-@example(
-    "nobody, unknown size",
-    "(float[0,N,D] x, float[9,4] c, float[9,4] s, int64[0,N] p) => (float[0,N,D] y) { y ="
-    " RotaryEmbedding<num_heads=3>(x, c, s, p) }",
-    inputs={"x": lambda: np.zeros((0, 2, 24)), "p": lambda: np.zeros((0, 2), int)},
-)
 def rotary_embedding_23_22(node: Node, op: Builder) -> Result:
     """Opset 23 added RotaryEmbedding; below it, Mul, Sub and Add rotate pairs of elements."""
     x, heads = node["X"], node.attr("num_heads") or 0

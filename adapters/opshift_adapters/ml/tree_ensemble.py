@@ -65,11 +65,6 @@ X = "(float[N,2] x) => (float[N,k] y) { y = ai.onnx.ml.TreeEnsembleRegressor<"
 ROWS = {"x": lambda: [[0, 0], [0.5, 3], [1, 0], [1, -1], [2, -1.5], [np.nan, 0], [3, np.nan]]}
 
 
-def _in_tree(text: str) -> str:
-    """The text of an ensemble, with its thresholds as doubles."""
-    return text.replace(SPLITS, "nodes_values_as_tensor=double[6] {0.5, 0.0, -1.1, 0.0, 0.0, 0.0}")
-
-
 @flaw(BOTH, domain=ML)
 def lists_that_do_not_fit(node: Node) -> str | None:
     """The lists of nodes and votes have equal lengths and refer only to nodes that exist."""
@@ -137,13 +132,6 @@ TENSORS_3_UP = boundary(
 
 @adapter(BOTH, 3, 2, domain=ML)
 @example("lists", X + ONE + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
-@example(
-    "thresholds beyond float",
-    (X + _in_tree(ONE) + ">(x) }").replace("float[N,2]", "double[N,2]"),
-    refuses=Why.NOT_EXPRESSIBLE,
-    inputs=ROWS,
-    imports=NEW,
-)
 def trees_3_2(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 3 added tensors of doubles; below it, lists of floats are written."""
     changed: dict[str, Any] = {}
@@ -253,31 +241,7 @@ def _transformed(
     return op.Softmax(y, axis=1) if post == "SOFTMAX" else y
 
 
-SHARES = (
-    f"{SHAPE},{SPLITS},class_treeids=[0,0,0,1],class_nodeids=[1,3,4,0],class_ids=[0,0,0,"
-    "0],class_weights=[0.4,0.6,0.1,0.2]"
-)
-HALF = (
-    "(float[N,2] x) => (int64[N] l, float[N,2] z) { l, z ="
-    " ai.onnx.ml.TreeEnsembleClassifier<classlabels_int64s=[0,1],"
-)
-
-
 @adapter("TreeEnsembleClassifier", 4, 5, domain=ML, since=9, ignores=HINTS)
-@example(
-    "shares of two classes as odds",
-    HALF + SHARES + ',post_transform="LOGISTIC">(x) }',
-    inputs=ROWS,
-    imports=NEW,
-    atol=1e-6,
-)
-@example(
-    "one of two classes by probit",
-    HALF + SHARES + ',post_transform="PROBIT">(x) }',
-    refuses=Why.AMBIGUOUS,
-    inputs=ROWS,
-    imports=NEW,
-)
 def classifier_4_5(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 5 has TreeEnsemble for all ensembles; ArgMax and Gather give the label."""
     words = node.attr("classlabels_strings")
@@ -345,31 +309,8 @@ DEPRECATED_5_DOWN = boundary(
     directions="down",
 )
 
-NODES = (
-    "n_targets=2,tree_roots=[0,2],nodes_featureids=[0,1,0],nodes_modes=uint8[3] {0, 6, 5},"
-    "nodes_splits=float[3] {0.5, 0.0, 2.0},nodes_truenodeids=[0,1,3],nodes_trueleafs=[1,1,1],"
-    "nodes_falsenodeids=[1,2,4],nodes_falseleafs=[0,1,1],nodes_missing_value_tracks_true=[0,1,0],"
-    "membership_values=float[3] {1.0, -1.0, nan},leaf_targetids=[0,1,0,1,0],leaf_weights=float[5]"
-    " {1.5, 2.25, 3.0, 0.1, 0.3}"
-)
-ENSEMBLE = "(float[N,2] x) => (float[N,2] y) { y = ai.onnx.ml.TreeEnsemble<"
-MEMBERS = {"x": lambda: [[0, 0], [1, 1], [1, -1], [1, 2], [2, 5], [1, np.nan], [np.nan, 1]]}
-
 
 @adapter("TreeEnsemble", 5, 4, domain=ML, since=7, handles_types=True, ignores=HINTS)
-@example(
-    "softmax of doubles",
-    (ENSEMBLE + NODES + ",post_transform=1>(x) }").replace("float", "double"),
-    inputs=MEMBERS,
-    imports={ML: 1, "": 12},
-)
-@example(
-    "largest of doubles for two",
-    (ENSEMBLE + NODES + ",aggregate_function=3>(x) }").replace("float", "double"),
-    refuses=Why.NOT_EXPRESSIBLE,
-    inputs=MEMBERS,
-    imports=NEW,
-)
 def tree_ensemble_5_4(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 5 added TreeEnsemble; below it, TreeEnsembleRegressor is written."""
     forest, post = read_ensemble(node), TRANSFORMS[node.int("post_transform")]

@@ -62,12 +62,6 @@ REDUCE_11 = boundary(
 )
 
 
-@example(
-    "empty",
-    "(int8[N,3] x) => (int8[1,3] y) { y = {op}<axes=[0]>(x) }",
-    gives="Cast {op} Clip Cast",
-    inputs={"x": lambda: np.zeros((0, 3))},
-)
 def through_float(node: Node, op: Builder) -> Result:
     """Opset 12 added int8 and uint8; below it, they go through float, and Clip if empty."""
     x = node["data"]

@@ -48,24 +48,7 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
 # -- sums of integer products --------------------------------------------------------------------
 
 
-PRODUCT_OF_CODES = (
-    "(float[2,K] x, uint8[K,4] b, uint8 p, uint8[4] q) => (int32[2,4] y) <float s ="
-    " {0.5}> { a = QuantizeLinear(x, s, p) y = MatMulInteger(a, b, p, q) }"
-)
-
-
 @adapter("MatMulInteger", 10, 9, in_other_words=True)
-@example(
-    "of codes that nothing else reads, long sums",
-    PRODUCT_OF_CODES.replace("K", "300"),
-    gives="Div Cast Add Add Clip Sub Sub Cast Cast Cast Sub MatMul",
-    inputs={
-        "x": lambda: np.full((2, 300), 1e9),
-        "b": lambda: np.full((300, 4), 255),
-        "p": 1,
-        "q": [0, 1, 128, 255],
-    },
-)
 def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added MatMulInteger; below it, a MatMul of differences is written."""
     a, zero = node["A"], node.input("a_zero_point")
@@ -154,32 +137,7 @@ def _per_row(op: Builder, x: Value, p: Value, rows: bool) -> Value:
     return op.Unsqueeze(p, axes=[1]) if rows and p.rank == 1 else p
 
 
-MANY = (
-    "(uint8[2,33,4,4] x, uint8[2,33,3,3] w, uint8 p, uint8 q) => (int32[2,2,a,b] y) { y ="
-    " ConvInteger(x, w, p, q) }"
-)
-
-
 @adapter("ConvInteger", 10, 9, in_other_words=True)
-@example(
-    "many products of constant weights",
-    "(uint8[1,33,3,3] x) => (int32[1,1,1,1] y) { w = Constant<value = uint8[1,33,3,3] {"
-    + ", ".join(["255"] * 297)
-    + "}>() y = ConvInteger(x, w) }",
-    gives="Cast Conv Cast Conv Cast Mul Add",
-    inputs={"x": lambda: np.full((1, 33, 3, 3), 255)},
-)
-@example(
-    "many products",
-    MANY,
-    gives="Cast Cast Cast Sub Cast Sub Add Div Floor Mul Sub Conv Cast Conv Cast Mul Add",
-    inputs={
-        "x": lambda: np.full((2, 33, 4, 4), 255),
-        "w": lambda: np.full((2, 33, 3, 3), 253),
-        "p": 0,
-        "q": 0,
-    },
-)
 def conv_integer_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added ConvInteger; below it, Conv of differences is written, digit by digit."""
     zeros = node.input("x_zero_point"), node.input("w_zero_point")

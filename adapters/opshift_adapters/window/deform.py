@@ -11,7 +11,6 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
-    example,
     np,
 )
 from opshift.combinators import cast_around
@@ -22,24 +21,6 @@ BFLOAT16_22 = boundary(22, "DeformConv:3b4cba", cast=cast_around("float"))
 
 
 @adapter("DeformConv", 19, 18, ignores={"kernel_shape": "the kernel has the shape of the weights"})
-@example(
-    "unknown sizes",
-    "(float[N,2,H,W] x, float[3,2,2,2] w, float[N,8,P,Q] o) => (float[N,3,P,Q] y) { y ="
-    " DeformConv(x, w, o) }",
-    inputs={
-        "x": lambda: np.arange(40).reshape(1, 2, 4, 5) % 7,
-        "o": lambda: np.arange(96).reshape(1, 8, 3, 4) % 11 / 4,
-    },
-    rtol=1e-5,
-    atol=1e-5,
-)
-@example(
-    "no pictures",
-    "(float[0,2,H,W] x, float[3,2,2,2] w, float[N,8,3,4] o) => (float[N,3,3,4] y) { y ="
-    " DeformConv<strides=[1,1]>(x, w, o) }",
-    gives="Shape Slice Concat Expand",
-    inputs={"x": lambda: np.zeros((0, 2, 4, 5)), "o": lambda: np.zeros((0, 8, 3, 4))},
-)
 def deform_conv_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added DeformConv; below it, samples are interpolated and multiplied by weights."""
     kind = node["X"].elem_type

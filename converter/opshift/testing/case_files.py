@@ -7,12 +7,15 @@ folder of the module upwards, so an installed package has none: only tests need 
 
 from __future__ import annotations
 
+import math
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
+
+import numpy as np
 
 from opshift import toml
 from opshift.assumptions import Assumption
@@ -21,6 +24,7 @@ from opshift.author.modern_rules import Mirror
 from opshift.author.verdicts import WORDS, Adapter, converted
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug
+from opshift.model.arrays import Array
 
 CASES = "tests/adapters/cases"
 SPAN = re.compile(r"\{(-?\d+)\.\.(-?\d+)\}")
@@ -97,13 +101,36 @@ def _numbers(span: re.Match[str]) -> str:
     return ",".join(map(str, range(first, last + 1)))
 
 
+def _values(given: Any) -> Any:
+    """The values of an input, which a table may describe."""
+    return _counted(**given) if isinstance(given, Mapping) else given
+
+
+def _counted(
+    shape: list[int],
+    *,
+    modulo: int = 0,
+    times: float = 1,
+    plus: float = 0,
+    sin: bool = False,
+    fill: float | None = None,
+) -> Array:
+    """The numbers from 0 on in a shape, changed in one way, or one number everywhere."""
+    if fill is not None:
+        return np.full(shape, fill)
+    numbers = np.arange(math.prod(shape)).reshape(shape)
+    if sin:
+        return np.sin(numbers)
+    return (numbers % modulo if modulo else numbers) * times + plus
+
+
 def _example(path: Path, function: str, case: Mapping[str, Any]) -> Example:
     """A case in the words of `@example`."""
     words = dict(case)
     try:
         words["graph"] = SPAN.sub(_numbers, words["graph"])
         return Example(
-            given=words.pop("inputs", {}),
+            given={name: _values(one) for name, one in words.pop("inputs", {}).items()},
             refuses=Why[words.pop("refuses")] if "refuses" in words else None,
             assume=tuple(Assumption(one) for one in words.pop("assume", ())),
             **words,
