@@ -6,7 +6,9 @@ from __future__ import annotations
 import ast
 import re
 from collections import Counter
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 import opshift
 import opshift_adapters
@@ -20,14 +22,35 @@ KNOWLEDGE = sorted(Path(opshift_adapters.__file__).parent.rglob("*.py"))
 DOMAINS = ("", "ai.onnx.ml", "ai.onnx.preview.training", "ai.onnx.preview")
 
 
-def imported(path):
-    for node in ast.walk(ast.parse(path.read_text())):
+class Syntax(NamedTuple):
+    """The parts of a source file that the tests compare."""
+
+    imports: frozenset[str]
+    classes: tuple[tuple[str, int], ...]  # with their lines
+    texts: Counter[str]
+
+
+@cache
+def syntax(path: Path) -> Syntax:
+    """A file is parsed once for all tests."""
+    imports, classes, texts = set[str](), [], Counter[str]()
+    for node in ast.walk(ast.parse(path.read_text("utf-8"))):
         if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
+            imports |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, "imports are absolute"
-            yield node.module
-            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+            module = "." * node.level + (node.module or "")
+            imports |= {module, *(f"{module}.{alias.name}" for alias in node.names)}
+        elif isinstance(node, ast.ClassDef):
+            classes.append((node.name, node.lineno))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            texts[node.value] += 1
+    return Syntax(frozenset(imports), tuple(classes), texts)
+
+
+def imported(path):
+    found = syntax(path).imports
+    assert not any(name.startswith(".") for name in found), "imports are absolute"
+    return found
 
 
 @pytest.mark.parametrize("path", KNOWLEDGE, ids=lambda p: p.stem)
@@ -44,7 +67,7 @@ def test_the_engine_does_not_import_adapters(path):
 
 def test_records_are_declared_in_one_way():
     """Python's own decorator costs a short command more time than its work."""
-    users = [p.name for p in PRODUCT if "dataclasses.dataclass" in set(imported(p))]
+    users = [p.name for p in PRODUCT if "dataclasses.dataclass" in imported(p)]
     assert users == ["records.py"]
 
 
@@ -68,9 +91,8 @@ def test_the_engine_knows_no_operator_by_name():
     for path in ENGINE:
         if "testing" in path.parts:  # which writes models around examples
             continue
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Constant) and node.value in known:
-                found[path.stem, node.value] += 1
+        texts = syntax(path).texts
+        found.update({(path.stem, name): texts[name] for name in known & texts.keys()})
     assert not found
 
 
@@ -85,9 +107,8 @@ def _is_a_command(path):
     if "tools" not in path.parts:
         return path.parent.name == "commands"
     program = path.parent / "__main__.py"
-    names = ast.parse(program.read_text() if program.exists() else "")
-    typed = (n.value for n in ast.walk(names) if isinstance(n, ast.Constant))
-    return any(path.stem in text.split() for text in typed if isinstance(text, str))
+    typed = syntax(program).texts if program.exists() else ()
+    return any(path.stem in text.split() for text in typed)
 
 
 def _is_of_an_operator(path):
@@ -98,9 +119,8 @@ def _is_of_an_operator(path):
 def test_no_type_name_has_two_meanings():
     found = {}
     for path in _sources():
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.ClassDef):
-                found.setdefault(node.name, []).append(f"{path}:{node.lineno}")
+        for name, line in syntax(path).classes:
+            found.setdefault(name, []).append(f"{path}:{line}")
     assert not {name: places for name, places in found.items() if len(places) > 1}
 
 

@@ -7,7 +7,7 @@ import itertools
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any
 
 import pytest
@@ -63,7 +63,7 @@ class Claim:
         return f"{self.op} {self.adapter.start}->{self.adapter.to}"
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Subject:
     """A model, what it is given, and what it must compute, if anybody has said so."""
 
@@ -134,15 +134,42 @@ def own_subjects(claim: Claim) -> list[Subject]:
     return [Subject("own", model, oracle.make_inputs(model))]
 
 
+@dataclass(frozen=True)
+class Side:
+    """A model at one version, and its results when they are asked for."""
+
+    model: ModelProto
+    inputs: dict[str, Any]
+
+    @cached_property
+    def operators(self) -> set[tuple[str, str]]:
+        return operators(self.model)
+
+    @cached_property
+    def computed(self) -> list[Any]:
+        return oracle.evaluate(self.model, self.inputs)
+
+
+@cache
+def start_of(one: Subject, domain: str, version: int) -> Side | None:
+    """A subject at a version, where two claims start; None if it cannot be had there."""
+    try:
+        return Side(convert_version(one.model, {domain: version}), one.inputs)
+    except Refused:
+        return None
+
+
 def proves(claim: Claim, one: Subject) -> bool:
     """Whether it has the operator on both sides, where both compute what they must."""
     domain, start, to = claim.adapter.domain, claim.adapter.start, claim.adapter.to
+    before = start_of(one, domain, start)
+    if before is None or (domain, claim.op) not in before.operators:
+        return False
     try:
-        before = convert_version(one.model, {domain: start})
-        after = convert_version(before, {domain: to})
-        if (domain, claim.op) not in operators(before) & operators(after):
+        after = Side(convert_version(before.model, {domain: to}), one.inputs)
+        if (domain, claim.op) not in after.operators:
             return False
-        computed = [oracle.evaluate(side, one.inputs) for side in (before, after)]
+        computed = [side.computed for side in (before, after)]
     except (Refused, oracle.OracleError):  # it cannot be had there, or nobody judges it there
         return False
     told = oracle.compare(*computed) or one.difference(computed[1])

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 
 import numpy as np
@@ -742,7 +743,10 @@ def test_a_result_for_one_runtime_answers_for_another_one_as_its_own_would(name,
     path = tmp_path / "m.onnx"
     onnx.save(model(text, opset, ir=8, more=more), path)
     together = {one.target: (one.after, one.blockers) for one in survey(path).fits}
-    for row in targets.rows("all"):
+    rows = targets.rows("all")
+    if "OPSHIFT_PROPERTIES" not in os.environ:  # a third of the releases, another one by the model
+        rows = rows[[*SURVEYED].index(name) % 3 :: 3]
+    for row in rows:
         (alone,) = survey(path, [row.shown.partition(",")[0].partition("..")[0]]).fits
         after, blockers = together[row.shown]
         assert (alone.after, len(alone.blockers)) == (after, len(blockers)), row.shown

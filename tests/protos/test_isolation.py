@@ -89,8 +89,11 @@ def test_a_verb_ends_only_so_many_children() -> None:
 @pytest.mark.usefixtures("no_guards")
 @pytest.mark.parametrize("text", [HANGS, ENDS], ids=["hangs", "ends"])
 @pytest.mark.parametrize("verb", VERBS)
-def test_every_verb_answers_although_no_fault_is_known(verb: str, text: str) -> None:
+def test_every_verb_answers_although_no_fault_is_known(
+    verb: str, text: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A fault of onnx that nobody has met yet costs one child, and the caller gets a sentence."""
+    monkeypatch.setattr(isolation, "SECONDS", 0.4)  # any answer counts, also one that came late
     try:
         told = str(VERBS[verb](model(text), isolate=True))
     except opshift.OpshiftError as error:

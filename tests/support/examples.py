@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from functools import cache
 
 import pytest
 from onnx import ModelProto
@@ -32,8 +33,10 @@ class Case:
         return f"{where}[{'/'.join(one.ops[:3])} {one.start}->{one.to}] {self.example.title}"
 
 
-def cases() -> list[Case]:
-    return [Case(*pair) for pair in testing.examples("opshift_adapters")]
+@cache
+def cases() -> tuple[Case, ...]:
+    """All examples, listed once for every module of tests."""
+    return tuple(Case(*pair) for pair in testing.examples("opshift_adapters"))
 
 
 def model_of(case: Case) -> ModelProto:
