@@ -7,7 +7,8 @@ import re
 
 import onnx
 import pytest
-from opshift import accepts, convert_file
+from opshift import Refused, accepts, convert_file
+from opshift.adapter import alternative
 from opshift.author.misreadings import Misread, all_misreadings, misread
 from opshift.author.registry import installed
 from opshift.opsets import targets
@@ -97,6 +98,26 @@ def test_a_fact_that_is_missing_is_no_misreading(with_adapters, tmp_path):
             text = f"(float{shape} x) => (float{shape} y) {{ y = Elu(x) }}"
         onnx.save(model(text, 13), path)
         assert ("of rank 2" in str(accepts(path, "onnxruntime==1.10").reasons)) == found
+
+
+def test_a_form_that_stays_misread_is_not_written_for_ever(with_adapters, tmp_path):
+    """The neighbours of a node count only once it is written."""
+
+    @misread("Tanh", "onnxruntime 1.10", "it is misread", source="us", date="2026-01-02",
+             neighbours=True)  # fmt: skip
+    def everywhere(node, around):
+        return True
+
+    @alternative("Tanh", runtime="onnxruntime==1.10")
+    def twice(node, op):
+        """The same node of the double negative."""
+        return op.Tanh(op.Neg(op.Neg(node["input"])))
+
+    with_adapters(everywhere, twice)
+    path, result = tmp_path / "m.onnx", tmp_path / "result.onnx"
+    onnx.save(model("(float[2] x) => (float[2] y) { y = Tanh(x) }", 13), path)
+    with pytest.raises(Refused, match="it is misread"):
+        convert_file(path, result, "onnxruntime==1.10")
 
 
 BY_PROCESSOR = [one for one in DECLARED if one.processors]

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """AveragePool, MaxPool, their global forms and MaxRoiPool."""
 
+from itertools import accumulate
+from operator import mul
+
 from opshift.adapter import (
     KEEP,
     Builder,
@@ -19,7 +22,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import END
+from opshift_adapters._lib.blocks import END, size_of
 from opshift_adapters._lib.windows import (
     as_wide,
     counted_pads,
@@ -115,6 +118,35 @@ def average_of_counted_pads(node: Node, op: Builder) -> Result:
     if not (rounds_up(node) and node.int("count_include_pad")):
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     return _with_counted_pads_written(node, op)
+
+
+@misread(
+    "MaxPool",
+    "onnxruntime 0.4..1.2",
+    "MaxPool with storage_order=1 gives other Indices",
+    source="measured in 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool at 8, 10 and 11",
+    date="2026-11-29",
+    since=10,
+)
+def counts_by_columns(node: Node) -> bool:
+    indices, axes = node.output("Indices"), len(node.ints("kernel_shape"))
+    return node.int("storage_order") == 1 and axes > 1 and indices is not None and indices.used
+
+
+@alternative("MaxPool", runtime="onnxruntime==1.2")
+def max_pool_by_rows(node: Node, op: Builder) -> Result:
+    """onnxruntime up to 1.2 misreads `storage_order=1`; Indices are counted anew by columns."""
+    if node.int("storage_order") != 1:
+        return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
+    y, place = op.same(node, outputs=2, storage_order=None)
+    sizes = [size_of(op, node["X"], axis) for axis in range(2, node["X"].rank)]
+    before = list(accumulate(sizes, mul))
+    rest = place % before[-1]
+    place = place - rest
+    for size, count in zip(reversed(sizes[1:]), reversed(before[:-1]), strict=True):
+        place = place + rest % size * count
+        rest = rest / size
+    return y, place + rest
 
 
 @adapter("MaxPool", 10, 9, ignores=INDICES_ORDER)

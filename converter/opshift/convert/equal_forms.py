@@ -159,14 +159,20 @@ def _leads(
     rules: DeclaredRules,
     change: NodeChange,
 ) -> bool:
-    """Whether a runtime runs each node of a change or a replacement of it."""
+    """Whether a runtime runs each node of a change or a replacement of it.
+
+    A node that was written as its own operator, and still does not run, is not written so again.
+    """
     root, builder = id(change.builder.scope.root), change.builder
-    came_from = {change.task.key}.union(
+    earlier = set[Key]().union(
         *(origins.get((root, name), ()) for name in change.node.proto.output)
     )
+    came_from = {change.task.key, *earlier}
     for node in change.made.nodes:
+        key = (schemas.normal(node.domain), node.op_type)
+        if key == change.task.key and key in earlier:
+            return False
         if not runtime.runs([node], builder, row, rules):
-            key = (schemas.normal(node.domain), node.op_type)
             kind = _kind(node, builder)
             if key in came_from or not words.of_kind(kind).lead_from(key):
                 return False
