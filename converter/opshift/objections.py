@@ -3,7 +3,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any
 
 from opshift.author.example import listed
@@ -56,6 +57,37 @@ def singles(ops: str, inputs: str, *, domain: str = "") -> Flaw:
             dims = value.dims_or_none
             if dims is not None and any(d != 1 and isinstance(d, int) for d in dims):
                 return f"{name} {value.name!r} has the shape {list(dims)}, but must hold one number"
+        return None
+
+    return look
+
+
+def sizes(
+    ops: str, *, domain: str = "", unless: Callable[[Node], bool] | None = None, **shapes: str
+) -> Flaw:
+    """Declares the shapes of inputs as text, such as `X="S B I", W="D 4H I"`.
+
+    Equal letters stand for equal sizes, and `4H` for four times such a size. After the axes that
+    are written, `...` allows others. Ranks are not compared.
+    """
+
+    @flaw(ops, domain=domain)
+    def look(node: Node) -> str | None:
+        known = {"": (1, "")}
+        for name, value in () if unless is not None and unless(node) else _given(node, shapes):
+            text, dots, _ = shapes[name].partition(" ...")
+            terms, dims = text.split(), value.dims_or_none
+            if dims is None or (not dots and len(dims) != len(terms)):
+                continue
+            for axis, (term, size) in enumerate(zip(terms, dims, strict=False)):
+                if not isinstance(size, int):
+                    continue
+                factor, letter = int(term.rstrip(ascii_letters) or 1), term.lstrip(digits)
+                because = f" because of axis {axis} of {name}"
+                each, why = known.setdefault(letter, (size // factor, because))
+                if size != each * factor:
+                    place = f"axis {axis} of {name} {value.name!r}"
+                    return f"{place} has the size {size}, but must have {each * factor}{why}"
         return None
 
     return look

@@ -236,6 +236,20 @@ SIZES = [
     ("(float[4,3] x, int64{} n) => (y) {{ y = ReverseSequence(x, n) }}", 10, "[3]", "[4]", "it has 4 lengths for 3 sequences"),
     ("(float[3,3] x, int64[3] n) => (y) {{ y = ReverseSequence<batch_axis={}>(x, n) }}", 10, "1", "0", "its batch and its time have one axis, 0"),
     ("(float[1,2,5] x, float[2,3,2] w, float{} b) => (y) {{ y = ConvTranspose<group=2>(x, w, b) }}", 11, "[6]", "[3]", "B has 3 numbers for 6 channels"),
+    (UNPOOL.format(n=3, k="[2]", more=""), 11, "", "(float[1,1,3] x, int64[1,1,2] i) => (y) { y = MaxUnpool<kernel_shape=[2]>(x, i) }", "and indices of the shape [1, 1, 2]"),
+    ("(float[1,6,4] b, float[{},2,6] s) => (y) {{ y = NonMaxSuppression(b, s) }}", 11, "1", "2", "axis 0 of scores 's' has the size 2, but must have 1 because of axis 0 of boxes"),
+    ("(float[1,6,{}] b, float[1,2,6] s) => (y) {{ y = NonMaxSuppression(b, s) }}", 11, "4", "5", "axis 2 of boxes 'b' has the size 5, but must have 4"),
+    ("(float[1,{},4] x) => (y) <int64[2] i = {{3,3}}, int64[2] k = {{2,2}}> {{ y = Col2Im(x, i, k) }}", 18, "8", "6", "its axis 1 of 6 places holds no blocks of 4 elements"),
+    ("(float[1,8,{}] x) => (y) <int64[2] i = {{3,3}}, int64[2] k = {{2,2}}> {{ y = Col2Im(x, i, k) }}", 18, "4", "5", "it has 5 blocks, and an image has 4"),
+    ("(float[3,5] s, int64[{}] l) => (y) {{ y = SoftmaxCrossEntropyLoss(s, l) }}", 13, "3", "4", "its scores have the shape [3, 5], and its labels [4]"),
+    ("(float[1,1,4,4] x, float[{}] r) => (y) <int64[4] n = {{1,1,2,2}}> {{ y = Resize<coordinate_transformation_mode=\"tf_crop_and_resize\">(x, r, , n) }}", 13, "8", "6", "its region has 6 numbers for 4 axes"),
+    (heads(more=", float[2,1,3,5] m", names=", m"), 23, "", heads(more=", float[3,1,3,5] m", names=", m"), "its mask has the shape [3, 1, 3, 5]"),
+    ("(float[1,1,{}] x) => (y) {{ y = AveragePool<kernel_shape=[1]>(x) }}", 13, "1", "0", "axis 2 of its input has no places"),
+    ("(float[1,1,4,4] x, float[2,1,2,2] w, float[1,8,{},3] o) => (y) {{ y = DeformConv(x, w, o) }}", 19, "3", "4", "its offset has 4 places along axis 2, and the result 3"),
+    ("(float[1,3,5] x, float[4,3,{}] w) => (y) {{ y = Conv<kernel_shape=[3]>(x, w) }}", 13, "3", "2", "kernel_shape is [3], and its weights have the shape [4, 3, 2]"),
+    ("(float[5] x, int64[{}] i, float[{}] u) => (y) {{ y = ScatterElements(x, i, u) }}".replace("[5] x", "[5,2] x").replace("[{}]", "[3,{0}]"), 18, "2", "3", "it has 3 indices along axis 1, which has 2 places"),
+    ("(float[{},1,3] x, float[1,2,3] w, float[1,2,2] r) => (y) <int32[1] n = {{4}}> {{ y = RNN<hidden_size=2>(x, w, r, , n) }}", 13, "4", "3", "a sequence has the length 4, and axis 0 has 3 places"),
+    ("(float[4,1,3] x, float[1,2,3] w, float[1,2,2] r, float[1,{}] b) => (y) {{ y = RNN<hidden_size=2>(x, w, r, b) }}", 13, "4", "3", "axis 1 of B 'b' has the size 3, but must have 4 because of axis 1 of R"),
 ]  # fmt: skip
 
 

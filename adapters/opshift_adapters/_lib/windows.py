@@ -200,3 +200,24 @@ def without_windows_in_pad(node: Node, op: Builder) -> Result:
         return op.same(node, inputs={"X": own}, **changes) if changes else KEEP
     y, *more = op.same(node, inputs={"X": own}, outputs=node.n_outputs, **changes)
     return op.Cast(y, to=T.BFLOAT16), *more
+
+
+def windows_of(node: Node) -> tuple[list[int], list[int], list[int]]:
+    """The spans, the strides and the pads of both sides, for each axis."""
+    kernel = node.ints_or_none("kernel_shape") if knows(node, "kernel_shape") else None
+    sizes = kernel or list(_weights(node).shape[2:])
+    strides, dilations = (_each(node, name, len(sizes)) for name in ("strides", "dilations"))
+    valid = knows(node, "auto_pad") and node.str("auto_pad") == "VALID"
+    pads = (None if valid else node.ints_or_none("pads")) or [0] * (2 * len(sizes))
+    begins, ends = pads[: len(sizes)], pads[len(sizes) :]
+    spans = [(size - 1) * step + 1 for size, step in zip(sizes, dilations, strict=True)]
+    return spans, strides, [a + b for a, b in zip(begins, ends, strict=True)]
+
+
+def _each(node: Node, name: str, count: int) -> list[int]:
+    return (node.ints_or_none(name) if knows(node, name) else None) or [1] * count
+
+
+def _weights(node: Node) -> Value:
+    assert node.schema is not None
+    return node["W" if "W" in node.schema.input_positions else "w"]

@@ -286,6 +286,21 @@ def scales_of_other_counts(node: Node) -> str | None:
     return None
 
 
+@flaw("Resize")  # pragma: no cover: only illegal nodes reach this
+def regions_of_other_counts(node: Node) -> str | None:
+    """A region that is cut out has a start and an end for each axis that is named, or for all."""
+    roi, rank = node.input_at(1) if len(node.inputs) > 2 else None, node["X"].rank_or_none
+    dims = roi and roi.dims_or_none
+    known = [len(node.ints("axes"))] if "axes" in node.attributes else []
+    crops = node.attributes.get("coordinate_transformation_mode") is not None
+    if not crops or node.str("coordinate_transformation_mode") != "tf_crop_and_resize" or not rank:
+        return None
+    wrong = dims and isinstance(dims[0], int) and dims[0] not in [2 * one for one in (*known, rank)]
+    return (
+        f"its region has {dims[0]} numbers for {[*known, rank][0]} axes" if dims and wrong else None
+    )
+
+
 @flaw("Scan")  # pragma: no cover: only illegal nodes reach this
 def scalars_to_scan(node: Node) -> str | None:
     """A value that is scanned has an axis to go along."""
@@ -442,10 +457,23 @@ def channels_left_over(node: Node) -> str | None:
     return f"{channels} channels are not a multiple of {size}" if left_over else None
 
 
-@flaw("Conv ConvInteger DeformConv")  # pragma: no cover: only illegal nodes reach this
-def channels_of_other_groups(node: Node) -> str | None:
+@flaw("SpaceToDepth")  # pragma: no cover: only illegal nodes reach this
+def places_left_over(node: Node) -> str | None:
+    """The height and the width are multiples of the size of a block."""
+    dims, size = node["input"].dims_or_none, node.int("blocksize")
+    if dims is None or len(dims) != 4 or size < 1:
+        return None
+    left = [axis for axis in (2, 3) if isinstance(one := dims[axis], int) and one % size]
+    return f"axis {left[0]} of {dims[left[0]]} places is no multiple of {size}" if left else None
+
+
+@flaw("Conv ConvInteger DeformConv QLinearConv")
+def channels_of_other_groups(
+    node: Node,
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """Each group has as many channels of the input as the kernel."""
-    data, kernel = (one and one.dims_or_none for one in node.inputs[:2])
+    at = 3 if node.op == "QLinearConv" else 1
+    data, kernel = (one and one.dims_or_none for one in (node.input_at(0), node.input_at(at)))
     if data is None or kernel is None or min(len(data), len(kernel)) < 2:
         return None
     pair, groups = (data[1], kernel[1]), node.int("group")

@@ -6,7 +6,9 @@
 
 from collections.abc import Callable
 
-from opshift.adapter import Node, Value, fatal_sizes, np, shrinks
+from opshift.adapter import Node, fatal_sizes, np, shrinks
+
+from opshift_adapters._lib.windows import knows, windows_of
 
 FATAL = fatal_sizes("GatherND Slice")
 
@@ -55,9 +57,9 @@ def anyhow(node: Node) -> bool:
 @shrinks("AveragePool Conv ConvInteger DeformConv LpPool MaxPool QLinearConv")
 def windows(node: Node) -> bool:
     """A window that covers at most its pads and one stride fits into an input of any size."""
-    if _has(node, "auto_pad") and node.str("auto_pad").startswith("SAME"):
+    if knows(node, "auto_pad") and node.str("auto_pad").startswith("SAME"):
         return True  # pragma: no cover: no example has this window and a Slice
-    spans, strides, pads = _windows(node)
+    spans, strides, pads = windows_of(node)
     rows = zip(spans, strides, pads, strict=True)
     return all(span - pad <= stride for span, stride, pad in rows)
 
@@ -69,32 +71,7 @@ def transposed(node: Node) -> bool:  # pragma: no cover: no example has it and a
         return min(node.ints("output_shape")) >= 0
     if node.str("auto_pad").startswith("SAME"):
         return True
-    spans, strides, pads = _windows(node)
+    spans, strides, pads = windows_of(node)
     more = node.ints_or_none("output_padding") or [0] * len(spans)
     rows = zip(spans, strides, pads, more, strict=True)
     return all(span + extra - pad >= stride for span, stride, pad, extra in rows)
-
-
-def _windows(node: Node) -> tuple[list[int], list[int], list[int]]:
-    """The spans, the strides and the pads of both sides, for each axis."""
-    kernel = node.ints_or_none("kernel_shape") if _has(node, "kernel_shape") else None
-    sizes = kernel or list(_weights(node).shape[2:])
-    strides, dilations = (_each(node, name, len(sizes)) for name in ("strides", "dilations"))
-    valid = _has(node, "auto_pad") and node.str("auto_pad") == "VALID"
-    pads = (None if valid else node.ints_or_none("pads")) or [0] * (2 * len(sizes))
-    begins, ends = pads[: len(sizes)], pads[len(sizes) :]
-    spans = [(size - 1) * step + 1 for size, step in zip(sizes, dilations, strict=True)]
-    return spans, strides, [a + b for a, b in zip(begins, ends, strict=True)]
-
-
-def _has(node: Node, attribute: str) -> bool:
-    return node.schema is not None and attribute in node.schema.attributes
-
-
-def _each(node: Node, name: str, count: int) -> list[int]:
-    return (node.ints_or_none(name) if _has(node, name) else None) or [1] * count
-
-
-def _weights(node: Node) -> Value:
-    assert node.schema is not None
-    return node["W" if "W" in node.schema.input_positions else "w"]

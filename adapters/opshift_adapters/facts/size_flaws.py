@@ -1,41 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sizes that must agree, although onnx's inference does not compare them."""
 
-from collections.abc import Sequence
-from typing import TypeAlias
-
 from opshift.adapter import Node, flaw
 from opshift.objections import ranks
 
-Dims: TypeAlias = Sequence[int | str | None]
+from opshift_adapters._lib.known_sizes import Dims, differ, dims_of
 
 RANKS = ranks("InstanceNormalization", input="2+")
-
-
-def _dims(node: Node, name: str) -> Dims | None:
-    """The dimensions of an input that the node may lack at this version."""
-    known = node.schema.input_positions if node.schema is not None else {}
-    value = node.input(name) if name in known else None
-    return value and value.dims_or_none
-
-
-def _differ(one: int | str | None, other: int | str | None) -> bool:
-    """Whether two sizes are known to differ."""
-    return (  # pragma: no cover: only illegal nodes reach this
-        isinstance(one, int) and isinstance(other, int) and one != other
-    )
 
 
 @flaw("LayerNormalization RMSNormalization")  # pragma: no cover: only illegal nodes reach this
 def factors_that_do_not_broadcast(node: Node) -> str | None:
     """The scale and the bias broadcast to the input."""
-    dims = _dims(node, "X")
+    dims = dims_of(node, "X")
     for name in ("Scale", "scale", "B"):
-        own = _dims(node, name)
+        own = dims_of(node, name)
         if dims is None or own is None:
             continue
         pairs = zip(own[::-1], dims[::-1], strict=False)
-        if len(own) > len(dims) or any(a != 1 and _differ(a, b) for a, b in pairs):
+        if len(own) > len(dims) or any(a != 1 and differ(a, b) for a, b in pairs):
             return f"{name} of the shape {list(own)} does not broadcast to {list(dims)}"
     return None
 
@@ -70,7 +53,7 @@ def _heads(
     node: Node, name: str, count: str
 ) -> tuple[int | str | None, int | str | None]:  # pragma: no cover: only illegal nodes reach this
     """The number of heads of an input, and the size of each, as far as they are known."""
-    dims, heads = _dims(node, name), node.attr(count)
+    dims, heads = dims_of(node, name), node.attr(count)
     if dims is not None and len(dims) == 4:
         return dims[1], dims[3]
     width = dims[2] if dims is not None and len(dims) == 3 else None
@@ -82,7 +65,7 @@ def heads_of_other_sizes(node: Node) -> str | None:
     """Keys have the heads of the queries; values and past values have those of the keys."""
     given = {"Q": "q_num_heads", "K": "kv_num_heads", "V": "kv_num_heads"}
     for name, count in given.items():
-        dims, heads = _dims(node, name), node.attr(count)
+        dims, heads = dims_of(node, name), node.attr(count)
         width = dims[2] if dims is not None and len(dims) == 3 else None
         if isinstance(width, int) and heads and width % heads:
             return f"{name} has {width} numbers at each place for {heads} heads"
@@ -92,7 +75,7 @@ def heads_of_other_sizes(node: Node) -> str | None:
              ("V", "past_value", 0), ("V", "past_value", 1))  # fmt: skip
     for one, other, part in alike:
         pair = heads_of[one][part], heads_of[other][part]
-        if _differ(*pair):
+        if differ(*pair):
             words = "heads of {} numbers" if part else "{} heads"
             return f"{one} has {words.format(pair[0])}, but {other} has {words.format(pair[1])}"
     queries, keys = heads_of["Q"][0], heads_of["K"][0]
@@ -103,31 +86,40 @@ def heads_of_other_sizes(node: Node) -> str | None:
 @flaw("Attention")  # pragma: no cover: only illegal nodes reach this
 def masks_of_other_sizes(node: Node) -> str | None:
     """A mask broadcasts to the queries and keys; from opset 24 on it may hold fewer keys."""
-    mask, queries = _dims(node, "attn_mask"), _dims(node, "Q")
-    keys = [_dims(node, name) for name in ("K", "V")]
-    past = _dims(node, "past_key") if node.input("past_key") is not None else (0, 0)
+    mask, queries = dims_of(node, "attn_mask"), dims_of(node, "Q")
+    keys = [dims_of(node, name) for name in ("K", "V")]
+    past = dims_of(node, "past_key") if node.input("past_key") is not None else (0, 0)
     counts = {one[-2] for one in keys if one and len(one) > 2 and isinstance(one[-2], int)}
     before = past[-2] if past and len(past) > 1 else None
     if not mask or len(counts) != 1 or not isinstance(before, int):
         return None
     (own,) = counts
     total, short = own + before, node.schema is not None and node.schema.since > 23
-    fits = (
-        mask[-1] <= total if short and isinstance(mask[-1], int) else not _differ(mask[-1], total)
-    )
+    fits = mask[-1] <= total if short and isinstance(mask[-1], int) else not differ(mask[-1], total)
     if mask[-1] != 1 and not fits:
         return f"its mask has {mask[-1]} keys, and there are {total}"
     rows = mask[-2] if len(mask) > 1 else 1
-    wrong = rows != 1 and queries and len(queries) > 2 and _differ(rows, queries[-2])
+    wrong = rows != 1 and queries and len(queries) > 2 and differ(rows, queries[-2])
     return (
         f"its mask has {rows} queries, and there are {queries[-2]}" if queries and wrong else None
     )
 
 
+@flaw("Attention")  # pragma: no cover: only illegal nodes reach this
+def masks_for_another_batch(node: Node) -> str | None:
+    """A mask is for each batch and each head, or for all."""
+    mask, queries = dims_of(node, "attn_mask") or (), dims_of(node, "Q")
+    wanted = (queries[0] if queries else None, _heads(node, "Q", "q_num_heads")[0])
+    pairs = zip(mask[:-2][::-1], wanted[::-1], strict=False)
+    if any(one != 1 and differ(one, whole) for one, whole in pairs):
+        return f"its mask has the shape {list(mask)}, and Q has a batch and heads of {list(wanted)}"
+    return None
+
+
 @flaw("RotaryEmbedding")  # pragma: no cover: only illegal nodes reach this
 def angles_of_other_sizes(node: Node) -> str | None:
     """There is an angle for each pair of numbers in a head, at each place or at those named."""
-    dims, caches = _dims(node, "X"), [_dims(node, name) for name in ("cos_cache", "sin_cache")]
+    dims, caches = dims_of(node, "X"), [dims_of(node, name) for name in ("cos_cache", "sin_cache")]
     count, head = _heads(node, "X", "num_heads")
     packed = dims[2] if dims is not None and len(dims) == 3 else None
     if isinstance(packed, int) and isinstance(count, int) and packed % max(count, 1):
@@ -137,20 +129,20 @@ def angles_of_other_sizes(node: Node) -> str | None:
         return f"it turns {width} of the {head} numbers of a head, and must turn pairs"
     wanted: list[int | str | None] = [width // 2 if isinstance(width, int) else None]
     each = [dims[0], dims[-2]] if dims is not None and len(dims) in (3, 4) else []
-    places = _dims(node, "position_ids")
+    places = dims_of(node, "position_ids")
     if node.input("position_ids") is None:
         wanted = [*each, *wanted]
-    elif places is not None and any(map(_differ, places, each)):
+    elif places is not None and any(map(differ, places, each)):
         return f"it has places of the shape {list(places)} for sequences of {each}"
     cosines, sines = caches
-    if cosines is not None and sines is not None and any(map(_differ, cosines, sines)):
+    if cosines is not None and sines is not None and any(map(differ, cosines, sines)):
         return f"its caches have the shapes {list(cosines)} and {list(sines)}"
     axes = 3 if node.input("position_ids") is None else 2
     for cache in caches:
         if cache is not None and len(cache) != axes:
             return f"a cache has {len(cache)} dimensions, and must have {axes}"
         pairs = zip((cache or ())[::-1], wanted[::-1], strict=False)
-        if cache is not None and any(_differ(one, other) for one, other in pairs):
+        if cache is not None and any(differ(one, other) for one, other in pairs):
             return f"a cache has the shape {list(cache)}, and must end in {wanted}"
     return None
 
@@ -168,7 +160,7 @@ def elements_of_other_sizes(node: Node) -> str | None:
     for one in shapes[1:]:
         joined = None if new or not one else axis % len(one)
         pairs = enumerate(zip(shapes[0], one, strict=False))
-        if len(one) != len(shapes[0]) or any(at != joined and _differ(*two) for at, two in pairs):
+        if len(one) != len(shapes[0]) or any(at != joined and differ(*two) for at, two in pairs):
             return f"it joins tensors of the shapes {list(shapes[0])} and {list(one)}"
     return None
 
@@ -177,7 +169,7 @@ def _uneven_parts(
     split: Node, joined: int | None
 ) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """The fault of the parts of a tensor that are not joined on the axis of the split."""
-    dims, size = _dims(split, "input"), split.input("split")
+    dims, size = dims_of(split, "input"), split.input("split")
     each, axis = size and size.const_or_none(), split.int("axis")
     if (
         not dims
@@ -195,16 +187,20 @@ def _uneven_parts(
 @flaw("CenterCropPad")  # pragma: no cover: only illegal nodes reach this
 def sizes_of_other_counts(node: Node) -> str | None:
     """There is a size for each axis that is named, or for every axis."""
-    dims, sizes, named = _dims(node, "input_data"), _dims(node, "shape"), node.ints_or_none("axes")
+    dims, sizes, named = (
+        dims_of(node, "input_data"),
+        dims_of(node, "shape"),
+        node.ints_or_none("axes"),
+    )
     wanted = len(named) if named is not None else None if dims is None else len(dims)
-    other = sizes is not None and len(sizes) == 1 and _differ(sizes[0], wanted)
+    other = sizes is not None and len(sizes) == 1 and differ(sizes[0], wanted)
     return f"it has {sizes[0]} sizes for {wanted} axes" if sizes and other else None
 
 
 @flaw("MaxUnpool")  # pragma: no cover: only illegal nodes reach this
 def windows_beyond_the_result(node: Node) -> str | None:
     """There is a size of the window for each axis, and the padding leaves a part of the result."""
-    dims, kernel = _dims(node, "X"), node.ints("kernel_shape")
+    dims, kernel = dims_of(node, "X"), node.ints("kernel_shape")
     count = len(kernel)
     strides = node.ints_or_none("strides") or [1] * count
     pads = node.ints_or_none("pads") or [0] * 2 * count
@@ -223,14 +219,14 @@ def windows_beyond_the_result(node: Node) -> str | None:
 @flaw("DeformConv")  # pragma: no cover: only illegal nodes reach this
 def outputs_of_other_groups(node: Node) -> str | None:
     """Each group computes as many channels of the output, and a mask covers each offset."""
-    offset, mask = _dims(node, "offset"), _dims(node, "mask")
+    offset, mask = dims_of(node, "offset"), dims_of(node, "mask")
     doubled = [
         size * 2 if at == 1 and isinstance(size, int) else size
         for at, size in enumerate(mask or ())
     ]
-    if offset and any(map(_differ, offset, doubled)):
+    if offset and any(map(differ, offset, doubled)):
         return f"its offset has the shape {list(offset)}, and its mask {list(mask or ())}"
-    kernel, groups = _dims(node, "W"), node.int("group")
+    kernel, groups = dims_of(node, "W"), node.int("group")
     outputs = kernel[0] if kernel else None
     odd = isinstance(outputs, int) and groups > 0 and (not outputs or outputs % groups)
     return f"its {groups} groups compute {outputs} channels" if odd else None
@@ -241,15 +237,15 @@ def parameters_of_other_channels(
     node: Node,
 ) -> str | None:  # pragma: no cover: only illegal nodes reach this
     """Each channel of the output has a bias; a scale and zero point are for each or for all."""
-    kernel = _dims(node, "W") or _dims(node, "w")
+    kernel = dims_of(node, "W") or dims_of(node, "w")
     channels = kernel[0] if kernel else None
     if node.op == "ConvTranspose":
         each = kernel[1] if kernel and len(kernel) > 1 else None
         channels = each * node.int("group") if isinstance(each, int) else None
     for name in ("B", "w_scale", "w_zero_point"):
-        own = _dims(node, name)
+        own = dims_of(node, name)
         for_all = name != "B" and own is not None and own[:1] == (1,)
-        if own and not for_all and _differ(own[0], channels):
+        if own and not for_all and differ(own[0], channels):
             return f"{name} has {own[0]} numbers for {channels} channels"
     return None
 
@@ -258,14 +254,14 @@ def parameters_of_other_channels(
 def parameters_of_other_rows(node: Node) -> str | None:
     """There is one scale and zero point for all, for each row of A, or for each column of B."""
     for letter, axis in (("a", -2), ("b", -1)):
-        dims = _dims(node, letter) or _dims(node, letter.upper())
+        dims = dims_of(node, letter) or dims_of(node, letter.upper())
         for name in (f"{letter}_scale", f"{letter}_zero_point"):
-            own = _dims(node, name)
+            own = dims_of(node, name)
             if not dims or not own or len(dims) < 2:
                 continue
             wanted = [dims[axis]] if len(own) == 1 else [*dims[:-2], *_of_lines(dims, axis)]
             pairs = zip(own[::-1], wanted[::-1], strict=False)
-            if any(one != 1 and _differ(one, whole) for one, whole in pairs):
+            if any(one != 1 and differ(one, whole) for one, whole in pairs):
                 return f"{name} has the shape {list(own)}, and must have the shape {wanted}"
     return None
 
@@ -281,9 +277,9 @@ def lengths_of_another_batch(node: Node) -> str | None:
     batch, time = node.int("batch_axis"), node.int("time_axis")
     if batch == time:
         return f"its batch and its time have one axis, {batch}"
-    dims, lengths = _dims(node, "input"), _dims(node, "sequence_lens")
+    dims, lengths = dims_of(node, "input"), dims_of(node, "sequence_lens")
     count = dims[batch] if dims is not None and -len(dims) <= batch < len(dims) else None
-    if lengths and _differ(lengths[0], count):
+    if lengths and differ(lengths[0], count):
         return f"it has {lengths[0]} lengths for {count} sequences"
     return None
 
@@ -291,15 +287,15 @@ def lengths_of_another_batch(node: Node) -> str | None:
 @flaw("Gemm")  # pragma: no cover: only illegal nodes reach this
 def matrices_of_other_sizes(node: Node) -> str | None:
     """A has as many columns as B has rows, and C broadcasts to the product."""
-    a, b, c = (_dims(node, name) for name in "ABC")
+    a, b, c = (dims_of(node, name) for name in "ABC")
     if a is None or b is None or not len(a) == len(b) == 2:
         return None
     rows, inner = a[::-1] if node.int("transA") else a
     other, columns = b[::-1] if node.int("transB") else b
-    if _differ(inner, other):
+    if differ(inner, other):
         return f"A has {inner} columns, and B has {other} rows"
     pairs = zip((c or ())[::-1], (columns, rows), strict=False)
-    wrong = any(one != 1 and _differ(one, whole) for one, whole in pairs)
+    wrong = any(one != 1 and differ(one, whole) for one, whole in pairs)
     return (
         f"C of the shape {list(c)} does not broadcast to [{rows}, {columns}]"
         if c and wrong

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.author import corrected, declared, induction, safe_inference
@@ -203,10 +203,18 @@ def objection(
     if not lengths:
         types = {name: without_lengths(kind) for name, kind in types.items()}
     try:
-        _asked(node, env, schema, types, _imports(schema, env, version))
+        found = _asked(node, env, schema, types, _imports(schema, env, version))
     except safe_inference.COMPLAINTS as error:
         return str(error).strip().partition("\n")[0]
-    return None
+    return next(_negative_sizes(found), None)
+
+
+def _negative_sizes(found: Mapping[str, TypeProto]) -> Iterator[str]:
+    """The sizes of outputs below 0, which inference computes without an objection."""
+    for name, kind in found.items():
+        for axis, dim in enumerate(kind.tensor_type.shape.dim):
+            if dim.dim_value < 0:
+                yield f"axis {axis} of {name!r} would have the size {dim.dim_value}"
 
 
 def _imports(schema: schemas.Schema, env: ModelEnv, version: int | None) -> dict[str, int]:

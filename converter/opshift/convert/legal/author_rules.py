@@ -14,9 +14,9 @@ from opshift.convert.legal.bound_attributes import BoundAttributes
 from opshift.convert.legal.findings import Checked, Unjudged
 from opshift.errors import Refusal
 from opshift.model.document import Document
+from opshift.model.scope import Place
 from opshift.model.walk import named
 from opshift.opsets import schemas
-from opshift.protos import NodeProto
 
 DIFFERS = "onnxruntime answers differently from the specification here"
 _Looking = TypeVar("_Looking", Flaw, Differs)
@@ -39,16 +39,15 @@ def attributes(checked: Checked) -> Iterator[str]:
 def flaws(checked: Checked) -> Iterator[str | Unjudged]:
     """Illegal nodes that onnx's checker and inference accept."""
     assert checked.facts is not None, "a flaw is looked for in what is known about values"
-    for node, told in flawed(checked.document, checked.facts, checked.adapters):
-        yield told if isinstance(told, Unjudged) else f"{named(node)}: {told}"
+    for (scope, at), told in flawed(checked.document, checked.facts, checked.adapters):
+        yield told if isinstance(told, Unjudged) else f"{named(scope.node(at))}: {told}"
 
 
 def flawed(
     document: Document, facts: Facts, adapters: Registry
-) -> Iterator[tuple[NodeProto, str | Unjudged]]:
-    """The same nodes, each with its flaw."""
-    for node, told in _told(document, facts, adapters.traits(Flaw), None):
-        yield node.proto, told
+) -> Iterator[tuple[Place, str | Unjudged]]:
+    """The places of these nodes, each with its flaw."""
+    return _told(document, facts, adapters.traits(Flaw), None)
 
 
 def differing(
@@ -58,8 +57,9 @@ def differing(
 
     Only the nodes are named whose operator changes on the way to a goal.
     """
-    for node, told in _told(document, facts, adapters.traits(Differs), goal):
-        yield str(told) if isinstance(told, Unjudged) else f"{named(node.proto)}: {DIFFERS}: {told}"
+    for (scope, at), told in _told(document, facts, adapters.traits(Differs), goal):
+        shown = f"{named(scope.node(at))}: {DIFFERS}: {told}"
+        yield str(told) if isinstance(told, Unjudged) else shown
 
 
 def _told(
@@ -67,8 +67,8 @@ def _told(
     facts: Facts,
     declared: Mapping[tuple[str, str], tuple[_Looking, ...]],
     goal: Mapping[str, int] | None,
-) -> Iterator[tuple[Node, str | Unjudged]]:
-    """The nodes for which a declaration returns a sentence."""
+) -> Iterator[tuple[Place, str | Unjudged]]:
+    """The places of nodes for which a declaration returns a sentence."""
     for root in document.roots:
         for key in sorted(root.index.keys() & declared.keys()):
             version = root.imports.get(key[0]) or 0
@@ -77,10 +77,10 @@ def _told(
                 continue
             for scope, position in root.index[key]:
                 proto = scope.node(position)
-                node = Node(proto, root.schema_of(proto), ScopeEnv(facts, scope))
+                node = Node(proto, root.layout_of(proto), ScopeEnv(facts, scope))
                 for trait in declared[key] if node.schema is not None and node.fits else ():
                     if told := _answer(trait, node):
-                        yield node, told
+                        yield (scope, position), told
 
 
 def _answer(trait: Flaw | Differs, node: Node) -> str | Unjudged | None:

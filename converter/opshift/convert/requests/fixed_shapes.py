@@ -8,23 +8,25 @@ Other constants are left to the runtime.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import NamedTuple
 
 from opshift.author import inference
 from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.traits import Fold
 from opshift.convert.change import Rewritten, Step
 from opshift.convert.legal.author_rules import flawed
-from opshift.convert.requests import input_sizes
-from opshift.convert.requests.known_branches import constant_node, take_known
+from opshift.convert.requests import computed_sizes, input_sizes
+from opshift.convert.requests.known_branches import constant_node, is_legal, take_known
 from opshift.convert.state import State
 from opshift.errors import BadTarget
 from opshift.model.arrays import Array, from_array
+from opshift.model.document import Document
 from opshift.model.replace import Replacement, replace_nodes
 from opshift.model.scope import Place, Scope
 from opshift.model.walk import containers_in, named
 from opshift.opsets import schemas
 from opshift.opsets.types import dims_of, is_complete, rank_of, tensors_in
-from opshift.protos import GraphProto, NodeProto, TypeProto, ValueInfoProto
+from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
 
 LARGEST = 1 << 16  # bytes of a constant; a node that fills a larger one stays
 SOURCE = "opshift.convert.requests.fixed_shapes"
@@ -37,12 +39,15 @@ def fix_shapes(state: State, shape: Mapping[str, Sequence[int]], dim: Mapping[st
     fixed = list(_fixed_inputs(graph, shape, sizes))
     if not fixed:
         return
-    faulty_before = {place for place, _ in _contradictions(state, graph)}
+    before = ModelProto()
+    before.CopyFrom(state.skeleton)
     _write_sizes(graph, shape, sizes)
     state.reopen()
+    _require_possible(state, state.facts, before, nested=False)  # folding removes branches
     step = _fold(state)
-    _require_possible(state, graph, faulty_before)
-    _complete_declarations(state, graph)
+    facts = computed_sizes.facts_of(state)
+    _require_possible(state, facts, before, nested=True)
+    _complete_declarations(state, facts, graph)
     step.assumptions += [f"{name!r} has the shape {text}" for name, text in fixed]
     state.repaired = True
     state.done(step)
@@ -87,9 +92,9 @@ def _write_sizes(
 # -- folding -------------------------------------------------------------------------------------
 
 
-def _computed(state: State) -> Iterator[Place]:
+def _computed(document: Document) -> Iterator[Place]:
     """The nodes of graphs, each after its producers; the sizes in functions are unknown."""
-    for root in state.document.roots:
+    for root in document.roots:
         for scope in root.scopes if root.kind != "function" else ():
             for position in scope.sorted_positions():
                 yield scope, position
@@ -100,7 +105,7 @@ def _fold(state: State) -> Step:
     version = state.document.imports.get("") or 0
     step, folded = Step("", version, version), set[str]()
     while True:
-        known = list(_sizes(state, folded))
+        known = list(_sizes(state, computed_sizes.facts_of(state), folded))
         folded |= {name for _, name, _ in known}
         replacements = list(_replacements(state, known, step))
         replace_nodes(state.document, replacements)
@@ -114,17 +119,20 @@ def _fold(state: State) -> Step:
         state.reopen()
 
 
-def _sizes(state: State, folded: Collection[str]) -> Iterator[tuple[Place, str, Array]]:
+def _sizes(
+    state: State, facts: Facts, folded: Collection[str]
+) -> Iterator[tuple[Place, str, Array]]:
     """The constants that follow from shapes, without shapes that are only declared."""
     rules, derived = state.adapters.rules(Fold), set[tuple[Scope | None, str]]()
-    for scope, position in _computed(state):
+    twins = dict(zip(state.document.scopes(), facts.document.scopes(), strict=True))
+    for scope, position in _computed(state.document):
         node = scope.node(position)
         rule = rules.get((schemas.normal(node.domain), node.op_type))
         reads = [name for name in node.input if name]
         starts = rule is not None and not any(map(rule.needs, range(len(node.input))))
         if starts or any(name in folded or (scope.owner(name), name) in derived for name in reads):
             derived |= {(scope, name) for name in node.output}
-            found = state.facts.evaluated(Facts.find_constant, scope, node.output[0])
+            found = facts.evaluated(Facts.find_constant, twins[scope], node.output[0])
             if found.found is not None and not found.claims and rule is not None:
                 yield (scope, position), node.output[0], found.found
 
@@ -138,7 +146,7 @@ def _replacements(
             continue
         made = constant_node(from_array(value), name)
         nodes = [made]
-        if not _is_legal(made, scope):  # before opset 9, only initializers hold integers
+        if not is_legal(made, scope):  # before opset 9, only initializers hold integers
             if name in scope.outputs or not isinstance(scope.proto, GraphProto):
                 continue
             nodes = []
@@ -156,51 +164,67 @@ def _count(step: Step, replacement: Replacement, rule: str, why: str) -> None:
     step.rewritten[Rewritten(scope.node(position).op_type, emits, SOURCE, rule, why)] += 1
 
 
-def _is_legal(constant: NodeProto, scope: Scope) -> bool:
-    """Whether a Constant can hold its tensor at the version of its graph."""
-    schema = scope.root.schema_of(constant)
-    kind = schemas.element_name(constant.attribute[0].t.data_type)
-    return schema is not None and f"tensor({kind})" in schema.outputs[0].types
-
-
 # -- what contradicts the sizes ------------------------------------------------------------------
 
 
-def _contradictions(state: State, graph: GraphProto) -> Iterator[tuple[str, str]]:
-    """The places that inference, an author or a declaration of an output shows to be wrong."""
-    for scope, position in _computed(state):
-        node = scope.node(position)
+class Contradiction(NamedTuple):
+    """A place that cannot compute with the sizes."""
+
+    place: str
+    told: str
+    is_nested: bool = False  # whether it lies in a graph of a node, which may never run
+    by_rule: bool = False  # of an author, and not by inference
+
+
+def _contradictions(state: State, facts: Facts) -> Iterator[Contradiction]:
+    """The places that inference, an author or a declaration of an output shows to be wrong.
+
+    A runtime applies inference to the graphs of nodes that never run, but no rule of an author.
+    """
+    document = facts.document
+    found = flawed(document, facts, state.adapters)
+    flaws = {place: flaw for place, flaw in found if isinstance(flaw, str)}
+    for scope, position in _computed(document):
+        node, told, by_rule = scope.node(position), None, False
         if scope.root.schema_of(node) is not None:
-            told = inference.objection(node, ScopeEnv(state.facts, scope))
-            if told is not None:
-                yield f"{named(node)} cannot compute", told
-    for node, flaw in flawed(state.document, state.facts, state.adapters):
-        if isinstance(flaw, str):
-            yield f"{named(node)} cannot compute", flaw
-    for value in graph.output:
-        found = state.facts.confirmed(state.document.main, value.name)
-        pairs = zip(dims_of(value.type), dims_of(found) if found is not None else (), strict=False)
+            told = inference.objection(node, ScopeEnv(facts, scope))
+        if told is None and (scope, position) in flaws:
+            told, by_rule = flaws[scope, position], True
+        if told is not None:
+            place = f"{named(node)} cannot compute with these sizes"
+            yield Contradiction(place, told, scope.parent is not None, by_rule)
+    for value in document.model.graph.output:
+        kind = facts.confirmed(document.main, value.name)
+        pairs = zip(dims_of(value.type), dims_of(kind) if kind is not None else (), strict=False)
         for axis, (declared, size) in enumerate(pairs):
             if isinstance(declared, int) and isinstance(size, int) and declared != size:
-                yield (
-                    f"the output {value.name!r} is impossible",
+                yield Contradiction(
+                    f"the output {value.name!r} is impossible with these sizes",
                     f"dimension {axis} is {declared} in the model and would be {size}",
                 )
 
 
-def _require_possible(state: State, graph: GraphProto, before: set[str]) -> None:
-    """Raises if a node cannot compute with the sizes."""
-    for place, told in _contradictions(state, graph):
-        if place not in before:
-            raise BadTarget(f"{place} with these sizes: {told}; change them")
+def _require_possible(state: State, facts: Facts, before: ModelProto, *, nested: bool) -> None:
+    """Raises if a node cannot compute with the sizes and could `before`; notes inner nodes."""
+    found = [one for one in _contradictions(state, facts) if nested or not one.is_nested]
+    if not found:
+        return
+    faulty = {
+        one.place for one in _contradictions(state, computed_sizes.facts_about(state, before))
+    }
+    for one in found:
+        if one.place in faulty:
+            continue
+        if not (one.is_nested and one.by_rule):
+            raise BadTarget(f"{one.place}: {one.told}; change them")
+        state.notes.append(f"if its graph runs, {one.place}: {one.told}")
 
 
-def _complete_declarations(state: State, graph: GraphProto) -> None:
+def _complete_declarations(state: State, facts: Facts, graph: GraphProto) -> None:
     """Writes the inferred sizes into the declarations of outputs and values."""
     state.facts.correct()
-    top = state.document.main
     for value in (*graph.output, *graph.value_info):
-        found = state.facts.confirmed(top, value.name)
+        found = facts.confirmed(facts.document.main, value.name)
         if found is not None and is_complete(found) and not _is_fixed(value):
             value.type.tensor_type.shape.CopyFrom(found.tensor_type.shape)
 

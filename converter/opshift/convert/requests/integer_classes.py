@@ -8,11 +8,11 @@ from collections.abc import Iterator
 from networkx.utils import UnionFind
 
 from opshift.author.facts import Facts
+from opshift.convert.requests.computed_sizes import facts_about
 from opshift.convert.requests.input_sizes import free_inputs
 from opshift.convert.requests.type_groups import named_type
 from opshift.convert.requests.typed_values import TypeChoice, changes_of
 from opshift.convert.state import State
-from opshift.model import weights
 from opshift.model.document import Document
 from opshift.model.names import Owned
 from opshift.model.walk import holds_graphs
@@ -106,6 +106,5 @@ def _with_narrow_inputs(
             value.name = cast.input[0]
             value.type.tensor_type.elem_type = choice.types[kind]
             model.graph.node.append(cast)
-    document = Document(model, state.document.prefix)
-    facts = Facts(document, state.store, state.adapters, lambda: weights.checkable(model))
-    return document, facts
+    facts = facts_about(state, model)
+    return facts.document, facts

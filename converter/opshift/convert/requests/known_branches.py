@@ -9,8 +9,9 @@ from opshift.author.traits import Chooses
 from opshift.convert.state import State
 from opshift.model.rename import rename
 from opshift.model.replace import Replacement
-from opshift.model.scope import Place
+from opshift.model.scope import Place, Scope
 from opshift.model.walk import graphs_of
+from opshift.opsets import schemas
 from opshift.protos import AttributeProto, GraphProto, NodeProto, TensorProto
 
 
@@ -81,3 +82,10 @@ def constant_node(tensor: TensorProto, name: str) -> NodeProto:
     node = NodeProto(op_type="Constant", output=[name])
     node.attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(tensor)
     return node
+
+
+def is_legal(constant: NodeProto, scope: Scope) -> bool:
+    """Whether a Constant can hold its tensor at the version of its graph."""
+    schema = scope.root.schema_of(constant)
+    kind = schemas.element_name(constant.attribute[0].t.data_type)
+    return schema is not None and f"tensor({kind})" in schema.outputs[0].types

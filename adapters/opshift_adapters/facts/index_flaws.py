@@ -1,0 +1,81 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Constant indices and lengths beyond the data, which onnx's inference does not compare."""
+
+from opshift.adapter import Node, flaw, np
+
+from opshift_adapters._lib.known_sizes import dims_of
+from opshift_adapters._lib.windows import knows
+
+
+def _beyond(node: Node, name: str, size: int | str | None) -> int | None:
+    """The first constant index that is outside of an axis of this size."""
+    known = node[name].const_or_none() if isinstance(size, int) else None
+    if known is None or known.dtype.kind not in "iu" or not isinstance(size, int):
+        return None
+    wrong = known[(known < -size) | (known >= size)].reshape(-1)
+    return int(wrong[0]) if wrong.size else None
+
+
+def _index_flaw(index: int, axis: int, size: int | str | None) -> str:
+    return f"its index {index} lies outside of axis {axis}, which has {size} places"
+
+
+@flaw("Gather GatherElements Scatter ScatterElements")
+def indices_outside(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
+    """Constant indices lie on the axis."""
+    dims, axis = dims_of(node, "data"), node.int("axis")
+    if not dims or not -len(dims) <= axis < len(dims):
+        return None
+    index = _beyond(node, "indices", dims[axis])
+    return None if index is None else _index_flaw(index, axis, dims[axis])
+
+
+@flaw("GatherElements Scatter ScatterElements")  # pragma: no cover: only illegal nodes reach this
+def indices_of_more_places(node: Node) -> str | None:
+    """Along the other axes there are at most as many indices as elements."""
+    data, indices = dims_of(node, "data"), dims_of(node, "indices")
+    pairs = list(zip(data or (), indices or (), strict=False))
+    for axis, (size, count) in enumerate(pairs):
+        other = axis != node.int("axis") % len(pairs)
+        if other and isinstance(size, int) and isinstance(count, int) and count > size:
+            return f"it has {count} indices along axis {axis}, which has {size} places"
+    return None
+
+
+@flaw("GatherND ScatterND")  # pragma: no cover: only illegal nodes reach this
+def places_outside(node: Node) -> str | None:
+    """Each number of a constant row of indices lies on its axis."""
+    known, dims = node["indices"].const_or_none(), dims_of(node, "data")
+    first = node.int("batch_dims") if knows(node, "batch_dims") else 0
+    if known is None or not known.ndim or dims is None:
+        return None
+    for at, size in enumerate(dims[first : first + known.shape[-1]]):
+        column = known[..., at]
+        wrong = column[(column < -size) | (column >= size)] if isinstance(size, int) else column[:0]
+        if wrong.size:
+            return _index_flaw(int(wrong.reshape(-1)[0]), first + at, size)
+    return None
+
+
+@flaw("GRU LSTM RNN ReverseSequence")  # pragma: no cover: only illegal nodes reach this
+def lengths_beyond_the_time(node: Node) -> str | None:
+    """A constant length of a sequence is at most the size of the time axis."""
+    name = "sequence_lens"
+    value = node.input(name)
+    known = value and value.const_or_none()
+    reverses = node.op == "ReverseSequence"
+    dims = dims_of(node, "input" if reverses else "X")
+    turned = "layout" in node.attributes and node.int("layout") == 1
+    axis = node.int("time_axis") if reverses else int(turned)
+    size = dims[axis] if dims and axis < len(dims) else None
+    if known is None or not isinstance(size, int) or not np.any(known > size):
+        return None
+    return f"a sequence has the length {int(known.max())}, and axis {axis} has {size} places"
+
+
+@flaw("RoiAlign")  # pragma: no cover: only illegal nodes reach this
+def pictures_outside(node: Node) -> str | None:
+    """A constant number of a picture lies in the batch."""
+    dims = dims_of(node, "X")
+    index = _beyond(node, "batch_indices", dims[0]) if dims else None
+    return _index_flaw(index, 0, dims[0]) if dims and index is not None else None

@@ -1,0 +1,140 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights whose sizes do not fit the input, although onnx's inference does not compare them."""
+
+from math import prod
+
+from opshift.adapter import Node, flaw, np
+from opshift.objections import sizes
+
+from opshift_adapters._lib.known_sizes import differ, dims_of
+
+
+def _has_other_layout(node: Node) -> bool:
+    """Whether the batch is the first axis; onnxruntime has no such kernel."""
+    return "layout" in node.attributes and node.int("layout") == 1
+
+
+MS = "com.microsoft"
+STATES = {"initial_h": "D B H", "initial_c": "D B H", "sequence_lens": "B"}
+SIZES = (
+    sizes("RNN", unless=_has_other_layout, X="S B I", R="D H H", W="D H I", B="D 2H", **STATES),
+    sizes("GRU", unless=_has_other_layout, X="S B I", R="D 3H H", W="D 3H I", B="D 6H", **STATES),
+    sizes(
+        "LSTM", unless=_has_other_layout,
+        X="S B I", R="D 4H H", W="D 4H I", B="D 8H", P="D 3H", **STATES,
+    ),
+    sizes(
+        "BatchNormalization", X="N C ...", scale="C ...", B="C ...",
+        mean="C ...", var="C ...", input_mean="C ...", input_var="C ...",
+    ),
+    sizes("InstanceNormalization", input="N C ...", scale="C", B="C"),
+    sizes("ConvTranspose", X="N C ...", W="C ..."),
+    sizes("NonMaxSuppression", boxes="B P 4", scores="B C P"),
+    sizes("RoiAlign", rois="R 4", batch_indices="R"),
+    sizes("MaxRoiPool", rois="R 5"),
+    sizes("ConvTransposeWithDynamicPads", domain=MS, X="N C ...", W="C ..."),
+    sizes("GatedRMSNorm", domain=MS, X="A B C", gate="A B C", scale="C"),
+)  # fmt: skip
+
+
+@flaw("PRelu")  # pragma: no cover: only illegal nodes reach this
+def slopes_that_do_not_broadcast(node: Node) -> str | None:
+    """The slopes broadcast to the input."""
+    dims, own = dims_of(node, "X"), dims_of(node, "slope")
+    pairs = zip((own or ())[::-1], (dims or ())[::-1], strict=False)
+    old = node.schema is not None and node.schema.since < 7  # one slope for each channel
+    if dims is None or own is None or old:
+        return None
+    if any(a != 1 and b != 1 and differ(a, b) for a, b in pairs):
+        return f"slopes of the shape {list(own)} do not broadcast to {list(dims)}"
+    return None
+
+
+@flaw("GroupNormalization")  # pragma: no cover: only illegal nodes reach this
+def channels_of_no_group(node: Node) -> str | None:
+    """Each group has equally many channels, and each channel or group has a scale and a bias."""
+    dims, groups = dims_of(node, "X"), node.int("num_groups")
+    channels = dims[1] if dims is not None and len(dims) > 1 else None
+    if isinstance(channels, int) and groups > 0 and channels % groups:
+        return f"its {channels} channels are not a multiple of the {groups} groups"
+    by_group = node.schema is not None and node.schema.since < 21
+    for name in ("scale", "bias"):
+        own = dims_of(node, name)
+        wanted = groups if by_group else channels
+        if own is not None and len(own) == 1 and differ(own[0], wanted):
+            return (
+                f"{name} has {own[0]} numbers for {wanted} {'groups' if by_group else 'channels'}"
+            )
+    return None
+
+
+@flaw("MaxUnpool")  # pragma: no cover: only illegal nodes reach this
+def indices_of_another_shape(node: Node) -> str | None:
+    """There is an index for each element."""
+    dims, own = dims_of(node, "X"), dims_of(node, "I")
+    if dims is None or own is None or not any(map(differ, dims, own)):
+        return None
+    return f"it has elements of the shape {list(dims)}, and indices of the shape {list(own)}"
+
+
+@flaw("SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss")
+def more_labels_than_scores(
+    node: Node,
+) -> str | None:  # pragma: no cover: only illegal nodes reach this
+    """There is a label for each place; onnxruntime reads fewer ones."""
+    scores, labels = (one and one.dims_or_none for one in node.inputs[:2])
+    pairs = zip(labels or (), (scores[0], *scores[2:]) if scores else (), strict=False)
+    if not any(isinstance(a, int) and isinstance(b, int) and a > b for a, b in pairs):
+        return None
+    return f"its scores have the shape {list(scores or ())}, and its labels {list(labels or ())}"
+
+
+@flaw("MatMulNBits", domain=MS)  # pragma: no cover: only illegal nodes reach this
+def rows_of_other_sizes(node: Node) -> str | None:
+    """K is the number of columns of A."""
+    dims, inner = dims_of(node, "A"), node.int("K")
+    return (
+        f"A has {dims[-1]} columns, and K is {inner}" if dims and differ(dims[-1], inner) else None
+    )
+
+
+@flaw("FusedMatMul", domain=MS)  # pragma: no cover: only illegal nodes reach this
+def matrices_that_do_not_fit(node: Node) -> str | None:
+    """A has as many columns as B has rows."""
+    a, b = dims_of(node, "A"), dims_of(node, "B")
+    batch = node.attr("transBatchA") or node.attr("transBatchB")
+    if not a or not b or min(len(a), len(b)) < 2 or batch:
+        return None
+    inner, rows = a[-2 if node.attr("transA") else -1], b[-1 if node.attr("transB") else -2]
+    return f"A has {inner} columns, and B has {rows} rows" if differ(inner, rows) else None
+
+
+@flaw("Scan")  # pragma: no cover: only illegal nodes reach this
+def batches_of_two_sizes(node: Node) -> str | None:
+    """At opset 8, all values have a batch as their first axis."""
+    if node.schema is None or node.schema.since > 8:
+        return None
+    given = [value.dims_or_none for value in node.inputs[1:] if value is not None]
+    found = {dims[0] for dims in given if dims and isinstance(dims[0], int)}
+    return f"its inputs have batches of {sorted(found)}" if len(found) > 1 else None
+
+
+@flaw("Col2Im")  # pragma: no cover: only illegal nodes reach this
+def blocks_that_do_not_fit(node: Node) -> str | None:
+    """The second axis has the elements of blocks, and the last axis the blocks of an image."""
+    found = dims_of(node, "input")
+    block, image = (node[name].const_or_none() for name in ("block_shape", "image_shape"))
+    if found is None or len(found) != 3 or block is None:
+        return None
+    elements = int(block.prod())
+    if isinstance(found[1], int) and elements > 0 and found[1] % elements:
+        return f"its axis 1 of {found[1]} places holds no blocks of {elements} elements"
+    if image is None or image.size != block.size:
+        return None
+    pads = np.reshape(node.ints_or_none("pads") or [0] * 2 * block.size, (2, -1)).sum(0)
+    spans = (block - 1) * np.array(node.ints_or_none("dilations") or [1] * block.size) + 1
+    steps = np.array(node.ints_or_none("strides") or [1] * block.size)
+    count = prod(((image + pads - spans) // steps + 1).tolist())
+    return (
+        f"it has {found[2]} blocks, and an image has {count}" if differ(found[2], count) else None
+    )

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Facts about a model in which constants that nodes compute are written as constants.
+
+onnx's inference of a whole model reads no list of sizes behind an Identity or a Cast.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from opshift.author.facts import Facts
+from opshift.author.traits import Fold
+from opshift.convert.requests.known_branches import constant_node, is_legal
+from opshift.convert.state import State
+from opshift.model import weights
+from opshift.model.arrays import from_array
+from opshift.model.document import Document
+from opshift.model.scope import Place
+from opshift.opsets.elements import T
+from opshift.opsets.types import rank_of
+from opshift.protos import ModelProto, NodeProto
+
+LONGEST = 64  # elements of a list of sizes, axes or places
+CONSTANT, IDENTITY = ("", "Constant"), ("", "Identity")
+
+
+def facts_of(state: State) -> Facts:
+    """The facts about a model; its nodes have equal positions in the document of the facts."""
+    known = dict(_computed_lists(state))
+    if not known:
+        return state.facts
+    model = ModelProto()
+    model.CopyFrom(state.skeleton)
+    document = Document(model, state.document.prefix)
+    twins = dict(zip(state.document.scopes(), document.scopes(), strict=True))
+    for (scope, position), made in known.items():
+        twins[scope].node(position).CopyFrom(made)
+    return facts_about(state, model)
+
+
+def facts_about(state: State, model: ModelProto) -> Facts:
+    """The facts about a model with the weights and adapters of a conversion."""
+    document = Document(model, state.document.prefix)
+    return Facts(document, state.store, state.adapters, lambda: weights.checkable(model))
+
+
+def _computed_lists(state: State) -> Iterator[tuple[Place, NodeProto]]:
+    """The nodes that compute a short constant list of integers, with a Constant for each."""
+    rules = state.adapters.rules(Fold)
+    for root in state.document.roots:
+        for key, places in root.index.items() if root.kind != "function" else ():
+            if key == CONSTANT or (key != IDENTITY and key not in rules):
+                continue
+            for scope, position in places:
+                name = scope.node(position).output[0]
+                kind = state.facts.type(scope, name)
+                if (
+                    kind is None
+                    or kind.tensor_type.elem_type != T.INT64
+                    or (rank_of(kind) or 0) > 1
+                ):
+                    continue
+                found = state.facts.evaluated(Facts.find_constant, scope, name)
+                if found.found is None or found.claims or found.found.size > LONGEST:
+                    continue
+                made = constant_node(from_array(found.found), name)
+                if is_legal(made, scope):
+                    yield (scope, position), made
