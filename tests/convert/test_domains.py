@@ -8,7 +8,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import ModelProto
-from opshift import BadTarget, Refused, Why, convert, convert_version, plan
+from opshift import BadTarget, InvalidModel, Refused, Why, convert, convert_version, plan
 from opshift.author import registry
 from opshift.author.verdicts import LEAVE, Adapter
 from opshift.cli import main
@@ -150,6 +150,23 @@ def test_operators_that_a_runtime_brought_into_ai_onnx_are_left_too():
     after = convert_version(model(text, 17), **PLAIN)
     assert "SimplifiedLayerNormalization" not in kinds(after)
     assert imports(after) == {"": 17}
+
+
+EARLY = "(float16[2,3] x, float[3] s) => (float[2,3] y) { y = LayerNormalization(x, s) }"
+
+
+def test_an_early_operator_of_two_types_is_written_with_a_cast():
+    """onnxruntime runs a LayerNormalization below 17, whose scale may be wider than its data."""
+    before, run = model(EARLY, 12), on_onnxruntime()
+    after = convert_version(before, 9)
+    assert "Cast" in kinds(after)
+    values = {"x": np.array([[1, 2, 4], [-3, 0, 5]], np.float16), "s": np.ones(3, np.float32)}
+    np.testing.assert_allclose(*run(before, values), *run(after, values), atol=1e-6)
+
+
+def test_an_early_operator_that_the_new_opset_rejects_is_no_result():
+    with pytest.raises(InvalidModel, match=r"a later opset has the operator, and says: .*Scale"):
+        convert_version(model(EARLY, 12), 17)
 
 
 @pytest.mark.parametrize("target", ["tensorrt==8.4", "onnx==1.16"])

@@ -121,7 +121,7 @@ def layer_normalization_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added LayerNormalization; below it, its formula is written in `stash_type`."""
     scale, bias, axis = node["Scale"], node.input("B"), node.int("axis")
     kind, stash = scale.elem_type, node.int("stash_type")
-    x = node["X"] if kind == stash else op.Cast(node["X"], to=stash)
+    x = as_type(op, node["X"], stash)
     if node.n_outputs > 1:  # of no elements, onnxruntime keeps the size of an axis from the end
         axis = counted_axis(x, axis)
     mean = mean_from(op, x, axis)

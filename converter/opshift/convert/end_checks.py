@@ -91,6 +91,8 @@ def check_whole(state: State) -> list[str]:
         raise StepRefused([], namesakes)
     if told := diagnose.declarations(state.view, result, error, state.adapters):
         raise InvalidModel(told)
+    if (before := checker.lenient(state.view, state.adapters, full=True)) is not None:
+        raise InvalidModel(f"{before}; a later opset has the operator, and says: {error}")
     raise AdapterBug(f"the checker rejects the converted model: {error}")
 
 
@@ -104,7 +106,8 @@ def corrected(facts: Facts) -> list[str]:
 
 def _objected_before(state: State) -> bool:
     """Whether onnx rejects the source model, or a body of a function with an operator's name."""
-    if checker.lenient(state.view, state.adapters, full=True):
+    error = checker.lenient(state.view, state.adapters, full=True)
+    if error and not checker.is_of_operators(error):
         return True
     model = copied(state.view)
     versions, functions = imports.versions(model), functions_of(model)

@@ -215,9 +215,14 @@ def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:
     yield model
 
 
+def is_of_operators(error: str) -> bool:
+    """Whether an error is about an operator that its opset lacks, and says nothing of types."""
+    return any(words in error for words in _OF_OPERATORS)
+
+
 def tolerates(document: Document, adapters: Registry, error: str) -> bool:
     """Whether an error is about a retired or deprecated operator, which a conversion replaces."""
-    if not any(words in error for words in _OF_OPERATORS):
+    if not is_of_operators(error):
         return False
     for root in document.roots:
         for domain, op in root.index:
