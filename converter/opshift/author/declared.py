@@ -83,7 +83,7 @@ def lacking(
     graphs = (graphs_in(one.graph, nested=nested) for one in (inferred, model))
     for i, (graph, declared) in enumerate(zip(*graphs, strict=True)):
         known = {one.name: one for one in (*graph.value_info, *graph.output, *graph.input)}
-        for value in _computed(declared, nested=i > 0):
+        for value in computed(declared, nested=i > 0):
             found = known.get(value.name)
             has = found.type if found is not None and found.HasField("type") else None
             more = completed(has, value.type)
@@ -99,7 +99,7 @@ def restore(lacks: Iterable[LackingType]) -> None:
         place.type.CopyFrom(kind)
 
 
-def _computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
+def computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
     """The declared types of a graph, except those of the model's inputs."""
     values: Iterable[ValueInfoProto] = (*graph.value_info, *graph.output)
     given = {tensor.name for tensor in graph.initializer}
@@ -121,7 +121,7 @@ def correct(
 
     A runtime plans its memory by declarations, and fails where they are too small.
     """
-    for value in _computed(graph, nested=nested):
+    for value in computed(graph, nested=nested):
         found = inferred(value.name)
         if found is not None and _contradicts(value.type, found, symbols):
             value.type.tensor_type.shape.CopyFrom(found.tensor_type.shape)

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from opshift.author import dynamic
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, of_constant
-from opshift.author.declared import completed, correct
+from opshift.author.declared import completed, computed, correct
 from opshift.author.env import ModelEnv
 from opshift.author.fit import fits
 from opshift.author.inference import Known, infer_all, infer_node
@@ -121,7 +121,8 @@ class Facts:
         self.document = document
         self.weights = weights
         self.adapters = adapters
-        self._inferred = functools.cache(lambda: infer_all(snapshot(), adapters))
+        self._opened = functools.cache(snapshot)
+        self._inferred = functools.cache(lambda: infer_all(self._opened(), adapters))
         self._reopened = reopened  # opens the model as it was, once nodes have changed
         self._scopes = tuple(document.scopes())
         self._generation = document.generation
@@ -508,6 +509,12 @@ class Facts:
 
     def correct(self) -> list[str]:
         """Replaces declared shapes that contradict the inferred ones; returns their values."""
+        if not self._inferred.cache_info().currsize:
+            from opshift.author import agreement
+
+            values = computed(self.document.model.graph, nested=False)
+            if agreement.is_proven(self._opened(), values, self.adapters):
+                return []
         return [
             name
             for scope in self.document.roots[0].scopes

@@ -114,7 +114,7 @@ def _give_back(found: ModelProto, data: bytes) -> None:
         held.remove(next(one for one in held if one.domain == NOBODY))
 
 
-def is_at_risk(model: bytes | ModelProto, adapters: DeclaredRules) -> bool:
+def is_at_risk(model: bytes | ModelProto | ModelBytes, adapters: DeclaredRules) -> bool:
     """Whether onnx must not infer the model as it is: see `infer`."""
     own = ModelBytes.of(model)
     return _may_be_hidden(own, adapters) or piecewise.is_slow(own)

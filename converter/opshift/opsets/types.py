@@ -112,7 +112,7 @@ def alike(was: TypeProto, now: TypeProto) -> bool:
 
 def confirms(known: TypeProto, declared: TypeProto) -> bool:
     """Whether a type contradicts no declaration, and knows every length that is declared."""
-    if not alike(known, declared):
+    if not alike(known, declared) or rank_of(known) is None is not rank_of(declared):
         return False
     pairs = zip(dims_of(known), dims_of(declared), strict=False)
     return all(ours == theirs for ours, theirs in pairs if isinstance(theirs, int))
@@ -214,7 +214,12 @@ def is_readable(found: TypeProto | None) -> bool:
     if found is None or not is_small(found):
         return False
     size = math.prod(dim.dim_value for dim in found.tensor_type.shape.dim)
-    return size <= 16 or found.tensor_type.elem_type in _COUNTS
+    return size <= 16 or is_countable(found)
+
+
+def is_countable(found: TypeProto) -> bool:
+    """Whether a value may hold shapes, axes or counts."""
+    return is_small(found) and found.tensor_type.elem_type in _COUNTS
 
 
 _COUNTS = (TensorProto.INT32, TensorProto.INT64, TensorProto.BOOL)

@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A quick proof that the declared shapes of a model agree with its inputs.
+
+The types of nodes are inferred one by one, and once for all nodes that have one operation and one
+kind of inputs. They follow from the inputs of the model alone, and inference of the whole model
+finds no other ones, only more. So a declaration that they confirm contradicts nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Iterable, Iterator
+from typing import TYPE_CHECKING, NamedTuple
+
+from opshift.author import declared, safe_inference
+from opshift.author.env import TypesOnly
+from opshift.author.inference import give_rank, told_ranks
+from opshift.author.traits import OutputRanks, OutputShapes
+from opshift.model import imports
+from opshift.model.bytes.outline import ModelBytes
+from opshift.model.scope import tensor_type
+from opshift.model.weights import Weights
+from opshift.opsets import schemas
+from opshift.opsets.types import confirms, is_countable, rank_of
+from opshift.protos import ModelProto, NodeProto, TensorProto, TypeProto, ValueInfoProto
+from opshift.protos.shape_inference import infer_node_outputs
+
+if TYPE_CHECKING:
+    from opshift.author.traits import DeclaredRules
+
+
+def is_proven(
+    model: bytes | ModelProto, values: Iterable[ValueInfoProto], adapters: DeclaredRules
+) -> bool:
+    """Whether values certainly have the types that they declare; False tells nothing."""
+    own = ModelBytes.of(model)
+    corrected = (op for _, op in adapters.rules(OutputShapes))
+    if not (own.content.is_flat and own.operators.isdisjoint(corrected)):
+        return False
+    if safe_inference.is_at_risk(own, adapters):
+        return False
+    claims = {one.name: one.type for one in values if rank_of(one.type) is not None}
+    kinds = _Kinds(declared.without(own.data, nested=False), adapters)
+    return all(name not in claims or confirms(found, claims[name]) for name, found in kinds)
+
+
+class _Kind(NamedTuple):
+    """A type of values, and the content of a list of integers."""
+
+    number: int
+    type: TypeProto
+    content: TensorProto | None = None
+
+
+_UNKNOWN = _Kind(0, TypeProto())
+
+
+class _Kinds:
+    """The kinds of the values of a graph without graphs inside, found from its inputs on."""
+
+    def __init__(self, model: ModelProto, adapters: DeclaredRules) -> None:
+        self.versions, self.rules = imports.versions(model), adapters.rules(OutputRanks)
+        self.known: dict[Hashable, _Kind] = {}
+        self.by_name: dict[str, _Kind] = {}
+        for tensor in model.graph.initializer:
+            self.by_name[tensor.name] = self._of_tensor(tensor)
+        for value in model.graph.input:
+            self.by_name.setdefault(value.name, self._of_type(value.type))
+        self.nodes = model.graph.node
+
+    def _of_type(self, kind: TypeProto) -> _Kind:
+        key = kind.SerializeToString(deterministic=True)
+        return self.known.setdefault(key, _Kind(len(self.known) + 1, kind))
+
+    def _of_tensor(self, tensor: TensorProto) -> _Kind:
+        key = (tensor.data_type, *tensor.dims)
+        found = self.known.get(key)
+        if found is None:
+            found = self.known[key] = self._of_type(tensor_type(tensor))
+        if not is_countable(found.type) or Weights.is_stub(tensor):
+            return found
+        content = TensorProto()
+        content.CopyFrom(tensor)
+        content.ClearField("name")
+        read = _Kind(len(self.known) + 1, found.type, content)
+        return self.known.setdefault(content.SerializeToString(), read)
+
+    def __iter__(self) -> Iterator[tuple[str, TypeProto]]:
+        """The types of the outputs of one node after another."""
+        known: dict[Hashable, list[_Kind]] = {}
+        kinds = self.by_name
+        for node in self.nodes:
+            given, outputs = [kinds.get(name, _UNKNOWN) for name in node.input], node.output
+            attributes = [one.SerializeToString() for one in node.attribute]
+            numbers = [one.number for one in given]
+            key = node.op_type, node.domain, len(outputs), *numbers, *attributes
+            found = known.get(key)
+            if found is None:
+                found = known[key] = self._of_outputs(node, given)
+            for name, kind in zip(outputs, found, strict=True):
+                if name:
+                    kinds[name] = kind
+                    yield name, kind.type
+
+    def _of_outputs(self, node: NodeProto, given: list[_Kind]) -> list[_Kind]:
+        """The kinds of the outputs of a node, by the schema of its operator."""
+        if not node.domain and node.op_type == "Constant":
+            for one in node.attribute:
+                if one.name == "value":
+                    return [self._of_tensor(one.t)]
+        domain = schemas.normal(node.domain)
+        schema = schemas.schema(domain, node.op_type, self.versions.get(domain, 0))
+        inputs = [(name, one) for name, one in zip(node.input, given, strict=True) if name]
+        if schema is None or not all(schemas.type_name(one.type) for _, one in inputs):
+            return [_UNKNOWN] * len(node.output)
+        types = {name: one.type for name, one in inputs}
+        data = {name: one.content for name, one in inputs if one.content is not None}
+        raw = schemas.raw(domain, node.op_type, schema.since)
+        try:
+            found = {} if schema.open else infer_node_outputs(raw, node, types, data, self.versions)
+        except safe_inference.COMPLAINTS:
+            return [_UNKNOWN] * len(node.output)
+        rule = self.rules.get((domain, node.op_type))
+        told = told_ranks(rule, node, schema, TypesOnly(types))
+        for name, rank in zip(node.output, told, strict=False):
+            if name in found and rank_of(found[name]) is None:
+                give_rank(found[name].tensor_type, rank)
+        return [self._of_type(found[name]) if name in found else _UNKNOWN for name in node.output]
