@@ -115,7 +115,7 @@ def test_a_package_lacks_a_verdict(monkeypatch):
     branch = registry.default().branch()
     del branch._verdicts["", "Softmax", 12, 13]
     monkeypatch.setattr(registry, "default", lambda: branch)
-    with pytest.raises(AssertionError, match="1 crossings have no verdict, first Softmax 12->13"):
+    with pytest.raises(AssertionError, match="1 crossing without a verdict: Softmax 12->13"):
         testing.assert_complete("opshift_adapters")
     with pytest.raises(AssertionError, match="no adapters of 'opshift_adapt'"):
         testing.assert_complete("opshift_adapt")
@@ -126,11 +126,11 @@ def test_a_verdict_that_is_pointless_or_stale(monkeypatch):
     monkeypatch.setattr(registry, "default", lambda: branch)
     softmax = branch._verdicts["", "Softmax", 12, 13]
     branch._verdicts["", "Softmax", 13, 14] = softmax
-    with pytest.raises(AssertionError, match="does not change, first Softmax 13->14"):
+    with pytest.raises(AssertionError, match="does not change: Softmax 13->14"):
         testing.assert_complete("opshift_adapters")
     del branch._verdicts["", "Softmax", 13, 14]
     branch._verdicts["", "Softmax", 12, 13] = replace(softmax, reviewed={"Softmax": ("000000",)})
-    with pytest.raises(AssertionError, match="no longer those looked at, first Softmax 12->13"):
+    with pytest.raises(AssertionError, match="for other schemas: Softmax 12->13"):
         testing.assert_complete("opshift_adapters")
 
 

@@ -72,3 +72,9 @@ def test_the_table_of_runtimes_has_each_release_with_its_source_and_date():
 
 def test_the_first_page_links_the_table_of_runtimes():
     assert "(reference/generated/runtimes.md)" in (docs.DOCS / "index.md").read_text("utf-8")
+
+
+def test_the_page_of_the_command_shows_what_a_user_types():
+    usage = [line for line in docs.command_page().splitlines() if line.startswith("Usage: ")]
+    assert usage[0].startswith("Usage: opshift [OPTIONS] COMMAND")
+    assert all(line.startswith("Usage: opshift ") for line in usage)

@@ -196,18 +196,13 @@ def command_page() -> str:
     from click.testing import CliRunner
     from opshift.cli import main as group
 
-    names = sorted(group.list_commands(click.Context(group)))
-    lines = [
-        "# The command",
-        "",
-        "```text",
-        CliRunner().invoke(group, ["--help"]).stdout,
-        "```",
-        "",
-    ]
-    for name in names:
-        told = CliRunner().invoke(group, [name, "--help"]).stdout
-        lines += [f"## opshift {name}", "", "```text", told.rstrip(), "```", ""]
+    def shown(*words: str) -> list[str]:
+        help_text = CliRunner().invoke(group, [*words, "--help"], prog_name="opshift").stdout
+        return ["```text", help_text.rstrip(), "```", ""]
+
+    lines = ["# The command", "", *shown()]
+    for name in sorted(group.list_commands(click.Context(group))):
+        lines += [f"## opshift {name}", "", *shown(name)]
     return "\n".join(lines)
 
 

@@ -248,7 +248,7 @@ NO_INPUT = '(float[2,3] x) => (float y) { y = {op}<keepdims = 0>(x, "") }'
 @example("an empty list", NO_AXIS, imports={"": 12}, gives="{op}")
 @example("an empty name", NO_INPUT, imports={"": 18}, gives="{op}")
 def axes_in_order(node: Node, op: Builder) -> Result:
-    """OpenCV 4.5.5 reads `axes` only in order from the front, onnxruntime 1.16 no empty `axes`."""
+    """Writes `axes` in ascending order and without empty lists, because some runtimes need it."""
     found = without_empty(node, op)
     return in_order(node, op) if found is None else found
 

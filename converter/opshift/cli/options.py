@@ -192,8 +192,8 @@ def own_targets(function: _Command) -> _Command:
     found: _Command = click.option(
         "--targets", metavar="FILE", expose_value=False, callback=_give_targets,
         type=click.Path(exists=True, dir_okay=False),
-        help="Also know the runtimes of this file, such as a row of `opshift probe`, in place of"
-        " your own table of targets.",
+        help="Read runtimes from this file, such as one of `opshift probe`, and not from your own"
+        " table of targets.",
     )(function)  # fmt: skip
     return found
 

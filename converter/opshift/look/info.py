@@ -123,7 +123,8 @@ class Info(Shown):
         versions = show_versions({**self.imports, "IR": self.ir_version})
         without = "" if self.imports else ", and no opset is imported"
         yield Line(f"{self.path or 'the model'}: {versions}{without}", Role.GOOD)
-        yield Line(f"  {size(self.size)}, written by {self.producer or 'an unnamed producer'}")
+        producer = f"written by {self.producer}" if self.producer else "no producer"
+        yield Line(f"  {size(self.size)}, {producer}")
         yield from self._said()
         yield from (Line(f"  input   {text}") for text in self.inputs)
         yield from (Line(f"  output  {text}") for text in self.outputs)

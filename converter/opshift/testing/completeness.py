@@ -12,6 +12,7 @@ from opshift.errors import AdapterBug
 from opshift.opsets import schemas
 from opshift.testing.example_models import stands_in
 from opshift.testing.meaning import gaps
+from opshift.text import counted
 
 
 def assert_complete(package: str, known: Collection[str] = ()) -> None:
@@ -29,10 +30,10 @@ def assert_complete(package: str, known: Collection[str] = ()) -> None:
     missing = []
     for domain in sorted({domain for domain, *_ in own}):
         missing += adapters.missing(domain, 1, schemas.latest(domain) or 1)
-    _expect_none(missing, "have no verdict")
-    _expect_none(list(_pointless(own)), "have a verdict where the operator does not change")
+    _expect_none(missing, "without a verdict")
+    _expect_none(list(_pointless(own)), "with a verdict although the operator does not change")
     stale = list(_stale(adapters, own))
-    _expect_none(stale, "are claimed unchanged, but their schemas are no longer those looked at")
+    _expect_none(stale, "with a claim that was reviewed for other schemas")
     if new := [gap for gap in gaps(package) if gap not in known]:
         shown = "".join(f"\n{gap}" for gap in new)
         raise AssertionError(f"{len(new)} gaps that no example covers:{shown}")
@@ -41,7 +42,7 @@ def assert_complete(package: str, known: Collection[str] = ()) -> None:
 def _expect_none(crossings: list[Crossing], what: str) -> None:
     if crossings:
         shown = ", ".join(f"{op} {start}->{to}" for _, op, start, to in crossings[:10])
-        raise AssertionError(f"{len(crossings)} crossings {what}, first {shown}")
+        raise AssertionError(f"{counted(len(crossings), 'crossing')} {what}: {shown}")
 
 
 def _described(own: list[Crossing]) -> Iterator[Crossing]:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 @documents
 @common
 def command(output: Output, op: str | None, domain: str) -> int:
-    """List the adapters of the operator OP.
+    """List the rules (adapters) that rewrite the operator OP.
 
     Without OP, count the adapters of each operator.
     """

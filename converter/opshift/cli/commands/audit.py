@@ -20,19 +20,20 @@ EXIT_CODES = {"yes": REFUSED, "no": DONE, "not known": NOT_KNOWN}
 )
 @click.argument("sources", metavar="FILE|FOLDER...", nargs=-1, required=True, type=click.Path())
 @click.option("--to", "opsets", multiple=True, metavar="N|DOMAIN=N",
-              help="FILE is a source: judge the adapters of its conversion to N.")  # fmt: skip
+              help="FILE is a source model: check the adapters that convert it to N.")  # fmt: skip
 @click.option("--for", "runtime", metavar="NAME==VERSION", shell_complete=complete_runtimes,
-              help="FILE is a source: judge the adapters of its conversion for it.")  # fmt: skip
+              help="FILE is a source model: check the adapters of that conversion.")  # fmt: skip
 @common
 def command(
     output: Output, sources: tuple[str, ...], opsets: tuple[str, ...], runtime: str | None
 ) -> int:
-    """Find results of earlier conversions that were wrong and must be made again.
+    """Find wrong results of earlier conversions.
 
-    FILE is a converted model with a stamp (--stamp), the JSON form of a report, rows of a batch
-    (--results), or a journal. A FOLDER with the results of a batch has marks. Of a model without a
-    stamp or a mark, the answer lists the adapters that a conversion to its versions may have
-    crossed. The exit code is 1 if a result must be made again, and 5 if this is not known.
+    Later releases list the wrong results that they correct. FILE is a converted model with a stamp
+    (--stamp), the JSON form of a report, rows of a batch (--results), or a journal. A FOLDER with
+    the results of a batch has marks. If a model has neither a stamp nor a mark, the answer lists
+    the adapters that may have written it. The exit code is 1 if a result must be made again, and 5
+    if this is not known.
     """
     if opsets and runtime is not None:
         raise click.UsageError("--to and --for both name a target; give one of them")

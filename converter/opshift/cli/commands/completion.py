@@ -48,7 +48,7 @@ SHELLS = ("bash", "zsh", "fish")
 def command(output: Output, shell: str | None, install: bool) -> int:
     """Print or install the completion script of a shell.
 
-    The default of SHELL is the login shell.
+    Without an argument, it is the script of the login shell.
     """
     shell = shell or _own_shell()
     script = _script(shell)

@@ -26,7 +26,7 @@ from opshift.cli.terminal import DONE, Output
               help="The runtime, if PYTHON has several, or the name of the row, and its release"
               " if the package does not state it.")  # fmt: skip
 @click.option("-o", "--output", "path", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write the row to this file, next to the rows of earlier probes.")  # fmt: skip
+              help="Write what was measured to this file, next to earlier runtimes.")  # fmt: skip
 @click.option("--results", type=click.Path(dir_okay=False, path_type=Path),
               help="Add results to this file, and continue after those that it has.")  # fmt: skip
 @click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this operator.")
@@ -48,13 +48,12 @@ def command(
     seconds: float,
     megabytes: int,
 ) -> int:
-    """Measure a runtime: which operators, versions and element types it runs.
+    """Measure which operators and element types a runtime runs.
 
-    Small models of every operator are run in the runtime of the Python interpreter PYTHON, and
-    their results are compared. The row that -o writes can be used at once: give its file with
-    --targets to convert, accepts or targets. Ctrl-C or SIGTERM ends the probe and keeps its
-    results.
-    Of several PYTHON with releases of one runtime, the differences are listed.
+    Small models of every operator, at each of its versions, run in the runtime of the Python
+    interpreter PYTHON, and their results are compared. Give the file that -o writes with --targets
+    to convert, accepts or targets. Ctrl-C or SIGTERM ends the probe and keeps its results. If
+    several PYTHON have releases of one runtime, the differences are listed.
     """
     from opshift.child_task import Limits
     from opshift.opsets import probed
