@@ -1,18 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """GatedAdd, GatedRMSNorm, LinearAttentionGate and ScaledSiLU: gates of linear attention."""
 
-from opshift.adapter import (
-    Builder,
-    InvalidModel,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    example,
-    leaving,
-)
+from opshift.adapter import Builder, InvalidModel, Node, Refusal, Result, T, Value, Why
+from opshift.declare import example, leaving
 
 from opshift_adapters._lib.blocks import as_type
 from opshift_adapters._lib.contrib import MICROSOFT, mean_of_last, named, number

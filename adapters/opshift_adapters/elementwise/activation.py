@@ -14,18 +14,20 @@ from opshift.adapter import (
     T,
     Value,
     Why,
+    dtype_of,
+    np,
+)
+from opshift.combinators import cast_around, drop_attribute
+from opshift.declare import (
     adapter,
     alternative,
     boundary,
-    dtype_of,
     example,
     in_other_words,
     misread,
-    np,
     retired,
     shown,
 )
-from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import FLOATS, as_type
 

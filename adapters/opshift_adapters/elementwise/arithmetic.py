@@ -14,16 +14,11 @@ from opshift.adapter import (
     T,
     Value,
     Why,
-    adapter,
-    alternative,
-    boundary,
     dtype_of,
-    example,
-    in_other_words,
-    misread,
     np,
 )
 from opshift.combinators import cast_around, drop_attribute
+from opshift.declare import adapter, alternative, boundary, example, in_other_words, misread
 
 from opshift_adapters._lib.blocks import FLOATS, INTS, SMALL_INTS, UNSIGNED, as_type, in_double
 from opshift_adapters._lib.exact_integers import wrapped

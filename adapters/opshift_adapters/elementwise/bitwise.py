@@ -3,22 +3,8 @@
 
 from collections.abc import Sequence
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    boundary,
-    by_width,
-    dtype_of,
-    example,
-    np,
-)
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, dtype_of, np
+from opshift.declare import adapter, boundary, by_width, example
 
 from opshift_adapters._lib.blocks import INTS, UNSIGNED, as_type, times_vector
 

@@ -5,15 +5,8 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    Surroundings,
-    T,
-    Why,
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Surroundings, T, Why, np
+from opshift.declare import (
     adapter,
     alternative,
     boundary,
@@ -22,7 +15,6 @@ from opshift.adapter import (
     example,
     illegal,
     misread,
-    np,
 )
 
 from opshift_adapters._lib.blocks import as_type, parted

@@ -3,22 +3,8 @@
 
 from typing import Any
 
-from opshift.adapter import (
-    KEEP,
-    Array,
-    Builder,
-    Node,
-    Result,
-    T,
-    Value,
-    adapter,
-    boundary,
-    dtype_of,
-    example,
-    form,
-    in_other_words,
-    np,
-)
+from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, dtype_of, np
+from opshift.declare import adapter, boundary, example, form, in_other_words
 
 from opshift_adapters._lib.blocks import EXACT_IN_FLOAT, FLOATS
 from opshift_adapters.elementwise.comparison import choose

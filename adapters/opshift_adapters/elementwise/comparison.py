@@ -1,21 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Less, Greater, Equal, LessOrEqual, GreaterOrEqual and Where."""
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Result,
-    T,
-    Value,
-    adapter,
-    alternative,
-    boundary,
-    example,
-    in_other_words,
-    np,
-)
+from opshift.adapter import KEEP, Builder, Node, Result, T, Value, np
 from opshift.combinators import cast_around
+from opshift.declare import adapter, alternative, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import (
     EXACT_IN_FLOAT,

@@ -1,19 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Erf: the error function."""
 
-from opshift.adapter import (
-    KEEP,
-    Array,
-    Builder,
-    Node,
-    Result,
-    T,
-    Value,
-    adapter,
-    boundary,
-    example,
-    np,
-)
+from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, np
+from opshift.declare import adapter, boundary, example
 
 from opshift_adapters._lib.blocks import FLOATS, as_type, not_nan
 

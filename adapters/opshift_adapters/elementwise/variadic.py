@@ -3,20 +3,9 @@
 
 from functools import reduce
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    InvalidModel,
-    Node,
-    Result,
-    T,
-    Value,
-    adapter,
-    boundary,
-    example,
-    in_other_words,
-)
+from opshift.adapter import KEEP, Builder, InvalidModel, Node, Result, T, Value
 from opshift.combinators import drop_attribute
+from opshift.declare import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import FLOATS
 from opshift_adapters.elementwise.comparison import choose

@@ -3,25 +3,9 @@
 
 from collections.abc import Sequence
 
-from opshift.adapter import (
-    CONSTANT_FORMS,
-    KEEP,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    alternative,
-    boundary,
-    example,
-    fragile,
-    misread,
-    np,
-)
+from opshift.adapter import CONSTANT_FORMS, KEEP, Builder, Node, Refusal, Result, T, Value, Why, np
 from opshift.combinators import cast_around
+from opshift.declare import adapter, alternative, boundary, example, fragile, misread
 
 from opshift_adapters._lib.blocks import arange, as_type, size_of
 

@@ -1,18 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """AffineGrid and ImageDecoder."""
 
-from opshift.adapter import (
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    example,
-    impossible,
-)
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why
+from opshift.declare import adapter, example, impossible
 
 from opshift_adapters._lib.blocks import arange, as_type, column, element, part
 

@@ -4,24 +4,9 @@
 import functools
 import math
 
-from opshift.adapter import (
-    Array,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    boundary,
-    by_width,
-    example,
-    in_other_words,
-    misread,
-    np,
-)
+from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why, np
 from opshift.combinators import cast_around
+from opshift.declare import adapter, boundary, by_width, example, in_other_words, misread
 
 from opshift_adapters._lib.blocks import (
     FLOATS,

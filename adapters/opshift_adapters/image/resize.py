@@ -3,23 +3,8 @@
 
 from typing import Any
 
-from opshift.adapter import (
-    KEEP,
-    Array,
-    Builder,
-    Node,
-    Result,
-    T,
-    Value,
-    adapter,
-    alternative,
-    boundary,
-    by_width,
-    example,
-    form,
-    misread,
-    np,
-)
+from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, np
+from opshift.declare import adapter, alternative, boundary, by_width, example, form, misread
 
 from opshift_adapters._lib.resizing import (
     all_axes,

@@ -5,16 +5,9 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    InvalidModel,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
+from opshift.adapter import KEEP, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
+from opshift.combinators import positive_axis
+from opshift.declare import (
     adapter,
     alternative,
     boundary,
@@ -22,9 +15,7 @@ from opshift.adapter import (
     illegal,
     in_other_words,
     misread,
-    np,
 )
-from opshift.combinators import positive_axis
 from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.blocks import FLOATS, arange, extent, part

@@ -3,23 +3,8 @@
 
 from collections.abc import Sequence
 
-from opshift.adapter import (
-    KEEP,
-    Array,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    boundary,
-    by_width,
-    example,
-    in_other_words,
-    np,
-)
+from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, np
+from opshift.declare import adapter, boundary, by_width, example, in_other_words
 
 from opshift_adapters._lib.blocks import (
     FLOATS,

@@ -15,15 +15,9 @@ from opshift.adapter import (
     T,
     Value,
     Why,
-    adapter,
-    alternative,
-    boundary,
-    example,
-    form,
-    in_other_words,
-    misread,
     np,
 )
+from opshift.declare import adapter, alternative, boundary, example, form, in_other_words, misread
 
 from opshift_adapters._lib.blocks import (
     END,

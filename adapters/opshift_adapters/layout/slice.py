@@ -4,21 +4,8 @@
 import functools
 from collections.abc import Sequence
 
-from opshift.adapter import (
-    KEEP,
-    Array,
-    Builder,
-    InvalidModel,
-    Node,
-    Result,
-    T,
-    Value,
-    adapter,
-    boundary,
-    example,
-    form,
-    np,
-)
+from opshift.adapter import KEEP, Array, Builder, InvalidModel, Node, Result, T, Value, np
+from opshift.declare import adapter, boundary, example, form
 
 from opshift_adapters._lib.axes import in_order
 from opshift_adapters._lib.blocks import (

@@ -3,18 +3,8 @@
 
 from typing import Any
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    Value,
-    Why,
-    adapter,
-    by_width,
-    example,
-)
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
+from opshift.declare import adapter, by_width, example
 
 from opshift_adapters._lib.attention_parts import (
     added_to_scores,

@@ -6,26 +6,9 @@ import itertools
 from collections.abc import Sequence
 from functools import partial
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    InvalidModel,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    alternative,
-    boundary,
-    example,
-    form,
-    in_other_words,
-    misread,
-    np,
-)
+from opshift.adapter import KEEP, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
 from opshift.combinators import cast_around
+from opshift.declare import adapter, alternative, boundary, example, form, in_other_words, misread
 
 from opshift_adapters._lib.blocks import FLOATS, as_type, in_double, part, times_vector
 from opshift_adapters._lib.exact_integers import multiply_matrices

@@ -5,22 +5,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opshift.adapter import (
-    KEEP,
-    Array,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    by_width,
-    flaw,
-    fragile,
-    np,
-)
+from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, np
+from opshift.declare import adapter, by_width, flaw, fragile
 
 ML = "ai.onnx.ml"
 FRAGILE = fragile("DictVectorizer LabelEncoder TreeEnsemble", domain=ML)

@@ -3,22 +3,8 @@
 
 from typing import Any
 
-from opshift.adapter import (
-    KEEP,
-    Array,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    boundary,
-    example,
-    flaw,
-    np,
-)
+from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, np
+from opshift.declare import adapter, boundary, example, flaw
 
 from opshift_adapters._lib.forest import (
     MODES,

@@ -1,21 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """BatchNormalization: the training mode, the statistics that are outputs, and the element types."""
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    boundary,
-    example,
-    in_other_words,
-)
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why
 from opshift.combinators import drop_attribute
+from opshift.declare import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import as_image, as_type, from_image
 

@@ -4,27 +4,18 @@
 import functools
 from typing import Any
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Found,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
+from opshift.adapter import KEEP, Builder, Found, Node, Refusal, Result, T, Value, Why, np
+from opshift.combinators import cast_around, drop_attribute
+from opshift.declare import (
     adapter,
     boundary,
     example,
     in_other_words,
     misread,
-    np,
     output_types,
     retired,
     undefaulted,
 )
-from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import (
     END,

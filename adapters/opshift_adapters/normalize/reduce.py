@@ -3,13 +3,9 @@
 
 import math
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Result,
-    T,
-    Value,
+from opshift.adapter import KEEP, Builder, Node, Result, T, Value, np
+from opshift.combinators import cast_around
+from opshift.declare import (
     adapter,
     alternative,
     boundary,
@@ -18,9 +14,7 @@ from opshift.adapter import (
     form,
     in_other_words,
     misread,
-    np,
 )
-from opshift.combinators import cast_around
 
 from opshift_adapters._lib.axes import (
     EMPTY_LIST,

@@ -1,16 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """QuantizeLinear and DequantizeLinear: element types, blocks, and the precision of the division."""
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    Surroundings,
-    T,
-    Value,
-    Why,
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Surroundings, T, Value, Why, np
+from opshift.declare import (
     adapter,
     alternative,
     boundary,
@@ -20,7 +12,6 @@ from opshift.adapter import (
     form,
     in_other_words,
     misread,
-    np,
     saturates,
     scales,
 )

@@ -6,20 +6,8 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from opshift.adapter import (
-    Builder,
-    InvalidModel,
-    Node,
-    Result,
-    T,
-    Value,
-    adapter,
-    alternative,
-    boundary,
-    example,
-    misread,
-    np,
-)
+from opshift.adapter import Builder, InvalidModel, Node, Result, T, Value, np
+from opshift.declare import adapter, alternative, boundary, example, misread
 
 from opshift_adapters._lib.blocks import as_type
 from opshift_adapters._lib.saturation import SAYS, differ, saturating, with_unsigned

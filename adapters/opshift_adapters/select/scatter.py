@@ -3,19 +3,8 @@
 
 import math
 
-from opshift.adapter import (
-    Array,
-    Builder,
-    InvalidModel,
-    Node,
-    Result,
-    T,
-    Value,
-    adapter,
-    boundary,
-    example,
-    np,
-)
+from opshift.adapter import Array, Builder, InvalidModel, Node, Result, T, Value, np
+from opshift.declare import adapter, boundary, example
 
 from opshift_adapters._lib.blocks import arange, as_type, column, shape_of, size_of
 

@@ -17,12 +17,9 @@ from opshift.adapter import (
     T,
     Value,
     Why,
-    adapter,
-    boundary,
-    by_width,
-    example,
     np,
 )
+from opshift.declare import adapter, boundary, by_width, example
 
 from opshift_adapters._lib.blocks import as_type, count_elements, shape_of, size_of
 from opshift_adapters._lib.by_place import (

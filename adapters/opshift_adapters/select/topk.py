@@ -1,23 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """ArgMax, ArgMin and TopK: the positions of the largest and the smallest elements."""
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Result,
-    T,
-    Value,
-    adapter,
-    alternative,
-    boundary,
-    example,
-    form,
-    in_other_words,
-    misread,
-    np,
-)
+from opshift.adapter import KEEP, Builder, Node, Result, T, Value, np
 from opshift.combinators import cast_around
+from opshift.declare import adapter, alternative, boundary, example, form, in_other_words, misread
 
 from opshift_adapters._lib.blocks import (
     EXACT_IN_FLOAT,

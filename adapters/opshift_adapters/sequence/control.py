@@ -15,14 +15,9 @@ from opshift.adapter import (
     Value,
     ValueInfoProto,
     Why,
-    adapter,
-    alternative,
-    boundary,
-    example,
-    form,
-    misread,
     np,
 )
+from opshift.declare import adapter, alternative, boundary, example, form, misread
 
 Dims = tuple[int | str | None, ...]
 

@@ -1,19 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators on strings."""
 
-from opshift.adapter import (
-    Array,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    Why,
-    adapter,
-    example,
-    fragile,
-    impossible,
-    np,
-)
+from opshift.adapter import Array, Builder, Node, Refusal, Result, Why, np
+from opshift.declare import adapter, example, fragile, impossible
 
 STRING_NORMALIZER_10 = impossible(
     "StringNormalizer", 10, 9, "string processing needs opset 10",

@@ -4,20 +4,8 @@
 import functools
 from itertools import pairwise
 
-from opshift.adapter import (
-    Array,
-    Builder,
-    InvalidModel,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    example,
-    np,
-)
+from opshift.adapter import Array, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
+from opshift.declare import adapter, example
 
 from opshift_adapters._lib.blocks import END, as_type, part, shape_of
 

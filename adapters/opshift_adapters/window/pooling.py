@@ -4,23 +4,9 @@
 from itertools import accumulate
 from operator import mul
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    Value,
-    Why,
-    adapter,
-    alternative,
-    boundary,
-    example,
-    in_other_words,
-    misread,
-    np,
-)
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why, np
 from opshift.combinators import cast_around
+from opshift.declare import adapter, alternative, boundary, example, in_other_words, misread
 
 from opshift_adapters._lib.blocks import END, size_of
 from opshift_adapters._lib.windows import (

@@ -1,19 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """DFT, STFT, the window functions and MelWeightMatrix, which opset 17 added."""
 
-from opshift.adapter import (
-    Array,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    example,
-    np,
-)
+from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why, np
+from opshift.declare import adapter, example
 
 from opshift_adapters._lib.blocks import (
     INTS,
