@@ -62,8 +62,7 @@ def reshaped(op: Builder, x: Value, sizes: Sequence[int | str | None]) -> Value 
     unknown = [at for at, size in enumerate(sizes) if not isinstance(size, int)]
     if len(unknown) > 1 or 0 in sizes:
         return None
-    found: Value = op.Reshape(x, op.const([s if isinstance(s, int) else -1 for s in sizes]))
-    return found
+    return op.Reshape(x, op.const([s if isinstance(s, int) else -1 for s in sizes]))
 
 
 def padded_shape(op: Builder, shape: Value, rank: int) -> Value:

@@ -60,8 +60,7 @@ def unfit_updates(node: Node) -> str | None:
 
 def combined(op: Builder, name: str, old: Value, new: Value) -> Value:
     """Two tensors combined by a reduction, element by element."""
-    value: Value = op.emit(COMBINERS[name], old, new)
-    return value
+    return op.emit(COMBINERS[name], old, new)
 
 
 def reduced_rows(op: Builder, rows: Rows) -> Value:
@@ -109,8 +108,7 @@ def _at_once(op: Builder, rows: Rows, count: int, rank: int) -> Value:
     listed = op.Where(chosen, rows.news, one)
     if rows.name == "add":
         return op.ReduceSum(listed, op.const([1]), keepdims=0)
-    reduced: Value = op.emit(REDUCERS[rows.name], listed, axes=[1], keepdims=0)
-    return reduced
+    return op.emit(REDUCERS[rows.name], listed, axes=[1], keepdims=0)
 
 
 def _by_matrix(op: Builder, rows: Rows, count: int) -> Value:

@@ -165,8 +165,7 @@ def choose(op: Builder, condition: Value, x: Value, y: Value) -> Value:
     """Where(condition, x, y), in other operators for types without a kernel of Where."""
     if x.elem_type_or_none in NO_KERNEL:
         return _select(op, condition, x, y)
-    found: Value = op.Where(condition, x, y)
-    return found
+    return op.Where(condition, x, y)
 
 
 def _select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
@@ -339,8 +338,7 @@ PAIRS = "(float[4] a, float[4] b) => (bool[4] y) { y = {op}(a, b) }"
 @example("float", PAIRS, inputs=NANS)
 def exchanged(node: Node, op: Builder) -> Result:
     """a > b is written as b < a, and the reverse."""
-    found: Value = op.emit("Less" if node.op == "Greater" else "Greater", node["B"], node["A"])
-    return found
+    return op.emit("Less" if node.op == "Greater" else "Greater", node["B"], node["A"])
 
 
 @in_other_words("Equal")

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """PRelu: slopes per channel (below opset 7) or that broadcast (from 7), and integers (from 9)."""
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, np
+from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Why, np
 from opshift.combinators import cast_around, drop_attribute
 from opshift.declare import adapter, boundary, example, in_other_words
 
@@ -79,6 +79,5 @@ def larger_of_both_slopes(node: Node, op: Builder) -> Result:
     x, slope = node["X"], node["slope"]
     below, known = x * slope, slope.const_or_none()
     if known is not None and x.elem_type in FLOATS and ((known > 0) & (known <= 1)).all():
-        larger: Value = op.Max(x, below)
-        return larger
+        return op.Max(x, below)
     return op.Where(x < op.const(0, like=x), below, x)

@@ -50,8 +50,7 @@ def extreme_of_doubles(op: Builder, name: str, inputs: list[Value]) -> Value:
             return op.Relu(x)
     wide = inputs if _one_shape(inputs) else _in_one_shape(op, inputs)
     stack = op.Concat(*(op.Unsqueeze(x, axes=[0]) for x in wide), axis=0)
-    found: Value = op.emit(f"Reduce{name}", stack, axes=[0], keepdims=0)
-    return found
+    return op.emit(f"Reduce{name}", stack, axes=[0], keepdims=0)
 
 
 def _is_zero(x: Value, other: Value) -> bool:
@@ -127,7 +126,6 @@ def extremes_of_two(node: Node, op: Builder) -> Result:
         return -other
 
     def chosen(a: Value, b: Value) -> Value:
-        found: Value = op.Where(a > b if node.op == "Max" else a < b, a, b)
-        return found
+        return op.Where(a > b if node.op == "Max" else a < b, a, b)
 
     return reduce(chosen, inputs)

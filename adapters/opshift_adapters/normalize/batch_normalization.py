@@ -185,8 +185,7 @@ def scaled_and_moved(node: Node, op: Builder) -> Result:
     behind = op.const(list(range(1, x.rank - 1)))
 
     def along(value: Value) -> Value:
-        found: Value = op.Unsqueeze(value, behind) if x.rank > 2 else value
-        return found
+        return op.Unsqueeze(value, behind) if x.rank > 2 else value
 
     names = ("scale", "B", "input_mean", "input_var")
     scale, bias, mean, var = (node[name] for name in names)

@@ -446,8 +446,7 @@ def _reduced(node: Node, op: Builder, name: str, x: Value) -> Value:
         found = op.ReduceSum(x, op.const(axes), keepdims=keep)
     else:
         found = op.emit(name, x, axes=axes, keepdims=keep)
-    result: Value = found
-    return result
+    return found
 
 
 ALL = "(float[2,3] x) => (float y) { y = {op}<keepdims = 0>(x) }"

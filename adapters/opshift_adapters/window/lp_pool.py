@@ -109,6 +109,5 @@ def norm_of_all_places(node: Node, op: Builder) -> Result:
     places = list(range(2, x.rank))
     name = {1: "ReduceL1", 2: "ReduceL2"}.get(p, "")
     if name:
-        norm: Value = op.emit(name, x, op.const(places))
-        return norm
+        return op.emit(name, x, op.const(places))
     return power(op, op.ReduceSum(power(op, op.Abs(x), p), op.const(places)), 1 / p)

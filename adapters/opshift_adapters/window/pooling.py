@@ -216,5 +216,4 @@ def over_all_places(node: Node, op: Builder) -> Result:
     if x.rank < 3:  # a reduction over no axes reduces all of them
         return KEEP
     name = "ReduceMean" if node.op == "GlobalAveragePool" else "ReduceMax"
-    found: Value = op.emit(name, x, axes=list(range(2, x.rank)), keepdims=1)
-    return found
+    return op.emit(name, x, axes=list(range(2, x.rank)), keepdims=1)

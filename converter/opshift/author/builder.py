@@ -8,7 +8,7 @@ import functools
 import weakref
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from math import prod
-from typing import TYPE_CHECKING, Any, Protocol, overload
+from typing import TYPE_CHECKING, Any, Protocol, cast, overload
 
 from opshift.assumptions import Assumption
 from opshift.author.adapter_answers import Keep, Result
@@ -135,7 +135,17 @@ class Builder:
     def __getattr__(self, op_type: str) -> Emit:
         if not op_type[:1].isupper():
             raise AttributeError(op_type)
-        return functools.partial(self.emit, op_type)
+        return cast(Emit, functools.partial(self.emit, op_type))
+
+    @overload
+    def emit(
+        self, op_type: str, *inputs: Value | None, outputs: int, domain: str = "", **named: Any
+    ) -> tuple[Value, ...]: ...
+
+    @overload
+    def emit(
+        self, op_type: str, *inputs: Value | None, domain: str = "", **named: Any
+    ) -> Value: ...
 
     def emit(
         self,
