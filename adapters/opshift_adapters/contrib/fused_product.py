@@ -1,9 +1,23 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FusedMatMul and TransposeMatMul: scaled products of tensors that may be transposed."""
+"""FusedGemm, FusedMatMul and TransposeMatMul: products in other words."""
 
 from opshift.adapter import Builder, Node, Result, Value, example, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, number
+from opshift_adapters._lib.contrib import MICROSOFT, activated, attribute, number
+
+GIVEN = "(float[3,4] a, float[4,5] b, float[5] c) => (float[3,5] y) { y = com.microsoft.FusedGemm"
+
+
+@leaving("FusedGemm", domain=MICROSOFT, since=11)
+@example("relu", GIVEN + '<activation="Relu">(a, b, c) }', gives="Gemm Relu")
+def fused_gemm(node: Node, op: Builder) -> Result:
+    """FusedGemm is Gemm and an activation; both are written."""
+    same = {name: node.attr(name) for name in ("alpha", "beta", "transA", "transB")}
+    y = op.Gemm(node["A"], node["B"], node.input("C"), **same)
+    parameters = [attribute(node, f"activation_{one}", None) for one in ("alpha", "beta", "gamma")]
+    told = [one for one in parameters if one is not None]
+    return activated(op, y, attribute(node, "activation", ""), told)
+
 
 SQUARE = "(float[2,3,4] a, float[2,4,5] b) => (float[2,3,5] y) "
 

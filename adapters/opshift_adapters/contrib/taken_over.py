@@ -1,0 +1,93 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Operators that ai.onnx has, too, with the same inputs or nearly the same."""
+
+from opshift.adapter import Builder, Node, Result, T, example, leaving
+
+from opshift_adapters._lib.blocks import as_type
+from opshift_adapters._lib.contrib import MICROSOFT, attribute
+
+
+@leaving("ExpandDims", domain=MICROSOFT, since=13)
+@example(
+    "constant",
+    "(float[2,3] x) => (float[2,1,3] y) <int32 a = {1}> { y = com.microsoft.ExpandDims(x, a) }",
+    gives="Unsqueeze",
+)
+def expand_dims(node: Node, op: Builder) -> Result:
+    """ExpandDims is Unsqueeze at one axis; the axis becomes a vector."""
+    axis = node["axis"]
+    known = axis.const_or_none()
+    if known is not None:
+        return op.Unsqueeze(node["X"], op.const(known.reshape(1).astype("int64")))
+    return op.Unsqueeze(node["X"], op.Reshape(op.Cast(axis, to=T.INT64), op.const([1])))
+
+
+@leaving("GatherND", domain=MICROSOFT, since=11)
+def gather_nd(node: Node, op: Builder) -> Result:
+    """GatherND of ai.onnx is written; its indices are cast to int64."""
+    return op.GatherND(node["data"], as_type(op, node["indices"], T.INT64))
+
+
+@leaving("GridSample", domain=MICROSOFT, since=16)
+def grid_sample(node: Node, op: Builder) -> Result:
+    """GridSample of ai.onnx is written, with the same attributes."""
+    return op.GridSample(
+        node["X"],
+        node["Grid"],
+        mode=node.str("mode"),
+        padding_mode=node.str("padding_mode"),
+        align_corners=node.int("align_corners"),
+    )
+
+
+@leaving("Pad", domain=MICROSOFT, since=11)
+@example(
+    "zeros",
+    "(float[2,3] x) => (float[a,b] y) <int64[4] p = {0, 1, 2, 0}> { y = com.microsoft.Pad(x, p) }",
+    gives="Pad",
+)
+def pad(node: Node, op: Builder) -> Result:
+    """Pad of ai.onnx is written; its pads become a vector and its value a scalar."""
+    pads, value = node["pads"], node.input("value")
+    if pads.rank != 1:
+        pads = op.Reshape(pads, op.const([-1]))
+    if value is not None and value.rank_or_none != 0:
+        value = op.Reshape(value, op.const([]))
+    return op.Pad(node["data"], pads, value, mode=node.str("mode"))
+
+
+@leaving("QuantizeLinear", domain=MICROSOFT, since=21)
+def quantize_linear(node: Node, op: Builder) -> Result:
+    """QuantizeLinear of ai.onnx is written, with the same inputs."""
+    zero, axis = node.input("y_zero_point"), attribute(node, "axis", 1)
+    return op.QuantizeLinear(node["x"], node["y_scale"], zero, axis=axis)
+
+
+@leaving("DequantizeLinear", domain=MICROSOFT, since=21)
+def dequantize_linear(node: Node, op: Builder) -> Result:
+    """DequantizeLinear of ai.onnx is written, with the same inputs."""
+    zero, axis = node.input("x_zero_point"), attribute(node, "axis", 1)
+    return op.DequantizeLinear(node["x"], node["x_scale"], zero, axis=axis)
+
+
+@leaving("Range", domain=MICROSOFT, since=11)
+def range_(node: Node, op: Builder) -> Result:
+    """Range of ai.onnx is written; it needs a step, which is 1 if the node has none."""
+    start, step = node["start"], node.input("delta")
+    return op.Range(start, node["limit"], op.const(1, like=start) if step is None else step)
+
+
+@leaving("Trilu", domain=MICROSOFT, since=14)
+@example(
+    "upper", "(float[2,3,4] x) => (float[2,3,4] y) { y = com.microsoft.Trilu(x) }", gives="Trilu"
+)
+def trilu(node: Node, op: Builder) -> Result:
+    """Trilu of ai.onnx is written, with the same inputs."""
+    return op.Trilu(node["X"], node.input("k"), upper=node.int("upper"))
+
+
+@leaving("Unique", domain=MICROSOFT, since=11)
+def unique(node: Node, op: Builder) -> Result:
+    """Unique of ai.onnx is written, unsorted and without its output of first indices."""
+    y, _, place, count = op.Unique(node["x"], sorted=0, outputs=4)
+    return (y, place, count)[: node.n_outputs]
