@@ -265,8 +265,6 @@ def thresholded_relu(node: Node, op: Builder) -> Result:
     return op.Where(above, x, op.const(0, like=x))
 
 
-# -- in other words ------------------------------------------------------------------------------
-
 ENDS = {"x": [[-3.5, -0.0, 0.0], [float("inf"), float("-inf"), float("nan")]]}
 
 

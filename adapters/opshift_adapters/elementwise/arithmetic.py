@@ -465,9 +465,6 @@ def arithmetic_7_6(node: Node, op: Builder) -> Result:
     return to_legacy_broadcast(node, op)
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("Add Sub")
 def with_the_negative(node: Node, op: Builder) -> Result:
     """a - b is written as a + -b, and a + b as a - -b."""

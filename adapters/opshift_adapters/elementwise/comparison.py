@@ -328,8 +328,6 @@ def _is_number(x: Value) -> bool:
     return known is not None and not np.isnan(known).any()
 
 
-# -- in other words ------------------------------------------------------------------------------
-
 NANS = {"a": [float("nan"), float("inf"), -0.0, 2.0], "b": [1.0, float("inf"), 0.0, float("nan")]}
 PAIRS = "(float[4] a, float[4] b) => (bool[4] y) { y = {op}(a, b) }"
 

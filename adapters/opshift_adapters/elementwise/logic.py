@@ -24,8 +24,6 @@ def logic_7_6(node: Node, op: Builder) -> Result:
     return to_legacy_broadcast(node, op)
 
 
-# -- in other words ------------------------------------------------------------------------------
-
 BOTH = "(bool[2,2] a, bool[2] b) => (bool[2,2] y) { y = {op}(a, b) }"
 TRUTH = {"a": [[True, False], [False, True]], "b": [True, False]}
 

@@ -111,9 +111,6 @@ TRIGONOMETRY_22 = boundary(
 )
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("Tan")
 @example("float", "(float[2,3] x) => (float[2,3] y) { y = Tan(x) }", gives="Sin Cos Div", atol=1e-5)
 def quotient_of_waves(node: Node, op: Builder) -> Result:

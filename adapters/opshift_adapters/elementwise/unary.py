@@ -150,8 +150,6 @@ MATH_20 = boundary(20, "IsInf:4c7d49 IsNaN:e7e615", cast=AS_FLOAT)
 ROUND_22 = boundary(22, "Round:753fed", cast=AS_FLOAT)
 
 
-# -- in other words ------------------------------------------------------------------------------
-
 ZEROS = {"x": [[-3.5, -0.0, 0.0], [float("inf"), float("-inf"), float("nan")]]}
 
 

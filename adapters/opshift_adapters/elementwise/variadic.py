@@ -100,9 +100,6 @@ EXTREMES_12 = boundary(12, "Max:8a7944 Min:4069a3", cast=_pairwise)
 VARIADIC_13 = boundary(13, "Max:7910d3 Min:7adbe0 Sum:9060da Mean:733b07")
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("Sum Mean")
 @example("three", "(float[2,3] a, float[3] b, float[1] c) => (float[2,3] y) { y = {op}(a, b, c) }")
 def sums_of_two(node: Node, op: Builder) -> Result:

@@ -154,9 +154,6 @@ def dropout_6_7(node: Node, op: Builder) -> Result:
 CONSUMED_6 = boundary(6, "Dropout:e07e17", up=drop_attribute("consumed_inputs"))
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("Dropout")
 @example("inference", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Identity")
 def kept_elements(node: Node, op: Builder) -> Result:

@@ -321,9 +321,6 @@ def parts_as_constants(node: Node, op: Builder) -> Result:
     return tuple(op.const(one, like=x) for one in np.split(known, ends, axis))
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("Split")
 def slices(node: Node, op: Builder) -> Result:
     """Split is written as one Slice for each part, if the lengths of the parts are known."""

@@ -183,9 +183,6 @@ def _by_channel(op: Builder, x: Value, columns: Value, size: Value) -> Value:
     return op.Concat(part(op, shape, 0, 1), count, op.Reshape(columns, op.const([1])), axis=0)
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("DepthToSpace")
 def spread_blocks(node: Node, op: Builder) -> Result:
     """DepthToSpace is written as Reshape to blocks, Transpose and Reshape."""

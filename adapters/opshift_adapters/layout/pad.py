@@ -422,9 +422,6 @@ def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
     return op.Pad(x, op.Concat(*ends, axis=0))
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("Pad")
 @example("cropped", "(float[2,5] x) => (float[3,4] y) <int64[4] p = {1,-1,0,0}> { y = Pad(x, p) }")
 def added_by_axis(node: Node, op: Builder) -> Result:

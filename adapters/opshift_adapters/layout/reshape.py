@@ -543,9 +543,6 @@ def _implied_shape(node: Node) -> list[int] | None:
     return goal if goal.count(-1) <= (0 not in goal) else None
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("Flatten")
 @example("axis", "(float[N,3,4] x) => (float[N,12] y) { y = Flatten(x) }", gives="Reshape")
 def two_axes(node: Node, op: Builder) -> Result:

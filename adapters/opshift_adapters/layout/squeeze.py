@@ -183,9 +183,6 @@ def unsqueeze_11_10(node: Node, op: Builder) -> Result:
     return op.Reshape(x, op.Concat(*pieces, axis=0), allowzero=1)
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("Squeeze Unsqueeze")
 @example(
     "known axes",

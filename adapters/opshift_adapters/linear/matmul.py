@@ -293,9 +293,6 @@ def _inversions(order: Sequence[int]) -> int:
 DET_22 = boundary(22, "Det:0fcd0a", cast=cast_around("float"))
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("Gemm")
 @example("integers", "(int32[2,3] a, int32[3,4] b) => (int32[2,4] y) { y = Gemm(a, b) }")
 def product_and_sum(node: Node, op: Builder) -> Result:

@@ -173,9 +173,6 @@ def batch_normalization_6_5(node: Node, op: Builder) -> Result:
     return from_image(op, values[0], x), *values[1:]
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("BatchNormalization")
 def scaled_and_moved(node: Node, op: Builder) -> Result:
     """BatchNormalization for inference is (x - mean) * scale / Sqrt(var + epsilon) + B."""

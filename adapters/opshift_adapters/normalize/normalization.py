@@ -256,9 +256,6 @@ def mean_variance_normalization_9_8(node: Node, op: Builder) -> Result:
     return as_type(op, gap / (deviation + op.const(1e-9, work)), kind)
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("InstanceNormalization")
 def instances_by_definition(node: Node, op: Builder) -> Result:
     """InstanceNormalization is (x - mean) / deviation over the axes of each instance."""

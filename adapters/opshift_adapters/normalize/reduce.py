@@ -431,9 +431,6 @@ def _sum(op: Builder, x: Value, axes: list[int] | None, keep: int) -> Value:
     )
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 def _reduced(node: Node, op: Builder, name: str, x: Value) -> Value:
     """Another reduction of `x` over the axes of a node."""
     keep, found = node.int("keepdims"), None

@@ -108,9 +108,6 @@ def hardmax(op: Builder, x: Value, axis: int) -> Value:
     return op.OneHot(first, size, op.const([0, 1], like=x), axis=axis)
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("Softmax LogSoftmax")
 @example("last axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }")
 def by_definition(node: Node, op: Builder) -> Result:

@@ -206,9 +206,6 @@ CHOOSING_28 = boundary(
 )
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("OneHot")
 def equal_places(node: Node, op: Builder) -> Result:
     """OneHot compares the indices with all places, and Where picks the values."""

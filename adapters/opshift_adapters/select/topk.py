@@ -225,9 +225,6 @@ def by_comparing(node: Node, op: Builder) -> tuple[Value, Value]:
 TOPK_24 = boundary(24, "TopK:d7a25a", cast=cast_around("float"))
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("ArgMax ArgMin")
 def place_of_the_best(node: Node, op: Builder) -> Result:
     """ArgMax is the largest position, counted from the end, of the largest element."""

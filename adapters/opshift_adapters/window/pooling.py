@@ -205,9 +205,6 @@ def average_pool_7_6(node: Node, op: Builder) -> Result:
     return op.same(node, inputs=inputs, pads=None, auto_pad=None, count_include_pad=None)
 
 
-# -- in other words ------------------------------------------------------------------------------
-
-
 @in_other_words("GlobalAveragePool GlobalMaxPool")
 @example("image", "(float[1,2,4,4] x) => (float[1,2,1,1] y) { y = {op}(x) }")
 def over_all_places(node: Node, op: Builder) -> Result:
