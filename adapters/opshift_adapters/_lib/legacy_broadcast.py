@@ -13,7 +13,7 @@ MIRRORED = {"Less": "Greater", "Greater": "Less", **{op: op for op in SYMMETRIC}
 
 
 def drop_legacy_broadcast(node: Node, op: Builder) -> Result:
-    """Replaces `axis` and `broadcast` by trailing axes of size 1, for numpy's broadcasting."""
+    """Opset 7 changed broadcasting to numpy's; instead of `axis`, B gets axes of size 1."""
     a, b = node.inputs
     assert a is not None
     assert b is not None
@@ -41,7 +41,7 @@ def _binary(op: Builder, name: str, a: Value, b: Value, **legacy: Any) -> Value:
 
 
 def to_legacy_broadcast(node: Node, op: Builder) -> Result:
-    """Writes `broadcast` if B repeats along a block of A; else swaps or expands the inputs."""
+    """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""
     name, (a, b) = node.op, node.inputs
     assert a is not None
     assert b is not None

@@ -444,25 +444,12 @@ def mod_28_27(node: Node, op: Builder) -> Result:
     return op.Where(_other_sign(op, rest, b), rest + b, op.Abs(rest) * op.Sign(b))
 
 
-# -- broadcasting --------------------------------------------------------------------------------
-
-
-@adapter("Add Sub Mul Div Pow", 6, 7)
-@example(
-    "equal shapes",
-    "(float[2,3] a, float[2,3] b) => (float[2,3] y) { y = {op}(a, b) }",
-    gives="{op}",
+BROADCAST_7 = boundary(
+    7,
+    "Add:dba819 Sub:4a78a5 Mul:1f3ceb Div:5c626b Pow:729784",
+    up=drop_legacy_broadcast,
+    down=to_legacy_broadcast,
 )
-def arithmetic_6_7(node: Node, op: Builder) -> Result:
-    """Opset 7 changed broadcasting to numpy's; instead of `axis`, B gets axes of size 1."""
-    return drop_legacy_broadcast(node, op)
-
-
-@adapter("Add Sub Mul Div Pow", 7, 6)
-@example("scalar", "(float[N,3] a, float b) => (float[N,3] y) { y = {op}(a, b) }", gives="{op}")
-def arithmetic_7_6(node: Node, op: Builder) -> Result:
-    """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""
-    return to_legacy_broadcast(node, op)
 
 
 @in_other_words("Add Sub")

@@ -130,22 +130,9 @@ def where_9_8(node: Node, op: Builder) -> Result:
     return _select(op, node["condition"], node["X"], node["Y"])
 
 
-@adapter("Less Greater Equal", 6, 7)
-@example(
-    "order",
-    "(float[2,3,4] a, float[3] b) => (bool[2,3,4] y) { y = Less<broadcast=1, axis=1>(a, b) }",
-    gives="Unsqueeze Less",
+BROADCAST_7 = boundary(
+    7, "Less:5510db Greater:4a1d8d Equal:090d88", up=drop_legacy_broadcast, down=to_legacy_broadcast
 )
-def comparison_6_7(node: Node, op: Builder) -> Result:
-    """Opset 7 changed broadcasting to numpy's; instead of `axis`, B gets axes of size 1."""
-    return drop_legacy_broadcast(node, op)
-
-
-@adapter("Less Greater Equal", 7, 6)
-@example("equality", "(int64 a, int64[2,3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal")
-def comparison_7_6(node: Node, op: Builder) -> Result:
-    """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""
-    return to_legacy_broadcast(node, op)
 
 
 @alternative("Where", runtime="onnxruntime==0.4")

@@ -1,27 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """And, Or and Xor."""
 
-from opshift.adapter import Builder, Node, Result, T, adapter, example, in_other_words
+from opshift.adapter import Builder, Node, Result, T, boundary, example, in_other_words
 
 from opshift_adapters._lib.legacy_broadcast import drop_legacy_broadcast, to_legacy_broadcast
 
-
-@adapter("And Or Xor", 6, 7)
-@example(
-    "axis",
-    "(bool[2,3,4] a, bool[3] b) => (bool[2,3,4] y) { y = {op}<broadcast=1, axis=1>(a, b) }",
-    gives="Unsqueeze {op}",
+BROADCAST_7 = boundary(
+    7, "And:90fa16 Or:c5376e Xor:284f6c", up=drop_legacy_broadcast, down=to_legacy_broadcast
 )
-def logic_6_7(node: Node, op: Builder) -> Result:
-    """Opset 7 changed broadcasting to numpy's; instead of `axis`, B gets axes of size 1."""
-    return drop_legacy_broadcast(node, op)
-
-
-@adapter("And Or Xor", 7, 6)
-@example("both stretched", "(bool[3,1] a, bool[N] b) => (bool[3,N] y) { y = {op}(a, b) }")
-def logic_7_6(node: Node, op: Builder) -> Result:
-    """Below opset 7 only B broadcasts, along one block of axes of A; other inputs are expanded."""
-    return to_legacy_broadcast(node, op)
 
 
 BOTH = "(bool[2,2] a, bool[2] b) => (bool[2,2] y) { y = {op}(a, b) }"
