@@ -1,13 +1,34 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Softmax from exponentials and their sum, and of turned axes.
+"""Softmax, LogSoftmax and Hardmax: from exponentials and their sum, and of turned axes.
 
-Opset 1 has Softmax, so no adapter takes it away at an opset and `mirrored` has no nodes to read.
-The permutation around turned axes depends on the rank.
+Opset 1 has them, so no adapter takes them away at an opset and `mirrored` has no nodes to read. The
+permutation around turned axes depends on the rank.
 """
 
-from opshift.adapter import Formula, Term, example, modern
+from typing import Any
 
-from opshift_adapters.modern.turned_axes import TURNED, of_turned_axes, turned_back
+from opshift.adapter import Formula, Found, Term, example, modern
+
+TURNED = (
+    "(float[2,3,4] x) => (float[2,3,4] y) { t = Transpose<perm=[2,1,0]>(x) s = {op}(t) y"
+    " = Transpose<perm=[2,1,0]>(s) }"
+)
+
+
+def turned_back(found: Found) -> dict[str, Any] | None:
+    """The axis that lies at the place of the operator's own, if the axes return to their places."""
+    there, back, axis = (found.numbers[name] for name in ("there", "back", "axis"))
+    if not there or not back or [there[place] for place in back] != list(range(len(there))):
+        return None
+    return {"axis": there[axis]}
+
+
+def of_turned_axes(op: Formula, name: str, input: Term) -> Term:
+    """Transpose of the operator of a Transpose."""
+    turned = op.Transpose(input, perm=op.attribute("there"))
+    made = getattr(op, name)(turned, axis=op.attribute("axis"))
+    return op.Transpose(made, perm=op.attribute("back"))
+
 
 OVERFLOWS = "large numbers no longer overflow in its exponentials"
 
@@ -32,3 +53,35 @@ def softmax_of_the_values(op: Formula, input: Term) -> Term:
 def softmax_of_turned_axes(op: Formula, input: Term) -> Term:
     """Transpose(Softmax(Transpose(x)))."""
     return of_turned_axes(op, "Softmax", input)
+
+
+@modern("LogSoftmax", since=13)
+def log_softmax(op: Formula, input: Term) -> Term:
+    """x - max - Log(ReduceSum(Exp(x - max)))."""
+    axis = op.axis("axis")
+    gap = input - op.ReduceMax(input, axes=axis, keepdims=1)
+    return gap - op.Log(op.ReduceSum(op.Exp(gap), axes=axis, keepdims=1))
+
+
+@modern(
+    "LogSoftmax",
+    since=13,
+    differs="a probability that rounds to zero has a finite logarithm, not minus infinity",
+)
+def log_of_softmax(op: Formula, input: Term) -> Term:
+    """Log(Softmax(x))."""
+    return op.Log(op.Softmax(input, axis=op.attribute("axis")))
+
+
+@modern("LogSoftmax", since=13, when=turned_back)
+@example("of the first axis", TURNED.replace("{op}", "LogSoftmax"), gives="LogSoftmax", atol=1e-6)
+def log_softmax_of_turned_axes(op: Formula, input: Term) -> Term:
+    """Transpose(LogSoftmax(Transpose(x)))."""
+    return of_turned_axes(op, "LogSoftmax", input)
+
+
+@modern("Hardmax", since=13, when=turned_back)
+@example("of the first axis", TURNED.replace("{op}", "Hardmax"), gives="Hardmax")
+def hardmax_of_turned_axes(op: Formula, input: Term) -> Term:
+    """Transpose(Hardmax(Transpose(x)))."""
+    return of_turned_axes(op, "Hardmax", input)
