@@ -4,6 +4,7 @@
 import functools
 import math
 from collections.abc import Sequence
+from typing import Any
 
 from opshift.adapter import Builder, InvalidModel, T, Value, dtype_of, np
 
@@ -78,6 +79,14 @@ def longer_sizes(op: Builder, own: Value, other: Value) -> Value:
     one = op.Equal(own, op.const([1] * own.shape[0]))
     taken = op.Cast(one, to=T.INT64) * other
     return taken + op.Cast(~one, to=T.INT64) * own
+
+
+def one_number(x: Value, other: Value) -> Any:
+    """A constant that is one number and does not broadcast the other value; None if it is not."""
+    known = x.const_or_none()
+    if known is None or known.size != 1 or known.ndim > (other.rank_or_none or 0):
+        return None
+    return known.item()
 
 
 # -- moving --------------------------------------------------------------------------------------

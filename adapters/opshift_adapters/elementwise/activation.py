@@ -220,7 +220,7 @@ def _wide(op: Builder, x: Value) -> Value:
     return as_type(op, x, T.FLOAT if x.elem_type in (T.FLOAT, T.FLOAT16) else T.DOUBLE)
 
 
-@adapter("Shrink", 9, 8)
+@adapter("Shrink", 9, 8, in_other_words=True)
 @example("default", "(float[2,3] x) => (float[2,3] y) { y = Shrink(x) }", inputs=EDGES)
 def shrink_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Shrink; below it, comparisons with `lambd` select x + bias, x - bias or 0."""
@@ -237,15 +237,6 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
     else:
         result = moved * op.Cast(low | high, to=kind)
     return as_type(op, result, x.elem_type)
-
-
-@in_other_words("Shrink")
-@example(
-    "soft", "(float[2,N] x) => (float[2,N] y) { y = Shrink<lambd=0.5, bias=0.5>(x) }", inputs=EDGES
-)
-def shrink_by_comparisons(node: Node, op: Builder) -> Result:
-    """Shrink is written with comparisons, which choose x + bias, x - bias or 0."""
-    return shrink_9_8(node, op)
 
 
 @retired("ThresholdedRelu")

@@ -20,7 +20,15 @@ from opshift.adapter import (
 from opshift.combinators import cast_around, drop_attribute
 from opshift.declare import adapter, alternative, boundary, example, in_other_words, misread
 
-from opshift_adapters._lib.blocks import FLOATS, INTS, SMALL_INTS, UNSIGNED, as_type, in_double
+from opshift_adapters._lib.blocks import (
+    FLOATS,
+    INTS,
+    SMALL_INTS,
+    UNSIGNED,
+    as_type,
+    in_double,
+    one_number,
+)
 from opshift_adapters._lib.exact_integers import wrapped
 from opshift_adapters._lib.legacy_broadcast import drop_legacy_broadcast, to_legacy_broadcast
 from opshift_adapters._lib.remainder import float_remainder
@@ -337,11 +345,9 @@ def _holds(kind: int, values: Array) -> bool:
 
 
 def _integer_power(op: Builder, x: Value, y: Value) -> Value:
-    known = y.const_or_none()
-    if known is not None and known.size == 1 and known.ndim <= (x.rank_or_none or 0):
-        exponent = known.flat[0]
-        if exponent >= 0 and exponent == int(exponent):
-            return _repeated_product(op, x, int(exponent))
+    exponent = one_number(y, x)
+    if exponent is not None and exponent >= 0 and exponent == int(exponent):
+        return _repeated_product(op, x, int(exponent))
     if x.elem_type != T.INT32:
         raise Refusal(Why.NOT_EXPRESSIBLE, "64-bit integer powers have no exact older form")
     result = op.Pow(in_double(op, x), in_double(op, y))
@@ -559,9 +565,7 @@ def product_with_reciprocal(node: Node, op: Builder) -> Result:
 def power_in_products(node: Node, op: Builder) -> Result:
     """Small whole exponents are products, 1 / x or 1; others need positive numbers."""
     x, y = node["X"], node["Y"]
-    known = y.const_or_none()
-    single = known is not None and known.size == 1 and known.ndim <= (x.rank_or_none or 0)
-    exponent = known.flat[0] if known is not None and single else None
+    exponent = one_number(y, x)
     if exponent in (1, 2, 3):
         return op.Identity(x) if exponent == 1 else _repeated_product(op, x, int(exponent))
     if x.elem_type not in FLOATS or y.elem_type != x.elem_type:

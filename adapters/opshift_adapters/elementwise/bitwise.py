@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, dtype_of, np
 from opshift.declare import adapter, boundary, by_width, example
 
-from opshift_adapters._lib.blocks import INTS, UNSIGNED, as_type, times_vector
+from opshift_adapters._lib.blocks import INTS, UNSIGNED, as_type, one_number, times_vector
 
 UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
 
@@ -88,9 +88,9 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
     if kind not in UNSIGNED or bits == 64:
         weights[-1] = -weights[-1]
     for x, other in ((node["A"], node["B"]), (node["B"], node["A"])):
-        known = _one_number(other, x)
+        known = one_number(other, x)
         if known is not None and (node.op != "BitwiseXor" or bits < 64):
-            return as_type(op, _with_number(op, node.op, x, known, weights), kind)
+            return as_type(op, _with_number(op, node.op, x, int(known), weights), kind)
     a, b = (_bits(op, node[name]) for name in ("A", "B"))
     if node.op == "BitwiseXor":
         apart = a - b
@@ -98,14 +98,6 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
     else:
         both = a * b if node.op == "BitwiseAnd" else a + b - a * b
     return as_type(op, _joined(op, both, op.const(weights)), kind)
-
-
-def _one_number(x: Value, other: Value) -> int | None:
-    """A constant that is one number and does not broadcast the other value."""
-    known = x.const_or_none()
-    if known is None or known.size != 1 or known.ndim > (other.rank_or_none or 0):
-        return None
-    return int(known.item())
 
 
 def _with_number(op: Builder, name: str, x: Value, number: int, weights: Sequence[int]) -> Value:

@@ -20,7 +20,7 @@ from opshift.declare import (
 from opshift_adapters._lib.blocks import as_type, parted
 from opshift_adapters._lib.scales import FLOAT8
 from opshift_adapters._lib.wide_integers import combine_rows
-from opshift_adapters.facts.folding import DTYPES
+from opshift_adapters.facts.folding import numpy_type
 
 CHOSEN = by_width("Cast CastLike", floats=True)  # the type is the result
 READ_BY_VALUE = by_value("Cast", 0, floats=True)
@@ -52,13 +52,13 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
     if "saturate" in node.attributes:
         node.has("saturate")  # it affects only 8-bit floats
     known, text = x.const_or_none(), x.elem_type == T.STRING
-    if known is None or to not in DTYPES or (text and to == T.BOOL):
+    if known is None or not numpy_type(to) or (text and to == T.BOOL):
         kinds = f"{T(x.elem_type).name} to {T(to).name}".lower()
         raise Refusal(Why.TYPE_NOT_AVAILABLE, f"Cast from {kinds} does not exist at that opset")
     if not text:
         known = known.astype(np.float32)
     try:
-        return op.const(known.astype(DTYPES[to]), to)
+        return op.const(known.astype(numpy_type(to)), to)
     except (ValueError, OverflowError) as error:
         raise Refusal(
             Why.NOT_EXPRESSIBLE, f"{x.name!r} holds a text that is not such a number: {error}"

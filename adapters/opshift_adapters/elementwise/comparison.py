@@ -19,6 +19,7 @@ from opshift_adapters._lib.blocks import (
     in_double,
     longer_sizes,
     neighbours,
+    one_number,
     padded_shape,
     shape_of,
 )
@@ -285,7 +286,7 @@ def _equal_before_11(op: Builder, a: Value, b: Value) -> Value:
 def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
     """a == b: between the neighbours of a constant, or neither less nor greater nor NaN."""
     for x, other in ((a, b), (b, a)):
-        if _is_one_zero(other, x):
+        if one_number(other, x) == 0:
             return ~op.Cast(x, to=T.BOOL)  # Cast gives true for all but zeros, also for NaN
         around = neighbours(op, other)
         if around is not None:
@@ -297,17 +298,6 @@ def _equal_floats(op: Builder, a: Value, b: Value) -> Value:
     # The product of equal numbers is not negative, and a NaN makes it one. Infinities of both
     # signs, whose sum is a NaN, are less or greater.
     return op.Equal(less, more) & (op.const(-1, like=a) < a * b)
-
-
-def _is_one_zero(x: Value, other: Value) -> bool:
-    """Whether a value is one constant zero that does not broadcast the other value."""
-    known = x.const_or_none()
-    return (
-        known is not None
-        and known.size == 1
-        and not known.any()
-        and known.ndim <= (other.rank_or_none or 0)
-    )
 
 
 def _is_number(x: Value) -> bool:

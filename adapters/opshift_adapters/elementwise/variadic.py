@@ -7,7 +7,7 @@ from opshift.adapter import KEEP, Builder, InvalidModel, Node, Result, T, Value
 from opshift.combinators import drop_attribute
 from opshift.declare import adapter, boundary, example, in_other_words
 
-from opshift_adapters._lib.blocks import FLOATS
+from opshift_adapters._lib.blocks import FLOATS, one_number
 from opshift_adapters.elementwise.comparison import choose
 
 VARIADIC_6 = boundary(
@@ -46,18 +46,11 @@ def extreme_of_doubles(op: Builder, name: str, inputs: list[Value]) -> Value:
     if len(inputs) == 1:
         return op.Identity(inputs[0])
     for x, other in (inputs, inputs[::-1]) if name == "Max" and len(inputs) == 2 else ():
-        if _is_zero(other, x):
+        if one_number(other, x) == 0:
             return op.Relu(x)
     wide = inputs if _one_shape(inputs) else _in_one_shape(op, inputs)
     stack = op.Concat(*(op.Unsqueeze(x, axes=[0]) for x in wide), axis=0)
     return op.emit(f"Reduce{name}", stack, axes=[0], keepdims=0)
-
-
-def _is_zero(x: Value, other: Value) -> bool:
-    """Whether a value is one zero that does not broadcast the other value."""
-    known = x.const_or_none()
-    one = known is not None and known.size == 1 and not known.any()
-    return one and known is not None and known.ndim <= (other.rank_or_none or 0)
 
 
 def _in_one_shape(op: Builder, inputs: list[Value]) -> list[Value]:

@@ -14,20 +14,6 @@ from opshift.adapter import Array, Node, Refusal, T, Value, example, fold, np
 
 MAX_ELEMENTS = 1 << 16  # the most elements of a constant that is read
 MAX_FILLED = 1 << 20
-DTYPES: dict[int, Any] = {
-    T.FLOAT: "float32",
-    T.DOUBLE: "float64",
-    T.FLOAT16: "float16",
-    T.BOOL: "bool",
-    T.INT8: "int8",
-    T.INT16: "int16",
-    T.INT32: "int32",
-    T.INT64: "int64",
-    T.UINT8: "uint8",
-    T.UINT16: "uint16",
-    T.UINT32: "uint32",
-    T.UINT64: "uint64",
-}
 
 
 def small(value: Value) -> Array:
@@ -36,6 +22,12 @@ def small(value: Value) -> Array:
     if shape is not None and math.prod(shape) > MAX_ELEMENTS:
         raise ValueError(shape)
     return value.const()
+
+
+def numpy_type(kind: int) -> str:
+    """The type in which numpy computes with an element type as onnx does; empty without one."""
+    has_numbers = T.has(kind) and kind not in (T.UNDEFINED, T.STRING)
+    return T(kind).element.numpy if has_numbers else ""
 
 
 def known(node: Node, position: int) -> Array:

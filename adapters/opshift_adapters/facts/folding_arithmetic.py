@@ -6,7 +6,7 @@ from typing import Any
 
 from opshift.adapter import Array, Fold, Node, T, Why, example, fold, np, shown
 
-from opshift_adapters.facts.folding import DTYPES, listed, numbers, setting, sized
+from opshift_adapters.facts.folding import listed, numbers, numpy_type, setting, sized
 
 Compute = Callable[..., Any]
 Run = Callable[[Node], Array | None]
@@ -17,8 +17,8 @@ Run = Callable[[Node], Array | None]
 def cast(node: Node) -> Array | None:
     data, to = numbers(node, 0), node.attr("to")
     number = T.__members__.get(to.decode(), T.UNDEFINED) if isinstance(to, bytes) else int(to)
-    dtype = DTYPES.get(number)
-    if dtype is None:
+    dtype = numpy_type(number)
+    if not dtype:
         return None
     if data.dtype.kind == "f" and np.dtype(dtype).kind in "iu":
         lowest, highest = map(float, T(number).element.limits)

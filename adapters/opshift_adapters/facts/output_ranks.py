@@ -6,11 +6,8 @@ from collections.abc import Sequence
 from opshift.adapter import Node, example, output_ranks
 
 from opshift_adapters._lib.contrib import MICROSOFT
+from opshift_adapters.facts.illegal_attributes import REDUCING
 
-REDUCTIONS = (
-    "ReduceL1", "ReduceL2", "ReduceLogSum", "ReduceLogSumExp", "ReduceMax", "ReduceMean",
-    "ReduceMin", "ReduceProd", "ReduceSum", "ReduceSumSquare",
-)  # fmt: skip
 XA = "(float[2,3,4] x, int64[2] a) => (float y) "
 
 
@@ -46,7 +43,7 @@ def unsqueeze(node: Node) -> Sequence[int]:
     return [node["data"].rank + length(node, "axes")]
 
 
-@output_ranks(*REDUCTIONS)
+@output_ranks(*REDUCING.split())
 @example("computed axes are kept", XA + "{ y = {op}(x, a) }", inputs={"a": [0, 2]})
 def reduction(node: Node) -> Sequence[int]:
     rank = node["data"].rank
