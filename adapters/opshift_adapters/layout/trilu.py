@@ -1,17 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trilu: one triangle of a matrix."""
 
-from opshift.adapter import (
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    example,
-)
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example
 
 from opshift_adapters._lib.blocks import arange
 

@@ -1,17 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """LinearAttention and CausalConvWithState, which opset 27 added."""
 
-from opshift.adapter import (
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    np,
-)
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, np
 
 from opshift_adapters._lib.blocks import END, as_type, extent
 from opshift_adapters._lib.heads import with_last_merged, with_last_split

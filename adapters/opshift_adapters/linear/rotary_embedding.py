@@ -1,15 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RotaryEmbedding, which opset 23 added."""
 
-from opshift.adapter import (
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    Value,
-    Why,
-    adapter,
-)
+from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, adapter
 
 from opshift_adapters._lib.heads import turn, with_last_split
 

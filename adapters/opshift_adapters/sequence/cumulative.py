@@ -3,17 +3,7 @@
 
 from collections.abc import Callable
 
-from opshift.adapter import (
-    Builder,
-    Node,
-    Result,
-    T,
-    Value,
-    adapter,
-    boundary,
-    example,
-    np,
-)
+from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, np
 
 from opshift_adapters._lib.blocks import END, cast_over, counted_axis, one_slice, part
 

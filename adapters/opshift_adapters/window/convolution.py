@@ -1,16 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Conv and ConvTranspose."""
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Node,
-    Result,
-    alternative,
-    boundary,
-    example,
-    misread,
-)
+from opshift.adapter import KEEP, Builder, Node, Result, alternative, boundary, example, misread
 from opshift.combinators import cast_around
 
 BFLOAT16_22 = boundary(22, "Conv:fa6396 ConvTranspose:ec0d21", cast=cast_around("float"))

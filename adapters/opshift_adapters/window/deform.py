@@ -1,18 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DeformConv: below opset 19, four Gathers around each sample and a product with the weights."""
 
-from opshift.adapter import (
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    T,
-    Value,
-    Why,
-    adapter,
-    boundary,
-    np,
-)
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, boundary, np
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import arange, as_type, count_elements, part, shape_of, size_of
