@@ -9,8 +9,7 @@ EMPTY_LIST = partial(
     misread,
     releases="onnxruntime 1.2..1.16",
     says="an empty list as `axes`, which its checker rejects",
-    source="measured: ReduceMax and ReduceSum at 11, in 18 releases from 1.2 to 1.32",
-    date="2026-11-29",
+    source="2026-11-29 measured: ReduceMax and ReduceSum at 11, in 18 releases from 1.2 to 1.32",
 )
 EMPTY_NAME = partial(
     misread, says="an omitted input `axes` that is written as an empty name", date="2026-11-29",

@@ -16,9 +16,8 @@ SAYS = f"{{op}} of uint8 and int8 codes {LIMIT}"
 
 saturating = functools.partial(
     misread,
-    source="measured in 1.2.0 to 1.32.0 on a processor with AVX2 alone: products of 64 codes"
-    " against exact sums; onnxruntime's page on quantization names the instruction",
-    date="2026-11-28",
+    source="2026-11-28 measured in 1.2.0 to 1.32.0 on a processor with AVX2 alone: products of 64"
+    " codes against exact sums; onnxruntime's page on quantization names the instruction",
     processors="x86 processors without VNNI",
 )
 

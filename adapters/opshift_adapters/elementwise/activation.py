@@ -73,8 +73,7 @@ RELU_14 = boundary(14, "Relu:705c14", cast=relu_14_13)
     "Relu",
     "onnxruntime 1.14",
     "Relu of 16-bit floats ends the process",
-    source="measured in 1.0 to 1.3 and 1.14: nodes of single element types",
-    date="2026-11-23",
+    source="2026-11-23 measured in 1.0 to 1.3 and 1.14: nodes of single element types",
     since=14,
     wider="X",
 )
@@ -312,9 +311,8 @@ SQUEEZED = (
     "opencv 4.5.5, 4.8, 4.11, 5.0",
     "HardSigmoid of a sixth and a half before Mul is read as HardSwish, whatever the other factor"
     " is",
-    source="measured in 4.5.5, 4.8, 4.11, 4.12 and 5.0: a mobile network of torch, and HardSigmoid"
-    " before Mul with other attributes, factors and orders",
-    date="2026-11-28",
+    source="2026-11-28 measured in 4.5.5, 4.8, 4.11, 4.12 and 5.0: a mobile network of torch, and"
+    " HardSigmoid before Mul with other attributes, factors and orders",
     neighbours=True,
 )
 @example("squeezed", SQUEEZED, imports={"": 11})

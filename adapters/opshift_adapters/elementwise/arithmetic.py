@@ -96,9 +96,8 @@ ARITHMETIC_14 = boundary(14, "Add:e908c6 Sub:ff37b3 Mul:9fd848 Div:88f015", cast
 
 OPENVINO = partial(
     misread,
-    source="measured: nodes that gave other numbers in a corpus of 299 models, in models of"
-    " their own",
-    date="2026-11-23",
+    source="2026-11-23 measured: nodes that gave other numbers in a corpus of 299 models, in"
+    " models of their own",
 )
 OF = "({0}[2] a, {0}[2] b) => ({0}[2] y) {{ {1}y = {2}(a, {3}) }}"
 
@@ -179,8 +178,7 @@ POW_12 = boundary(12, "Pow:8c38fc", directions="up")
     "onnxruntime 1.1..1.3",
     "a LayerNormalization without a bias, in single nodes, ends the process if it gives an output"
     " of the graph",
-    source="measured in 1.1 to 1.3: a LayerNormalization in single nodes",
-    date="2026-11-23",
+    source="2026-11-23 measured in 1.1 to 1.3: a LayerNormalization in single nodes",
     neighbours=True,
 )
 def ends_a_normalization(node: Node, around: Surroundings) -> bool:
@@ -220,8 +218,7 @@ def with_a_node_behind(node: Node, op: Builder) -> Result:
 
 FUSED = partial(
     misread,
-    source="measured in 1.1 to 1.3: models of a corpus, and the nodes that were fused",
-    date="2026-11-23",
+    source="2026-11-23 measured in 1.1 to 1.3: models of a corpus, and the nodes that were fused",
 )
 
 
@@ -288,9 +285,8 @@ def with_the_bias_behind(node: Node, op: Builder) -> Result:
     "onnxruntime 1.23..1.27",
     "two normalizations of float16 in single nodes that share an exponent are not loaded in a model"
     " with MatMul or Gemm",
-    source="measured in 1.17.3, 1.20.1 to 1.25.1, 1.27.0, 1.28.0, 1.30.0 and 1.32.0:"
+    source="2026-11-28 measured in 1.17.3, 1.20.1 to 1.25.1, 1.27.0, 1.28.0, 1.30.0 and 1.32.0:"
     " three language and vision models, and their nodes",
-    date="2026-11-28",
     neighbours=True,
 )
 def is_averaged_in_float16(node: Node, around: Surroundings) -> bool:
@@ -474,8 +470,7 @@ SCALED = "(float[1,2,3] x) => (float[1,2,3] y) <float[3] w = {1, -2, 0.5}> { y =
     "Mul",
     "opencv 4.5.5",
     "Mul of a constant that lies along another axis than the second ends the run",
-    source="measured in 4.5.5: Add, Sub, Mul and Div with constants of six shapes at 12",
-    date="2026-11-29",
+    source="2026-11-29 measured in 4.5.5: Add, Sub, Mul and Div with constants of six shapes at 12",
 )
 @example("the last axis", SCALED, imports={"": 12})
 def scales_another_axis(node: Node) -> bool:
@@ -527,8 +522,7 @@ CUBED = (
     "Pow",
     "opencv 4.5.5",
     "Pow before arithmetic is joined with it and gives other numbers",
-    source="measured in 4.5.5: Pow by 2 and 3, alone and before Mul and Add, at 12",
-    date="2026-11-29",
+    source="2026-11-29 measured in 4.5.5: Pow by 2 and 3, alone and before Mul and Add, at 12",
     neighbours=True,
 )
 @example("scaled", CUBED, imports={"": 12})

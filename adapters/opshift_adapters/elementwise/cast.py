@@ -67,15 +67,13 @@ def cast_while_converting(node: Node, op: Builder) -> Result:
 
 BACK = partial(
     misread,
-    source="measured in 0.4.0, 0.5.0, 1.0.0, 1.1.2, 1.2.0, 1.3.0, 1.4.0 and 1.5.2: 13 chains of"
-    " two Casts",
-    date="2026-11-26",
+    source="2026-11-26 measured in 0.4.0, 0.5.0, 1.0.0, 1.1.2, 1.2.0, 1.3.0, 1.4.0 and 1.5.2: 13"
+    " chains of two Casts",
 )
 PAIRS = partial(
     misread,
-    source="measured: 306 chains of two Casts over a type of integers, and 492 over one of"
-    " fractions",
-    date="2026-11-25",
+    source="2026-11-25 measured: 306 chains of two Casts over a type of integers, and 492 over one"
+    " of fractions",
 )
 TWICE = "({0}[2] x) => ({2}[2] y) {{ h = Cast<to={1}>(x) y = Cast<to={3}>(h) }}"
 
@@ -133,8 +131,7 @@ def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
     "Cast",
     "openvino 2022.1",
     "Cast of fractions to bool cuts them off, and numbers below 1 become false",
-    source="measured in 2022.1: nodes of single element types",
-    date="2026-11-23",
+    source="2026-11-23 measured in 2022.1: nodes of single element types",
 )
 @example("float", "(float[2] x) => (bool[2] y) { y = Cast<to=9>(x) }", imports={"": 11})
 def cuts_off_to_bool(node: Node) -> bool:

@@ -57,8 +57,7 @@ def constant_12_11(node: Node, op: Builder) -> Result:
     "Constant",
     "onnxruntime 1.3..1.11",
     "Constant with a list of numbers or texts is read as a scalar",
-    source="measured in 1.3 to 1.11: Constants with lists",
-    date="2026-11-23",
+    source="2026-11-23 measured in 1.3 to 1.11: Constants with lists",
     since=12,
 )
 @example("integers", "() => (int64[2] y) { y = Constant<value_ints = [1, 2]>() }", imports={"": 12})
@@ -75,8 +74,7 @@ ONE_FLOAT_IS_NOT_READ = [
         "Constant",
         releases,
         "Constant with value_float is not read",
-        source="measured: 73 operators, each in the forms that it had",
-        date="2026-11-22",
+        source="2026-11-22 measured: 73 operators, each in the forms that it had",
         since=12,
     )(
         example(

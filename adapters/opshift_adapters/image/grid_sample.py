@@ -58,9 +58,8 @@ def grid_sample_20_19(node: Node, op: Builder) -> Result:
     "GridSample",
     "onnxruntime 1.11..1.16",
     "GridSample of mode bicubic with padding_mode border gives other numbers",
-    source="measured in 1.13, 1.14, 1.15, 1.16 and 1.17: GridSample in 18 combinations of its"
-    " attributes",
-    date="2026-11-23",
+    source="2026-11-23 measured in 1.13, 1.14, 1.15, 1.16 and 1.17: GridSample in 18 combinations"
+    " of its attributes",
     since=16,
 )
 @example(

@@ -53,8 +53,8 @@ LINE = "(float[2,1,6] x) => (float[a,b,c] y) <float[3] s = {1.0, 1.0, 1.5}, floa
     "Resize",
     "onnxruntime 0.4..1.4",
     "the linear mode of an input with three or five axes",
-    source="measured in 18 releases from 0.4 to 1.32: the linear mode of two to five axes",
-    date="2026-11-29",
+    source="2026-11-29 measured in 18 releases from 0.4 to 1.32: the linear mode of two to five"
+    " axes",
     before=13,
 )
 @example("of a line", LINE + '{ y = Resize<mode="linear">(x, s) }', imports={"": 10})

@@ -299,8 +299,7 @@ WEIGHTS = (
     "Split",
     "opencv 4.5.5",
     "Split of a constant is not read",
-    source="measured in 4.5.5: Split of an initializer and of an input at 11 and 13",
-    date="2026-11-29",
+    source="2026-11-29 measured in 4.5.5: Split of an initializer and of an input at 11 and 13",
 )
 @example("weights", WEIGHTS, imports={"": 12})
 def splits_a_constant(node: Node) -> bool:

@@ -236,9 +236,8 @@ CROPPED = "(float[N,5] x) => (float[a,b] y) { y = Pad<pads = [1, -1, 0, 2]>(x) }
     "Pad",
     "onnxruntime 1.14",
     "a Pad that counts axes from the end ends the process",
-    source="measured in 1.14.1: 8 forms of Pad with axes = [-1], which end the process, and 16"
-    " without; all run in 1.16.3 and 1.17.3",
-    date="2026-11-28",
+    source="2026-11-28 measured in 1.14.1: 8 forms of Pad with axes = [-1], which end the process,"
+    " and 16 without; all run in 1.16.3 and 1.17.3",
     since=18,
 )
 def counts_axes_from_the_end(node: Node) -> bool:

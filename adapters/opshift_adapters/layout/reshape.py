@@ -142,9 +142,8 @@ CUT_SHAPES = [
         "Shape",
         "openvino 2022.1, 2023.0",
         f"Shape with {name} gives all sizes",
-        source="measured: nodes that gave other numbers in a corpus of 299 models, in models of"
-        " their own",
-        date="2026-11-23",
+        source="2026-11-23 measured: nodes that gave other numbers in a corpus of 299 models, in"
+        " models of their own",
         since=15,
     )(
         example(
@@ -191,8 +190,7 @@ IDENTITY_14 = boundary(14, "Identity:6d4702", cast=_passed_through_loop)
     "Identity",
     "opencv 4.1.2, 4.5.5",
     "Identity of a constant is not read",
-    source="measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Identity of a constant",
-    date="2026-11-26",
+    source="2026-11-26 measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Identity of a constant",
 )
 @example(
     "in a sum",
@@ -349,8 +347,7 @@ MOVED_THROUGH = frozenset(
     "Transpose",
     "onnxruntime 1.10",
     "a Transpose that a graph of Loop or If reads, and a node beside it, too, may not be loaded",
-    source="measured in 1.9 to 1.11: operators between two Transposes, tried one by one",
-    date="2026-11-23",
+    source="2026-11-23 measured in 1.9 to 1.11: operators between two Transposes, tried one by one",
     neighbours=True,
 )
 def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:

@@ -26,9 +26,8 @@ TYPES_21 = boundary(21, "Squeeze:04451a Unsqueeze:97a1a4", cast=by_reshape)
     "Unsqueeze",
     "opencv 4.5.5, 4.8, 4.11",
     "Unsqueeze of several axes is not read",
-    source="measured in 4.5.5, 4.8.0 and 4.12.0: Unsqueeze and Squeeze of one and of two axes at"
-    " 11, and at 13 from 4.8.0 on",
-    date="2026-11-29",
+    source="2026-11-29 measured in 4.5.5, 4.8.0 and 4.12.0: Unsqueeze and Squeeze of one and of"
+    " two axes at 11, and at 13 from 4.8.0 on",
 )
 @example(
     "attribute",

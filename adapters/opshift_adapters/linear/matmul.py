@@ -151,29 +151,27 @@ def adds_one_number(node: Node) -> bool:
 
 
 ONE_NUMBER_IS_NOT_ADDED = [
-    misread("Gemm", releases, f"Gemm with one number as C is not {verb}", source=source, date=date)(
+    misread("Gemm", releases, f"Gemm with one number as C is not {verb}", source=source)(
         adds_one_number
     )
-    for releases, verb, source, date in (
+    for releases, verb, source in (
         (
             "onnxruntime 0.3..0.4",
             "run",
-            "measured in 0.3 and 0.4: Gemm with a scalar C, and with one of the shape [1]",
-            "2026-11-22",
+            "2026-11-22 measured in 0.3 and 0.4: Gemm with a scalar C, and with one of the shape"
+            " [1]",
         ),
         (
             "opencv 4.5.5, 4.8",
             "read",
-            "measured in 4.5.5 and 4.8: Gemm with 8 kinds of C and B at opsets 7 to 13",
-            "2026-11-25",
+            "2026-11-25 measured in 4.5.5 and 4.8: Gemm with 8 kinds of C and B at opsets 7 to 13",
         ),
     )
 ]
 PRODUCTS = partial(
     misread,
-    source="measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Gemm with each attribute at opsets 9,"
-    " 11 and 13",
-    date="2026-11-26",
+    source="2026-11-26 measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Gemm with each attribute at"
+    " opsets 9, 11 and 13",
 )
 SCALED = "(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Gemm<alpha=0.5>(a, b) }"
 

@@ -61,9 +61,8 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
     "LayerNormalization",
     "onnxruntime 1.14..1.16",
     "LayerNormalization of float16 is not loaded from ai.onnx 18 on",
-    source="measured in 1.14, 1.15.1, 1.16.3 and 1.17.3: LayerNormalization, Softmax and"
-    " LogSoftmax of float16 at ai.onnx 17 to 19",
-    date="2026-11-28",
+    source="2026-11-28 measured in 1.14, 1.15.1, 1.16.3 and 1.17.3: LayerNormalization, Softmax"
+    " and LogSoftmax of float16 at ai.onnx 17 to 19",
     since=18,
     wider="X",
 )

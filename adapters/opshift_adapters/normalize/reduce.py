@@ -321,8 +321,7 @@ FAR = {"x": [[-200, -210], [200, 190], [float("-inf"), float("-inf")]]}
     "ReduceL1 ReduceLogSum ReduceLogSumExp",
     "openvino 2026.4",
     "{op} with the attribute axes reduces over all axes",
-    source="measured: reductions at opsets 11 to 18",
-    date="2026-11-23",
+    source="2026-11-23 measured: reductions at opsets 11 to 18",
     since=13,
     before=18,
 )
@@ -337,9 +336,8 @@ def names_axes(node: Node) -> bool:
     "ReduceMax ReduceMean ReduceSum",
     "opencv 4.5.5",
     "{op} with axes that do not ascend is not read",
-    source="measured in 4.5.5: three reductions of a tensor of rank 4, at 11, over 11 lists of"
-    " axes",
-    date="2026-11-28",
+    source="2026-11-28 measured in 4.5.5: three reductions of a tensor of rank 4, at 11, over 11"
+    " lists of axes",
 )
 @example(
     "from the end",
@@ -358,8 +356,7 @@ def names_axes_out_of_order(node: Node) -> bool:
     "ReduceMax ReduceMean ReduceSum",
     "opencv 4.5.5",
     "{op} of named axes of a matrix is not read",
-    source="measured in 4.5.5: three reductions of tensors of rank 2 and 3, at 11",
-    date="2026-11-29",
+    source="2026-11-29 measured in 4.5.5: three reductions of tensors of rank 2 and 3, at 11",
 )
 @example("rows", ROWS, imports={"": 11})
 def reduces_a_matrix(node: Node) -> bool:
@@ -394,8 +391,7 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
     "ReduceLogSumExp",
     "openvino 2022.1, 2023.0",
     "ReduceLogSumExp of numbers far from 0 gives an infinity",
-    source="measured: reductions at opsets 11 to 18",
-    date="2026-11-23",
+    source="2026-11-23 measured: reductions at opsets 11 to 18",
     since=11,
     before=18,
 )

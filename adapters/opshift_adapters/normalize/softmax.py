@@ -40,9 +40,8 @@ SOFTMAX_11 = boundary(11, "Softmax:5908d9 LogSoftmax:b92fe2 Hardmax:97355a", dow
     "Softmax LogSoftmax",
     "onnxruntime 1.14..1.16",
     "{op} of float16 is not loaded from ai.onnx 18 on",
-    source="measured in 1.14, 1.15.1, 1.16.3 and 1.17.3: LayerNormalization, Softmax and"
-    " LogSoftmax of float16 at ai.onnx 17 to 19",
-    date="2026-11-28",
+    source="2026-11-28 measured in 1.14, 1.15.1, 1.16.3 and 1.17.3: LayerNormalization, Softmax"
+    " and LogSoftmax of float16 at ai.onnx 17 to 19",
     since=18,
     wider="input",
 )

@@ -55,8 +55,7 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
     "DequantizeLinear",
     "onnxruntime 1.0..1.2",
     "DequantizeLinear of a tensor of rank 0 ends the process",
-    source="measured in 1.0 to 1.2: DequantizeLinear of a scalar",
-    date="2026-11-22",
+    source="2026-11-22 measured in 1.0 to 1.2: DequantizeLinear of a scalar",
 )
 @example(
     "scalar",
@@ -72,9 +71,8 @@ def of_a_scalar(node: Node) -> bool:
     "onnxruntime 1.9..1.13",
     "DequantizeLinear of which an output of the graph is read is fused with its readers: the output"
     " is lost, or the process ends",
-    source="measured in 1.7 to 1.14 and 1.17: an output that Gather, MatMul, Add, Reshape, Sigmoid"
-    " and Transpose read between DequantizeLinear and QuantizeLinear",
-    date="2026-11-29",
+    source="2026-11-29 measured in 1.7 to 1.14 and 1.17: an output that Gather, MatMul, Add,"
+    " Reshape, Sigmoid and Transpose read between DequantizeLinear and QuantizeLinear",
     neighbours=True,
 )
 def of_a_read_output(node: Node, around: Surroundings) -> bool:
@@ -124,9 +122,8 @@ def _multiplies_by(product: Node, second: Value) -> bool:
     "QuantizeLinear",
     "onnxruntime 1.0..1.2",
     "QuantizeLinear of int8 gives -127 for -128",
-    source="measured in 1.0.0, 1.1.2, 1.2.0, 1.3.0 and 1.4.0: QuantizeLinear of 1,206 numbers with"
-    " 5 zero points of int8",
-    date="2026-11-26",
+    source="2026-11-26 measured in 1.0.0, 1.1.2, 1.2.0, 1.3.0 and 1.4.0: QuantizeLinear of 1,206"
+    " numbers with 5 zero points of int8",
 )
 @example(
     "int8",
@@ -142,9 +139,8 @@ def to_int8(node: Node) -> bool:
     "QuantizeLinear",
     "openvino 2022.1",
     "QuantizeLinear with a scale above 1e33 gives other numbers",
-    source="measured: nodes that gave other numbers in a corpus of 299 models, in models of their"
-    " own",
-    date="2026-11-23",
+    source="2026-11-23 measured: nodes that gave other numbers in a corpus of 299 models, in"
+    " models of their own",
 )
 @example(
     "a huge scale",

@@ -50,8 +50,7 @@ def mat_mul_integer_10_9(node: Node, op: Builder) -> Result:
 
 SINGLE_TYPES = partial(
     misread,
-    source="measured in 1.0 to 1.3 and 1.14: nodes of single element types",
-    date="2026-11-23",
+    source="2026-11-23 measured in 1.0 to 1.3 and 1.14: nodes of single element types",
 )
 SHIFTED = (
     "(uint8[2,3] a, {0}[3,4] b) => (int32[2,4] y) <uint8 z = {{1}}, {0} w = {{1}}> {{ y ="
@@ -84,9 +83,8 @@ def with_the_second_zero_point_alone(node: Node) -> bool:
     "openvino 2023.0",
     "MatMul of two values, each behind DynamicQuantizeLinear and MatMulInteger, may give other"
     " numbers",
-    source="measured in 2023.0: the products of a network of a corpus, node by node, and in 2022.1"
-    " and 2026.4",
-    date="2026-11-23",
+    source="2026-11-23 measured in 2023.0: the products of a network of a corpus, node by node,"
+    " and in 2022.1 and 2026.4",
 )
 def of_dynamic_codes(node: Node) -> bool:
     source = node["A"].producer

@@ -48,10 +48,9 @@ PASS_ON = ("Add", "Cast", "Div", "Identity", "Mul", "Sub")
     "TopK",
     "onnxruntime 1.24..1.27",
     "TopK with a count that Gather takes from a known shape is not loaded",
-    source="measured in 1.17.3, 1.24.4, 1.27.0 and 1.32.0: 17 ways to compute the count of TopK; 20"
-    " more with operators behind Gather in 1.24.4 and 1.25.1; a corpus in 1.23.2,"
+    source="2026-11-28 measured in 1.17.3, 1.24.4, 1.27.0 and 1.32.0: 17 ways to compute the count"
+    " of TopK; 20 more with operators behind Gather in 1.24.4 and 1.25.1; a corpus in 1.23.2,"
     " 1.25.1 and 1.28.0",
-    date="2026-11-28",
     since=10,
 )
 def counts_by_gather(node: Node) -> bool:

@@ -268,8 +268,7 @@ COUNTED = (
     "Loop",
     "onnxruntime 0.4",
     "the number of the iteration has the shape [1] in the body of a Loop",
-    source="measured in 0.4: bodies of Loop",
-    date="2026-11-22",
+    source="2026-11-22 measured in 0.4: bodies of Loop",
 )
 @example("a number that Gather reads", COUNTED, imports={"": 10})
 def reads_its_number(node: Node) -> bool:
@@ -282,8 +281,7 @@ def reads_its_number(node: Node) -> bool:
     "Loop",
     "onnxruntime 0.4",
     "a value that passes the body of a Loop has no declared shape, or a size without a name",
-    source="measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
-    date="2026-11-23",
+    source="2026-11-23 measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
 )
 @example("no shape", COUNTED.replace("float[2] r", "float[] r"), imports={"": 10})
 def passes_unsized_values(node: Node) -> bool:
@@ -294,9 +292,8 @@ def passes_unsized_values(node: Node) -> bool:
     "Loop",
     "onnxruntime 1.2..1.10",
     "a Loop without a condition ends the process",
-    source="measured in 1.2, 1.4, 1.7, 1.8, 1.10 and 1.11: a Loop without a condition, and 8 models"
-    " of a corpus",
-    date="2026-11-22",
+    source="2026-11-22 measured in 1.2, 1.4, 1.7, 1.8, 1.10 and 1.11: a Loop without a condition,"
+    " and 8 models of a corpus",
 )
 @example("only a number", COUNTED.replace("go, x)", '"", x)'), imports={"": 11})
 def has_no_condition(node: Node) -> bool:
@@ -347,8 +344,7 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
     "If",
     "onnxruntime 0.4",
     "a result of a branch of If has no declared shape, or a size without a name",
-    source="measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
-    date="2026-11-23",
+    source="2026-11-23 measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
 )
 @example("no shapes", UNDECLARED.format("", "Relu(x)"), imports={"": 10})
 def gives_unsized_results(node: Node) -> bool:

@@ -85,8 +85,7 @@ def gives_constants(node: Node) -> bool:
     "Scan",
     "onnxruntime 0.4",
     "a value that passes the body of a Scan has no declared shape, or a size without a name",
-    source="measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
-    date="2026-11-23",
+    source="2026-11-23 measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
 )
 def passes_unsized_values(node: Node) -> bool:
     return has_unsized_ends(node.attr("body"))

@@ -13,7 +13,7 @@ SAME = (
     "(float[1,1,4,4] x, float[1,1,3,3] w) => (float[a,b,c,d] y) {{ y = ConvTranspose<auto_pad ="
     ' "SAME_{end}", strides = [{step}, {step}]>(x, w) }}'
 )
-MEASURED = "measured in 20 releases from 0.4 to 1.32: kernels of 3 and strides of 1 to 3"
+MEASURED = "2026-11-29 measured in 20 releases from 0.4 to 1.32: kernels of 3 and strides of 1 to 3"
 
 
 @misread(
@@ -21,7 +21,6 @@ MEASURED = "measured in 20 releases from 0.4 to 1.32: kernels of 3 and strides o
     "onnxruntime 0.4..1.6",
     "`auto_pad` that cuts the result to a multiple of its input, which it does not cut",
     source=MEASURED,
-    date="2026-11-29",
 )
 @example("even", SAME.format(end="UPPER", step=1), imports={"": 11})
 def cuts_pads(node: Node) -> bool:
@@ -33,7 +32,6 @@ def cuts_pads(node: Node) -> bool:
     "onnxruntime 1.7..1.12",
     "`auto_pad` that cuts an odd number of elements, of which it cuts one at the wrong end",
     source=MEASURED,
-    date="2026-11-29",
 )
 @example("odd", SAME.format(end="LOWER", step=2), imports={"": 11})
 def cuts_an_odd_pad(node: Node) -> bool:
@@ -45,7 +43,6 @@ def cuts_an_odd_pad(node: Node) -> bool:
     "onnxruntime 0.4..1.0",
     "`dilations`, which it ignores",
     source=MEASURED,
-    date="2026-11-29",
 )
 def is_dilated(node: Node) -> bool:
     return any(one > 1 for one in node.ints_or_none("dilations") or ())
@@ -95,8 +92,7 @@ CAUSAL = (
     "Conv",
     "opencv 4.5.5",
     "Conv along one axis pads both ends alike",
-    source="measured in 4.5.5: Conv of rank 3 and 4 with equal and unequal pads at 12",
-    date="2026-11-29",
+    source="2026-11-29 measured in 4.5.5: Conv of rank 3 and 4 with equal and unequal pads at 12",
 )
 @example("before", CAUSAL, imports={"": 12})
 def pads_one_axis_unequally(node: Node) -> bool:

@@ -90,8 +90,8 @@ def _with_counted_pads_written(node: Node, op: Builder) -> Result:
     "AveragePool",
     "onnxruntime 0.4..1.17",
     "AveragePool with ceil_mode and count_include_pad gives other numbers",
-    source="measured in nine releases from 0.4 to 1.17: AveragePool beside the specification",
-    date="2026-11-23",
+    source="2026-11-23 measured in nine releases from 0.4 to 1.17: AveragePool beside the"
+    " specification",
     since=10,
 )
 def counts_beyond_the_end(node: Node) -> bool:

@@ -63,7 +63,7 @@ def misread(
     says: str,
     *,
     source: str,
-    date: str,
+    date: str = "",
     since: int = 1,
     before: int = NEWEST,
     neighbours: bool = False,
@@ -78,9 +78,12 @@ def misread(
     gets the `Surroundings` of the node as well. `{op}` in `says` is the operator. `wider` names an
     input: if its element type is wider, the runtime reads the node. `processors` names the only
     ones on which it is misread: the verdict is then "not known", and an `@alternative` is written.
+    `source` starts with its date, unless `date` is given.
     """
     runtime, _, listed_releases = releases.partition(" ")
     names = listed(ops)
+    if not date:
+        date, _, source = source.partition(" ")
 
     def declare(below: Callable[..., bool] | Draft) -> Misread:
         draft = drafted(below)
