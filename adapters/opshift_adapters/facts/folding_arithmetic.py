@@ -1,7 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Constant folding of small operators, as in `folding`: arithmetic and comparisons."""
 
+import functools
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from opshift.adapter import Array, Fold, Node, T, Why, example, fold, np, shown
@@ -59,20 +61,15 @@ def divide(a: Array, b: Array) -> Array | None:
     return np.asarray(quotient + ((quotient < 0) & (quotient * b != a)).astype(a.dtype))
 
 
-def over_all(step: Compute) -> Compute:
-    """A function of any number of operands, from a function of two."""
-
-    def run(*operands: Array) -> Array:
-        found = operands[0]
-        for one in operands[1:]:
-            found = step(found, one)
-        return found
-
-    return run
+def over_all(step: Compute) -> Run:
+    """The folding of an operator with any number of operands, from a function of two."""
+    return elementwise(lambda *operands: functools.reduce(step, operands))
 
 
-def table(operators: dict[str, Run], *examples: Any) -> tuple[Fold, ...]:
-    return tuple(fold(name)(shown(run, *examples)) for name, run in operators.items())
+def table(rule: Callable[[Compute], Run], functions: str, *examples: Any) -> tuple[Fold, ...]:
+    """The foldings of operators by functions of numpy: `Add=add Sub=subtract`."""
+    pairs = (word.split("=") for word in functions.split())
+    return tuple(fold(op)(shown(rule(of_numpy(name)), *examples)) for op, name in pairs)
 
 
 SIGNED = "<float[3] a = {2.5, -0.5, 6.25}, float[3] b = {-1.5, -0.5, 3}>"
@@ -90,73 +87,58 @@ TWO = (
         refuses=Why.NEEDS_CONSTANT,
     ),
 )
-ARITHMETIC = table(
-    {
-        "Add": elementwise(of_numpy("add")),
-        "Sub": elementwise(of_numpy("subtract")),
-        "Mul": elementwise(of_numpy("multiply")),
-    },
-    *TWO,
-)
-DIVISION = table(
-    {"Div": elementwise(divide)},
-    *TWO,
-    example(
-        "by zero",
-        "() => (int64[1] y) <int64[1] a = {7}, int64[1] b = {0}> { y = Div(a, b) }",
-        refuses=Why.NEEDS_CONSTANT,
-    ),
+ARITHMETIC = table(elementwise, "Add=add Sub=subtract Mul=multiply", *TWO)
+DIVISION = fold("Div")(
+    shown(
+        elementwise(divide),
+        *TWO,
+        example(
+            "by zero",
+            "() => (int64[1] y) <int64[1] a = {7}, int64[1] b = {0}> { y = Div(a, b) }",
+            refuses=Why.NEEDS_CONSTANT,
+        ),
+    )
 )
 OF_MANY = table(
-    {
-        "Min": elementwise(over_all(of_numpy("minimum"))),
-        "Max": elementwise(over_all(of_numpy("maximum"))),
-        "Sum": elementwise(over_all(of_numpy("add"))),
-    },
+    over_all,
+    "Min=minimum Max=maximum Sum=add",
     example("one", "() => (float[3] y) " + SIGNED + " { y = {op}(a) }"),
     example("three", "() => (float[3] y) " + SIGNED + " { y = {op}(a, b, a) }"),
 )
 SIGNS = table(
-    {"Neg": elementwise(of_numpy("negative")), "Abs": elementwise(of_numpy("abs"))},
+    elementwise,
+    "Neg=negative Abs=abs",
     example("whole numbers", "() => (int64[2] y) <int64[2] a = {-7, 8}> { y = {op}(a) }"),
     example(
         "of an input", "(int64[2] a) => (int64[2] y) { y = {op}(a) }", refuses=Why.NEEDS_CONSTANT
     ),
 )
 ROUNDED = table(
-    {
-        "Floor": elementwise(of_numpy("floor"), "f"),
-        "Ceil": elementwise(of_numpy("ceil"), "f"),
-        "Round": elementwise(of_numpy("round"), "f"),
-        "Sqrt": elementwise(of_numpy("sqrt"), "f"),
-    },
+    partial(elementwise, kinds="f"),
+    "Floor=floor Ceil=ceil Round=round Sqrt=sqrt",
     example("floats", "() => (float[3] y) " + SIGNED + " { y = {op}(a) }"),
 )
-COMPARED = table(
-    {
-        "Equal": elementwise(of_numpy("equal"), "iufb"),
-        "Less": elementwise(of_numpy("less")),
-        "LessOrEqual": elementwise(of_numpy("less_equal")),
-        "Greater": elementwise(of_numpy("greater")),
-        "GreaterOrEqual": elementwise(of_numpy("greater_equal")),
-    },
-    example("floats", "() => (bool[3] y) " + SIGNED + " { y = {op}(a, b) }"),
+PAIR = example("floats", "() => (bool[3] y) " + SIGNED + " { y = {op}(a, b) }")
+EQUAL = table(partial(elementwise, kinds="iufb"), "Equal=equal", PAIR)
+ORDERED = table(
+    elementwise,
+    "Less=less LessOrEqual=less_equal Greater=greater GreaterOrEqual=greater_equal",
+    PAIR,
 )
 CHOICE = "<bool[2,1] c = {1, 0}, bool[2] d = {1, 0}>"
 LOGIC = table(
-    {
-        "And": elementwise(of_numpy("logical_and"), "b"),
-        "Or": elementwise(of_numpy("logical_or"), "b"),
-        "Xor": elementwise(of_numpy("logical_xor"), "b"),
-    },
+    partial(elementwise, kinds="b"),
+    "And=logical_and Or=logical_or Xor=logical_xor",
     example("two", "() => (bool[2,2] y) " + CHOICE + " { y = {op}(c, d) }"),
 )
 NOT = table(
-    {"Not": elementwise(of_numpy("logical_not"), "b")},
+    partial(elementwise, kinds="b"),
+    "Not=logical_not",
     example("one", "() => (bool[2] y) " + CHOICE + " { y = Not(d) }"),
 )
 WHERE = table(
-    {"Where": elementwise(of_numpy("where"), "iufb")},
+    partial(elementwise, kinds="iufb"),
+    "Where=where",
     example(
         "stretched",
         "() => (float[2,3] y) <bool[2,1] c = {1, 0}, float[3] a = {2.5, -0.5, 6.25}, float b ="
@@ -193,12 +175,8 @@ def reduction(compute: Compute) -> Run:
 
 
 REDUCTIONS = table(
-    {
-        "ReduceProd": reduction(of_numpy("prod")),
-        "ReduceSum": reduction(of_numpy("sum")),
-        "ReduceMax": reduction(of_numpy("max")),
-        "ReduceMin": reduction(of_numpy("min")),
-    },
+    reduction,
+    "ReduceProd=prod ReduceSum=sum ReduceMax=max ReduceMin=min",
     example("all", "() => (int64[1,1] y) <int64[2,2] a = {1, 2, 3, -4}> { y = {op}(a) }"),
     example(
         "one axis",
