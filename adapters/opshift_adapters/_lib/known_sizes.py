@@ -6,7 +6,8 @@ from typing import TypeAlias
 
 from opshift.adapter import Node
 
-Dims: TypeAlias = Sequence[int | str | None]
+Size: TypeAlias = int | str | None
+Dims: TypeAlias = Sequence[Size]
 
 
 def dims_of(node: Node, name: str) -> Dims | None:
@@ -16,8 +17,6 @@ def dims_of(node: Node, name: str) -> Dims | None:
     return value and value.dims_or_none
 
 
-def differ(one: int | str | None, other: int | str | None) -> bool:
+def differ(one: Size, other: Size) -> bool:  # pragma: no cover: only illegal nodes reach this
     """Whether two sizes are known to differ."""
-    return (  # pragma: no cover: only illegal nodes reach this
-        isinstance(one, int) and isinstance(other, int) and one != other
-    )
+    return isinstance(one, int) and isinstance(other, int) and one != other

@@ -15,7 +15,7 @@ def _features(node: Node) -> int | None:
     return size if isinstance(size, int) else None
 
 
-@flaw("Scaler", domain=ML)  # pragma: no cover: only illegal nodes reach this
+@flaw("Scaler", domain=ML)
 def numbers_for_other_features(node: Node) -> str | None:
     """There is a number for each feature, or one for all."""
     count = _features(node)
@@ -27,9 +27,7 @@ def numbers_for_other_features(node: Node) -> str | None:
 
 
 @flaw("LinearClassifier LinearRegressor", domain=ML)
-def coefficients_for_fewer_features(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+def coefficients_for_fewer_features(node: Node) -> str | None:
     """There is a coefficient for each feature and each result."""
     count, given = _features(node), len(node.floats("coefficients"))
     results = len(node.attr("intercepts") or [0])
@@ -38,7 +36,7 @@ def coefficients_for_fewer_features(
     return f"it has {given} coefficients for {count} features and {results} results"
 
 
-@flaw("SVMClassifier SVMRegressor", domain=ML)  # pragma: no cover: only illegal nodes reach this
+@flaw("SVMClassifier SVMRegressor", domain=ML)
 def vectors_of_other_features(node: Node) -> str | None:
     """Each support vector has a number for each feature."""
     classes = "vectors_per_class"
@@ -50,9 +48,7 @@ def vectors_of_other_features(node: Node) -> str | None:
 
 
 @flaw("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", domain=ML)
-def splits_by_lacking_features(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+def splits_by_lacking_features(node: Node) -> str | None:
     """A tree asks only for features of the input."""
     count, asked = _features(node), np.array(node.attr("nodes_featureids") or [0])
     if node.op != "TreeEnsemble" and "nodes_modes" in node.attributes:
@@ -63,7 +59,7 @@ def splits_by_lacking_features(
     return f"a tree asks for the feature {int(asked.max())}, and there are {count}"
 
 
-@flaw("ArrayFeatureExtractor", domain=ML)  # pragma: no cover: only illegal nodes reach this
+@flaw("ArrayFeatureExtractor", domain=ML)
 def columns_outside(node: Node) -> str | None:
     """Constant indices name columns of the input."""
     dims, known = dims_of(node, "X"), node["Y"].const_or_none()

@@ -7,6 +7,7 @@ from opshift.adapter import Node, flaw, np
 from opshift.objections import at_least, axes, positive, ranks, singles
 
 from opshift_adapters._lib.by_place import unfit_updates
+from opshift_adapters._lib.known_sizes import Size, differ
 from opshift_adapters.facts.illegal_attributes import POOLS, REDUCING
 
 RANKS = (
@@ -120,7 +121,7 @@ def gaps(node: Node) -> str | None:
     return f"its input {lost[0]} is left out" if lost else None
 
 
-@flaw("Scatter ScatterElements")  # pragma: no cover: only illegal nodes reach this
+@flaw("Scatter ScatterElements")
 def places_of_other_shapes(node: Node) -> str | None:
     """Data, indices and updates have the same rank, and there is an update for each index."""
     ranks = [value and value.rank_or_none for value in node.inputs]
@@ -146,15 +147,12 @@ def places_beyond_the_data(node: Node) -> str | None:
 updates_of_other_ranks = flaw("ScatterND")(unfit_updates)
 
 
-@flaw("OneHotEncoder", domain="ai.onnx.ml")  # pragma: no cover: only illegal nodes reach this
+@flaw("OneHotEncoder", domain="ai.onnx.ml")
 def categories(node: Node) -> str | None:
     """The categories of OneHotEncoder are integers or strings."""
     given = [name for name in ("cats_int64s", "cats_strings") if name in node.attributes]
-    return (
-        f"it has {len(given)} of cats_int64s and cats_strings, and takes one"
-        if len(given) != 1
-        else None
-    )
+    told = f"it has {len(given)} of cats_int64s and cats_strings, and takes one"
+    return told if len(given) != 1 else None
 
 
 @flaw("ConstantOfShape")
@@ -178,7 +176,7 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
     return f"its scales have {told[0]} axes, and its zero points {told[1]}" if other else None
 
 
-@flaw("DequantizeLinear QuantizeLinear")  # pragma: no cover: only illegal nodes reach this
+@flaw("DequantizeLinear QuantizeLinear")
 def scales_along_no_axis(node: Node) -> str | None:
     """Scales in a list lie along an axis of the input, one for each of its places."""
     dims, scales = (one and one.dims_or_none for one in node.inputs[:2])
@@ -194,7 +192,7 @@ def scales_along_no_axis(node: Node) -> str | None:
     return f"it has {scales[0]} scales for {dims[axis]} places along axis {axis}" if other else None
 
 
-@flaw("DequantizeLinear QuantizeLinear")  # pragma: no cover: only illegal nodes reach this
+@flaw("DequantizeLinear QuantizeLinear")
 def blocks_of_other_ranks(node: Node) -> str | None:
     """Scales of blocks have as many axes as the data; a single scale has no blocks."""
     inputs = (node.input_at(at) for at in range(3))
@@ -206,7 +204,7 @@ def blocks_of_other_ranks(node: Node) -> str | None:
     return None
 
 
-@flaw("Slice")  # pragma: no cover: only illegal nodes reach this
+@flaw("Slice")
 def bounds_of_other_counts(node: Node) -> str | None:
     """There is a start, an end and a step for each axis that is named."""
     lists = zip(("starts", "ends", "axes", "steps"), node.inputs[1:], strict=False)
@@ -220,7 +218,7 @@ def bounds_of_other_counts(node: Node) -> str | None:
     return f"it has {told}, but the input has {rank} dimensions" if wrong else None
 
 
-@flaw("Pad")  # pragma: no cover: only illegal nodes reach this
+@flaw("Pad")
 def pads_of_other_counts(node: Node) -> str | None:
     """There are two pads for each axis that is padded."""
     data, pads, axes = (node.input_at(at) for at in (0, 1, 3))
@@ -239,7 +237,7 @@ def no_size(node: Node) -> str | None:
     return "it has neither scales nor sizes" if len(node.inputs) > 2 and not given else None
 
 
-@flaw("Reshape")  # pragma: no cover: only illegal nodes reach this
+@flaw("Reshape")
 def elements_lost(node: Node) -> str | None:
     """A shape has as many elements as the input."""
     data, listed = node.input_at(0), node.input_at(1)
@@ -259,9 +257,7 @@ def elements_lost(node: Node) -> str | None:
 
 
 @flaw("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss")
-def labels_of_other_ranks(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+def labels_of_other_ranks(node: Node) -> str | None:
     """The scores have an axis of classes, and the labels have all axes but this one."""
     scores, labels = (one and one.rank_or_none for one in node.inputs[:2])
     if scores is not None and scores < 2:
@@ -270,7 +266,7 @@ def labels_of_other_ranks(
     return f"its scores have {scores} dimensions, and its labels {labels}" if wrong else None
 
 
-@flaw("Resize Upsample")  # pragma: no cover: only illegal nodes reach this
+@flaw("Resize Upsample")
 def scales_of_other_counts(node: Node) -> str | None:
     """There is a scale or a size for each axis that is named, or for every axis."""
     rank = node["X"].rank_or_none
@@ -286,7 +282,7 @@ def scales_of_other_counts(node: Node) -> str | None:
     return None
 
 
-@flaw("Resize")  # pragma: no cover: only illegal nodes reach this
+@flaw("Resize")
 def regions_of_other_counts(node: Node) -> str | None:
     """A region that is cut out has a start and an end for each axis that is named, or for all."""
     roi, rank = node.input_at(1) if len(node.inputs) > 2 else None, node["X"].rank_or_none
@@ -301,7 +297,7 @@ def regions_of_other_counts(node: Node) -> str | None:
     )
 
 
-@flaw("Scan")  # pragma: no cover: only illegal nodes reach this
+@flaw("Scan")
 def scalars_to_scan(node: Node) -> str | None:
     """A value that is scanned has an axis to go along."""
     count = node.int("num_scan_inputs")
@@ -310,7 +306,7 @@ def scalars_to_scan(node: Node) -> str | None:
     return f"{scalars[0]!r} is scanned, and is a scalar" if scalars else None
 
 
-@flaw("Squeeze")  # pragma: no cover: for long constants
+@flaw("Squeeze")
 def more_axes_than_there_are(node: Node) -> str | None:
     """Squeeze names each axis of its input at most once."""
     axes, rank = node.input_at(1), node["data"].rank_or_none
@@ -339,7 +335,7 @@ def windows_of_other_ranks(node: Node) -> str | None:
     return None
 
 
-@flaw("BatchNormalization")  # pragma: no cover: only illegal nodes reach this
+@flaw("BatchNormalization")
 def parameters_of_other_ranks(node: Node) -> str | None:
     """From opset 9 on there is one number for each channel."""
     new = node.schema is not None and node.schema.since >= 9
@@ -356,7 +352,7 @@ def more_axes_than_known(node: Node) -> str | None:
     return wrong if old and rank not in (None, 4) else None
 
 
-@flaw("Tile")  # pragma: no cover: fails below opset 6
+@flaw("Tile")
 def repeats_of_other_axes(node: Node) -> str | None:
     """There is a number for each axis."""
     if len(node.inputs) != 2:  # below opset 6
@@ -367,7 +363,7 @@ def repeats_of_other_axes(node: Node) -> str | None:
     return f"repeats has {repeats[0]} numbers for {rank} dimensions"
 
 
-@flaw("Attention")  # pragma: no cover: only for a way over several opsets
+@flaw("Attention")
 def half_a_past(node: Node) -> str | None:
     """past_key and past_value are given together."""
     if (node.input("past_key") is None) == (node.input("past_value") is None):
@@ -375,7 +371,7 @@ def half_a_past(node: Node) -> str | None:
     return "past_key and past_value must be provided together"
 
 
-@flaw("Attention")  # pragma: no cover: only for a way over several opsets
+@flaw("Attention")
 def keys_without_values(node: Node) -> str | None:
     """Keys and values have the same length; inference checks the length of only one list."""
     for one, other in (("K", "V"), ("past_key", "past_value")):
@@ -386,18 +382,14 @@ def keys_without_values(node: Node) -> str | None:
 
 def _other_sizes(
     node: Node, one: str, other: str, axis: int
-) -> tuple[int, int] | None:  # pragma: no cover: only illegal nodes reach these flaws
+) -> tuple[Size, Size] | None:  # pragma: no cover: only illegal nodes reach these flaws
     """The sizes of two inputs along an axis, if both are known and differ."""
-    first, second = (node.input(name) for name in (one, other))
-    if (
-        first is None
-        or second is None
-        or min(first.rank_or_none or 0, second.rank_or_none or 0) < 2
-    ):
+    values = (node.input(name) for name in (one, other))
+    first, second = (value and value.dims_or_none for value in values)
+    if not first or not second or min(len(first), len(second)) < 2:
         return None
-    counts = first.dims[axis], second.dims[axis]
-    known = isinstance(counts[0], int) and isinstance(counts[1], int)
-    return counts if known and counts[0] != counts[1] else None  # type: ignore[return-value]
+    counts = first[axis], second[axis]
+    return counts if differ(*counts) else None
 
 
 @flaw("Add And Div Equal Greater Less Mul Or Pow Sub Xor")
@@ -414,7 +406,7 @@ def larger_second_input(node: Node) -> str | None:
     return told if longer or len(b) > len(a) else None
 
 
-@flaw("AffineGrid")  # pragma: no cover: only illegal nodes reach this
+@flaw("AffineGrid")
 def matrix_of_another_size(node: Node) -> str | None:
     """The matrix has a row for each axis of the picture, and one column more."""
     matrix, sizes = node["theta"].dims_or_none, node["size"].dims_or_none
@@ -422,9 +414,7 @@ def matrix_of_another_size(node: Node) -> str | None:
         return None
     axes = sizes[0] - 2
     found, wanted = matrix[1:], (axes, axes + 1)
-    wrong = any(
-        isinstance(one, int) and one != size for one, size in zip(found, wanted, strict=True)
-    )
+    wrong = any(map(differ, found, wanted))
     told = " by ".join("?" if one is None else str(one) for one in found)
     return f"theta is {told}, and {axes} by {axes + 1} numbers are needed" if wrong else None
 
@@ -439,7 +429,7 @@ def results_of_nobody(node: Node) -> str | None:
     return None
 
 
-@flaw("Loop")  # pragma: no cover: only illegal nodes reach this
+@flaw("Loop")
 def conditions_that_are_no_tensors(node: Node) -> str | None:
     """The body reads and returns a condition, which is a tensor."""
     body = node.attr("body") if "body" in node.attributes else None
@@ -457,7 +447,7 @@ def channels_left_over(node: Node) -> str | None:
     return f"{channels} channels are not a multiple of {size}" if left_over else None
 
 
-@flaw("SpaceToDepth")  # pragma: no cover: only illegal nodes reach this
+@flaw("SpaceToDepth")
 def places_left_over(node: Node) -> str | None:
     """The height and the width are multiples of the size of a block."""
     dims, size = node["input"].dims_or_none, node.int("blocksize")
@@ -468,9 +458,7 @@ def places_left_over(node: Node) -> str | None:
 
 
 @flaw("Conv ConvInteger DeformConv QLinearConv")
-def channels_of_other_groups(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+def channels_of_other_groups(node: Node) -> str | None:
     """Each group has as many channels of the input as the kernel."""
     at = 3 if node.op == "QLinearConv" else 1
     data, kernel = (one and one.dims_or_none for one in (node.input_at(0), node.input_at(at)))
@@ -487,7 +475,7 @@ def queries_and_keys_of_other_ranks(node: Node) -> str | None:
     return _of_other_ranks(node, "Q", "K", "V")
 
 
-@flaw("Attention")  # pragma: no cover: only illegal nodes reach this
+@flaw("Attention")
 def keys_of_other_batches(node: Node) -> str | None:
     """The queries, keys, values and past values have the same batch size."""
     for other in ("K", "V", "past_key", "past_value"):
@@ -509,7 +497,7 @@ def _of_other_ranks(node: Node, *names: str) -> str | None:
     return f"its inputs have the ranks {', '.join(map(str, found))}" if len(found) > 1 else None
 
 
-@flaw("DeformConv")  # pragma: no cover: only illegal nodes reach this
+@flaw("DeformConv")
 def offsets_of_other_pictures(node: Node) -> str | None:
     """There is an offset for each picture."""
     dims = (one and one.dims_or_none for one in (node["X"], node["offset"]))
@@ -517,13 +505,13 @@ def offsets_of_other_pictures(node: Node) -> str | None:
     return f"it has {counts[0]} pictures and {counts[1]} offsets" if len(set(counts)) > 1 else None
 
 
-@flaw("CumProd CumSum")  # pragma: no cover: only illegal nodes reach this
+@flaw("CumProd CumSum")
 def sums_along_no_axis(node: Node) -> str | None:
     """A scalar has no axis to go along."""
     return "its input is a scalar, which has no axis" if node["x"].rank_or_none == 0 else None
 
 
-@flaw("If")  # pragma: no cover: only illegal nodes reach this
+@flaw("If")
 def branches_of_other_ranks(node: Node) -> str | None:
     """Before opset 11 both branches give one shape."""
     old = node.schema is not None and node.schema.since < 11
@@ -537,7 +525,7 @@ def branches_of_other_ranks(node: Node) -> str | None:
     return None
 
 
-@flaw("DeformConv")  # pragma: no cover: only illegal nodes reach this
+@flaw("DeformConv")
 def offsets_of_other_groups(node: Node) -> str | None:
     """The offset has two channels for each place of the kernel in each of its groups."""
     offset, kernel = node["offset"].dims_or_none, node["W"].dims_or_none
@@ -549,7 +537,7 @@ def offsets_of_other_groups(node: Node) -> str | None:
     return f"its offset has {found} channels, and {wanted} are needed" if wrong else None
 
 
-@flaw("Col2Im")  # pragma: no cover: only illegal nodes reach this
+@flaw("Col2Im")
 def blocks_beyond_the_image(node: Node) -> str | None:
     """A block fits into the padded image."""
     image, block = node["image_shape"].const_or_none(), node["block_shape"].const_or_none()

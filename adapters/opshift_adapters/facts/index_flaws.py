@@ -30,7 +30,7 @@ def indices_outside(node: Node) -> str | None:  # pragma: no cover: only illegal
     return None if index is None else _index_flaw(index, axis, dims[axis])
 
 
-@flaw("GatherElements Scatter ScatterElements")  # pragma: no cover: only illegal nodes reach this
+@flaw("GatherElements Scatter ScatterElements")
 def indices_of_more_places(node: Node) -> str | None:
     """Along the other axes there are at most as many indices as elements."""
     data, indices = dims_of(node, "data"), dims_of(node, "indices")
@@ -42,7 +42,7 @@ def indices_of_more_places(node: Node) -> str | None:
     return None
 
 
-@flaw("GatherND ScatterND")  # pragma: no cover: only illegal nodes reach this
+@flaw("GatherND ScatterND")
 def places_outside(node: Node) -> str | None:
     """Each number of a constant row of indices lies on its axis."""
     known, dims = node["indices"].const_or_none(), dims_of(node, "data")
@@ -57,7 +57,7 @@ def places_outside(node: Node) -> str | None:
     return None
 
 
-@flaw("GRU LSTM RNN ReverseSequence")  # pragma: no cover: only illegal nodes reach this
+@flaw("GRU LSTM RNN ReverseSequence")
 def lengths_beyond_the_time(node: Node) -> str | None:
     """A constant length of a sequence is at most the size of the time axis."""
     name = "sequence_lens"
@@ -73,7 +73,7 @@ def lengths_beyond_the_time(node: Node) -> str | None:
     return f"a sequence has the length {int(known.max())}, and axis {axis} has {size} places"
 
 
-@flaw("RoiAlign")  # pragma: no cover: only illegal nodes reach this
+@flaw("RoiAlign")
 def pictures_outside(node: Node) -> str | None:
     """A constant number of a picture lies in the batch."""
     dims = dims_of(node, "X")

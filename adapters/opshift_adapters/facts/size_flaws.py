@@ -4,12 +4,12 @@
 from opshift.adapter import Node, flaw
 from opshift.objections import ranks
 
-from opshift_adapters._lib.known_sizes import Dims, differ, dims_of
+from opshift_adapters._lib.known_sizes import Dims, Size, differ, dims_of
 
 RANKS = ranks("InstanceNormalization", input="2+")
 
 
-@flaw("LayerNormalization RMSNormalization")  # pragma: no cover: only illegal nodes reach this
+@flaw("LayerNormalization RMSNormalization")
 def factors_that_do_not_broadcast(node: Node) -> str | None:
     """The scale and the bias broadcast to the input."""
     dims = dims_of(node, "X")
@@ -23,7 +23,7 @@ def factors_that_do_not_broadcast(node: Node) -> str | None:
     return None
 
 
-@flaw("Einsum")  # pragma: no cover: only illegal nodes reach this
+@flaw("Einsum")
 def letters_of_two_sizes(node: Node) -> str | None:
     """A letter stands for axes of one size, or of size 1."""
     terms = node.str("equation").replace(" ", "").partition("->")[0].split(",")
@@ -37,9 +37,7 @@ def letters_of_two_sizes(node: Node) -> str | None:
     return None
 
 
-def _lettered(
-    term: str, dims: Dims | None
-) -> list[tuple[str, int | str | None]]:  # pragma: no cover: only illegal nodes reach this
+def _lettered(term: str, dims: Dims | None) -> list[tuple[str, Size]]:  # pragma: no cover: as above
     """The letter and size of each axis; an axis of an ellipsis has its place from the end."""
     before, dots, behind = term.partition("...")
     count = len(dims) - len(before) - len(behind) if dims is not None else -1
@@ -49,9 +47,7 @@ def _lettered(
     return list(zip(letters, dims, strict=True))
 
 
-def _heads(
-    node: Node, name: str, count: str
-) -> tuple[int | str | None, int | str | None]:  # pragma: no cover: only illegal nodes reach this
+def _heads(node: Node, name: str, count: str) -> tuple[Size, Size]:  # pragma: no cover: as above
     """The number of heads of an input, and the size of each, as far as they are known."""
     dims, heads = dims_of(node, name), node.attr(count)
     if dims is not None and len(dims) == 4:
@@ -60,7 +56,7 @@ def _heads(
     return heads, width // heads if isinstance(width, int) and heads else None
 
 
-@flaw("Attention")  # pragma: no cover: only illegal nodes reach this
+@flaw("Attention")
 def heads_of_other_sizes(node: Node) -> str | None:
     """Keys have the heads of the queries; values and past values have those of the keys."""
     given = {"Q": "q_num_heads", "K": "kv_num_heads", "V": "kv_num_heads"}
@@ -83,7 +79,7 @@ def heads_of_other_sizes(node: Node) -> str | None:
     return f"Q has {queries} heads, which is not a multiple of the {keys} of K" if odd else None
 
 
-@flaw("Attention")  # pragma: no cover: only illegal nodes reach this
+@flaw("Attention")
 def masks_of_other_sizes(node: Node) -> str | None:
     """A mask broadcasts to the queries and keys; from opset 24 on it may hold fewer keys."""
     mask, queries = dims_of(node, "attn_mask"), dims_of(node, "Q")
@@ -95,17 +91,17 @@ def masks_of_other_sizes(node: Node) -> str | None:
         return None
     (own,) = counts
     total, short = own + before, node.schema is not None and node.schema.since > 23
-    fits = mask[-1] <= total if short and isinstance(mask[-1], int) else not differ(mask[-1], total)
-    if mask[-1] != 1 and not fits:
-        return f"its mask has {mask[-1]} keys, and there are {total}"
+    last = mask[-1]
+    fits = last <= total if short and isinstance(last, int) else not differ(last, total)
+    if last != 1 and not fits:
+        return f"its mask has {last} keys, and there are {total}"
     rows = mask[-2] if len(mask) > 1 else 1
-    wrong = rows != 1 and queries and len(queries) > 2 and differ(rows, queries[-2])
-    return (
-        f"its mask has {rows} queries, and there are {queries[-2]}" if queries and wrong else None
-    )
+    count = queries[-2] if queries and len(queries) > 2 else None
+    wrong = rows != 1 and differ(rows, count)
+    return f"its mask has {rows} queries, and there are {count}" if wrong else None
 
 
-@flaw("Attention")  # pragma: no cover: only illegal nodes reach this
+@flaw("Attention")
 def masks_for_another_batch(node: Node) -> str | None:
     """A mask is for each batch and each head, or for all."""
     mask, queries = dims_of(node, "attn_mask") or (), dims_of(node, "Q")
@@ -116,7 +112,7 @@ def masks_for_another_batch(node: Node) -> str | None:
     return None
 
 
-@flaw("RotaryEmbedding")  # pragma: no cover: only illegal nodes reach this
+@flaw("RotaryEmbedding")
 def angles_of_other_sizes(node: Node) -> str | None:
     """There is an angle for each pair of numbers in a head, at each place or at those named."""
     dims, caches = dims_of(node, "X"), [dims_of(node, name) for name in ("cos_cache", "sin_cache")]
@@ -147,7 +143,7 @@ def angles_of_other_sizes(node: Node) -> str | None:
     return None
 
 
-@flaw("ConcatFromSequence")  # pragma: no cover: only illegal nodes reach this
+@flaw("ConcatFromSequence")
 def elements_of_other_sizes(node: Node) -> str | None:
     """All tensors have equal sizes along the axes on which they are not joined."""
     made = node["input_sequence"].producer
@@ -165,18 +161,13 @@ def elements_of_other_sizes(node: Node) -> str | None:
     return None
 
 
-def _uneven_parts(
-    split: Node, joined: int | None
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+def _uneven_parts(split: Node, joined: int | None) -> str | None:  # pragma: no cover: as above
     """The fault of the parts of a tensor that are not joined on the axis of the split."""
     dims, size = dims_of(split, "input"), split.input("split")
     each, axis = size and size.const_or_none(), split.int("axis")
-    if (
-        not dims
-        or each is None
-        or each.ndim
-        or (joined is not None and (joined - axis) % len(dims) == 0)
-    ):
+    if not dims or each is None or each.ndim:
+        return None
+    if joined is not None and (joined - axis) % len(dims) == 0:
         return None
     whole, part = dims[axis], int(each)
     if not isinstance(whole, int) or part <= 0 or whole <= part or not whole % part:
@@ -184,7 +175,7 @@ def _uneven_parts(
     return f"it joins parts of {part} and {whole % part} places along another axis"
 
 
-@flaw("CenterCropPad")  # pragma: no cover: only illegal nodes reach this
+@flaw("CenterCropPad")
 def sizes_of_other_counts(node: Node) -> str | None:
     """There is a size for each axis that is named, or for every axis."""
     dims, sizes, named = (
@@ -197,7 +188,7 @@ def sizes_of_other_counts(node: Node) -> str | None:
     return f"it has {sizes[0]} sizes for {wanted} axes" if sizes and other else None
 
 
-@flaw("MaxUnpool")  # pragma: no cover: only illegal nodes reach this
+@flaw("MaxUnpool")
 def windows_beyond_the_result(node: Node) -> str | None:
     """There is a size of the window for each axis, and the padding leaves a part of the result."""
     dims, kernel = dims_of(node, "X"), node.ints("kernel_shape")
@@ -216,14 +207,13 @@ def windows_beyond_the_result(node: Node) -> str | None:
     return None
 
 
-@flaw("DeformConv")  # pragma: no cover: only illegal nodes reach this
+@flaw("DeformConv")
 def outputs_of_other_groups(node: Node) -> str | None:
     """Each group computes as many channels of the output, and a mask covers each offset."""
     offset, mask = dims_of(node, "offset"), dims_of(node, "mask")
-    doubled = [
-        size * 2 if at == 1 and isinstance(size, int) else size
-        for at, size in enumerate(mask or ())
-    ]
+    doubled = list(mask or ())
+    if len(doubled) > 1 and isinstance(doubled[1], int):
+        doubled[1] *= 2
     if offset and any(map(differ, offset, doubled)):
         return f"its offset has the shape {list(offset)}, and its mask {list(mask or ())}"
     kernel, groups = dims_of(node, "W"), node.int("group")
@@ -233,9 +223,7 @@ def outputs_of_other_groups(node: Node) -> str | None:
 
 
 @flaw("Conv ConvInteger ConvTranspose DeformConv QLinearConv")
-def parameters_of_other_channels(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+def parameters_of_other_channels(node: Node) -> str | None:
     """Each channel of the output has a bias; a scale and zero point are for each or for all."""
     kernel = dims_of(node, "W") or dims_of(node, "w")
     channels = kernel[0] if kernel else None
@@ -250,7 +238,7 @@ def parameters_of_other_channels(
     return None
 
 
-@flaw("MatMulInteger QLinearMatMul")  # pragma: no cover: only illegal nodes reach this
+@flaw("MatMulInteger QLinearMatMul")
 def parameters_of_other_rows(node: Node) -> str | None:
     """There is one scale and zero point for all, for each row of A, or for each column of B."""
     for letter, axis in (("a", -2), ("b", -1)):
@@ -271,7 +259,7 @@ def _of_lines(dims: Dims, axis: int) -> Dims:  # pragma: no cover: only illegal 
     return (dims[-2], 1) if axis == -2 else (1, dims[-1])
 
 
-@flaw("ReverseSequence")  # pragma: no cover: only illegal nodes reach this
+@flaw("ReverseSequence")
 def lengths_of_another_batch(node: Node) -> str | None:
     """There is a length for each sequence, and one axis has the sequences, another one the time."""
     batch, time = node.int("batch_axis"), node.int("time_axis")
@@ -284,7 +272,7 @@ def lengths_of_another_batch(node: Node) -> str | None:
     return None
 
 
-@flaw("Gemm")  # pragma: no cover: only illegal nodes reach this
+@flaw("Gemm")
 def matrices_of_other_sizes(node: Node) -> str | None:
     """A has as many columns as B has rows, and C broadcasts to the product."""
     a, b, c = (dims_of(node, name) for name in "ABC")
@@ -296,8 +284,5 @@ def matrices_of_other_sizes(node: Node) -> str | None:
         return f"A has {inner} columns, and B has {other} rows"
     pairs = zip((c or ())[::-1], (columns, rows), strict=False)
     wrong = any(one != 1 and differ(one, whole) for one, whole in pairs)
-    return (
-        f"C of the shape {list(c)} does not broadcast to [{rows}, {columns}]"
-        if c and wrong
-        else None
-    )
+    told = f"C of the shape {list(c or ())} does not broadcast to [{rows}, {columns}]"
+    return told if wrong else None

@@ -37,7 +37,7 @@ SIZES = (
 )  # fmt: skip
 
 
-@flaw("PRelu")  # pragma: no cover: only illegal nodes reach this
+@flaw("PRelu")
 def slopes_that_do_not_broadcast(node: Node) -> str | None:
     """The slopes broadcast to the input."""
     dims, own = dims_of(node, "X"), dims_of(node, "slope")
@@ -50,7 +50,7 @@ def slopes_that_do_not_broadcast(node: Node) -> str | None:
     return None
 
 
-@flaw("GroupNormalization")  # pragma: no cover: only illegal nodes reach this
+@flaw("GroupNormalization")
 def channels_of_no_group(node: Node) -> str | None:
     """Each group has equally many channels, and each channel or group has a scale and a bias."""
     dims, groups = dims_of(node, "X"), node.int("num_groups")
@@ -68,7 +68,7 @@ def channels_of_no_group(node: Node) -> str | None:
     return None
 
 
-@flaw("MaxUnpool")  # pragma: no cover: only illegal nodes reach this
+@flaw("MaxUnpool")
 def indices_of_another_shape(node: Node) -> str | None:
     """There is an index for each element."""
     dims, own = dims_of(node, "X"), dims_of(node, "I")
@@ -78,9 +78,7 @@ def indices_of_another_shape(node: Node) -> str | None:
 
 
 @flaw("SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss")
-def more_labels_than_scores(
-    node: Node,
-) -> str | None:  # pragma: no cover: only illegal nodes reach this
+def more_labels_than_scores(node: Node) -> str | None:
     """There is a label for each place; onnxruntime reads fewer ones."""
     scores, labels = (one and one.dims_or_none for one in node.inputs[:2])
     pairs = zip(labels or (), (scores[0], *scores[2:]) if scores else (), strict=False)
@@ -89,7 +87,7 @@ def more_labels_than_scores(
     return f"its scores have the shape {list(scores or ())}, and its labels {list(labels or ())}"
 
 
-@flaw("MatMulNBits", domain=MS)  # pragma: no cover: only illegal nodes reach this
+@flaw("MatMulNBits", domain=MS)
 def rows_of_other_sizes(node: Node) -> str | None:
     """K is the number of columns of A."""
     dims, inner = dims_of(node, "A"), node.int("K")
@@ -98,7 +96,7 @@ def rows_of_other_sizes(node: Node) -> str | None:
     )
 
 
-@flaw("FusedMatMul", domain=MS)  # pragma: no cover: only illegal nodes reach this
+@flaw("FusedMatMul", domain=MS)
 def matrices_that_do_not_fit(node: Node) -> str | None:
     """A has as many columns as B has rows."""
     a, b = dims_of(node, "A"), dims_of(node, "B")
@@ -109,7 +107,7 @@ def matrices_that_do_not_fit(node: Node) -> str | None:
     return f"A has {inner} columns, and B has {rows} rows" if differ(inner, rows) else None
 
 
-@flaw("Scan")  # pragma: no cover: only illegal nodes reach this
+@flaw("Scan")
 def batches_of_two_sizes(node: Node) -> str | None:
     """At opset 8, all values have a batch as their first axis."""
     if node.schema is None or node.schema.since > 8:
@@ -119,7 +117,7 @@ def batches_of_two_sizes(node: Node) -> str | None:
     return f"its inputs have batches of {sorted(found)}" if len(found) > 1 else None
 
 
-@flaw("Col2Im")  # pragma: no cover: only illegal nodes reach this
+@flaw("Col2Im")
 def blocks_that_do_not_fit(node: Node) -> str | None:
     """The second axis has the elements of blocks, and the last axis the blocks of an image."""
     found = dims_of(node, "input")

@@ -15,7 +15,7 @@ def _dims(node: Node) -> tuple[int | str | None, ...] | None:
     return first and first.dims_or_none
 
 
-@flaw(f"{CONVOLUTIONS} ConvTranspose")  # pragma: no cover: only illegal nodes reach this
+@flaw(f"{CONVOLUTIONS} ConvTranspose")
 def kernels_of_other_sizes(node: Node) -> str | None:
     """`kernel_shape` repeats the sizes of the weights."""
     weights = dims_of(node, "W") or dims_of(node, "w")
@@ -25,7 +25,7 @@ def kernels_of_other_sizes(node: Node) -> str | None:
     return f"kernel_shape is {stated}, and its weights have the shape {list(weights)}"
 
 
-@flaw(CONVOLUTIONS)  # pragma: no cover: only illegal nodes reach this
+@flaw(CONVOLUTIONS)
 def windows_beyond_the_input(node: Node) -> str | None:
     """A kernel covers at most the input and its pads; without a batch, nothing is computed."""
     dims, same = _dims(node), node.str("auto_pad") if knows(node, "auto_pad") else ""
@@ -39,7 +39,7 @@ def windows_beyond_the_input(node: Node) -> str | None:
     return None
 
 
-@flaw("AveragePool LpPool MaxPool")  # pragma: no cover: only illegal nodes reach this
+@flaw("AveragePool LpPool MaxPool")
 def windows_over_nothing(node: Node) -> str | None:
     """A window lies over elements, unless there is no batch."""
     dims = _dims(node) or ()
@@ -47,7 +47,7 @@ def windows_over_nothing(node: Node) -> str | None:
     return f"axis {empty[0]} of its input has no places" if empty and dims[0] != 0 else None
 
 
-@flaw("DeformConv")  # pragma: no cover: only illegal nodes reach this
+@flaw("DeformConv")
 def offsets_of_other_sizes(node: Node) -> str | None:
     """There is an offset for each place of the result and each place of the kernel."""
     dims, offset = _dims(node), dims_of(node, "offset")
@@ -65,7 +65,7 @@ def offsets_of_other_sizes(node: Node) -> str | None:
     return None
 
 
-@flaw("STFT")  # pragma: no cover: only illegal nodes reach this
+@flaw("STFT")
 def frames_beyond_the_signal(node: Node) -> str | None:
     """A frame covers at most the signal."""
     dims, length, window = dims_of(node, "signal"), node.input("frame_length"), node.input("window")

@@ -18,7 +18,7 @@ OTHERS = dict.fromkeys(
 )
 
 
-@flaw("LabelEncoder", domain=ML)  # pragma: no cover: only illegal nodes reach this
+@flaw("LabelEncoder", domain=ML)
 def no_keys(node: Node) -> str | None:
     """There is at least one key."""
     lists = ("classes_strings", "keys_strings", "keys_int64s", "keys_floats")
