@@ -9,7 +9,8 @@ from opshift.adapter import Builder, InvalidModel, Node, Refusal, Result, T, Val
 from opshift.declare import example, retired
 from opshift.objections import LARGEST_RANK
 
-from opshift_adapters._lib.blocks import END, FLOATS
+from opshift_adapters._lib.blocks import END
+from opshift_adapters._lib.kinds import FLOATS
 
 V = TypeVar("V")
 FIRST = {"": 5}

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from opshift.adapter import Array, Builder, InvalidModel, Node, T, Value, np
 
-from opshift_adapters._lib.blocks import INTS, LONGEST, arange, as_type, one_slice, part, size_of
+from opshift_adapters._lib.blocks import LONGEST, arange, one_slice, part, size_of
+from opshift_adapters._lib.kinds import INTS, as_type
 
 COMBINERS = {"add": "Add", "mul": "Mul", "max": "Max", "min": "Min"}
 REDUCERS = {"add": "ReduceSum", "mul": "ReduceProd", "max": "ReduceMax", "min": "ReduceMin"}

@@ -5,7 +5,8 @@ from typing import Any
 
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
-from opshift_adapters._lib.blocks import as_type, squared
+from opshift_adapters._lib.blocks import squared
+from opshift_adapters._lib.kinds import as_type
 
 MICROSOFT = "com.microsoft"
 

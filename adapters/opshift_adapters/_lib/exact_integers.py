@@ -3,7 +3,8 @@
 
 from opshift.adapter import Builder, T, Value
 
-from opshift_adapters._lib.blocks import UNSIGNED, as_type, part, times_vector
+from opshift_adapters._lib.blocks import part, times_vector
+from opshift_adapters._lib.kinds import UNSIGNED, as_type
 
 
 def multiply_matrices(op: Builder, a: Value, b: Value) -> Value:

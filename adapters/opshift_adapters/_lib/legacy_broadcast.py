@@ -5,7 +5,8 @@ from typing import Any
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 
-from opshift_adapters._lib.blocks import UNSIGNED, broadcast, shape_of
+from opshift_adapters._lib.blocks import broadcast, shape_of
+from opshift_adapters._lib.kinds import UNSIGNED
 from opshift_adapters._lib.repeats import Dims, covers, equal, repeated_to
 
 SYMMETRIC = ("Add", "Mul", "And", "Or", "Xor", "Equal")

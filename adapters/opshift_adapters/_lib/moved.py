@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 
 from opshift.adapter import Builder, Refusal, T, Value, Why
 
-from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS, held_by_double
+from opshift_adapters._lib.kinds import FLOATS, SMALL_INTS, held_by_double
 from opshift_adapters._lib.wide_integers import add_rows
 
 HALF = 2.0**32

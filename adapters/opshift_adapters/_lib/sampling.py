@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 
 from opshift.adapter import Array, Builder, Node, Refusal, T, Value, Why, np
 
-from opshift_adapters._lib.blocks import FLOATS, arange, as_type, column, element, size_of
+from opshift_adapters._lib.blocks import arange, column, element, size_of
+from opshift_adapters._lib.kinds import FLOATS, as_type
 
 
 def takes_nearest(node: Node) -> bool:

@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
 
-from opshift_adapters._lib.blocks import as_type, size_of
+from opshift_adapters._lib.blocks import size_of
+from opshift_adapters._lib.kinds import as_type
 
 FLOAT8 = tuple(kind for kind in T if kind.is_float8)
 

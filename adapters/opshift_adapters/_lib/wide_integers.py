@@ -10,7 +10,7 @@ from typing import Any
 
 from opshift.adapter import Builder, Node, T, Value, np
 
-from opshift_adapters._lib.blocks import WIDE_INTS, held_by_double, in_double
+from opshift_adapters._lib.kinds import WIDE_INTS, held_by_double, in_double
 
 UNDER_ONE = 1 - 2.0**-50  # this factor keeps a quotient that double rounds up below the exact one
 

@@ -3,9 +3,9 @@
 
 from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
 
-from opshift_adapters._lib.blocks import as_type
 from opshift_adapters._lib.contrib import MICROSOFT, named, refuse
 from opshift_adapters._lib.heads import apart, attended, biases_of, scale_of, width, with_past
+from opshift_adapters._lib.kinds import as_type
 
 BERT = "(float[2,3,8] x, float[8,24] w, float[24] b"
 CALL = "com.microsoft.Attention<num_heads=2>"

@@ -4,8 +4,8 @@
 from opshift.adapter import Builder, InvalidModel, Node, Refusal, Result, T, Value, Why
 from opshift.declare import example, leaving
 
-from opshift_adapters._lib.blocks import as_type
 from opshift_adapters._lib.contrib import MICROSOFT, mean_of_last, named, number
+from opshift_adapters._lib.kinds import as_type
 
 SUM = "(float[2,3,4] x, float[2,3,4] y, float[2,3,1] g"
 

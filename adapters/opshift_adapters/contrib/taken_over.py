@@ -3,8 +3,8 @@
 
 from opshift.adapter import Builder, Node, Result, T, example, leaving
 
-from opshift_adapters._lib.blocks import as_type
 from opshift_adapters._lib.contrib import MICROSOFT, attribute
+from opshift_adapters._lib.kinds import as_type
 
 
 @leaving("ExpandDims", domain=MICROSOFT, since=13)

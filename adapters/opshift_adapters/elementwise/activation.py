@@ -29,7 +29,7 @@ from opshift.declare import (
     shown,
 )
 
-from opshift_adapters._lib.blocks import FLOATS, as_type
+from opshift_adapters._lib.kinds import FLOATS, as_type
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 AS_FLOAT = cast_around("float")

@@ -20,16 +20,9 @@ from opshift.adapter import (
 from opshift.combinators import cast_around, drop_attribute
 from opshift.declare import adapter, alternative, boundary, example, in_other_words, misread
 
-from opshift_adapters._lib.blocks import (
-    FLOATS,
-    INTS,
-    SMALL_INTS,
-    UNSIGNED,
-    as_type,
-    in_double,
-    one_number,
-)
+from opshift_adapters._lib.blocks import one_number
 from opshift_adapters._lib.exact_integers import wrapped
+from opshift_adapters._lib.kinds import FLOATS, INTS, SMALL_INTS, UNSIGNED, as_type, in_double
 from opshift_adapters._lib.legacy_broadcast import drop_legacy_broadcast, to_legacy_broadcast
 from opshift_adapters._lib.remainder import float_remainder
 from opshift_adapters._lib.wide_integers import wide_arithmetic

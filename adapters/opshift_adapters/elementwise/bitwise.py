@@ -6,7 +6,8 @@ from collections.abc import Sequence
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, dtype_of, np
 from opshift.declare import adapter, boundary, by_width, example
 
-from opshift_adapters._lib.blocks import INTS, UNSIGNED, as_type, one_number, times_vector
+from opshift_adapters._lib.blocks import one_number, times_vector
+from opshift_adapters._lib.kinds import INTS, UNSIGNED, as_type
 
 UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
 

@@ -17,7 +17,7 @@ from opshift.declare import (
     misread,
 )
 
-from opshift_adapters._lib.blocks import as_type, parted
+from opshift_adapters._lib.kinds import as_type, parted
 from opshift_adapters._lib.scales import FLOAT8
 from opshift_adapters._lib.wide_integers import combine_rows
 from opshift_adapters.facts.folding import numpy_type

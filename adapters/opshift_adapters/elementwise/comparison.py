@@ -6,22 +6,24 @@ from opshift.combinators import cast_around
 from opshift.declare import adapter, alternative, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import (
+    arange,
+    broadcast,
+    element,
+    longer_sizes,
+    one_number,
+    padded_shape,
+    shape_of,
+)
+from opshift_adapters._lib.kinds import (
     EXACT_IN_FLOAT,
     FLOATS,
     INTS,
     SMALL_INTS,
     WIDE_INTS,
-    arange,
     as_type,
-    broadcast,
-    element,
     held_by_double,
     in_double,
-    longer_sizes,
     neighbours,
-    one_number,
-    padded_shape,
-    shape_of,
 )
 from opshift_adapters._lib.legacy_broadcast import drop_legacy_broadcast, to_legacy_broadcast
 from opshift_adapters._lib.repeats import covers, equal

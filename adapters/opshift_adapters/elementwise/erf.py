@@ -4,7 +4,7 @@
 from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, np
 from opshift.declare import adapter, boundary, example
 
-from opshift_adapters._lib.blocks import FLOATS, as_type, not_nan
+from opshift_adapters._lib.kinds import FLOATS, as_type, not_nan
 
 # Coefficients of polynomials in x*x. ABOVE / BELOW is erf(x) / x with a relative error below 9e-12
 # for |x| <= 4.

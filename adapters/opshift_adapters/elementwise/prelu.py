@@ -5,7 +5,8 @@ from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Why, np
 from opshift.combinators import cast_around, drop_attribute
 from opshift.declare import adapter, boundary, example, in_other_words
 
-from opshift_adapters._lib.blocks import FLOATS, UNSIGNED, shape_of
+from opshift_adapters._lib.blocks import shape_of
+from opshift_adapters._lib.kinds import FLOATS, UNSIGNED
 
 PRELU_6 = boundary(6, "PRelu:dbd261", up=drop_attribute("consumed_inputs"))
 

@@ -7,7 +7,7 @@ from opshift.adapter import Builder, Node, Result, T, Value, np
 from opshift.combinators import cast_around
 from opshift.declare import adapter, boundary, example, impossible, in_other_words
 
-from opshift_adapters._lib.blocks import as_type, in_double
+from opshift_adapters._lib.kinds import as_type, in_double
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 

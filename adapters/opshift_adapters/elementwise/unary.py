@@ -5,7 +5,7 @@ from opshift.adapter import KEEP, Builder, Node, Result, T, Value, np
 from opshift.combinators import cast_around, drop_attribute
 from opshift.declare import adapter, alternative, boundary, example, in_other_words
 
-from opshift_adapters._lib.blocks import FLOATS, UNSIGNED, as_type, not_nan
+from opshift_adapters._lib.kinds import FLOATS, UNSIGNED, as_type, not_nan
 from opshift_adapters._lib.wide_integers import multiply_stacked
 
 EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}

@@ -7,7 +7,8 @@ from opshift.adapter import KEEP, Builder, InvalidModel, Node, Result, T, Value
 from opshift.combinators import drop_attribute
 from opshift.declare import adapter, boundary, example, in_other_words
 
-from opshift_adapters._lib.blocks import FLOATS, one_number
+from opshift_adapters._lib.blocks import one_number
+from opshift_adapters._lib.kinds import FLOATS
 from opshift_adapters.elementwise.comparison import choose
 
 VARIADIC_6 = boundary(

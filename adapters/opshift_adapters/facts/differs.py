@@ -6,7 +6,7 @@
 
 from opshift.adapter import Node, differs, np
 
-from opshift_adapters._lib.blocks import UNSIGNED
+from opshift_adapters._lib.kinds import UNSIGNED
 
 ML = "ai.onnx.ml"
 

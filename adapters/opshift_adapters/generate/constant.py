@@ -7,7 +7,8 @@ from opshift.adapter import CONSTANT_FORMS, KEEP, Builder, Node, Refusal, Result
 from opshift.combinators import cast_around
 from opshift.declare import adapter, alternative, boundary, example, fragile, misread
 
-from opshift_adapters._lib.blocks import arange, as_type, size_of
+from opshift_adapters._lib.blocks import arange, size_of
+from opshift_adapters._lib.kinds import as_type
 
 FLOATS = (T.FLOAT, T.FLOAT16, T.DOUBLE)
 

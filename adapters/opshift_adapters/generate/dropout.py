@@ -7,7 +7,7 @@ from opshift.adapter import KEEP, Builder, InvalidModel, Node, Refusal, Result, 
 from opshift.combinators import drop_attribute
 from opshift.declare import adapter, boundary, example, in_other_words
 
-from opshift_adapters._lib.blocks import as_type
+from opshift_adapters._lib.kinds import as_type
 from opshift_adapters._lib.scales import FLOAT8
 
 

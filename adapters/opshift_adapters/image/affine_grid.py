@@ -4,7 +4,8 @@
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why
 from opshift.declare import adapter, example, impossible
 
-from opshift_adapters._lib.blocks import arange, as_type, column, element, part
+from opshift_adapters._lib.blocks import arange, column, element, part
+from opshift_adapters._lib.kinds import as_type
 
 IMAGE_DECODER_20 = impossible(
     "ImageDecoder", 20, 19, "image decoding has no older operator",

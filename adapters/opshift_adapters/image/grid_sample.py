@@ -8,15 +8,8 @@ from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why
 from opshift.combinators import cast_around
 from opshift.declare import adapter, boundary, by_width, example, in_other_words, misread
 
-from opshift_adapters._lib.blocks import (
-    FLOATS,
-    arange,
-    as_type,
-    column,
-    count_elements,
-    part,
-    size_of,
-)
+from opshift_adapters._lib.blocks import arange, column, count_elements, part, size_of
+from opshift_adapters._lib.kinds import FLOATS, as_type
 from opshift_adapters._lib.sampling import takes_nearest
 
 ROUNDED = by_width("GridSample", unless=takes_nearest)  # between elements, integers are rounded

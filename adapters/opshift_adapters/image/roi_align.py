@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, np
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import arange, as_type, column, element, part, size_of
+from opshift_adapters._lib.blocks import arange, column, element, part, size_of
+from opshift_adapters._lib.kinds import as_type
 
 ROI_ALIGN_22 = boundary(22, "RoiAlign:b0256a", cast=cast_around("float"))
 REGIONS = "(float[2,2,8,8] x, float[2,4] r, int64[2] b) => (float[2,2,2,2] y) "

@@ -18,7 +18,8 @@ from opshift.declare import (
 )
 from opshift.objections import LARGEST_RANK
 
-from opshift_adapters._lib.blocks import FLOATS, arange, extent, part
+from opshift_adapters._lib.blocks import arange, extent, part
+from opshift_adapters._lib.kinds import FLOATS
 from opshift_adapters._lib.moved import moved
 
 # -- Concat --------------------------------------------------------------------------------------

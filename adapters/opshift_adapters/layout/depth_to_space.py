@@ -6,16 +6,9 @@ from collections.abc import Sequence
 from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, np
 from opshift.declare import adapter, boundary, by_width, example, in_other_words
 
-from opshift_adapters._lib.blocks import (
-    FLOATS,
-    arange,
-    column,
-    count_elements,
-    counted_axis,
-    element,
-    part,
-)
+from opshift_adapters._lib.blocks import arange, column, count_elements, counted_axis, element, part
 from opshift_adapters._lib.exact_integers import sum_last_axis
+from opshift_adapters._lib.kinds import FLOATS
 
 ADDED = by_width("Col2Im")  # integers wrap around
 DEPTH_28 = boundary(28, "DepthToSpace:164247")

@@ -19,17 +19,8 @@ from opshift.adapter import (
 )
 from opshift.declare import adapter, alternative, boundary, example, form, in_other_words, misread
 
-from opshift_adapters._lib.blocks import (
-    END,
-    FLOATS,
-    INTS,
-    SMALL_INTS,
-    as_type,
-    count_elements,
-    padded_shape,
-    part,
-    reshaped,
-)
+from opshift_adapters._lib.blocks import END, count_elements, padded_shape, part, reshaped
+from opshift_adapters._lib.kinds import FLOATS, INTS, SMALL_INTS, as_type
 from opshift_adapters._lib.moved import moved
 from opshift_adapters._lib.repeats import Dims, repeated_to
 

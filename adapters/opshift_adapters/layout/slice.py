@@ -8,15 +8,8 @@ from opshift.adapter import KEEP, Array, Builder, InvalidModel, Node, Result, T,
 from opshift.declare import adapter, boundary, example, form
 
 from opshift_adapters._lib.axes import in_order
-from opshift_adapters._lib.blocks import (
-    END,
-    arange,
-    as_type,
-    counted_axis,
-    in_double,
-    part,
-    shape_of,
-)
+from opshift_adapters._lib.blocks import END, arange, counted_axis, part, shape_of
+from opshift_adapters._lib.kinds import as_type, in_double
 
 TYPES_13 = boundary(13, "Slice:2a2b15")
 SLICE_11_UP = boundary(11, "Slice:8c259c", directions="up")

@@ -10,8 +10,9 @@ from opshift.adapter import Builder, InvalidModel, Node, Refusal, Result, T, Val
 from opshift.combinators import cast_around
 from opshift.declare import adapter, boundary, illegal
 
-from opshift_adapters._lib.blocks import FLOATS, SMALL_INTS, arange, count_elements, part
+from opshift_adapters._lib.blocks import arange, count_elements, part
 from opshift_adapters._lib.exact_integers import sum_last_axis
+from opshift_adapters._lib.kinds import FLOATS, SMALL_INTS
 
 ELLIPSIS = "..."
 HIDDEN = "0123456789"  # these digits stand for the dimensions of an ellipsis

@@ -3,8 +3,9 @@
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, np
 
-from opshift_adapters._lib.blocks import END, as_type, extent
+from opshift_adapters._lib.blocks import END, extent
 from opshift_adapters._lib.heads import with_last_merged, with_last_split
+from opshift_adapters._lib.kinds import as_type
 
 
 @adapter(

@@ -10,8 +10,9 @@ from opshift.adapter import KEEP, Builder, InvalidModel, Node, Refusal, Result, 
 from opshift.combinators import cast_around
 from opshift.declare import adapter, alternative, boundary, example, form, in_other_words, misread
 
-from opshift_adapters._lib.blocks import FLOATS, as_type, in_double, part, times_vector
+from opshift_adapters._lib.blocks import part, times_vector
 from opshift_adapters._lib.exact_integers import multiply_matrices
+from opshift_adapters._lib.kinds import FLOATS, as_type, in_double
 
 GEMM_6 = boundary(6, "Gemm:ddbc0c")
 

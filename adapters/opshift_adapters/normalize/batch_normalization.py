@@ -5,7 +5,8 @@ from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why
 from opshift.combinators import drop_attribute
 from opshift.declare import adapter, boundary, example, in_other_words
 
-from opshift_adapters._lib.blocks import as_image, as_type, from_image
+from opshift_adapters._lib.blocks import as_image, from_image
+from opshift_adapters._lib.kinds import as_type
 
 WIDTH = (T.FLOAT16, T.FLOAT, T.DOUBLE)
 STATISTICS = "float[3] m, float[3] v"

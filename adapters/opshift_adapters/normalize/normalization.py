@@ -20,14 +20,13 @@ from opshift.declare import (
 from opshift_adapters._lib.blocks import (
     END,
     as_image,
-    as_type,
-    cast_over,
     counted_axis,
     from_image,
     part,
     size_of,
     squared,
 )
+from opshift_adapters._lib.kinds import as_type, cast_over
 
 BFLOAT16_22 = boundary(
     22, "InstanceNormalization:7f9424 LpNormalization:16a2be", cast=cast_around("float")

@@ -24,7 +24,7 @@ from opshift_adapters._lib.axes import (
     in_order,
     without_empty,
 )
-from opshift_adapters._lib.blocks import FLOATS
+from opshift_adapters._lib.kinds import FLOATS
 
 MOST = (
     "ReduceL1 ReduceL2 ReduceLogSum ReduceLogSumExp ReduceMax ReduceMean ReduceMin ReduceProd "

@@ -16,7 +16,7 @@ from opshift.declare import (
     scales,
 )
 
-from opshift_adapters._lib.blocks import as_type
+from opshift_adapters._lib.kinds import as_type
 from opshift_adapters._lib.saturation import LIMIT, saturating
 from opshift_adapters._lib.scales import (
     FLOAT8,

@@ -5,14 +5,8 @@ from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why,
 from opshift.combinators import cast_around, positive_axis
 from opshift.declare import adapter, alternative, boundary, example, form, in_other_words
 
-from opshift_adapters._lib.blocks import (
-    FLOATS,
-    UNSIGNED,
-    add_where_negative,
-    arange,
-    as_type,
-    size_of,
-)
+from opshift_adapters._lib.blocks import add_where_negative, arange, size_of
+from opshift_adapters._lib.kinds import FLOATS, UNSIGNED, as_type
 
 
 def true_positions(op: Builder, mask: Value) -> Value:

@@ -6,7 +6,8 @@ import math
 from opshift.adapter import Array, Builder, InvalidModel, Node, Result, T, Value, np
 from opshift.declare import adapter, boundary, example
 
-from opshift_adapters._lib.blocks import arange, as_type, column, shape_of, size_of
+from opshift_adapters._lib.blocks import arange, column, shape_of, size_of
+from opshift_adapters._lib.kinds import as_type
 
 
 @adapter("Scatter", 9, 8)

@@ -21,7 +21,7 @@ from opshift.adapter import (
 )
 from opshift.declare import adapter, boundary, by_width, example
 
-from opshift_adapters._lib.blocks import as_type, count_elements, shape_of, size_of
+from opshift_adapters._lib.blocks import count_elements, shape_of, size_of
 from opshift_adapters._lib.by_place import (
     REDUCERS,
     WIDE_FLOATS,
@@ -32,6 +32,7 @@ from opshift_adapters._lib.by_place import (
     reduced_rows,
     unfit_updates,
 )
+from opshift_adapters._lib.kinds import as_type
 from opshift_adapters.select.gather import from_front, linear, place_of_elements, row_width
 
 UNORDERED = (T.BOOL, T.STRING, T.COMPLEX64, T.COMPLEX128)

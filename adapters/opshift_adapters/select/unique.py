@@ -4,7 +4,8 @@
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, boundary
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import FLOATS, arange
+from opshift_adapters._lib.blocks import arange
+from opshift_adapters._lib.kinds import FLOATS
 
 
 @adapter("Unique", 11, 10)

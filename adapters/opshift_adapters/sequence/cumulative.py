@@ -5,7 +5,8 @@ from collections.abc import Callable
 
 from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, np
 
-from opshift_adapters._lib.blocks import END, cast_over, counted_axis, one_slice, part
+from opshift_adapters._lib.blocks import END, counted_axis, one_slice, part
+from opshift_adapters._lib.kinds import cast_over
 
 Step = Callable[[Builder, Value, Value], Value]
 ROW = " => ({0} y) <int64 a = {{{1}}}> {{ y = {{op}}{2}(x, a) }}"

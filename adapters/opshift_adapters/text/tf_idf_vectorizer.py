@@ -7,7 +7,8 @@ from itertools import pairwise
 from opshift.adapter import Array, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
 from opshift.declare import adapter, example
 
-from opshift_adapters._lib.blocks import END, as_type, part, shape_of
+from opshift_adapters._lib.blocks import END, part, shape_of
+from opshift_adapters._lib.kinds import as_type
 
 MOST = 10_000  # lists that are compared with each place of a row
 PAIRS = "ngram_counts=[0,2],pool_int64s=[2,3,2,3,5,5],ngram_indexes=[0,1,2,3]"

@@ -4,7 +4,8 @@
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, boundary, np
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib.blocks import arange, as_type, count_elements, part, shape_of, size_of
+from opshift_adapters._lib.blocks import arange, count_elements, part, shape_of, size_of
+from opshift_adapters._lib.kinds import as_type
 
 BFLOAT16_22 = boundary(22, "DeformConv:3b4cba", cast=cast_around("float"))
 

@@ -4,16 +4,8 @@
 from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why, np
 from opshift.declare import adapter, example
 
-from opshift_adapters._lib.blocks import (
-    INTS,
-    LONGEST,
-    arange,
-    as_type,
-    count_elements,
-    in_double,
-    part,
-    size_of,
-)
+from opshift_adapters._lib.blocks import LONGEST, arange, count_elements, part, size_of
+from opshift_adapters._lib.kinds import INTS, as_type, in_double
 
 
 @adapter("DFT", 19, 20)

@@ -1,0 +1,68 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sets of element types, and values in other element types."""
+
+from opshift.adapter import Builder, T, Value, dtype_of, np
+
+FLOATS = (T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16)
+SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
+WIDE_INTS = (T.INT32, T.UINT32, T.INT64, T.UINT64)
+INTS = SMALL_INTS + WIDE_INTS
+UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
+EXACT_IN_FLOAT = 2**24  # float holds every integer up to this one
+EXACT = 2**53  # below it a double holds every integer, and the integers around it
+
+
+def as_type(op: Builder, x: Value, kind: int) -> Value:
+    """`x` cast to an element type, or `x` itself if it has that type."""
+    return x if x.elem_type_or_none == kind else op.Cast(x, to=kind)
+
+
+def in_double(op: Builder, x: Value) -> Value:
+    """`x` as numbers of double."""
+    return as_type(op, x, T.DOUBLE)
+
+
+def cast_over(op: Builder, x: Value, between: int, kind: int) -> Value:
+    """`x` rounded to one element type and cast to another.
+
+    onnxruntime 1.6 to 1.16 merge two Casts, and then nothing is rounded, so a Reshape parts them.
+    """
+    first = as_type(op, x, between)
+    lost = between not in (x.elem_type, kind) and _size(between) <= _size(x.elem_type)
+    return as_type(op, parted(op, first) if lost else first, kind)
+
+
+def _size(kind: int) -> int:
+    return dtype_of(kind).itemsize
+
+
+def parted(op: Builder, x: Value) -> Value:
+    """`x` after a Reshape to its own shape, so that no runtime merges its neighbours."""
+    shape = op.Shape(x) if x.rank_or_none is None else op.const([0] * x.rank)
+    return op.Reshape(x, shape)
+
+
+def held_by_double(x: Value) -> bool:
+    """Whether a double surely holds the integers of `x`."""
+    found = x.bounds_or_none
+    return found is not None and found.lowest > -EXACT and found.highest < EXACT
+
+
+def not_nan(op: Builder, x: Value) -> Value:
+    """Whether each element is not NaN."""
+    zero, one = op.const(0, like=x), op.const(1, like=x)
+    return (x > zero) | (x < one)
+
+
+def neighbours(op: Builder, x: Value) -> tuple[Value, Value] | None:
+    """The floats just below and just above constant floats.
+
+    None if one of them is subnormal, because some runtimes read it as zero.
+    """
+    known, kind = x.const_or_none(), x.elem_type_or_none
+    if known is None or kind not in (T.FLOAT, T.DOUBLE, T.FLOAT16) or not np.isfinite(known).all():
+        return None
+    both = [np.nextafter(known, known.dtype.type(end)) for end in (-np.inf, np.inf)]
+    if any((np.abs(one) < T(kind).fraction.smallest_normal).any() for one in both):
+        return None
+    return op.const(both[0], kind), op.const(both[1], kind)
