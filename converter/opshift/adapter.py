@@ -15,7 +15,6 @@ from opshift.author.misreadings import Misread
 from opshift.author.modern_rules import Modern
 from opshift.author.moved_bounds import moved as moved_bounds
 from opshift.author.node import Node, Value
-from opshift.author.surroundings import Surroundings
 from opshift.author.traits import (
     ByValue,
     ByWidth,
@@ -40,6 +39,7 @@ from opshift.author.traits import (
 from opshift.author.verdicts import Adapter
 from opshift.codes.refusals import Why
 from opshift.declare import (
+    Surroundings,
     adapter,
     alternative,
     arithmetic,

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The declarations of the author API: verdicts, examples, rules, and facts about operators."""
+"""The declarations of the author API: verdicts, examples, rules, and facts about operators.
+
+Surroundings is here, because only the functions of declarations get one.
+"""
 
 from opshift.author.algebra import arithmetic, commutes
 from opshift.author.example import example, shown
 from opshift.author.misreadings import misread
 from opshift.author.modern_rules import modern
+from opshift.author.surroundings import Surroundings
 from opshift.author.traits import (
     by_value,
     by_width,
@@ -37,6 +41,7 @@ from opshift.author.verdicts import (
 )
 
 __all__ = [
+    "Surroundings",
     "adapter",
     "alternative",
     "arithmetic",

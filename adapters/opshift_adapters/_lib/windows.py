@@ -65,6 +65,8 @@ def explicit_pads(node: Node, x: Value) -> list[int]:
 def floor_pads(node: Node, x: Value) -> list[int]:
     """Pads with which rounding down makes the same windows as `ceil_mode`."""
     pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
+    if not rounds_up(node):
+        return pads
     for axis, (span, stride) in enumerate(zip(spans(node), per_axis(node, "strides"), strict=True)):
         begin, end, length = pads[axis], pads[axis + rank], size(x, 2 + axis)
         if length is not None:
@@ -91,8 +93,7 @@ def _end(length: int, end: int, span: int, stride: int) -> int:
 
 def counted_pads(node: Node, x: Value) -> tuple[list[int], list[int]]:
     """The pads that AveragePool counts as elements, and the pads around them that it does not."""
-    asked = explicit_pads(node, x)
-    total = floor_pads(node, x) if rounds_up(node) else asked
+    asked, total = explicit_pads(node, x), floor_pads(node, x)
     if not node.int("count_include_pad"):
         return [0] * len(total), total
     inner = [min(pair) for pair in zip(asked, total, strict=True)]
@@ -125,13 +126,11 @@ def last_starts_in_pad(node: Node, op: Builder) -> bool:
 
 def rounded_down(node: Node, op: Builder) -> Result:
     """The pooling without `ceil_mode` and `dilations`, whose windows must have no gaps."""
-    gone = {name: None for name in ("ceil_mode", "dilations") if knows(node, name)}
-    if not rounds_up(node):
-        kept: Value | tuple[Value, ...] = op.same(node, **gone)
-        return kept
-    pads = floor_pads(node, node["X"])
-    changed: Value | tuple[Value, ...] = op.same(node, pads=pads, auto_pad=None, **gone)
-    return changed
+    changed: dict[str, Any] = {n: None for n in ("ceil_mode", "dilations") if knows(node, n)}
+    if rounds_up(node):
+        changed |= {"pads": floor_pads(node, node["X"]), "auto_pad": None}
+    result: Value | tuple[Value, ...] = op.same(node, **changed)
+    return result
 
 
 def padded(op: Builder, x: Value, pads: list[int], value: float) -> Value:

@@ -3,22 +3,10 @@
 
 from typing import Any
 
-from opshift.adapter import (
-    KEEP,
-    Builder,
-    Found,
-    Node,
-    Refusal,
-    Result,
-    Surroundings,
-    T,
-    Value,
-    Why,
-    dtype_of,
-    np,
-)
+from opshift.adapter import KEEP, Builder, Found, Node, Refusal, Result, T, Value, Why, dtype_of, np
 from opshift.combinators import cast_around, drop_attribute
 from opshift.declare import (
+    Surroundings,
     adapter,
     alternative,
     boundary,

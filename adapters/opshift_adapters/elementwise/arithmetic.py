@@ -3,22 +3,17 @@
 
 from functools import partial
 
-from opshift.adapter import (
-    KEEP,
-    Array,
-    Builder,
-    Node,
-    Refusal,
-    Result,
-    Surroundings,
-    T,
-    Value,
-    Why,
-    dtype_of,
-    np,
-)
+from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, dtype_of, np
 from opshift.combinators import cast_around, drop_attribute
-from opshift.declare import adapter, alternative, boundary, example, in_other_words, misread
+from opshift.declare import (
+    Surroundings,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    in_other_words,
+    misread,
+)
 
 from opshift_adapters._lib.blocks import one_number
 from opshift_adapters._lib.exact_integers import wrapped

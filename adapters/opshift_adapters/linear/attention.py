@@ -6,23 +6,7 @@ from typing import Any
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 from opshift.declare import adapter, by_width, example
 
-from opshift_adapters._lib.attention_parts import (
-    added_to_scores,
-    by_head,
-    counted,
-    for_each_query_head,
-    full_mask,
-    grid,
-    hide,
-    is_packed,
-    lengths,
-    nothing_if_hidden,
-    offset_of,
-    reaches_all,
-    result_width,
-    root_of_scale,
-    softmax_in,
-)
+from opshift_adapters._lib import attention_parts as parts
 from opshift_adapters._lib.heads import together
 
 MASK = by_width("Attention")  # numbers in the mask are added, and bools hide
@@ -39,7 +23,7 @@ def attention_24_25(node: Node, op: Builder) -> Result:
     """Opset 25 forbids head counts on 4-D inputs; lengths with a present output become a mask."""
     presents = node.output("present_key"), node.output("present_value")
     changed: dict[str, Any] = {}
-    if not is_packed(node):
+    if not parts.is_packed(node):
         changed |= {"q_num_heads": None, "kv_num_heads": None}
     if any(presents) and node.input("nonpad_kv_seqlen") is not None:
         changed |= {"inputs": lengths_as_mask(node, op), "is_causal": None}
@@ -54,9 +38,9 @@ def attention_24_25(node: Node, op: Builder) -> Result:
 
 def lengths_as_mask(node: Node, op: Builder) -> dict[str, Value | None]:
     """The inputs with a mask that hides the keys beyond `nonpad_kv_seqlen`, which is removed."""
-    queries, keys, before = lengths(node, op)
+    queries, keys, before = parts.lengths(node, op)
     if node.int("is_causal"):  # the last query is aligned with the last valid key
-        query, key = grid(op, queries, keys, offset_of(node, op, queries, before))
+        query, key = parts.grid(op, queries, keys, parts.offset_of(node, op, queries, before))
         allowed = op.LessOrEqual(key, query)
     else:
         # One row for each query, because onnxruntime accepts no mask that broadcasts over queries.
@@ -66,8 +50,8 @@ def lengths_as_mask(node: Node, op: Builder) -> dict[str, Value | None]:
             rows = op.Expand(valid, op.Concat(one, one, queries, one, axis=0))
         else:
             rows = op.Expand(valid, op.const([1, 1, int(count.item()), 1]))
-        allowed = counted(op, keys, [-1]) < rows
-    mask = hide(op, full_mask(node, op, keys), allowed)
+        allowed = parts.counted(op, keys, [-1]) < rows
+    mask = parts.hide(op, parts.full_mask(node, op, keys), allowed)
     return {"attn_mask": mask, "nonpad_kv_seqlen": None}
 
 
@@ -77,8 +61,8 @@ def attention_25_24(node: Node, op: Builder) -> Result:
     left, right = node.int("left_window_size"), node.int("right_window_size")
     if left < 0 and right < 0:
         return op.same(node, left_window_size=None, right_window_size=None)
-    queries, keys, before = lengths(node, op)
-    query, key = grid(op, queries, keys, offset_of(node, op, queries, before))
+    queries, keys, before = parts.lengths(node, op)
+    query, key = parts.grid(op, queries, keys, parts.offset_of(node, op, queries, before))
     ahead = query - key
     near = []
     if left >= 0:
@@ -86,7 +70,7 @@ def attention_25_24(node: Node, op: Builder) -> Result:
     if right >= 0:
         near.append(op.LessOrEqual(op.const(-right), ahead))
     allowed = near[0] if len(near) == 1 else op.And(*near)
-    mask = {"attn_mask": hide(op, full_mask(node, op, keys), allowed)}
+    mask = {"attn_mask": parts.hide(op, parts.full_mask(node, op, keys), allowed)}
     return op.same(node, inputs=mask, left_window_size=None, right_window_size=None)
 
 
@@ -100,9 +84,9 @@ def attention_23_24(node: Node, op: Builder) -> Result:
             "from opset 24 on, present_value exists only together with present_key",
         )
     mask = node.input("attn_mask")
-    if mask is None or reaches_all(node, mask) or _has_columns(mask):
+    if mask is None or parts.reaches_all(node, mask) or _has_columns(mask):
         return KEEP if outputs == node.n_outputs else op.same(node, outputs=outputs)
-    mask = op.Expand(mask, lengths(node, op)[1])
+    mask = op.Expand(mask, parts.lengths(node, op)[1])
     return op.same(node, inputs={"attn_mask": mask}, outputs=outputs)
 
 
@@ -118,39 +102,41 @@ def attention_24_23(node: Node, op: Builder) -> Result:
     mask = node.input("attn_mask")
     if node.input("nonpad_kv_seqlen") is not None:
         return op.same(node, inputs=lengths_as_mask(node, op), is_causal=None)
-    if mask is None or reaches_all(node, mask):
+    if mask is None or parts.reaches_all(node, mask):
         return op.same(node)
-    _, keys, _ = lengths(node, op)
-    return op.same(node, inputs={"attn_mask": full_mask(node, op, keys)})
+    _, keys, _ = parts.lengths(node, op)
+    return op.same(node, inputs={"attn_mask": parts.full_mask(node, op, keys)})
 
 
 @adapter("Attention", 23, 22, ignores=HEADS_OF_FOUR_AXES, in_other_words=True)
 def attention_23_22(node: Node, op: Builder) -> Result:
     """Opset 23 added Attention; below it, MatMul, Softmax and MatMul are written."""
-    packed, kind = is_packed(node), node["Q"].elem_type
+    packed, kind = parts.is_packed(node), node["Q"].elem_type
     if node["V"].elem_type != kind:
         raise Refusal(Why.AMBIGUOUS, "no specification defines products of two element types")
-    query, keys, values = (by_head(op, node, name) if packed else node[name] for name in "QKV")
+    query, keys, values = (
+        parts.by_head(op, node, name) if packed else node[name] for name in "QKV"
+    )
     past = node.input("past_key")
     if past is not None:
         keys = op.Concat(past, keys, axis=2)
         values = op.Concat(node["past_value"], values, axis=2)
     present = keys, values
-    keys, values = (for_each_query_head(op, node, x, query) for x in (keys, values))
-    scale = root_of_scale(op, node.attr("scale"), query)
+    keys, values = (parts.for_each_query_head(op, node, x, query) for x in (keys, values))
+    scale = parts.root_of_scale(op, node.attr("scale"), query)
     turned = op.Transpose(keys, perm=[0, 1, 3, 2])
     raw = op.MatMul(query * scale, turned * scale)
     cap, capped = node.float("softcap"), raw
     if cap:
         limit = op.const(cap, kind)
         capped = op.Tanh(raw / limit) * limit
-    bias = added_to_scores(node, op)
+    bias = parts.added_to_scores(node, op)
     scores = capped if bias is None else capped + bias
-    chances = softmax_in(op, scores, node.attr("softmax_precision") or kind, kind)
+    chances = parts.softmax_in(op, scores, node.attr("softmax_precision") or kind, kind)
     if node.input("attn_mask") is not None and bias is not None:
-        chances = nothing_if_hidden(op, chances, bias)
+        chances = parts.nothing_if_hidden(op, chances, bias)
     y = op.MatMul(chances, values)
     if packed:
-        y = together(op, y, result_width(node))
+        y = together(op, y, parts.result_width(node))
     shown = (raw, capped, scores, chances)[node.int("qk_matmul_output_mode")]
     return (y, *present, shown)[: node.n_outputs]

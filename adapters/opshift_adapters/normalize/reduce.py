@@ -429,17 +429,16 @@ def _sum(op: Builder, x: Value, axes: list[int] | None, keep: int) -> Value:
 
 def _reduced(node: Node, op: Builder, name: str, x: Value) -> Value:
     """Another reduction of `x` over the axes of a node."""
-    keep, found = node.int("keepdims"), None
+    keep = node.int("keepdims")
     if op.version >= 18:
         noop = node.int("noop_with_empty_axes")
-        found = op.emit(name, x, node.input("axes"), keepdims=keep, noop_with_empty_axes=noop)
-    elif (axes := node.ints_or_none("axes")) is None:
-        found = op.emit(name, x, keepdims=keep)
-    elif name == "ReduceSum":
-        found = op.ReduceSum(x, op.const(axes), keepdims=keep)
-    else:
-        found = op.emit(name, x, axes=axes, keepdims=keep)
-    return found
+        return op.emit(name, x, node.input("axes"), keepdims=keep, noop_with_empty_axes=noop)
+    axes = node.ints_or_none("axes")
+    if axes is None:
+        return op.emit(name, x, keepdims=keep)
+    if name == "ReduceSum":
+        return op.ReduceSum(x, op.const(axes), keepdims=keep)
+    return op.emit(name, x, axes=axes, keepdims=keep)
 
 
 ALL = "(float[2,3] x) => (float y) { y = {op}<keepdims = 0>(x) }"

@@ -5,19 +5,7 @@ from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 from opshift.combinators import cast_around
 from opshift.declare import adapter, boundary, example, in_other_words
 
-from opshift_adapters._lib.windows import (
-    as_wide,
-    dilated,
-    explicit_pads,
-    floor_pads,
-    from_wide,
-    ones_conv,
-    per_axis,
-    rounded_down,
-    rounds_up,
-    window_sums,
-    without_windows_in_pad,
-)
+from opshift_adapters._lib import windows
 
 LINE = "(float[3,2,7] x) => (float[3,2,o] y) { y = LpPool"
 
@@ -29,7 +17,7 @@ BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="LpPool")
 def lp_pool_22_21(node: Node, op: Builder) -> Result:
     """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads avoid them."""
-    return without_windows_in_pad(node, op)
+    return windows.without_windows_in_pad(node, op)
 
 
 DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
@@ -38,14 +26,14 @@ DILATIONS_18 = boundary(18, "LpPool:1b2195", directions="up")
 @adapter("LpPool", 18, 17)
 def lp_pool_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added `dilations` and `ceil_mode`; below it, a Conv or wider pads replace them."""
-    if not dilated(node):
-        return rounded_down(node, op)
-    x, p = as_wide(op, node["X"]), float(node.int("p"))
-    pads = floor_pads(node, x) if rounds_up(node) else explicit_pads(node, x)
-    steps = {name: per_axis(node, name) for name in ("strides", "dilations")}
+    if not windows.dilated(node):
+        return windows.rounded_down(node, op)
+    x, p = windows.as_wide(op, node["X"]), float(node.int("p"))
+    pads = windows.floor_pads(node, x)
+    steps = {name: windows.per_axis(node, name) for name in ("strides", "dilations")}
     powers = power(op, op.Abs(x), p)
-    total = window_sums(op, powers, node.ints("kernel_shape"), pads=pads, **steps)
-    return from_wide(op, power(op, total, 1 / p), node["X"])
+    total = windows.window_sums(op, powers, node.ints("kernel_shape"), pads=pads, **steps)
+    return windows.from_wide(op, power(op, total, 1 / p), node["X"])
 
 
 def power(op: Builder, x: Value, exponent: float) -> Value:
@@ -79,7 +67,7 @@ def lp_pool_1_2(node: Node, op: Builder) -> Result:
     if not isinstance(channels, int):
         raise Refusal(Why.NEEDS_SHAPE, "a p that is not an integer needs the number of channels")
     where = {name: node.attr(name) for name in ("strides", "pads", "auto_pad")}
-    total = ones_conv(op, power(op, op.Abs(x), p), kernel, channels, **where)
+    total = windows.ones_conv(op, power(op, op.Abs(x), p), kernel, channels, **where)
     return power(op, total, 1 / p)
 
 

@@ -8,23 +8,8 @@ from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why, np
 from opshift.combinators import cast_around
 from opshift.declare import adapter, alternative, boundary, example, in_other_words, misread
 
+from opshift_adapters._lib import windows
 from opshift_adapters._lib.blocks import END, size_of
-from opshift_adapters._lib.windows import (
-    as_wide,
-    counted_pads,
-    dilated,
-    explicit_pads,
-    floor_pads,
-    from_wide,
-    one_channel,
-    ones_conv,
-    padded,
-    per_axis,
-    rounded_down,
-    rounds_up,
-    window_sums,
-    without_windows_in_pad,
-)
 
 INDICES_ORDER = {"storage_order": "it orders the indices, and nothing reads them"}
 LINE = "(float[3,2,7] x) => (float[3,2,o] y) { y = {op}"
@@ -40,7 +25,7 @@ CEIL_22 = boundary(22, "AveragePool:1cb9bf MaxPool:702056", directions="up")
 @example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
 def pool_22_21(node: Node, op: Builder) -> Result:
     """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads avoid them."""
-    return without_windows_in_pad(node, op)
+    return windows.without_windows_in_pad(node, op)
 
 
 DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
@@ -50,19 +35,21 @@ DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
 @example("no gaps", LINE + "<kernel_shape=[3], dilations=[1], ceil_mode=1>(x) }", gives="{op}")
 def average_pool_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added `dilations`; below it, a Conv sums each window and Div averages it."""
-    if not dilated(node):
+    if not windows.dilated(node):
         return op.same(node, dilations=None)
-    x, kernel = as_wide(op, node["X"]), node.ints("kernel_shape")
-    inner, outer = counted_pads(node, x)
-    steps = {name: per_axis(node, name) for name in ("strides", "dilations")}
+    x, kernel = windows.as_wide(op, node["X"]), node.ints("kernel_shape")
+    inner, outer = windows.counted_pads(node, x)
+    steps = {name: windows.per_axis(node, name) for name in ("strides", "dilations")}
     pads = [own + more for own, more in zip(inner, outer, strict=True)]
-    total = window_sums(op, x, kernel, pads=pads, **steps)
+    total = windows.window_sums(op, x, kernel, pads=pads, **steps)
     if any(outer):
-        ones = op.Expand(op.const(1.0, like=x), one_channel(op, x, 1))
-        count = ones_conv(op, padded(op, ones, inner, 1.0), kernel, 1, pads=outer, **steps)
+        ones = op.Expand(op.const(1.0, like=x), windows.one_channel(op, x, 1))
+        count = windows.ones_conv(
+            op, windows.padded(op, ones, inner, 1.0), kernel, 1, pads=outer, **steps
+        )
     else:
         count = op.const(float(np.prod(kernel)), like=x)
-    return from_wide(op, total / count, node["X"])
+    return windows.from_wide(op, total / count, node["X"])
 
 
 INT8_12 = boundary(12, "MaxPool:c13afe", cast=cast_around("float"))
@@ -74,16 +61,18 @@ CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 @example("rounded down", LINE + "<kernel_shape=[3], ceil_mode=0>(x) }", gives="{op}")
 def average_pool_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added `ceil_mode`; below it, wider end pads that do not count are written."""
-    if not (rounds_up(node) and node.int("count_include_pad")):
-        return rounded_down(node, op)
+    if not (windows.rounds_up(node) and node.int("count_include_pad")):
+        return windows.rounded_down(node, op)
     return _with_counted_pads_written(node, op)
 
 
 def _with_counted_pads_written(node: Node, op: Builder) -> Result:
     """The pads that count are written as Pad; the pads of the pooling do not count."""
-    inner, outer = counted_pads(node, node["X"])
+    inner, outer = windows.counted_pads(node, node["X"])
     gone = dict.fromkeys(("auto_pad", "ceil_mode", "count_include_pad"))
-    return op.same(node, inputs={"X": padded(op, node["X"], inner, 0.0)}, pads=outer, **gone)
+    return op.same(
+        node, inputs={"X": windows.padded(op, node["X"], inner, 0.0)}, pads=outer, **gone
+    )
 
 
 @misread(
@@ -101,7 +90,7 @@ def counts_beyond_the_end(node: Node) -> bool:
 @alternative("AveragePool", runtime="onnxruntime==1.16")
 def average_of_counted_pads(node: Node, op: Builder) -> Result:
     """onnxruntime up to 1.17 divides the last windows of `ceil_mode` by other counts."""
-    if not (rounds_up(node) and node.int("count_include_pad")):
+    if not (windows.rounds_up(node) and node.int("count_include_pad")):
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     return _with_counted_pads_written(node, op)
 
@@ -141,19 +130,18 @@ def max_pool_by_rows(node: Node, op: Builder) -> Result:
 )
 def max_pool_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added `dilations` and `ceil_mode`; below it, Slices or wider pads replace them."""
-    x, strides = node["X"], per_axis(node, "strides")
-    if not dilated(node):
-        return rounded_down(node, op)
+    x, strides = node["X"], windows.per_axis(node, "strides")
+    if not windows.dilated(node):
+        return windows.rounded_down(node, op)
     indices = node.output("Indices")
     if indices is not None and indices.used:
         raise Refusal(
             Why.NOT_EXPRESSIBLE, "MaxPool with dilations has no output Indices before opset 10"
         )
-    pads = floor_pads(node, x) if rounds_up(node) else explicit_pads(node, x)
-    y = padded(op, x, pads, -np.inf)
+    y = windows.padded(op, x, windows.floor_pads(node, x), -np.inf)
     for axis, kernel in enumerate(node.ints("kernel_shape")):
         if kernel > 1:
-            y = _largest(op, y, 2 + axis, kernel, per_axis(node, "dilations")[axis])
+            y = _largest(op, y, 2 + axis, kernel, windows.per_axis(node, "dilations")[axis])
     ones = [1] * len(strides)
     return y if strides == ones else op.MaxPool(y, kernel_shape=ones, strides=strides)
 
@@ -198,10 +186,10 @@ INCLUDE_PAD_7 = boundary(7, "AveragePool:19e318", directions="up")
 def average_pool_7_6(node: Node, op: Builder) -> Result:
     """Opset 7 added `count_include_pad`; below it, pads that count are written as Pad."""
     x = node["X"]
-    inner = counted_pads(node, x)[0] if node.int("count_include_pad") else []
+    inner = windows.counted_pads(node, x)[0] if node.int("count_include_pad") else []
     if not any(inner):
         return op.same(node, count_include_pad=None)
-    inputs = {"X": padded(op, x, inner, 0.0)}
+    inputs = {"X": windows.padded(op, x, inner, 0.0)}
     return op.same(node, inputs=inputs, pads=None, auto_pad=None, count_include_pad=None)
 
 
