@@ -6,7 +6,7 @@ from math import prod
 from typing import TypeVar
 
 from opshift.adapter import Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
-from opshift.declare import example, retired
+from opshift.decorators import example, retired
 from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.blocks import END

@@ -38,7 +38,7 @@ from opshift.author.traits import (
 )
 from opshift.author.verdicts import Adapter
 from opshift.codes.refusals import Why
-from opshift.declare import (
+from opshift.decorators import (
     Surroundings,
     adapter,
     alternative,

@@ -11,8 +11,8 @@ from onnx import AttributeProto, ModelProto, helper
 from opshift import convert_version, testing
 from opshift.author import formula, registry
 from opshift.author.example import Example
-from opshift.author.modern_rules import Mirror, Modern
-from opshift.author.verdicts import Adapter
+from opshift.author.modern_rules import Modern
+from opshift.author.verdicts import Adapter, Mirror
 from opshift.convert.api import convert_with_report
 from opshift.opsets import schemas
 from opshift.testing.modern_examples import modern_model

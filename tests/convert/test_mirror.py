@@ -7,7 +7,7 @@ import pytest
 from opshift import AdapterBug, convert_version
 from opshift.author import registry
 from opshift.author.formula import Axes, Free, Number, Term, operators, parts
-from opshift.author.modern_rules import mirror_of
+from opshift.author.verdicts import mirror_of
 from opshift.convert.mirror import formulas
 from opshift.opsets import schemas
 from opshift.testing.model_text import parse_model

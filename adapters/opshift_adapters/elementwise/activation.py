@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import KEEP, Builder, Found, Node, Refusal, Result, T, Value, Why, dtype_of, np
 from opshift.combinators import cast_around, drop_attribute
-from opshift.declare import (
+from opshift.decorators import (
     Surroundings,
     adapter,
     alternative,

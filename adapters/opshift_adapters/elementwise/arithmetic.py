@@ -5,7 +5,7 @@ from functools import partial
 
 from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, dtype_of, np
 from opshift.combinators import cast_around, drop_attribute
-from opshift.declare import (
+from opshift.decorators import (
     Surroundings,
     adapter,
     alternative,

@@ -4,7 +4,7 @@
 from collections.abc import Sequence
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, dtype_of, np
-from opshift.declare import adapter, boundary, by_width, example
+from opshift.decorators import adapter, boundary, by_width, example
 
 from opshift_adapters._lib.blocks import one_number, times_vector
 from opshift_adapters._lib.kinds import INTS, UNSIGNED, as_type

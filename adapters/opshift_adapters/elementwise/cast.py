@@ -6,7 +6,7 @@ from functools import partial
 from typing import Any
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Surroundings, T, Why, np
-from opshift.declare import (
+from opshift.decorators import (
     adapter,
     alternative,
     boundary,

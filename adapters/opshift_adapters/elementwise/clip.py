@@ -4,7 +4,7 @@
 from typing import Any
 
 from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, dtype_of, np
-from opshift.declare import adapter, boundary, example, form, in_other_words
+from opshift.decorators import adapter, boundary, example, form, in_other_words
 
 from opshift_adapters._lib.kinds import EXACT_IN_FLOAT, FLOATS
 from opshift_adapters.elementwise.comparison import choose

@@ -3,7 +3,7 @@
 
 from opshift.adapter import KEEP, Builder, Node, Result, T, Value, np
 from opshift.combinators import cast_around
-from opshift.declare import adapter, alternative, boundary, example, in_other_words
+from opshift.decorators import adapter, alternative, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import (
     arange,

@@ -2,7 +2,7 @@
 """Erf: the error function."""
 
 from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, np
-from opshift.declare import adapter, boundary, example
+from opshift.decorators import adapter, boundary, example
 
 from opshift_adapters._lib.kinds import FLOATS, as_type, not_nan
 

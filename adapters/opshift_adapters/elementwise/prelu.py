@@ -3,7 +3,7 @@
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Why, np
 from opshift.combinators import cast_around, drop_attribute
-from opshift.declare import adapter, boundary, example, in_other_words
+from opshift.decorators import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import shape_of
 from opshift_adapters._lib.kinds import FLOATS, UNSIGNED

@@ -5,7 +5,7 @@ from functools import reduce
 
 from opshift.adapter import KEEP, Builder, InvalidModel, Node, Result, T, Value
 from opshift.combinators import drop_attribute
-from opshift.declare import adapter, boundary, example, in_other_words
+from opshift.decorators import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import one_number
 from opshift_adapters._lib.kinds import FLOATS

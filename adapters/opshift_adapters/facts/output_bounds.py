@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from opshift.adapter import Bounds, Node, T, Value, for_all, moved_bounds, np
-from opshift.declare import example, output_bounds
+from opshift.decorators import example, output_bounds
 
 LONGEST = 2**40  # no dimension is longer, because the tensor would not fit into any memory
 Told = Sequence[Bounds | None]

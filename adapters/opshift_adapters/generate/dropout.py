@@ -5,7 +5,7 @@ from typing import Any
 
 from opshift.adapter import KEEP, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
 from opshift.combinators import drop_attribute
-from opshift.declare import adapter, boundary, example, in_other_words
+from opshift.decorators import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib.kinds import as_type
 from opshift_adapters._lib.scales import FLOAT8

@@ -2,7 +2,7 @@
 """AffineGrid and ImageDecoder."""
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why
-from opshift.declare import adapter, example, impossible
+from opshift.decorators import adapter, example, impossible
 
 from opshift_adapters._lib.blocks import arange, column, element, part
 from opshift_adapters._lib.kinds import as_type

@@ -4,7 +4,7 @@
 from typing import Any
 
 from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, np
-from opshift.declare import adapter, alternative, boundary, by_width, example, form, misread
+from opshift.decorators import adapter, alternative, boundary, by_width, example, form, misread
 
 from opshift_adapters._lib.resizing import (
     all_axes,

@@ -4,7 +4,7 @@
 from typing import Any
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Why
-from opshift.declare import adapter, boundary, by_width, example
+from opshift.decorators import adapter, boundary, by_width, example
 
 from opshift_adapters._lib.sampling import Filter, by_scales, takes_nearest
 

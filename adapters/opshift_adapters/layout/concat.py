@@ -7,7 +7,7 @@ from typing import Any
 
 from opshift.adapter import KEEP, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
 from opshift.combinators import positive_axis
-from opshift.declare import (
+from opshift.decorators import (
     adapter,
     alternative,
     boundary,

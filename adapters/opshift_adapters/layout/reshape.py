@@ -4,20 +4,17 @@
 import math
 from collections.abc import Callable
 
-from opshift.adapter import (
-    KEEP,
-    Assumption,
-    Builder,
-    Node,
-    Refusal,
-    Result,
+from opshift.adapter import KEEP, Assumption, Builder, Node, Refusal, Result, T, Value, Why, np
+from opshift.decorators import (
     Surroundings,
-    T,
-    Value,
-    Why,
-    np,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    form,
+    in_other_words,
+    misread,
 )
-from opshift.declare import adapter, alternative, boundary, example, form, in_other_words, misread
 
 from opshift_adapters._lib.blocks import END, count_elements, padded_shape, part, reshaped
 from opshift_adapters._lib.kinds import FLOATS, INTS, SMALL_INTS, as_type

@@ -5,7 +5,7 @@ import functools
 from collections.abc import Sequence
 
 from opshift.adapter import KEEP, Array, Builder, InvalidModel, Node, Result, T, Value, np
-from opshift.declare import adapter, boundary, example, form
+from opshift.decorators import adapter, boundary, example, form
 
 from opshift_adapters._lib.axes import in_order
 from opshift_adapters._lib.blocks import END, arange, counted_axis, part, shape_of

@@ -2,7 +2,15 @@
 """Squeeze and Unsqueeze: axes of size one removed and inserted."""
 
 from opshift.adapter import KEEP, Builder, Node, Result, Value
-from opshift.declare import adapter, alternative, boundary, example, form, in_other_words, misread
+from opshift.decorators import (
+    adapter,
+    alternative,
+    boundary,
+    example,
+    form,
+    in_other_words,
+    misread,
+)
 from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.axes import (

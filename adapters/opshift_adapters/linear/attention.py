@@ -4,7 +4,7 @@
 from typing import Any
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
-from opshift.declare import adapter, by_width, example
+from opshift.decorators import adapter, by_width, example
 
 from opshift_adapters._lib import attention_parts as parts
 from opshift_adapters._lib.heads import together

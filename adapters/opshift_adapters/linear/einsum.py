@@ -8,7 +8,7 @@ from typing import Any
 
 from opshift.adapter import Builder, InvalidModel, Node, Refusal, Result, T, Value, Why
 from opshift.combinators import cast_around
-from opshift.declare import adapter, boundary, illegal
+from opshift.decorators import adapter, boundary, illegal
 
 from opshift_adapters._lib.blocks import arange, count_elements, part
 from opshift_adapters._lib.exact_integers import sum_last_axis

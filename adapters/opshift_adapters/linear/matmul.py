@@ -8,7 +8,15 @@ from functools import partial
 
 from opshift.adapter import KEEP, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
 from opshift.combinators import cast_around
-from opshift.declare import adapter, alternative, boundary, example, form, in_other_words, misread
+from opshift.decorators import (
+    adapter,
+    alternative,
+    boundary,
+    example,
+    form,
+    in_other_words,
+    misread,
+)
 
 from opshift_adapters._lib.blocks import part, times_vector
 from opshift_adapters._lib.exact_integers import multiply_matrices

@@ -3,7 +3,7 @@
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 from opshift.combinators import cast_around
-from opshift.declare import adapter, boundary, example
+from opshift.decorators import adapter, boundary, example
 
 RNN = "(float[4,2,3] x, float[1,5,3] w, float[1,5,5] r"
 GRU = "(float[4,2,3] x, float[1,15,3] w, float[1,15,5] r"

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, np
-from opshift.declare import adapter, by_width, flaw, fragile
+from opshift.decorators import adapter, by_width, flaw, fragile
 
 ML = "ai.onnx.ml"
 FRAGILE = fragile("DictVectorizer LabelEncoder TreeEnsemble", domain=ML)

@@ -4,7 +4,7 @@
 from typing import Any
 
 from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, np
-from opshift.declare import adapter, boundary, example, flaw
+from opshift.decorators import adapter, boundary, example, flaw
 
 from opshift_adapters._lib.forest import (
     MODES,

@@ -3,7 +3,7 @@
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why
 from opshift.combinators import drop_attribute
-from opshift.declare import adapter, boundary, example, in_other_words
+from opshift.decorators import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import as_image, from_image
 from opshift_adapters._lib.kinds import as_type

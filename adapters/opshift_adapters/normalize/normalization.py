@@ -6,7 +6,7 @@ from typing import Any
 
 from opshift.adapter import KEEP, Builder, Found, Node, Refusal, Result, T, Value, Why, np
 from opshift.combinators import cast_around, drop_attribute
-from opshift.declare import (
+from opshift.decorators import (
     adapter,
     boundary,
     example,

@@ -5,7 +5,7 @@ import math
 
 from opshift.adapter import KEEP, Builder, Node, Result, T, Value, np
 from opshift.combinators import cast_around
-from opshift.declare import (
+from opshift.decorators import (
     adapter,
     alternative,
     boundary,

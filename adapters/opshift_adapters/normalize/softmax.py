@@ -2,7 +2,7 @@
 """Softmax, LogSoftmax and Hardmax: of a matrix up to opset 12, along one axis from opset 13 on."""
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, np
-from opshift.declare import adapter, boundary, example, in_other_words, misread
+from opshift.decorators import adapter, boundary, example, in_other_words, misread
 
 COERCING = ("Softmax", "LogSoftmax", "Hardmax")
 

@@ -2,7 +2,7 @@
 """QuantizeLinear and DequantizeLinear: element types, blocks, and the precision of the division."""
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Surroundings, T, Value, Why, np
-from opshift.declare import (
+from opshift.decorators import (
     adapter,
     alternative,
     boundary,

@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from opshift.adapter import Builder, InvalidModel, Node, Result, T, Value, np
-from opshift.declare import adapter, alternative, boundary, example, misread
+from opshift.decorators import adapter, alternative, boundary, example, misread
 
 from opshift_adapters._lib.kinds import as_type
 from opshift_adapters._lib.saturation import SAYS, differ, saturating, with_unsigned

@@ -3,7 +3,7 @@
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, np
 from opshift.combinators import cast_around, positive_axis
-from opshift.declare import adapter, alternative, boundary, example, form, in_other_words
+from opshift.decorators import adapter, alternative, boundary, example, form, in_other_words
 
 from opshift_adapters._lib.blocks import add_where_negative, arange, size_of
 from opshift_adapters._lib.kinds import FLOATS, UNSIGNED, as_type

@@ -2,7 +2,7 @@
 """Gather, GatherElements and GatherND, and the linear positions that they share."""
 
 from opshift.adapter import Array, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
-from opshift.declare import adapter, boundary, example
+from opshift.decorators import adapter, boundary, example
 
 from opshift_adapters._lib.blocks import arange, count_from_front, part, places_along, size_of
 

@@ -19,7 +19,7 @@ from opshift.adapter import (
     Why,
     np,
 )
-from opshift.declare import adapter, boundary, by_width, example
+from opshift.decorators import adapter, boundary, by_width, example
 
 from opshift_adapters._lib.blocks import count_elements, shape_of, size_of
 from opshift_adapters._lib.by_place import (

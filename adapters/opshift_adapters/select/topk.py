@@ -3,7 +3,15 @@
 
 from opshift.adapter import KEEP, Builder, Node, Result, T, Value, np
 from opshift.combinators import cast_around
-from opshift.declare import adapter, alternative, boundary, example, form, in_other_words, misread
+from opshift.decorators import (
+    adapter,
+    alternative,
+    boundary,
+    example,
+    form,
+    in_other_words,
+    misread,
+)
 
 from opshift_adapters._lib.blocks import arange, places_along, size_of
 from opshift_adapters._lib.kinds import EXACT_IN_FLOAT, FLOATS, SMALL_INTS

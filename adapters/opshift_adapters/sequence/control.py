@@ -17,7 +17,7 @@ from opshift.adapter import (
     Why,
     np,
 )
-from opshift.declare import adapter, alternative, boundary, example, form, misread
+from opshift.decorators import adapter, alternative, boundary, example, form, misread
 
 Dims = tuple[int | str | None, ...]
 

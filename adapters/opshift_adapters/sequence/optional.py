@@ -2,7 +2,7 @@
 """Optional, OptionalGetElement and OptionalHasElement, which opset 15 added."""
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why
-from opshift.declare import adapter, boundary, example
+from opshift.decorators import adapter, boundary, example
 
 GONE = "optional values do not exist before opset 15"
 

@@ -2,7 +2,7 @@
 """The operators on strings."""
 
 from opshift.adapter import Array, Builder, Node, Refusal, Result, Why, np
-from opshift.declare import adapter, example, fragile, impossible
+from opshift.decorators import adapter, example, fragile, impossible
 
 STRING_NORMALIZER_10 = impossible(
     "StringNormalizer", 10, 9, "string processing needs opset 10",

@@ -3,7 +3,7 @@
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
 from opshift.combinators import cast_around
-from opshift.declare import adapter, boundary, example, in_other_words
+from opshift.decorators import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib import windows
 

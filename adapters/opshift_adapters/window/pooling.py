@@ -6,7 +6,7 @@ from operator import mul
 
 from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why, np
 from opshift.combinators import cast_around
-from opshift.declare import adapter, alternative, boundary, example, in_other_words, misread
+from opshift.decorators import adapter, alternative, boundary, example, in_other_words, misread
 
 from opshift_adapters._lib import windows
 from opshift_adapters._lib.blocks import END, size_of

@@ -2,7 +2,7 @@
 """DFT, STFT, the window functions and MelWeightMatrix, which opset 17 added."""
 
 from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why, np
-from opshift.declare import adapter, example
+from opshift.decorators import adapter, example
 
 from opshift_adapters._lib.blocks import LONGEST, arange, count_elements, part, size_of
 from opshift_adapters._lib.kinds import INTS, as_type, in_double

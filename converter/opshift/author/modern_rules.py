@@ -17,7 +17,6 @@ from opshift.records import dataclass
 if TYPE_CHECKING:
     from opshift.author.formula import Term
     from opshift.author.found import Found
-    from opshift.author.verdicts import Adapter
 
 When: TypeAlias = "Callable[[Found], Mapping[str, Any] | None]"
 
@@ -91,41 +90,3 @@ def modern(
         return found
 
     return declare
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mirror(Trait):
-    """An adapter that takes an operator away: its formulas are derived from the nodes it writes."""
-
-    table = "mirrors"
-    down: Adapter
-    when: When | None = None
-    examples: tuple[Example, ...] = ()
-
-    @property
-    def op(self) -> str:
-        """The operator."""
-        return self.ops[0]
-
-    @property
-    def since(self) -> int:
-        """The opset from which on the operator is written."""
-        return self.down.start
-
-    @property
-    def run(self) -> Callable[..., Any]:
-        """The function of the adapter."""
-        assert self.down.run is not None
-        return self.down.run
-
-    @property
-    def source(self) -> str:
-        """The name of the adapter."""
-        return self.down.source
-
-
-def mirror_of(down: Adapter, when: When | None) -> Mirror:
-    """The rule that finds an operator in the nodes that an adapter writes for it."""
-    if down.run is None or down.start <= down.to or len(down.ops) != 1:
-        raise AdapterBug(f"{down.source} takes no operator away, so it has no mirror")
-    return Mirror(ops=down.ops, domain=down.domain, down=down, when=when)

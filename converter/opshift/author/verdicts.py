@@ -7,12 +7,13 @@ import functools
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import field, replace
-from typing import TYPE_CHECKING, Final, TypeAlias
+from typing import TYPE_CHECKING, Any, Final, TypeAlias
 
 from opshift.author import emitted
 from opshift.author.adapter_answers import KEEP, Result
 from opshift.author.example import Draft, Example, drafted, listed, spread
-from opshift.author.modern_rules import Mirror, When, mirror_of
+from opshift.author.modern_rules import When
+from opshift.author.traits import Trait
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, Refusal
 from opshift.opsets import schemas
@@ -164,6 +165,44 @@ class Adapter:
         if isinstance(self.verdict, Impossible):
             raise Refusal(self.verdict.why, self.verdict.reason)
         return KEEP if self.run is None else self.run(node, op)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Mirror(Trait):
+    """An adapter that takes an operator away: its formulas are derived from the nodes it writes."""
+
+    table = "mirrors"
+    down: Adapter
+    when: When | None = None
+    examples: tuple[Example, ...] = ()
+
+    @property
+    def op(self) -> str:
+        """The operator."""
+        return self.ops[0]
+
+    @property
+    def since(self) -> int:
+        """The opset from which on the operator is written."""
+        return self.down.start
+
+    @property
+    def run(self) -> Callable[..., Any]:
+        """The function of the adapter."""
+        assert self.down.run is not None
+        return self.down.run
+
+    @property
+    def source(self) -> str:
+        """The name of the adapter."""
+        return self.down.source
+
+
+def mirror_of(down: Adapter, when: When | None) -> Mirror:
+    """The rule that finds an operator in the nodes that an adapter writes for it."""
+    if down.run is None or down.start <= down.to or len(down.ops) != 1:
+        raise AdapterBug(f"{down.source} takes no operator away, so it has no mirror")
+    return Mirror(ops=down.ops, domain=down.domain, down=down, when=when)
 
 
 def adapter(

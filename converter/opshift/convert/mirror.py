@@ -28,12 +28,11 @@ from opshift.author.formula import (
     Term,
     parts,
 )
-from opshift.author.modern_rules import Mirror
 from opshift.author.node import Node, Value
 from opshift.author.registry import Registry
 from opshift.author.traits import Illegal
 from opshift.author.unify import NUMERIC, arithmetic_of, is_same_number
-from opshift.author.verdicts import Adapter
+from opshift.author.verdicts import Adapter, Mirror
 from opshift.convert.replay.comparable import Untraceable
 from opshift.convert.step import cross
 from opshift.errors import Refusal

@@ -12,13 +12,14 @@ from opshift.author.adapter_answers import KEEP, Result
 from opshift.author.builder import Builder
 from opshift.author.formula import Term
 from opshift.author.found import Binding, Found
-from opshift.author.modern_rules import Mirror, Modern
+from opshift.author.modern_rules import Modern
 from opshift.author.node import Env, Node, Value
 from opshift.author.registry import Registry
 from opshift.author.unify import FormulaSearch, arithmetic_of
 from opshift.author.verdicts import (
     MODERN,
     Adapter,
+    Mirror,
     Rewrite,
 )
 from opshift.author.written import MadeEnv

@@ -20,8 +20,7 @@ import numpy as np
 from opshift import toml
 from opshift.assumptions import Assumption
 from opshift.author.example import Example, spread
-from opshift.author.modern_rules import Mirror
-from opshift.author.verdicts import WORDS, Adapter, converted
+from opshift.author.verdicts import WORDS, Adapter, Mirror, converted
 from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug
 from opshift.model.arrays import Array

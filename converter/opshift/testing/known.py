@@ -14,9 +14,10 @@ from opshift.author.bounds import Bounds
 from opshift.author.corrected import is_wrong
 from opshift.author.example import Example
 from opshift.author.facts import Facts
-from opshift.author.modern_rules import Mirror, Modern
+from opshift.author.modern_rules import Modern
 from opshift.author.registry import Registry
 from opshift.author.traits import Fold, OutputBounds, OutputRanks, OutputShapes
+from opshift.author.verdicts import Mirror
 from opshift.model.arrays import Array
 from opshift.model.document import Document
 from opshift.model.weights import Weights

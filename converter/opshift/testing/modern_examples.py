@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from opshift import versions
 from opshift.author.example import Example
-from opshift.author.modern_rules import Mirror, Modern
+from opshift.author.modern_rules import Modern
+from opshift.author.verdicts import Mirror
 from opshift.convert.request import Request
 from opshift.protos import ModelProto
 from opshift.testing.known import rules_of
