@@ -162,6 +162,7 @@ REFUSED = {
         "dimension 1 of the input 'x' is 3 in the model and 4 in the shape 2,4,4",
     ),
     "another rank": ({"shape": {"x": (2, 3)}}, "'x' has 3 dimensions, and the shape 2,3 has 2"),
+    "the rank of a scalar": ({"shape": {"x": ()}}, "'x' has 3 dimensions, and the shape () has 0"),
     "no such input": ({"shape": {"z": (2,)}}, "no input 'z' to give a shape to"),
     "no such dimension": ({"dim": {"K": 2}}, "no input has a dimension 'K'"),
     "two sizes": (
@@ -210,6 +211,15 @@ def test_sizes_that_contradict_the_model_are_refused_with_the_place(place):
     assert f"{place}" in str(refused.value)
     assert "with these sizes" in str(refused.value)
     assert convert(model(text), shape={"x": (2, 3)}).report.changed
+
+
+def test_the_shape_of_an_input_with_a_default_value_is_refused():
+    text = "(float[N] x, float[3] w) => (float[N] y) <float[3] w = {1, 2, 3}> { y = Mul(x, w) }"
+    source = model(text)
+    if not any(one.name == "w" for one in source.graph.input):
+        source.graph.input.append(onnx.helper.make_tensor_value_info("w", 1, [3]))
+    with pytest.raises(BadTarget, match="the input 'w' has a default value"):
+        convert(source, shape={"w": (3,)})
 
 
 def test_every_verb_takes_the_request(tmp_path):

@@ -92,3 +92,33 @@ def test_a_result_with_wider_nodes_for_a_runtime_names_the_change_instead():
     assert [note for note in notes if "instead" in note] == [said]
     changed = convert(source, "onnxruntime==1.17", types={"bfloat16": "float"}).report
     assert not any("instead" in note for note in changed.notes)
+
+
+def test_a_row_that_lacks_a_type_names_the_change_that_makes_the_result_run():
+    source = parse_model(BFLOAT16)
+    with pytest.raises(Refused) as refused:
+        convert(source, "tensorrt==8.6")
+    assert {one.types for one in refused.value.refusals} == {"bfloat16=float"}
+    assert terms.option("types", "bfloat16=float") in str(refused.value)
+    changed = convert(source, "tensorrt==8.6", types={"bfloat16": "float"}).report
+    assert changed.runtime is not None
+    assert changed.runtime.answer != "no"
+    assert convert(source, "tensorrt==9.0").report.runtime.answer != "no"
+
+
+def test_a_runtime_that_casts_by_itself_names_the_change_until_it_is_made():
+    source = parse_model(
+        '<ir_version: 8, opset_import: ["" : 13]> g (int64[N] i, double[2] d)'
+        " => (float[N,2] y, double[2] e)"
+        " <float[2,2] w = {1, 2, 3, 4}> { y = Gather(w, i) e = Neg(d) }"
+    )
+
+    def casts(target: str, **types: str) -> list[str]:
+        notes = convert(source, target, types=types).report.notes
+        return [note.partition(" and ")[0] for note in notes if " computes " in note]
+
+    whole = "tensorrt==8.6 computes"
+    assert casts("tensorrt==8.6") == [f"{whole} int64 as int32", f"{whole} double as float"]
+    assert casts("tensorrt==8.6", double="float") == [f"{whole} int64 as int32"]
+    assert casts("tensorrt==10.0") == ["tensorrt==10.0 computes double as float"]
+    assert casts("onnxruntime==1.17") == []

@@ -11,8 +11,9 @@ import onnx
 import pytest
 from onnx import numpy_helper
 from opshift import convert
-from opshift.convert.requests import overflow
+from opshift.convert.requests import overflow, type_choice
 from opshift.model.arrays import to_array
+from opshift.model.weights import Weights
 from opshift.testing.model_text import parse_model
 from opshift.verify import oracle
 from opshift.verify.magnitudes import magnitudes
@@ -80,7 +81,7 @@ def test_node_by_node_and_in_a_runtime_values_become_equally_large(tmp_path, ext
     onnx.save(source, path, save_as_external_data=external, size_threshold=0)
     names = ["a", "b", "d", "e", "y"]
     (first, failed), (second, other) = (
-        magnitudes(path, names, False, large, "") for large in (False, True)
+        magnitudes(path, str(tmp_path), names, False, large, "") for large in (False, True)
     )
     assert (failed, other) == ("", "")
     assert set(names) <= first.keys() & second.keys()
@@ -100,6 +101,56 @@ def test_a_large_model_keeps_the_same_values_wide(tmp_path, monkeypatch):
     assert found[0].report.notes
     assert "Cast" in {node.op_type for node in found[0].model.graph.node}
     assert found[0].model == found[1].model
+
+
+def test_a_large_model_runs_where_it_is_without_a_copy(tmp_path, monkeypatch):
+    onnx.save(
+        network(), tmp_path / "model.onnx", save_as_external_data=True, location="data",
+        size_threshold=0,
+    )  # fmt: skip
+    monkeypatch.setattr(overflow, "LARGE", 0)
+    monkeypatch.setattr(overflow.weights, "splice", lambda *args, **more: pytest.fail("a copy"))
+    before = sorted(tmp_path.iterdir())
+    found = convert(tmp_path / "model.onnx", types={"float": "float16"})
+    overflow._last.clear()
+    assert not [one for one in found.report.notes if "no value was tested" in one]
+    assert sorted(tmp_path.iterdir()) == before
+
+
+def test_a_large_model_that_was_changed_before_is_copied(tmp_path, monkeypatch):
+    onnx.save(network(), tmp_path / "model.onnx")
+    monkeypatch.setattr(overflow, "LARGE", 0)
+    copies = []
+    splice = overflow.weights.splice
+    monkeypatch.setattr(
+        overflow.weights,
+        "splice",
+        lambda *args, **more: copies.append(args) or splice(*args, **more),
+    )
+    convert(tmp_path / "model.onnx", types={"float": "float16"}, shape={"x": (2, 8)})
+    overflow._last.clear()
+    assert not copies  # the shape is that of the model
+    text = NETWORK.replace("IR", "8").replace("float[2,8] x", "float[N,8] x")
+    source = parse_model(text)
+    source.graph.initializer.extend(network().graph.initializer)
+    onnx.save(source, tmp_path / "free.onnx")
+    convert(tmp_path / "free.onnx", types={"float": "float16"}, shape={"x": (2, 8)})
+    overflow._last.clear()
+    assert len(copies) == 1
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_the_limits_of_a_weight_are_those_of_its_finite_numbers(seed):
+    random = np.random.default_rng(seed)
+    numbers = random.normal(size=50) * 10.0 ** random.integers(-40, 38, 50)
+    some = random.random((4, 50)) < random.choice([0, 0.1, 0.9], (4, 1))
+    for chosen, special in zip(some, (0.0, -0.0, np.inf, np.nan), strict=True):
+        numbers[chosen] = special
+    weight = numpy_helper.from_array(numbers.astype("f4"), "w")
+    sizes = [abs(one) for one in to_array(weight).tolist() if np.isfinite(one) and one]
+    assert type_choice.limits_of(Weights(), weight) == (
+        min(sizes, default=np.inf), max(sizes, default=0.0)
+    )  # fmt: skip
 
 
 def test_a_large_model_that_no_interpreter_computes_is_not_run(tmp_path, monkeypatch):

@@ -26,7 +26,14 @@ from opshift.convert.blockers import StepRefused
 from opshift.convert.end_checks import check_whole, corrected
 from opshift.convert.ir import needs
 from opshift.convert.ir.features import Feature
-from opshift.convert.legal import author_rules, checker, diagnose, model_rules, uncalled
+from opshift.convert.legal import (
+    author_rules,
+    checker,
+    diagnose,
+    model_rules,
+    runtime,
+    uncalled,
+)
 from opshift.convert.legal.findings import Checked
 from opshift.convert.legal.function_rules import called, never_called
 from opshift.convert.legal.verdict import Judged, verdict
@@ -369,6 +376,11 @@ class Conversion(State):
         self.notes += [
             f"{terms.option('types', one)} changes the type in the whole model instead"
             for one in self.unmade(offers)
+        ]
+        narrowed = runtime.casts_by_itself(self.skeleton.graph, row)
+        self.notes += [
+            f"{narrowed[one]}; {terms.option('types', one)} changes the type in the model instead"
+            for one in self.unmade(narrowed)
         ]
         self.notes += [f"it is not known {text}" for text in self.answer.unknown]
 

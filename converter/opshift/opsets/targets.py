@@ -35,8 +35,8 @@ FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
 ALL = "all"  # a word for every runtime
 Key = tuple[str, str]  # (domain, operator)
 STATED = (
-    "domains", "fixed_sizes", "functions", "inputs", "kernels", "only", "other_forms", "outputs",
-    "prefer", "strict", "types", "without",
+    "casts", "domains", "fixed_sizes", "functions", "inputs", "kernels", "only", "other_forms",
+    "outputs", "prefer", "strict", "types", "without",
 )  # fmt: skip
 
 
@@ -121,6 +121,7 @@ class Ceiling:
     provider: str = ""  # the execution provider; empty for the CPU
     probed: probe_tables.ReleaseTable | None = None  # the outcomes of small models
     fixed_sizes: bool = False  # whether it needs the sizes of all inputs
+    casts: Mapping[str, str] = field(default_factory=dict)  # types that it computes in others
     compares: bool = True  # whether it rejects a version above its own
     strict: bool = False  # at its highest opset, whether declared shapes must agree with inference
     facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
@@ -477,7 +478,7 @@ _OF_NAME = {"aliases", "default", "answer", "providers", "releases", "probed"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
     "types", "inputs", "outputs", "kernels", "closed", "also", "functions", "only",
-    "other_forms", "facts", "fixed_sizes", "compares", "strict",
+    "other_forms", "facts", "fixed_sizes", "compares", "strict", "casts",
 }  # fmt: skip
 
 
@@ -516,7 +517,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         bool(row.get("functions", True)), tuple(row.get("other_forms", ())),
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
         fixed_sizes=bool(row.get("fixed_sizes", False)), compares=bool(row.get("compares", True)),
-        strict=bool(row.get("strict", False)),
+        strict=bool(row.get("strict", False)), casts=dict(row.get("casts", {})),
         facts={name: facts[name] for name in STATED if name in row and name in facts},
     )  # fmt: skip
 

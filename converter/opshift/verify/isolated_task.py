@@ -13,11 +13,13 @@ from typing import Any
 from opshift.verify.engine_runs import ENGINES, sentence
 
 
-def magnitudes(path: str, names: Sequence[str], inside: bool, large: bool, inputs: str) -> Any:
+def magnitudes(
+    path: str, folder: str, names: Sequence[str], inside: bool, large: bool, inputs: str
+) -> Any:
     """How large the values of a model become."""
     from opshift.verify.magnitudes import magnitudes
 
-    return magnitudes(path, names, inside, large, inputs)
+    return magnitudes(path, folder, names, inside, large, inputs)
 
 
 def main() -> None:

@@ -28,15 +28,16 @@ Largest = dict[str, float]
 
 
 def magnitudes(
-    path: str, names: Sequence[str], inside: bool, large: bool, inputs: str
+    path: str, folder: str, names: Sequence[str], inside: bool, large: bool, inputs: str
 ) -> tuple[Largest, str]:
     """The largest magnitudes of values of the main graph, and of all others if they are wanted.
 
-    The text is the reason if there are none. The folder of the model must be writable.
+    The text is the reason if there are none. The folder is for files; a model that is not large
+    lies in it with its data.
     A large model runs node by node, and so does a model whose inner values are wanted.
     """
     model, adapters = Path(path), registry.default()
-    subject = opened(model, model.parent, "a", adapters)
+    subject = opened(model, Path(folder), "a", adapters)
     stated = StatedTolerance(None, None, None)
     engine, why = engine_choice.choose((subject.model, subject.model), "auto")[0]
     if not (inside or large) and engine == engine_choice.RUNTIME:

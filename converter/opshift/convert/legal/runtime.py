@@ -617,11 +617,32 @@ def _in_unknown_fields(
 def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
     present = collect_present_types(document)
     for name in sorted(present & set(row.types)):
-        yield RuntimeLack("", "", "", 1, f"{row.shown} has no kernels for {name}")
+        says = f"{row.shown} has no kernels for {name}"
+        yield RuntimeLack("", "", "", 1, says, _accepted_instead(name, row))
     for one in ELEMENTS.values():
         if one.name in present and row.ir is not None and one.ir > row.ir:
             says = f"{row.shown} does not read {one.name}, which IR {one.ir} introduced"
             yield RuntimeLack("", "", "", 1, says)
+
+
+def _accepted_instead(kind: str, row: Ceiling) -> str:
+    """The change of an element type to one that a runtime does not lack; empty if there is none."""
+    fits = [
+        f"{kind}={to}"
+        for one in PAIRS
+        if one.start.name.lower() == kind and (to := one.to.name.lower()) not in row.types
+    ]
+    return fits[-1] if fits else ""
+
+
+def casts_by_itself(graph: GraphProto, row: Ceiling) -> dict[str, str]:
+    """The changes of types of inputs and outputs that a runtime makes by itself."""
+    kinds = {element_of(info.type) for info in (*graph.input, *graph.output)}
+    return {
+        f"{kind}={to}": f"{row.shown} computes {kind} as {to} and clamps numbers beyond it"
+        for kind, to in row.casts.items()
+        if kind in kinds
+    }
 
 
 def _since(root: Root, key: Key) -> int:

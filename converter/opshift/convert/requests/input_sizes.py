@@ -39,6 +39,10 @@ def wanted_sizes(
     origins = {name: f"dimension {name!r}" for name in dim}
     sizes = dict(dim)
     for name, wanted in shape.items():
+        if any(name == value.name for value in graph.input) and name not in inputs:
+            raise BadTarget(
+                f"the input {name!r} has a default value, whose shape cannot change; leave it out"
+            )
         if name not in inputs:
             raise BadTarget(
                 f"the model has no input {name!r} to give a shape to"
@@ -90,8 +94,8 @@ def give_shape(declared: TypeProto, wanted: Sequence[int]) -> None:
 
 
 def shown(sizes: Sequence[int | str | None]) -> str:
-    """`1,3,224,224`, as the option is written."""
-    return ",".join("?" if size is None else str(size) for size in sizes)
+    """`1,3,224,224`, as the option is written; `()` for that of a scalar."""
+    return ",".join("?" if size is None else str(size) for size in sizes) or "()"
 
 
 def _known(things: str, name: str, known: Sequence[str]) -> str:

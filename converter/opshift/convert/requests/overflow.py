@@ -56,16 +56,25 @@ def _run(state: State, names: list[str], inside: bool, inputs: str) -> Magnitude
     """Runs the model in a child process, which may end without harm."""
     large = state.store.size_with(state.skeleton) > LARGE
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
-        path = os.path.join(folder, "model.onnx")
-        if large:  # the child reads one weight after another from a file of data
-            weights.splice(state.skeleton, state.store, path, external="one-file")
-        else:
+        path = (_unchanged_source(state) if large else "") or os.path.join(folder, "model.onnx")
+        if not large:
             weights.splice_to_run(state.skeleton, state.store, path)
+        elif os.path.dirname(path) == folder:
+            # The child reads one weight after another from a file of data.
+            weights.splice(state.skeleton, state.store, path, external="one-file")
         done = child_task.run(
-            RUNNER, "magnitudes", path, names, inside, large, inputs, limits=Limits()
+            RUNNER, "magnitudes", path, folder, names, inside, large, inputs, limits=Limits()
         )
     largest, failed = done.value or ({}, "")
     failed = done.error or failed
     if failed and inputs:
         raise InvalidModel(f"the model does not run on {inputs!r}: {failed}", "BAD_INPUTS")
     return Magnitudes(largest, "the given inputs" if inputs else "generated inputs", failed)
+
+
+def _unchanged_source(state: State) -> str:
+    """The path of the source, if nothing has changed yet, so that no weight is copied."""
+    file = state.store.file
+    if file is None or file.piped or state.store.moved:
+        return ""
+    return os.path.abspath(file.path) if weights.carve_file(file)[0] == state.skeleton else ""

@@ -24,6 +24,7 @@ from opshift.model.arrays import as_tensor
 from opshift.model.names import Owned
 from opshift.model.scope import Place, Scope
 from opshift.model.walk import graphs_of
+from opshift.model.weights import Weights
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.opsets.type_pairs import Change
@@ -131,7 +132,7 @@ def _keep_out_of_range(state: State, choice: TypeChoice) -> None:
         if changes[start] is not Change.ROUNDS:
             continue
         limits = _limits(choice.types[start])
-        low, high = _magnitudes(state, tensor)
+        low, high = limits_of(state.store, tensor)
         if high > limits[1]:
             to = named_type(choice.types[start])
             choice.stays[owned] = f"it holds {high:g}, and {to} ends at {limits[1]:g}"
@@ -177,14 +178,18 @@ def _limits(number: int) -> tuple[float, float]:
     return fraction.smallest_normal, fraction.largest
 
 
-def _magnitudes(state: State, tensor: TensorProto) -> tuple[float, float]:
+def limits_of(store: Weights, tensor: TensorProto) -> tuple[float, float]:
     """The smallest magnitude that is not zero, and the largest finite one."""
     low, high = math.inf, 0.0
-    for part in state.store.parts(tensor):
-        sizes = np.abs(part.astype(np.float64))
-        sizes = sizes[np.isfinite(sizes) & (sizes > 0)]
-        if sizes.size:
-            low, high = min(low, float(sizes.min())), max(high, float(sizes.max()))
+    for part in store.parts(tensor):
+        sizes = np.abs(part)
+        if not np.isfinite(top := sizes.max(initial=0)):
+            sizes = sizes[np.isfinite(sizes)]
+            top = sizes.max(initial=0)
+        high = max(high, float(top))
+        if not (least := sizes.min(initial=np.inf)):
+            least = np.min(sizes, where=sizes > 0, initial=np.inf)
+        low = min(low, float(least))
     return low, high
 
 
