@@ -104,7 +104,7 @@ def test_a_package_that_is_named_is_tested(pytester):
     pytester.runpytest_subprocess(*family, "-k", "opshift-examples").assert_outcomes(
         passed=1, deselected=2
     )
-    pytester.runpytest_subprocess(*whole, "-k", "nothing").assert_outcomes(deselected=3)
+    pytester.runpytest_subprocess(*family, "-k", "nothing").assert_outcomes(deselected=3)
     found = pytester.runpytest_subprocess("--opshift-adapters", "opshift_adapt")
     found.assert_outcomes(failed=1, passed=2)
     found.stdout.fnmatch_lines(["no adapters of 'opshift_adapt' are installed"])

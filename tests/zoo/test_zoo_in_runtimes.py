@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import json
+import os
 import random
 import shutil
 from collections import Counter
@@ -21,7 +22,8 @@ from zoos import ERF, SOFTMAX, model
 
 from tools.corpus.replay import CORPUS
 
-SAMPLE, SEED, NODES = 30, 16, 200
+SAMPLE = 30 if "OPSHIFT_PROPERTIES" in os.environ else 8  # models
+SEED, NODES = 16, 200
 FEW = ("onnxruntime==0.4", "onnxruntime==1.10", "tensorrt==8.4", "openvino==2022.1", "rknn")
 
 
