@@ -111,7 +111,7 @@ def counts_by_columns(node: Node) -> bool:
 @alternative("MaxPool", runtime="onnxruntime==1.2")
 def max_pool_by_rows(node: Node, op: Builder) -> Result:
     """onnxruntime up to 1.2 misreads `storage_order=1`; Indices are counted anew by columns."""
-    if node.int("storage_order") != 1:
+    if op.version < 8 or node.int("storage_order") != 1:  # opset 8 added it
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     y, place = op.same(node, outputs=2, storage_order=None)
     sizes = [size_of(op, node["X"], axis) for axis in range(2, node["X"].rank)]
