@@ -355,8 +355,7 @@ def gives_unsized_results(node: Node) -> bool:
     "If",
     "onnxruntime 0.4..1.2",
     "a result of a branch of If is computed from constants, and other numbers come out",
-    source="measured in 0.4, 1.0 to 1.4 and 1.7: 320 forms of If at 7, 9, 10 and 11",
-    date="2026-11-29",
+    source="2026-11-29 measured in 0.4, 1.0 to 1.4 and 1.7: 320 forms of If at 7, 9, 10 and 11",
 )
 @example("a number", CHOSEN, imports={"": 11})
 def gives_constants(node: Node) -> bool:

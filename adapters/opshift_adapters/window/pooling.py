@@ -99,8 +99,7 @@ def average_of_counted_pads(node: Node, op: Builder) -> Result:
     "MaxPool",
     "onnxruntime 0.4..1.2",
     "MaxPool with storage_order=1 gives other Indices",
-    source="measured in 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool at 8, 10 and 11",
-    date="2026-11-29",
+    source="2026-11-29 measured in 0.4, 1.0 to 1.4 and 1.7: 384 forms of MaxPool at 8, 10 and 11",
     since=10,
 )
 def counts_by_columns(node: Node) -> bool:
