@@ -103,8 +103,7 @@ def test_a_fact_that_is_missing_is_no_misreading(with_adapters, tmp_path):
 def test_a_form_that_stays_misread_is_not_written_for_ever(with_adapters, tmp_path):
     """The neighbours of a node count only once it is written."""
 
-    @misread("Tanh", "onnxruntime 1.10", "it is misread", source="us", date="2026-01-02",
-             neighbours=True)  # fmt: skip
+    @misread("Tanh", "onnxruntime 1.10", "it is misread", source="2026-01-02 us")
     def everywhere(node, around):
         return True
 

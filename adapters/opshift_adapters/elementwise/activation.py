@@ -301,7 +301,6 @@ SQUEEZED = (
     " is",
     source="2026-11-28 measured in 4.5.5, 4.8, 4.11, 4.12 and 5.0: a mobile network of torch, and"
     " HardSigmoid before Mul with other attributes, factors and orders",
-    neighbours=True,
 )
 @example("squeezed", SQUEEZED, imports={"": 11})
 def becomes_hard_swish(node: Node, around: Surroundings) -> bool:

@@ -167,7 +167,6 @@ POW_12 = boundary(12, "Pow:8c38fc", directions="up")
     "a LayerNormalization without a bias, in single nodes, ends the process if it gives an output"
     " of the graph",
     source="2026-11-23 measured in 1.1 to 1.3: a LayerNormalization in single nodes",
-    neighbours=True,
 )
 def ends_a_normalization(node: Node, around: Surroundings) -> bool:
     divided = _made_by(node, "Div")
@@ -219,7 +218,6 @@ def _adds_floats(node: Node, rank: int) -> bool:
     "Add",
     "onnxruntime 1.1..1.3",
     "an Add before Gelu in single nodes has its second input read as the bias",
-    neighbours=True,
 )
 def before_single_nodes_of_gelu(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 1) and leads_to(node.outputs[0], around, "Div", "Erf")
@@ -229,7 +227,6 @@ def before_single_nodes_of_gelu(node: Node, around: Surroundings) -> bool:
     "Add",
     "onnxruntime 1.1..1.3",
     "an Add before Gelu has its second input read as the bias",
-    neighbours=True,
 )
 @example(
     "a row",
@@ -245,7 +242,6 @@ def before_gelu(node: Node, around: Surroundings) -> bool:
     "onnxruntime 1.1..1.2",
     "an Add before LayerNormalization in single nodes is fused with it, with another epsilon and"
     " perhaps the wrong inputs",
-    neighbours=True,
 )
 def before_single_nodes_of_a_normalization(node: Node, around: Surroundings) -> bool:
     return _adds_floats(node, 3) and leads_to(node.outputs[0], around, "Sub", "Div", "Mul")
@@ -275,7 +271,6 @@ def with_the_bias_behind(node: Node, op: Builder) -> Result:
     " with MatMul or Gemm",
     source="2026-11-28 measured in 1.17.3, 1.20.1 to 1.25.1, 1.27.0, 1.28.0, 1.30.0 and 1.32.0:"
     " three language and vision models, and their nodes",
-    neighbours=True,
 )
 def is_averaged_in_float16(node: Node, around: Surroundings) -> bool:
     kinds = {node["X"].elem_type_or_none, node["Y"].elem_type_or_none}
@@ -511,7 +506,6 @@ CUBED = (
     "opencv 4.5.5",
     "Pow before arithmetic is joined with it and gives other numbers",
     source="2026-11-29 measured in 4.5.5: Pow by 2 and 3, alone and before Mul and Add, at 12",
-    neighbours=True,
 )
 @example("scaled", CUBED, imports={"": 12})
 def is_joined_with_arithmetic(node: Node, around: Surroundings) -> bool:

@@ -87,7 +87,6 @@ def _is_lossy_pair(node: Node, around: Surroundings, *, of: int, to: int) -> boo
     "Cast",
     "onnxruntime 0.4..1.5",
     "a Cast to float16 and back is removed, so that nothing is rounded",
-    neighbours=True,
 )
 @example("float", TWICE.format("float", T.FLOAT16.value, "float", T.FLOAT.value), imports={"": 9})
 def returns_from_float16(node: Node, around: Surroundings) -> bool:
@@ -98,7 +97,6 @@ def returns_from_float16(node: Node, around: Surroundings) -> bool:
     "Cast",
     "onnxruntime 0.5..1.5",
     "a Cast to float and back to double is removed, so that nothing is rounded",
-    neighbours=True,
 )
 @example("double", TWICE.format("double", T.FLOAT.value, "double", T.DOUBLE.value), imports={"": 9})
 def returns_from_float(node: Node, around: Surroundings) -> bool:
@@ -109,7 +107,6 @@ def returns_from_float(node: Node, around: Surroundings) -> bool:
     "Cast",
     "onnxruntime 1.6..1.16",
     "a Cast that wraps, cuts off or rounds numbers is merged with the Cast behind it",
-    neighbours=True,
 )
 @example("int8", TWICE.format("int32", T.INT8.value, "int32", T.INT32.value), imports={"": 13})
 def is_merged(node: Node, around: Surroundings) -> bool:
@@ -120,7 +117,6 @@ def is_merged(node: Node, around: Surroundings) -> bool:
     "Cast",
     "onnxruntime 1.17..1.25",
     "a Cast that wraps, cuts off or rounds numbers is merged with the Cast to bool behind it",
-    neighbours=True,
 )
 @example("int8", TWICE.format("int32", T.INT8.value, "bool", T.BOOL.value), imports={"": 19})
 def is_merged_to_bool(node: Node, around: Surroundings) -> bool:

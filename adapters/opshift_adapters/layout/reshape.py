@@ -336,7 +336,6 @@ MOVED_THROUGH = frozenset(
     "onnxruntime 1.10",
     "a Transpose that a graph of Loop or If reads, and a node beside it, too, may not be loaded",
     source="2026-11-23 measured in 1.9 to 1.11: operators between two Transposes, tried one by one",
-    neighbours=True,
 )
 def is_read_in_a_branch_too(node: Node, around: Surroundings) -> bool:
     """Whether both subgraphs and other nodes of its graph read the result.

@@ -73,7 +73,6 @@ def of_a_scalar(node: Node) -> bool:
     " is lost, or the process ends",
     source="2026-11-29 measured in 1.7 to 1.14 and 1.17: an output that Gather, MatMul, Add,"
     " Reshape, Sigmoid and Transpose read between DequantizeLinear and QuantizeLinear",
-    neighbours=True,
 )
 def of_a_read_output(node: Node, around: Surroundings) -> bool:
     value = node.outputs[0]
@@ -101,7 +100,6 @@ def plain_codes(node: Node, op: Builder) -> Result:
     "DequantizeLinear",
     "onnxruntime 1.8..1.32",
     f"MatMul, Gemm or Conv of uint8 codes and the int8 codes of a {{op}} {LIMIT}",
-    neighbours=True,
 )
 def of_the_second_codes(node: Node, around: Surroundings) -> bool:
     codes = node.outputs[0]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
@@ -66,7 +67,6 @@ def misread(
     date: str = "",
     since: int = 1,
     before: int = NEWEST,
-    neighbours: bool = False,
     wider: str = "",
     processors: str = "",
     domain: str = "",
@@ -74,8 +74,8 @@ def misread(
     """Declares a legal form of operators that releases of a runtime misread.
 
     `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The function returns
-    whether a node has the form at the opsets from `since` to below `before`. With `neighbours`, it
-    gets the `Surroundings` of the node as well. `{op}` in `says` is the operator. `wider` names an
+    whether a node has the form at the opsets from `since` to below `before`. A second parameter
+    gets the `Surroundings` of the node. `{op}` in `says` is the operator. `wider` names an
     input: if its element type is wider, the runtime reads the node. `processors` names the only
     ones on which it is misread: the verdict is then "not known", and an `@alternative` is written.
     `source` starts with its date, unless `date` is given.
@@ -90,7 +90,8 @@ def misread(
         return Misread(
             ops=names, domain=domain, runtime=runtime, releases=listed_releases, says=says,
             source=source, date=date, run=draft.run, since=since, before=before,
-            neighbours=neighbours, wider=wider, processors=processors,
+            neighbours=len(inspect.signature(draft.run).parameters) > 1,
+            wider=wider, processors=processors,
             examples=spread(draft.examples, names),
         )  # fmt: skip
 
