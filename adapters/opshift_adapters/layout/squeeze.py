@@ -131,6 +131,8 @@ def _squeezed(op: Builder, x: Value, axes: Value) -> Value:
 
 
 def _unsqueezed(op: Builder, x: Value, axes: Value) -> Value:
+    if axes.rank_or_none != 1:  # PyTorch writes a scalar for one axis, and runtimes read it
+        axes = op.Reshape(axes, op.const([-1]))
     shape = op.Shape(x)
     ones, places = _others(op, op.Shape(shape) + op.Shape(axes), axes)
     return op.ScatterElements(ones, places, shape, axis=0)
