@@ -12,7 +12,7 @@ from opshift.errors import InvalidModel
 from opshift.model.heritage import Heritage
 from opshift.model.names import Names, Owned
 from opshift.model.scope import FunctionId, Imports, Key, Place, Root, Scope, call_id
-from opshift.model.walk import Container, graphs_in_attribute, graphs_of, may_hold_graphs
+from opshift.model.walk import Container, graphs_in_attribute, graphs_of
 from opshift.opsets import schemas
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
@@ -98,7 +98,7 @@ class Document:
             places = self._file_calls(root, key, places)
         if places:
             root.index.setdefault(key, []).extend(places)
-        if may_hold_graphs(key):
+        if schemas.may_hold_graphs(*key):
             for scope, i in places:
                 for _, graph in graphs_of(scope.proto.node[i]):
                     self.enter(root, graph, scope)
@@ -125,7 +125,7 @@ class Document:
                     scope._producers[name] = position
         key = (schemas.normal(node.domain), node.op_type)
         root.index.setdefault(key, []).append((scope, position))
-        if may_hold_graphs(key):
+        if schemas.may_hold_graphs(*key):
             for _, graph in graphs_of(node):
                 if id(graph) not in root.by_graph:
                     self.enter(root, graph, scope)

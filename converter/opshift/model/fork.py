@@ -10,7 +10,7 @@ from dataclasses import replace
 from opshift.model.document import Document
 from opshift.model.names import Names
 from opshift.model.scope import Imports, Place, Root, Scope
-from opshift.model.walk import Container, graphs_in_defaults, graphs_of, may_hold_graphs, tops
+from opshift.model.walk import Container, graphs_in_defaults, graphs_of, tops
 from opshift.opsets import schemas
 from opshift.protos import ModelProto
 from opshift.protos.copies import copied
@@ -102,6 +102,6 @@ def _pairs(old: Document, model: ModelProto) -> Iterator[tuple[int, Container]]:
         waiting += zip(graphs_in_defaults(one), graphs_in_defaults(twin), strict=True)
         for node, other in zip(one.node, twin.node, strict=True):
             key = (schemas.normal(node.domain), node.op_type)
-            if may_hold_graphs(key) or old.is_call(node):
+            if schemas.may_hold_graphs(*key) or old.is_call(node):
                 graphs = zip(graphs_of(node), graphs_of(other), strict=True)
                 waiting += [(graph, copied_graph) for (_, graph), (_, copied_graph) in graphs]

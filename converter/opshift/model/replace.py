@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from opshift.model.document import Document
 from opshift.model.scope import Place, Scope
 from opshift.model.settle import move_shardings
-from opshift.model.walk import captures, graphs_of, may_hold_graphs
+from opshift.model.walk import captures, graphs_of
 from opshift.opsets import schemas
 from opshift.protos import GraphProto, NodeProto
 from opshift.records import dataclass
@@ -44,7 +44,7 @@ def _graphs_lost(replacement: Replacement) -> list[GraphProto]:
     scope, position = replacement.place
     node = scope.node(position)
     key = (schemas.normal(node.domain), node.op_type)
-    if replacement.carried or not may_hold_graphs(key):
+    if replacement.carried or not schemas.may_hold_graphs(*key):
         return []
     return [graph for _, graph in graphs_of(node)]
 

@@ -9,7 +9,7 @@ from dataclasses import field
 from typing import Any, TypeAlias
 
 from opshift.errors import InvalidModel
-from opshift.model.walk import Container, graphs_of, may_hold_graphs
+from opshift.model.walk import Container, graphs_of
 from opshift.opsets import layouts, schemas
 from opshift.protos import (
     FunctionProto,
@@ -295,7 +295,7 @@ class Root:
     def put_in_order(self, copy: Container, graph: Container) -> None:
         """Sorts a copy of a graph or function of this root, and the graphs in it."""
         for there, here in zip(copy.node, graph.node, strict=True):
-            if not may_hold_graphs((here.domain, here.op_type)):
+            if not schemas.may_hold_graphs(here.domain, here.op_type):
                 continue
             for (_, inner), (_, original) in zip(graphs_of(there), graphs_of(here), strict=True):
                 self.put_in_order(inner, original)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
-from opshift.opsets import described, schemas
+from opshift.opsets import schemas
 from opshift.protos import (
     AttributeProto,
     FunctionProto,
@@ -71,16 +71,9 @@ def holds_graphs(node: NodeProto) -> bool:
     return any(True for _ in graphs_of(node))
 
 
-@described.remembered
-def may_hold_graphs(key: tuple[str, str]) -> bool:
-    """Whether a node of this operator can hold a graph. A node of an unknown operator can."""
-    known = schemas.history(*key)
-    return not known or any(a.is_graph for s in known for a in s.attributes.values())
-
-
 def levels(nodes: Iterable[NodeProto]) -> int:
     """The depth of the nested graphs in these nodes."""
-    holders = [n for n in nodes if may_hold_graphs((schemas.normal(n.domain), n.op_type))]
+    holders = [n for n in nodes if schemas.may_hold_graphs(schemas.normal(n.domain), n.op_type)]
     return max((1 + levels(graph.node) for n in holders for _, graph in graphs_of(n)), default=0)
 
 

@@ -17,6 +17,7 @@ from opshift.opsets.schema import Schema as Schema
 from opshift.protos import AttributeProto, FunctionProto, TensorProto, TypeProto, helper
 from opshift.protos.library import defs
 
+GRAPHS = frozenset((AttributeProto.GRAPH, AttributeProto.GRAPHS))  # kinds of attributes
 _RESERVED = "ai.onnx.training"  # a domain that onnx names and that has no operator
 
 
@@ -32,6 +33,14 @@ def history(domain: str, op: str) -> tuple[Schema, ...]:
     """Every implementation of an operator that the installed onnx has, oldest first."""
     found = (_described(entry.operator) for entry in known().history(domain, op))
     return tuple(one for one in found if one is not None)
+
+
+@described.remembered
+def may_hold_graphs(domain: str, op: str) -> bool:
+    """Whether a node of an operator can hold a graph. A node of an unknown operator can."""
+    found = [_attribute_kinds(entry.operator) for entry in known().history(domain, op)]
+    kinds = [one for one in found if one is not None]
+    return not kinds or any(not GRAPHS.isdisjoint(one) for one in kinds)
 
 
 def operators(domain: str) -> Iterator[str]:
@@ -168,15 +177,29 @@ def _registered() -> Sequence[Any]:
 @described.remembered
 def _described(operator: OperatorId) -> Schema | None:
     """The full schema of an implementation; None where the installed onnx is too old for it."""
-    which = operator.domain, operator.op_type, operator.since_version
     if is_documented(operator.domain):
-        one = described.operator(*which)
+        one = described.operator(operator.domain, operator.op_type, operator.since_version)
         return None if one is None else one.schema
+    found = _installed(operator)
+    return None if found is None else _describe(found)
+
+
+def _installed(operator: OperatorId) -> Any:
+    """The schema object of an implementation; None where the installed onnx is too old for it."""
     try:
-        found = raw(*which)
+        found = raw(operator.domain, operator.op_type, operator.since_version)
     except defs.SchemaError:
         return None
-    return _describe(found) if found.since_version == operator.since_version else None
+    return found if found.since_version == operator.since_version else None
+
+
+def _attribute_kinds(operator: OperatorId) -> set[int] | None:
+    """The kinds of the attributes of an implementation, without a description of the rest."""
+    if is_documented(operator.domain):
+        one = _described(operator)
+        return None if one is None else {attribute.kind for attribute in one.attributes.values()}
+    found = _installed(operator)
+    return None if found is None else {one.type.value for one in found.attributes.values()}
 
 
 def _describe(one: Any) -> Schema:
