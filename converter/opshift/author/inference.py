@@ -120,24 +120,25 @@ def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
     written, names = False, {op for _, op in ranks}
     for graph, _, visible in found:
-        env = TypesOnly(visible)
-        vague = {
-            info.name: info.type.tensor_type
-            for info in (*graph.value_info, *graph.output)
-            if not info.type.tensor_type.HasField("shape") and info.type.HasField("tensor_type")
-        }
-        for node in graph.node if vague else ():
+        env, own = TypesOnly(visible), visible.maps[0]
+        for node in graph.node:
             if node.op_type not in names:
                 continue
             rule = ranks.get((schemas.normal(node.domain), node.op_type))
-            if rule is not None and not vague.keys().isdisjoint(node.output):
+            if rule is not None and any(map(_lacks_rank, map(own.get, node.output))):
                 schema = schemas.schema(rule.domain, node.op_type, versions.get(rule.domain, 0))
                 told = told_ranks(rule, node, schema, env)
-                for name, rank in zip(node.output, told, strict=False):
-                    if name in vague:
-                        give_rank(vague[name], rank)
+                for kind, rank in zip(map(own.get, node.output), told, strict=False):
+                    if kind is not None and _lacks_rank(kind):
+                        give_rank(kind.tensor_type, rank)
                         written = True
     return written
+
+
+def _lacks_rank(kind: TypeProto | None) -> bool:
+    """Whether a type is that of a tensor without a rank."""
+    tensor = kind.tensor_type if kind is not None and kind.HasField("tensor_type") else None
+    return tensor is not None and not tensor.HasField("shape")
 
 
 def infer_node(node: NodeProto, env: ModelEnv, version: int | None = None) -> dict[str, TypeProto]:
