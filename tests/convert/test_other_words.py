@@ -96,6 +96,14 @@ def test_no_rule_writes_an_operator_back_without_end():
         for_box(model, without=["Ceil", "Floor"])
 
 
+def test_an_operator_in_an_earlier_form_is_written_in_others_too():
+    """The rule of Size writes Squeeze with an attribute, as before opset 13."""
+    model = of("(float[2,N] x) => (int64 y) { y = Size(x) }")
+    assert "Squeeze" in ops(for_box(model, without=["Size"]))
+    found = ops(for_box(model, without=["Size", "Squeeze"]))
+    assert found == ["Shape", "Slice", "Slice", "Mul", "Reshape"]
+
+
 def test_the_refusal_names_the_operator_without_other_words():
     model = of("(float[2] x) => (float[2] y) { y = Selu(x) }")
     with pytest.raises(Refused, match="does not read Selu 6, and in other words it needs Exp"):

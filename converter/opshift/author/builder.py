@@ -643,9 +643,12 @@ class Builder:
     ) -> Any:
         """Writes the replacement of a node of an earlier form, which ends at a version."""
         node = self._node(schema.name, schema.domain, names, outputs or 1, attributes)
+        before = len(self.made.nodes)
         answer = self.crossing.cross(Node(node, schema, self.env), end - 1, end, self)
         if isinstance(answer, Keep):
             raise AdapterBug(f"{schema.name}-{schema.since} is kept at {end}")
+        if any(one.op_type == schema.name for one in self.made.nodes[before:]):
+            self.made.ops.add(qualified(schema.domain, schema.name))
         found = answer if isinstance(answer, tuple) else (answer,)
         return found[0] if outputs is None else found
 
