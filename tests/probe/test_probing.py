@@ -21,6 +21,7 @@ from opshift.cli.entry import main
 from opshift.errors import BadTarget
 from opshift.opsets import probed, schemas, targets
 from opshift.opsets.probed import DIES, REFUSED, RUNS, WRONG
+from opshift.opsets.wanted import Wanted
 from opshift.probe import probing, row
 from opshift.probe.probe_models import ProbeResult, case, models
 from opshift.probe.probing import probe, tabulated
@@ -102,6 +103,20 @@ def test_a_conversion_avoids_what_a_probe_saw_fail(own):
     source = model("(float[2] x) => (float[2] y) { y = Celu(x) }", 13)
     result = opshift.convert(source, "edge-box==2.0")
     assert "Celu" not in {node.op_type for node in result.model.graph.node}
+
+
+def test_a_conversion_does_not_go_below_the_opset_in_which_operators_broadcast(
+    tmp_path, monkeypatch
+):
+    path = tmp_path / "row.toml"
+    path.write_text(
+        "[box]\nprobed = '''\nruntime box\nrelease 2.0 2026-01-02 us\nAdd 13 T; refused 2.0 f4\n"
+        "Add 7 T; refused 2.0 f4\nAdd 6 T; runs 2.0 f4\n'''\n[[box.releases]]\nversions = \"2.0\"\n"
+    )
+    monkeypatch.setenv(targets.CONFIG, str(path))
+    wanted = Wanted.of("box==2.0", {}, {})
+    assert wanted.goal({"": 13}, [("", "Add")]).get("", 13) == 14  # nothing is known of Add 14
+    assert wanted.goal({"": 6}, [("", "Add")]).get("", 6) == 6
 
 
 def test_a_conversion_for_what_runs_changes_nothing(own):
@@ -239,14 +254,34 @@ def test_a_feature_is_blamed_if_nothing_else_is_new():
         result(RUNS, "@mode", "@mode=linear", "@rank=4"),
         result(WRONG, "@mode", "@mode=cubic", "@rank=4"),
         result(REFUSED, "@axes", "@axes=1,2", "@rank=4"),
-        result(REFUSED, "@axes", "@axes=2,3", "@mode", "@mode=cubic", "@rank=4"),
+        result(REFUSED, "@axes", "@axes=2,3", "@rank=4"),
+        result(REFUSED, "@layout", "@layout=1", "@rank=4"),
+        result(REFUSED, "@layout", "@layout=2", "@mode", "@mode=cubic", "@rank=4"),
         result(DIES, "@rank=1"),
     ]
     found = tabulated(group)["", "Resize"][13]
     assert set(found.features) == {
-        (RUNS, "@mode"), (WRONG, "@mode=cubic"), (REFUSED, "@axes"), (DIES, "@rank=1")
+        (RUNS, "@mode"), (WRONG, "@mode=cubic"), (REFUSED, "@axes"), (REFUSED, "@layout=1"),
+        (DIES, "@rank=1"),
     }  # fmt: skip
     assert set(found.types) == {(RUNS, ("float",))}
+
+
+@pytest.mark.parametrize(
+    ("tried", "fails"),
+    [
+        (["@auto_pad @auto_pad=SAME_UPPER @strides @strides=2,2"], set()),
+        (["@auto_pad @auto_pad=SAME_UPPER", "@auto_pad @auto_pad=VALID"], {"@auto_pad"}),
+        (["@auto_pad @auto_pad=SAME_UPPER", ""], {"float"}),
+        (["@rank=3", "@rank=4 @kernel_shape @kernel_shape=2,2"], {"float"}),
+    ],
+)  # fmt: skip
+def test_a_form_that_was_not_tried_does_not_fail(tried, fails):
+    """Of ConvTranspose only the forms with auto_pad may fail, and the usual one may run."""
+    key = ("", "ConvTranspose")
+    group = [ProbeResult(key, 11, ("float",), frozenset(one.split()), WRONG) for one in tried]
+    found = tabulated(group)[key][11]
+    assert {of for _, (of,) in found.types} | {of for _, of in found.features} == fails
 
 
 def test_element_types_whose_other_models_were_left_out_do_not_fail():

@@ -53,7 +53,7 @@ from opshift.model import imports, numbering, weights
 from opshift.model.document import Document, function_id
 from opshift.model.scope import FunctionId, Imports, Key, shown_function
 from opshift.opsets import schemas
-from opshift.opsets.wanted import Wanted
+from opshift.opsets.wanted import BROADCASTS, Wanted
 from opshift.protos import ModelProto
 from opshift.report import Report
 
@@ -209,14 +209,15 @@ class Conversion(State):
         return found.intersection(called(self.document))
 
     def _elsewhere(self, gaps: Collection[Key]) -> Collection[int]:
-        """The nearest opsets on both sides with other versions of these operators, and the highest.
+        """The nearest opsets on both sides with other versions of these operators.
 
-        At the highest opset, another operator may replace these.
+        With them the highest and the preferred one, at which another operator may replace these.
         """
         target, own = self.options.target, self.document.imports.get("") or 0
         if self.runtime is None or not isinstance(target, Wanted) or "" in target.exact:
             return ()
-        lowest = max(self.runtime.floors.get("", 1), target.at_least.get("", 1))
+        floor = self.runtime.floors.get("", min(own, BROADCASTS))
+        lowest = max(floor, target.at_least.get("", 1))
         highest = self.runtime.imports.get("", own)
         found = set[int]()
         for domain, op in gaps:
@@ -225,7 +226,8 @@ class Conversion(State):
                 found.update(since - 1 for since in history if lowest < since <= own)
                 found.update(since for since in history if own < since <= highest)
         below, above = [one for one in found if one < own], [one for one in found if one > own]
-        return {*sorted(below)[-1:], *sorted(above)[:1], *([highest] if gaps else [])} - {own}
+        usual = [highest, self.runtime.prefer or highest] if gaps else []
+        return {*sorted(below)[-1:], *sorted(above)[:1], *usual} - {own}
 
     @property
     def has_choice(self) -> bool:

@@ -75,10 +75,11 @@ class Reached:
     nodes: int
 
     @property
-    def cost(self) -> tuple[int, int, int, int, tuple[int, ...]]:
-        """The cost: gaps of the runtime, approximations, lost functions, nodes and work."""
-        lacks = len(self.report.runtime.reasons) if self.report.runtime else 0
-        return lacks, len(self.report.approximations), self.lost, self.nodes, self.way.work
+    def cost(self) -> tuple[int, int, int, int, int, tuple[int, ...]]:
+        """The cost: gaps and doubts of the runtime, approximations, lost functions, nodes, work."""
+        answer, inexact = self.report.runtime, len(self.report.approximations)
+        lacks, doubts = (len(answer.reasons), len(answer.unknown)) if answer else (0, 0)
+        return lacks, doubts, inexact, self.lost, self.nodes, self.way.work
 
 
 @dataclass(slots=True)

@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
 IrVersion: TypeAlias = int | Literal["auto", "keep"]
 Key: TypeAlias = tuple[str, str]  # (domain, operator)
+BROADCASTS = 7  # from here on operators broadcast; few runtimes have what was before
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,8 +144,9 @@ def _nearest_run(
     from opshift.opsets import changelog
 
     known = changelog.default()
+    usual = min(BROADCASTS, version)
     ops = [key for key in operators if not key[0] and not table.lost(key)]
-    low, top = row.floors.get("", 1), row.imports.get("") or known.newest("") or version
+    low, top = row.floors.get("", usual), row.imports.get("") or known.newest("") or version
 
     def cost(at: int) -> tuple[int, int, int]:
         found = [known.meaning(*key, at) for key in ops]

@@ -305,8 +305,8 @@ def tabulated(
 ) -> dict[Key, dict[int, probed.Outcomes]]:
     """The outcomes of element types, and the features that explain why models fail.
 
-    Element types fail only if every model with them fails; they stay unknown if a model with them
-    was left out.
+    Element types fail only if every model with them fails, and these have no feature in common that
+    a node can do without. They stay unknown if a model with them was left out.
     """
     groups: dict[tuple[Key, int], list[ProbeResult]] = {}
     for one in results:
@@ -319,18 +319,30 @@ def tabulated(
         types = _by_types(group)
         seen = frozenset().union(*(one.features for one in group if one.outcome == RUNS))
         features = {(RUNS, one): here for one in sorted(seen) if "=" not in one}
-        failed = [one for one in group if one.outcome != RUNS and types[one.types] == RUNS]
+        tried = [one for one in group if (key, since, one.types) not in unfinished]
+        failed = [one for one in tried if one.outcome != RUNS and types[one.types] == RUNS]
         blamed, unexplained = _explained(failed, seen)
         features |= dict.fromkeys(sorted(blamed), here)
         types |= {one.types: PARTLY for one in unexplained}
-        types = {
-            of: outcome
-            for of, outcome in types.items()
-            if outcome not in FAILED or (key, since, of) not in unfinished
-        }
+        whole = {of: outcome for of, outcome in types.items() if outcome in FAILED}
+        for of, outcome in whole.items():
+            common, complete = _common(group, of, schema), (key, since, of) not in unfinished
+            if common or not complete:
+                del types[of]
+            if complete and len(common) == 1 and not common & seen:
+                features[outcome, min(common)] = here
         outcomes = {(outcome, of): here for of, outcome in types.items()}
         found.setdefault(key, {})[since] = probed.Outcomes(names, outcomes, features)
     return found
+
+
+def _common(
+    group: Iterable[ProbeResult], types: Types, schema: schemas.Schema | None
+) -> frozenset[str]:
+    """The features of all models of these element types that a node can do without."""
+    stated = schema.attributes if schema is not None else {}
+    needed = {"@rank", *(f"@{name}" for name, one in stated.items() if one.required)}
+    return frozenset.intersection(*(_names(x.features) for x in group if x.types == types)) - needed
 
 
 def _by_types(group: Iterable[ProbeResult]) -> dict[Types, str]:
@@ -347,19 +359,33 @@ def _explained(
 ) -> tuple[set[tuple[str, str]], list[ProbeResult]]:
     """The outcomes of features that explain failures, and the failures without an explanation.
 
-    A feature explains a failure if it is the only feature of the model that never ran.
+    A feature explains a failure if it is the only feature of the model that never ran. An attribute
+    with several values is one if none of them ran; otherwise it is one with its value.
     """
+    new = frozenset().union(*(one.features for one in failed)) - seen
+    alone = {one.features & new for one in failed if len(_names(one.features & new)) == 1}
+    values = Counter(_name(one) for one in frozenset().union(*alone) if "=" in one)
+
+    def strange(one: ProbeResult) -> list[str]:
+        return [
+            feature for feature in sorted(one.features & new)
+            if (_name(feature) in seen or values[_name(feature)] == 1) == ("=" in feature)
+        ]  # fmt: skip
+
     blamed: set[tuple[str, str]] = set()
     for one in failed:
-        strange = _strange(one, seen)
-        if len(strange) == 1:
-            blamed.add((one.outcome, strange[0]))
+        found = strange(one)
+        if len(found) == 1:
+            blamed.add((one.outcome, found[0]))
     known = {feature for _, feature in blamed}
     unseen = (one for one in failed if not known.intersection(one.features))
-    return blamed, [one for one in unseen if all("=" in name for name in _strange(one, seen))]
+    return blamed, [one for one in unseen if all("=" in name for name in strange(one))]
 
 
-def _strange(one: ProbeResult, seen: frozenset[str]) -> list[str]:
-    """The features that no running model has, without the values of attributes among them."""
-    new = one.features - seen
-    return sorted(f for f in new if f.partition("=")[0] not in new or "=" not in f)
+def _name(feature: str) -> str:
+    """A feature without its value."""
+    return feature.partition("=")[0]
+
+
+def _names(features: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(_name, features))

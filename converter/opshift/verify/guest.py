@@ -55,10 +55,13 @@ def openvino(model: Any, optimized: bool = True) -> Any:
 
     def run(feed: Any) -> Any:
         network = core.read_model(model["path"])
-        network.reshape({name: list(value.shape) for name, value in feed.items()})  # for 2022.1
+        at = {name: i for i, name in enumerate(model["inputs"])}  # a Dropout renames its input
+        at.update((name, i) for i, port in enumerate(network.inputs) for name in port.get_names())
+        placed = {at[name]: value for name, value in feed.items()}
+        network.reshape({i: list(value.shape) for i, value in placed.items()})  # for 2022.1
         compiled = core.compile_model(network, "CPU", exact)
         request = compiled.create_infer_request()
-        request.infer(feed)  # the results of 2023.0 have the first number of float16 everywhere
+        request.infer(placed)  # the results of 2023.0 have the first number of float16 everywhere
         found = {}  # type: Any
         for i, output in enumerate(compiled.outputs):
             value = request.get_output_tensor(i).data.copy()
