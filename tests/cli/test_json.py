@@ -14,7 +14,7 @@ import onnx
 import opshift
 import pytest
 from click.testing import CliRunner
-from json_schema import SCHEMA, faults
+from json_schema import SCHEMA, faults, unused
 from onnx import parser
 from opshift.cli import commands
 from opshift.cli.entry import main
@@ -25,6 +25,8 @@ from tools.author import docs
 SOFTMAX = '<ir_version: 7, opset_import: ["" : 12]> g (float[2,3,4] x) => (float[2,3,4] y) { y = Softmax(x) }'
 ERF = '<ir_version: 7, opset_import: ["" : 13]> g (double[2] x) => (double[2] y) { y = Erf(x) }'
 COMPUTED = '<ir_version: 9, opset_import: ["" : 19]> g (float[N,4] x, int64[k] s) => (float[a,b] y) { y = Reshape<allowzero=1>(x, s) }'
+MISH = '<ir_version: 8, opset_import: ["" : 18]> g (float[2] x) => (float[2] y) { a = Softplus(x) b = Tanh(a) y = Mul(x, b) }'
+WEIGHT = '<ir_version: 4, opset_import: ["" : 9]> g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }'
 
 # The words of each run, and the kind of its outcome. {} is the folder of the models.
 RUNS = [
@@ -42,7 +44,9 @@ RUNS = [
     ("plan {}/softmax.onnx --to 13", "plan"),
     ("plan {}/erf.onnx --to 8", "plan"),
     ("plan {}/softmax.onnx --to 12", "plan"),
+    ("plan {}/mish.onnx --modernize --to 18", "plan"),
     ("lowest {}/softmax.onnx", "lowest"),
+    ("lowest {}/weight.onnx", "lowest"),
     ("lowest {}/erf.onnx {}/text.onnx", "several"),
     (f"convert {{}}/erf.onnx --dry-run --runtime {sys.executable}", "report"),
     ("verify {}/softmax.onnx {}/softmax.onnx", "verification"),
@@ -86,6 +90,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     home = tmp_path_factory.mktemp("models")
     neg = ERF.replace("Erf", "Neg")
     texts = {"softmax": SOFTMAX, "erf": ERF, "computed": COMPUTED, "neg": neg}
+    texts |= {"mish": MISH, "weight": WEIGHT}
     for name, text in texts.items():
         onnx.save(parser.parse_model(text), home / f"{name}.onnx")
     wrong = parser.parse_model(SOFTMAX)
@@ -113,6 +118,20 @@ def test_an_outcome_has_its_form(words, kind, folder, monkeypatch):
     found = told(words, folder)
     assert found["kind"] == kind, found
     assert not list(faults(found))
+
+
+@pytest.mark.usefixtures("models_run_here")
+def test_every_field_of_the_schema_is_written_by_some_run(folder, tmp_path):
+    """With the test above, the schema and the dataclasses cannot differ in either direction."""
+    pytest.importorskip("onnxruntime")
+    for words, _ in RUNS:
+        if not words.startswith("completion"):
+            assert not list(faults(told(words, folder)))
+    rows = tmp_path / "rows.jsonl"
+    told(f"batch {{}} {tmp_path / 'out'} --to 8 --workers 1 --results {rows}", folder)
+    for row in rows.read_text().splitlines():
+        assert not list(faults(json.loads(row)))
+    assert [field for field in unused() if not field.startswith("/$defs/completion")] == []
 
 
 def test_every_command_and_every_kind_is_tried():

@@ -17,6 +17,7 @@ TYPES: dict[str, tuple[type, ...]] = {
     "object": (dict,), "array": (list,), "string": (str,), "integer": (int,),
     "number": (int, float), "boolean": (bool,), "null": (type(None),),
 }  # fmt: skip
+USED = set[tuple[int, str]]()  # the fields of the schema that a value had, by their object
 KNOWN = {
     "$ref", "type", "properties", "required", "additionalProperties", "items", "minItems",
     "maxItems", "enum", "const", "anyOf", "oneOf", "description", "title",
@@ -45,6 +46,15 @@ def faults(value: Any, schema: dict[str, Any] | None = None, at: str = "$") -> I
             yield f"{at}: {len(value)} items"
         for i, one in enumerate(value):
             yield from faults(one, schema.get("items", {}), f"{at}[{i}]")
+
+
+def unused(schema: Any = SCHEMA, at: str = "") -> Iterator[str]:
+    """The fields of the schema that no value had since the start of the process."""
+    if isinstance(schema, dict):
+        listed = schema.get("properties", {})
+        yield from (f"{at}: {name}" for name in listed if (id(listed), name) not in USED)
+        for key, inner in schema.items():
+            yield from unused(inner, f"{at}/{key}")
 
 
 def _named(reference: str) -> dict[str, Any]:
@@ -80,6 +90,7 @@ def _of_object(value: dict[str, Any], schema: dict[str, Any], at: str) -> Iterat
     yield from (f"{at}: no {name!r}" for name in schema.get("required", ()) if name not in value)
     for name, one in value.items():
         if name in listed:
+            USED.add((id(listed), name))
             yield from faults(one, listed[name], f"{at}.{name}")
         elif "additionalProperties" in schema:
             yield from faults(one, schema["additionalProperties"], f"{at}.{name}")
