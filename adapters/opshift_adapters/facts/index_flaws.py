@@ -3,11 +3,11 @@
 
 from opshift.adapter import Node, flaw, np
 
-from opshift_adapters._lib.known_sizes import dims_of
+from opshift_adapters._lib.known_sizes import Size, dims_of
 from opshift_adapters._lib.windows import knows
 
 
-def _beyond(node: Node, name: str, size: int | str | None) -> int | None:
+def _beyond(node: Node, name: str, size: Size) -> int | None:  # pragma: no cover: for illegal nodes
     """The first constant index that is outside of an axis of this size."""
     known = node[name].const_or_none() if isinstance(size, int) else None
     if known is None or known.dtype.kind not in "iu" or not isinstance(size, int):
@@ -16,12 +16,12 @@ def _beyond(node: Node, name: str, size: int | str | None) -> int | None:
     return int(wrong[0]) if wrong.size else None
 
 
-def _index_flaw(index: int, axis: int, size: int | str | None) -> str:
+def _index_flaw(index: int, axis: int, size: Size) -> str:  # pragma: no cover: as above
     return f"its index {index} lies outside of axis {axis}, which has {size} places"
 
 
 @flaw("Gather GatherElements Scatter ScatterElements")
-def indices_outside(node: Node) -> str | None:  # pragma: no cover: only illegal nodes reach this
+def indices_outside(node: Node) -> str | None:
     """Constant indices lie on the axis."""
     dims, axis = dims_of(node, "data"), node.int("axis")
     if not dims or not -len(dims) <= axis < len(dims):

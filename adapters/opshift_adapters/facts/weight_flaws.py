@@ -9,7 +9,7 @@ from opshift.objections import sizes
 from opshift_adapters._lib.known_sizes import differ, dims_of
 
 
-def _has_other_layout(node: Node) -> bool:
+def _has_other_layout(node: Node) -> bool:  # pragma: no cover: for illegal nodes
     """Whether the batch is the first axis; onnxruntime has no such kernel."""
     return "layout" in node.attributes and node.int("layout") == 1
 
