@@ -35,7 +35,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple]:
 
     for name in (*REASONS, *DOUBTS):
         monkeypatch.setattr(runtime, name, part(name))
-    monkeypatch.setattr(runtime, "without_import", lambda release: (["rejected"], ["doubted"]))
+    monkeypatch.setattr(runtime, "without_imports", lambda *_: (["rejected"], ["doubted"]))
     return given
 
 
@@ -52,7 +52,7 @@ def test_each_part_adds_its_reasons(parts):
 
 
 def test_an_import_that_was_added_is_judged_too(parts):
-    found = verdict(JUDGED, RELEASE, lacks_import=True)
+    found = verdict(JUDGED, RELEASE, added=[""])
     assert found.reasons == ("rejected", *REASONS)
     assert found.unknown == ("doubted", *DOUBTS)
 

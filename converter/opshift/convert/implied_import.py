@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The import of a model that has none, if every opset of its IR version means the same."""
+"""Imports that a model lacks, if its operators mean the same in every version that it may mean."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from opshift import versions
 from opshift.author.registry import Registry
 from opshift.convert import guard
 from opshift.convert.step import is_idle
-from opshift.model.walk import nodes
+from opshift.model import imports
+from opshift.model.walk import nodes, nodes_in
 from opshift.opsets import schemas
 from opshift.protos import ModelProto
 
@@ -29,11 +30,54 @@ def add(model: ModelProto, adapters: Registry) -> list[str]:
     ]
 
 
+def add_domains(model: ModelProto, adapters: Registry) -> list[str]:
+    """Imports the domains of nodes that a model with other imports lacks; returns the notes.
+
+    onnxruntime writes and reads such models.
+    """
+    notes = []
+    for domain, ops in sorted(lacking(model).items()):
+        if (version := _first(domain, ops, adapters)) is not None:
+            model.opset_import.add(domain=domain, version=version)
+            notes.append(
+                f"the model does not import {domain}; version {version} was added, because its"
+                " operators mean the same in every version that has them"
+            )
+    return notes
+
+
+def lacking(model: ModelProto) -> dict[str, set[str]]:
+    """The operators of the graph by domains that a model with other imports lacks."""
+    known = {*imports.versions(model), *(function.domain for function in model.functions), ""}
+    found: dict[str, set[str]] = {}
+    for node in nodes_in(model.graph) if model.opset_import else ():
+        if (domain := schemas.normal(node.domain)) not in known:
+            found.setdefault(domain, set()).add(node.op_type)
+    return found
+
+
+def _first(domain: str, ops: set[str], adapters: Registry) -> int | None:
+    """The first version that has all of these operators, if they never changed, else None."""
+    begins = [schemas.known().history(domain, op) for op in ops]
+    newest = schemas.known().newest(domain)
+    if newest is None or not all(begins):
+        return None
+    first = max(found[0].operator.since_version for found in begins)
+    same = all(_is_same((domain, op), first, newest, adapters) for op in ops)
+    return first if same else None
+
+
 def _is_one(key: tuple[str, str], low: int, high: int, adapters: Registry) -> bool:
     """Whether an operator of ONNX means the same in every opset between two."""
     domain, op = key
     if domain or schemas.schema(domain, op, low) is None:
         return False
+    return _is_same(key, low, high, adapters)
+
+
+def _is_same(key: tuple[str, str], low: int, high: int, adapters: Registry) -> bool:
+    """Whether the schemas prove that no node of an operator changes between two versions."""
+    domain, op = key
     begins = [one.since for one in schemas.history(domain, op) if low < one.since <= high]
     return all(_stays(adapters, (domain, op, since - 1, since)) for since in begins)
 

@@ -83,7 +83,8 @@ def _inline(state: State, prefix: str) -> None:
 
 def _repair(state: State) -> None:
     """Repairs faults that runtimes accept and onnx rejects."""
-    done = repair.rejected(state.skeleton, state.store)
+    done = implied_import.add_domains(state.skeleton, state.adapters)
+    done += repair.rejected(state.skeleton, state.store)
     rules.require_inferable(Document(state.skeleton), state.adapters)
     state.typed = repair.add_types(state.skeleton, lambda: _typed(state))
     if state.typed:

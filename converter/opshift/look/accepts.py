@@ -6,13 +6,13 @@ from __future__ import annotations
 import dataclasses
 import json
 import os
-from collections.abc import Hashable, Iterable, Iterator
+from collections.abc import Collection, Hashable, Iterable, Iterator
 from typing import Any
 
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
-from opshift.convert import aim, model_opening
+from opshift.convert import aim, implied_import, model_opening
 from opshift.convert.blockers import Outgrown
 from opshift.convert.cheapest_way import Carve, carve_of
 from opshift.convert.legal import diagnose, rules
@@ -226,17 +226,19 @@ class _SourceOrResult:
     """A model that is judged for many releases."""
 
     judged: Judged
-    lacks_import: bool = False
+    added: Collection[str] = ()  # the domains whose imports the model lacked
 
     @staticmethod
     @diagnose.protobuf_errors()
     def of(carve: Carve) -> _SourceOrResult:
         skeleton, store = carve()
-        adapters, lacks_import = registry.default(), not skeleton.opset_import
+        adapters, known = registry.default(), imports.versions(skeleton).keys()
         model_opening.mend_header(skeleton, adapters)
+        implied_import.add_domains(skeleton, adapters)
         imports.merge(skeleton)
+        added = imports.versions(skeleton).keys() - known
         document = rules.open_for_inference(skeleton, adapters)
-        return _SourceOrResult(_judged(document, store, adapters), lacks_import)
+        return _SourceOrResult(_judged(document, store, adapters), added)
 
     @staticmethod
     def made(skeleton: ModelProto, store: Weights) -> _SourceOrResult:
@@ -244,7 +246,7 @@ class _SourceOrResult:
         return _SourceOrResult(_judged(Document(skeleton), store, registry.default()))
 
     def told(self, row: Ceiling) -> RuntimeAnswer:
-        return verdict(self.judged, row, lacks_import=self.lacks_import).in_words
+        return verdict(self.judged, row, added=self.added).in_words
 
 
 def _judged(document: Document, store: Weights, adapters: Registry) -> Judged:

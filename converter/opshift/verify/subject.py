@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TypeAlias
 
 from opshift.author.registry import Registry
-from opshift.convert import model_opening
+from opshift.convert import implied_import, model_opening
 from opshift.convert.legal import rules
 from opshift.errors import InvalidModel
 from opshift.model import weights
@@ -33,16 +33,17 @@ class Subject:
 def opened(model: Model, folder: Path, name: str, adapters: Registry) -> Subject:
     """The subject of a model or path that onnx's inference survives."""
     subject = _opened(model, folder, name)
-    if not subject.model.opset_import:
-        subject = _with_import(subject, folder, name, adapters)
+    if not subject.model.opset_import or implied_import.lacking(subject.model):
+        subject = _with_imports(subject, folder, name, adapters)
     rules.require_inferable(Document(subject.model), adapters)
     return subject
 
 
-def _with_import(subject: Subject, folder: Path, name: str, adapters: Registry) -> Subject:
-    """The subject with the import that its IR version implies, if there is one."""
+def _with_imports(subject: Subject, folder: Path, name: str, adapters: Registry) -> Subject:
+    """The subject with the imports that it lacks and that are clear."""
     skeleton, store = weights.carve_file(source.opened(subject.path))
     model_opening.mend_header(skeleton, adapters)
+    implied_import.add_domains(skeleton, adapters)
     path = folder / f"{name}-with-import.onnx"
     weights.splice_to_run(skeleton, store, os.fspath(path))
     return Subject(subject.name, path, onnx.load(path, load_external_data=False))

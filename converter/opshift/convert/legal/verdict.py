@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -59,27 +60,27 @@ def _written_out(facts: Facts) -> Facts:
     return Facts(Document(copy), facts.weights, facts.adapters, lambda: view)
 
 
-def verdict(judged: Judged, row: Ceiling, *, lacks_import: bool = False) -> Verdict:
+def verdict(judged: Judged, row: Ceiling, *, added: Collection[str] = ()) -> Verdict:
     """Whether a runtime runs a model as it is. Nothing is converted.
 
-    `lacks_import` says that the import of the document was added. A release between two rows has
-    the answer that both have.
+    `added` are the domains whose imports the model lacked. A release between two rows has the
+    answer that both have.
     """
-    own = _of_row(judged, row, lacks_import=lacks_import)
+    own = _of_row(judged, row, added)
     if row.later is None:
         return own
-    then = _of_row(judged, row.later, lacks_import=lacks_import)
+    then = _of_row(judged, row.later, added)
     if own.reasons and then.reasons:
         return replace(own, target=row.stands_for)
     differing = (*own.reasons, *then.reasons)
     return Verdict(row.stands_for, (), own.unknown or then.unknown, differing)
 
 
-def _of_row(judged: Judged, row: Ceiling, *, lacks_import: bool) -> Verdict:
+def _of_row(judged: Judged, row: Ceiling, added: Collection[str]) -> Verdict:
     """The answer of one row."""
     document, computed = judged.document, judged.computed
     called = computed.document
-    rejected, doubted = runtime.without_import(row) if lacks_import else ([], [])
+    rejected, doubted = runtime.without_imports(row, added) if added else ([], [])
     reasons = (
         *rejected,
         *runtime.stamps(document, row),
