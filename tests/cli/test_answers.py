@@ -13,7 +13,8 @@ from click.testing import CliRunner
 from onnx import parser
 from opshift import codes, plugins, terms
 from opshift.author import registry
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
+from opshift.cli import terminal
 from opshift.cli.entry import main
 from opshift.report import Report, StepReport, Work
 
@@ -284,11 +285,11 @@ def test_colours(folder):
 def test_the_environment_can_switch_colours_off(env, monkeypatch):
     monkeypatch.delenv("NO_COLOR", raising=False)
     monkeypatch.setenv("TERM", "xterm")
-    assert cli._colours("auto", terminal=True)
+    assert terminal._colours("auto", terminal=True)
     for name, value in env.items():
         monkeypatch.setenv(name, value)
-    assert not cli._colours("auto", terminal=True)
-    assert cli._colours("always", terminal=True)
+    assert not terminal._colours("auto", terminal=True)
+    assert terminal._colours("always", terminal=True)
 
 
 @pytest.mark.parametrize("mark", ["--stamp", "--bump-model-version"])

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from opshift.adapter import Builder, Node, Result, adapter
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from text_models import model
 

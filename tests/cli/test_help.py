@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 from opshift import Why, codes, terms
 from opshift.cli import commands, doors
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from opshift.opsets import targets
 

@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import parser
 from opshift.cli import commands, settings
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
 from opshift.cli.commands import batch, convert
 from opshift.cli.entry import main
 

@@ -7,7 +7,7 @@ import json
 
 import pytest
 from click.testing import CliRunner
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from opshift.opsets import targets
 

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from opshift.testing.model_text import parse_model
 from opshift.verify import verify

@@ -11,7 +11,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from opshift import child_python, child_task
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from opshift.testing.model_text import parse_model
 from opshift.verify import Limits, isolated_task, verify

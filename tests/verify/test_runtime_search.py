@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 from fake_runtimes import fake_python
 from opshift.child_task import Limits
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from opshift.verify import runtime_search
 from text_models import model

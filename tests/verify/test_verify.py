@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import BadTarget, InvalidModel, MissingExtra, convert_version
 from opshift.author import registry
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from opshift.verify import (
     Verification,

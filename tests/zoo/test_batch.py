@@ -17,7 +17,7 @@ import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
 from opshift import BadTarget, InvalidModel, Request, codes, convert_version
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from opshift.errors import printable
 from opshift.zoo import Fate, ModelLimits, marks, migrate, sources

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from click.testing import CliRunner
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from opshift.errors import ClusterLost
 from opshift.zoo import Fate, ModelLimits, migrate

@@ -10,7 +10,7 @@ import onnx
 import pytest
 from click.testing import CliRunner
 from onnx import numpy_helper
-from opshift.cli import terminal as cli
+from opshift.cli import exit_codes as cli
 from opshift.cli.entry import main
 from opshift.zoo import Fate, ModelLimits, migrate, task
 from opshift.zoo.migrate import local_engine

@@ -7,7 +7,8 @@ import os
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from opshift.cli.terminal import DONE, WOULD_CHANGE, Output
+from opshift.cli.exit_codes import DONE, WOULD_CHANGE
+from opshift.cli.terminal import Output
 from opshift.text import Line, Role, size
 
 if TYPE_CHECKING:

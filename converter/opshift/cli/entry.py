@@ -20,10 +20,11 @@ import click
 
 import opshift
 from opshift import terms
-from opshift.cli import commands, doors, settings
+from opshift.cli import commands, doors, exit_codes, settings
+from opshift.cli.exit_codes import BAD_INPUT, INTERRUPTED
 from opshift.cli.options import GroupedCommand, WholeWords, files_beside
 from opshift.cli.synonyms import synonym
-from opshift.cli.terminal import BAD_INPUT, INTERRUPTED, Output
+from opshift.cli.terminal import Output
 from opshift.isolation_default import Isolation, set_default, usual
 from opshift.text import printable, suggestion
 
@@ -182,18 +183,7 @@ def _output(words: list[str]) -> Output:
 SETTINGS = {"help_option_names": ["-h", "--help"], "max_content_width": 100}
 
 
-EXIT_CODES = """\b
-Exit codes: 0    done, or nothing to do
-            1    the conversion is impossible, the models differ, or the model is invalid
-            2    the command, a file or the environment is at fault
-            3    opshift or an adapter has a bug
-            4    --check: the conversion is possible and would change the model
-            5    it is not known whether the model can be used
-            130  interrupted
-"""
-
-
-@click.group(cls=Commands, context_settings=SETTINGS, epilog=EXIT_CODES)
+@click.group(cls=Commands, context_settings=SETTINGS, epilog=f"\b\n{exit_codes.table()}")
 @click.version_option(opshift.__version__, package_name="opshift")
 def main() -> None:
     """Convert ONNX models between opsets, up and down, or explain why a conversion is impossible.

@@ -13,9 +13,10 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from opshift import deprecation
-from opshift.cli import settings
+from opshift.cli import exit_codes, settings
 from opshift.cli.complete import complete_domains
-from opshift.cli.terminal import BAD_INPUT, BUG, INTERRUPTED, Output, exit_code
+from opshift.cli.exit_codes import BAD_INPUT, BUG, INTERRUPTED
+from opshift.cli.terminal import Output
 from opshift.text import suggestion
 
 if TYPE_CHECKING:
@@ -299,7 +300,7 @@ def guarded(output: Output, work: Callable[[], int]) -> int:
         told = refused
         return output.refused(told.lines, lambda: refused_as_dict(told))
     except (InvalidModel, BadTarget, BadDestination, ClusterLost, MissingExtra) as error:
-        return output.failed(str(error), exit_code(error), error.code)
+        return output.failed(str(error), exit_codes.of_error(error), error.code)
     except click.UsageError as error:
         return output.failed(error.format_message(), BAD_INPUT, "BAD_USAGE")
     except BrokenPipeError:  # the reader of the output has seen enough

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output of a command: exit codes, results on stdout, everything else on stderr."""
+"""The output of a command: results on stdout, everything else on stderr."""
 
 from __future__ import annotations
 
@@ -13,37 +13,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from opshift import codes
+from opshift.cli import exit_codes
 from opshift.text import Line, Role, coloured, cut, plain, printable
 
 if TYPE_CHECKING:
-    from opshift.errors import OpshiftError
     from opshift.page.sheet import Page
 
-DONE = 0  # done, or nothing to do
-REFUSED = 1  # the answer is no: impossible, not equal, or something is wrong with the model
-BAD_INPUT = 2  # the command, a file or the environment is at fault
-BUG = 3  # opshift or an adapter is at fault
-WOULD_CHANGE = 4  # `--check`: the conversion is possible and would change the model
-NOT_KNOWN = 5  # it is not known whether a runtime or a program can use the model
-INTERRUPTED = 130
 # The messages of these codes are ours, and one that ends with what to do needs no general advice.
 OWN_CURE = (
     "BAD_DESTINATION", "BAD_TARGET", "BAD_USAGE", "BROKEN_PACKAGE", "FILE_ERROR", "INVALID_MODEL",
     "MISSING_EXTRA",
 )  # fmt: skip
-GRAVEST = (
-    BUG,
-    BAD_INPUT,
-    REFUSED,
-    NOT_KNOWN,
-    WOULD_CHANGE,
-    DONE,
-)  # of several models, the first counts
-
-
-def exit_code(error: OpshiftError) -> int:
-    """The exit code for an error of which neither opshift nor an adapter is the cause."""
-    return REFUSED if error.code == "INVALID_MODEL" else BAD_INPUT
 
 
 class Output:
@@ -83,10 +63,10 @@ class Output:
         """Prints a refusal on stderr; with -q only its first sentence."""
         if self.form != "text":
             self._data(data())
-            return REFUSED
+            return exit_codes.REFUSED
         told = list(lines())
         self.say(told if self.verbosity >= 0 else told[:1], err=True)
-        return REFUSED
+        return exit_codes.REFUSED
 
     def failed(self, message: str, code: int, name: str = "BUG") -> int:
         """Prints an error on stderr and what to do; with -v also the traceback."""
@@ -131,7 +111,7 @@ class Output:
         collected, self._several, self._model = self._several, None, ""
         if collected is not None:
             self._data({"schema_version": 1, "kind": "several", "results": collected})
-        return next((code for code in GRAVEST if code in found), max(found, default=DONE))
+        return exit_codes.of_several(found)
 
     def _data(self, data: Mapping[str, Any]) -> None:
         if self._model:

@@ -10,8 +10,9 @@ import click
 
 from opshift.cli import options
 from opshift.cli.complete import complete_runtimes
+from opshift.cli.exit_codes import DONE, NOT_KNOWN, REFUSED
 from opshift.cli.options import common, guarded
-from opshift.cli.terminal import DONE, NOT_KNOWN, REFUSED, Output
+from opshift.cli.terminal import Output
 from opshift.opsets.described import SUFFIX
 
 if TYPE_CHECKING:

@@ -15,8 +15,9 @@ import click
 from opshift import child_python
 from opshift.cli import options
 from opshift.cli.complete import complete_runtimes
+from opshift.cli.exit_codes import DONE, INTERRUPTED, REFUSED
 from opshift.cli.options import common, documents, page, results_option
-from opshift.cli.terminal import DONE, INTERRUPTED, REFUSED, Output
+from opshift.cli.terminal import Output
 from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:

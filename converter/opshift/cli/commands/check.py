@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
+from opshift.cli.exit_codes import DONE, REFUSED
 from opshift.cli.options import common, documents, guarded, results_option
-from opshift.cli.terminal import DONE, REFUSED, Output
+from opshift.cli.terminal import Output
 
 if TYPE_CHECKING:
     from opshift.convert.legal.findings import Findings
@@ -96,10 +97,14 @@ def _unread(source: str, error: OpshiftError) -> ModelResult:
     """A file that cannot be checked as a case of a file of results."""
     from opshift import codes
     from opshift import results as formats
-    from opshift.cli.terminal import error_as_dict, exit_code
+    from opshift.cli import exit_codes
+    from opshift.cli.terminal import error_as_dict
 
     model = formats.name_of(source)
     told = formats.Problem(formats.ERROR, error.code, str(error))
     cure = codes.page(error.code).cure
-    row = {"model": model, **error_as_dict(error.code, str(error), cure, exit_code(error))}
+    row = {
+        "model": model,
+        **error_as_dict(error.code, str(error), cure, exit_codes.of_error(error)),
+    }
     return formats.ModelResult(model, formats.BROKEN, row, (told,))

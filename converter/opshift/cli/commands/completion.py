@@ -10,8 +10,9 @@ import click
 from click.shell_completion import get_completion_class
 
 from opshift.cli import options
+from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common
-from opshift.cli.terminal import DONE, Output
+from opshift.cli.terminal import Output
 from opshift.text import Line, Role
 
 PROGRAM, VARIABLE = "opshift", "_OPSHIFT_COMPLETE"

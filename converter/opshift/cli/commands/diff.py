@@ -8,8 +8,9 @@ import os
 import click
 
 from opshift.cli import options
+from opshift.cli.exit_codes import BAD_INPUT, DONE
 from opshift.cli.options import common, documents
-from opshift.cli.terminal import BAD_INPUT, DONE, Output
+from opshift.cli.terminal import Output
 
 
 @options.command(

@@ -10,8 +10,9 @@ import click
 from opshift import codes
 from opshift.cli import options
 from opshift.cli.complete import complete_codes
+from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common
-from opshift.cli.terminal import DONE, Output
+from opshift.cli.terminal import Output
 from opshift.text import Line, Role, suggestion
 
 

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import doors, options
+from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents, guarded
-from opshift.cli.terminal import DONE, Output
+from opshift.cli.terminal import Output
 
 if TYPE_CHECKING:
     from opshift.look.document_info import DocumentInfo

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
+from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents, guarded
-from opshift.cli.terminal import DONE, Output
+from opshift.cli.terminal import Output
 from opshift.cli.wish_options import permissions
 
 if TYPE_CHECKING:

@@ -11,8 +11,9 @@ import click
 
 from opshift.cli import options
 from opshift.cli.complete import complete_operators
+from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents
-from opshift.cli.terminal import DONE, Output
+from opshift.cli.terminal import Output
 from opshift.text import Line, size, suggestion, table
 
 if TYPE_CHECKING:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
+from opshift.cli.exit_codes import DONE, REFUSED
 from opshift.cli.options import common, documents, reports
-from opshift.cli.terminal import DONE, REFUSED, Output
+from opshift.cli.terminal import Output
 from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:

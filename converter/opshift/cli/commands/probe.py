@@ -12,8 +12,9 @@ from typing import Any
 import click
 
 from opshift.cli import options
+from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, guarded
-from opshift.cli.terminal import DONE, Output
+from opshift.cli.terminal import Output
 
 
 @options.command(

@@ -7,8 +7,9 @@ import json
 import pkgutil
 
 from opshift.cli import options
+from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common
-from opshift.cli.terminal import DONE, Output
+from opshift.cli.terminal import Output
 from opshift.text import Line
 
 FILE = "outcomes.schema.json"

@@ -12,8 +12,9 @@ import click
 
 from opshift.cli import options
 from opshift.cli.complete import complete_models_and_runtimes
+from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents
-from opshift.cli.terminal import DONE, Output
+from opshift.cli.terminal import Output
 from opshift.cli.wish_options import permissions
 from opshift.text import Line, Role
 

@@ -6,8 +6,9 @@ from __future__ import annotations
 import dataclasses
 
 from opshift.cli import options
+from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common
-from opshift.cli.terminal import DONE, Output
+from opshift.cli.terminal import Output
 
 
 @options.command("opshift versions")
