@@ -191,6 +191,49 @@ def test_what_only_the_whole_model_shows_is_traced_to_its_step(bug, place, with_
             assert part in str(caught.value)
 
 
+@pytest.mark.parametrize(
+    ("bug", "told"),
+    [
+        (type_that_the_operator_lacks, "And reads 'x' of type tensor(float), which it does not accept"),
+        (two_types_as_one, "Add reads tensor(float) and tensor(double) as one type"),
+    ],
+)  # fmt: skip
+def test_the_trace_names_the_types_that_do_not_fit(bug, told, with_adapters):
+    bug.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19)(bug))
+    with pytest.raises(AdapterBug) as caught:
+        convert_version(model(TEXT, 20), 13)
+    assert told in str(caught.value)
+
+
+AROUND = """(float[2] x, float[2] z, bool c) => (float[2] y, float[2] late) {
+    early = Abs(z)
+    y = If (c) <then_branch = t () => (float[2] r) { h = Gelu(x) r = Neg(h) },
+                else_branch = e () => (float[2] s) { s = Abs(early) }>
+    late = Abs(z)
+}"""
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [("y", "the node around it writes"), ("late", "is written later"), ("early", ""), ("z", "")],
+)
+def test_a_branch_reads_what_is_written_before_its_node(name, why, with_adapters):
+    @adapter("Gelu", 20, 19)
+    def reads_a_value(node, op):
+        """Reads a value of the graph around."""
+        y = op.Neg(node["X"])
+        op.made.nodes[-1].input[0] = name
+        return y
+
+    with_adapters(reads_a_value)
+    if not why:
+        onnx.checker.check_model(convert_version(model(AROUND, 20), 19), full_check=True)
+        return
+    with pytest.raises(AdapterBug, match=f"Neg reads '{name}', which {why}"):
+        convert_version(model(AROUND, 20), 19)
+
+
 # -- what inference has against a node, and what fails while an adapter runs -----------------------
 
 
