@@ -179,7 +179,8 @@ def test_every_operator_of_several_inputs_has_a_case_or_a_reason():
         if (known := schemas.history("", op)) and len(known[-1].inputs) > 1
     }
     assert several - CASES.keys() - ELSEWHERE.keys() == set()
-    assert ELSEWHERE.keys() <= several
+    if (schemas.latest("") or 0) >= 28:  # an older onnx lacks some of them
+        assert ELSEWHERE.keys() <= several
 
 
 def test_an_index_that_follows_from_the_size_is_compared():
