@@ -4,7 +4,15 @@
 from typing import Any
 
 from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, dtype_of, np
-from opshift.decorators import adapter, boundary, example, form, in_other_words
+from opshift.decorators import (
+    adapter,
+    alternative,
+    boundary,
+    example,
+    form,
+    in_other_words,
+    misread,
+)
 
 from opshift_adapters._lib.kinds import EXACT_IN_FLOAT, FLOATS
 from opshift_adapters.elementwise.comparison import choose
@@ -67,6 +75,37 @@ def by_max_and_min(node: Node, op: Builder) -> Result:
         bound = node.input(name)
         bounded = bounded if bound is None else cut(bounded, bound)
     return KEEP if bounded is x else bounded
+
+
+VECTOR = "(float[2,3] x) => (float[2,3] y) <float[1] l = {0.5}> { y = Clip(x, l) }"
+
+
+@misread(
+    "Clip",
+    "onnxruntime 1.0..1.7",
+    "a bound of Clip is a vector of one element",
+    source="2026-11-29 measured in 1.0, 1.2, 1.5, 1.7 to 1.11 and four later releases: 18 forms",
+    since=11,
+)
+@example("lower", VECTOR, imports={"": 11})
+def has_a_vector_as_bound(node: Node) -> bool:
+    return any(value is not None and value.rank_or_none == 1 for value in node.inputs[1:])
+
+
+@alternative("Clip", runtime="onnxruntime==1.7")
+@example("lower", VECTOR, imports={"": 11}, gives="Clip")
+def with_scalar_bounds(node: Node, op: Builder) -> Result:
+    """onnxruntime up to 1.7 runs Clip only with scalars as bounds."""
+    if op.version < 11:
+        return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
+    bounds = {name: node.input(name) for name in ("min", "max")}
+    return op.same(
+        node,
+        inputs={
+            name: op.Squeeze(value, axes=[0]) if value and value.rank_or_none == 1 else value
+            for name, value in bounds.items()
+        },
+    )
 
 
 # -- down ----------------------------------------------------------------------------------------

@@ -12,6 +12,7 @@ from opshift_adapters._lib import windows
 from opshift_adapters._lib.blocks import END, size_of
 
 INDICES_ORDER = {"storage_order": "it orders the indices, and nothing reads them"}
+COUNTS = "AveragePool with ceil_mode and count_include_pad gives other numbers"
 LINE = "(float[3,2,7] x) => (float[3,2,o] y) { y = {op}"
 PLANE = "(float[3,2,7,6] x) => (float[3,2,o,p] y) { y = {op}"
 
@@ -69,17 +70,18 @@ def average_pool_10_9(node: Node, op: Builder) -> Result:
 def _with_counted_pads_written(node: Node, op: Builder) -> Result:
     """The pads that count are written as Pad; the pads of the pooling do not count."""
     inner, outer = windows.counted_pads(node, node["X"])
-    gone = dict.fromkeys(("auto_pad", "ceil_mode", "count_include_pad"))
+    inputs = {"X": windows.padded(op, node["X"], inner, 0.0)}
+    counts = None if any(outer) else 1  # the same without pads, and onnxruntime may merge the Pad
     return op.same(
-        node, inputs={"X": windows.padded(op, node["X"], inner, 0.0)}, pads=outer, **gone
+        node, inputs=inputs, pads=outer, auto_pad=None, ceil_mode=None, count_include_pad=counts
     )
 
 
 @misread(
     "AveragePool",
-    "onnxruntime 0.4..1.17",
-    "AveragePool with ceil_mode and count_include_pad gives other numbers",
-    source="2026-11-23 measured in nine releases from 0.4 to 1.17: AveragePool beside the"
+    "onnxruntime 0.4..1.20",
+    COUNTS,
+    source="2026-11-29 measured in twelve releases from 0.4 to 1.20: AveragePool beside the"
     " specification",
     since=10,
 )
@@ -87,12 +89,39 @@ def counts_beyond_the_end(node: Node) -> bool:
     return node.int("ceil_mode") == 1 and node.int("count_include_pad") == 1
 
 
+@misread(
+    "AveragePool",
+    "onnxruntime 1.21..1.28",
+    COUNTS,
+    source="2026-11-29 measured in each release from 1.21 to 1.32: 216 forms at 11, 19 and 22",
+    since=10,
+    before=19,
+)
+def counts_beyond_the_end_below_19(node: Node) -> bool:
+    return counts_beyond_the_end.run(node)
+
+
+@misread(
+    "AveragePool",
+    "onnxruntime 1.19..1.20",
+    "AveragePool of the result of Pad gives other numbers",
+    source="2026-11-29 measured in 1.16, 1.18 to 1.21, 1.23, 1.27 and 1.31: 16 forms at 13 and 19",
+    since=7,
+)
+def follows_a_pad(node: Node) -> bool:
+    made = node["X"].producer
+    return made is not None and made.op == "Pad" and not node.int("count_include_pad")
+
+
 @alternative("AveragePool", runtime="onnxruntime==1.16")
 def average_of_counted_pads(node: Node, op: Builder) -> Result:
-    """onnxruntime up to 1.17 divides the last windows of `ceil_mode` by other counts."""
-    if not (windows.rounds_up(node) and node.int("count_include_pad")):
-        return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
-    return _with_counted_pads_written(node, op)
+    """onnxruntime up to 1.28 divides the last windows of `ceil_mode` by other counts."""
+    if windows.rounds_up(node) and node.int("count_include_pad"):
+        return _with_counted_pads_written(node, op)
+    x = node["X"]
+    if op.version < 7 or windows.rounds_up(node) or any(windows.explicit_pads(node, x)):
+        return KEEP
+    return op.same(node, count_include_pad=1)
 
 
 @misread(
