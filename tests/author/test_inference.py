@@ -101,6 +101,22 @@ def test_a_name_of_one_branch_is_not_typed_by_another(branch):
     assert other[1:] == ["Reshape", "Transpose", "ReduceSum", "Transpose"]  # of any rank
 
 
+SHADOWING = """(float[2] s, float[N,2] x) => (float[2] e, float[N,2] y) {
+    e, y = Scan <num_scan_inputs = 1, body = b (float[2] c, float[2] r) => (float[2] d, float[2] o) {
+        h = Slice <starts = [0], ends = [2]> (r)
+        y = Mul(c, h) d = Identity(y) o = Identity(y) }>(s, x) }"""
+
+
+def test_a_value_with_the_name_of_an_inner_one_keeps_its_declared_shape():
+    """Inference of onnx takes the two for one value; exporters of CNTK wrote such Scans."""
+    source = model(SHADOWING, 9)
+    found = inference.infer_all(source, registry.default())
+    assert found.types.get("y") is None
+    after = convert_version(source, 13)
+    assert [dim.dim_value for dim in after.graph.output[1].type.tensor_type.shape.dim] == [0, 2]
+    assert verify(source, after).equal
+
+
 def test_only_what_is_behind_a_value_is_looked_at(monkeypatch):
     """Two chains behind an unknown rank; only one of them meets a question about types."""
     graph = """(float[2] x) => (float[2] y, float[2] z) <float[2,2] w = {1, 2, 3, 4}> {

@@ -74,8 +74,21 @@ def infer_all(model: bytes | ModelProto, adapters: DeclaredRules) -> Known:
 def _known(
     scopes: Sequence[GraphTypes], assumed: Iterable[Place], counted: Iterable[Place]
 ) -> Known:
+    for one, name in [*_shadowing(scopes)]:
+        for own in one.visible.maps:
+            if name in own:
+                own[name] = None
     graphs = {one.path: one.own for one in scopes}
     return Known(by_name(scopes), graphs, _paths(assumed), _paths(counted))
+
+
+def _shadowing(scopes: Iterable[GraphTypes]) -> Iterator[tuple[GraphTypes, str]]:
+    """The computed values that inference takes for an outer one of their name."""
+    for one in scopes:
+        if one.path:
+            around = one.visible.parents
+            outputs = (name for node in one.graph.node for name in node.output)
+            yield from ((one, name) for name in outputs if name and name in around)
 
 
 def _paths(places: Iterable[Place]) -> Mapping[str, Sequence[Path]]:
