@@ -297,3 +297,25 @@ def test_a_row_is_believed_without_the_import_of_its_module():
     assert known.get("", "Softmax", 12, 13) is not None
     assert not known.is_as_indexed(("", "Softmax", 12, 13))
     assert verdict_edges.edge_of(known.branch(), "", "Softmax", 11, down=False) == found
+
+
+def test_a_form_is_planned_without_the_import_of_its_module(with_adapters) -> None:
+    """The row is what the module declares; a form that is not in the index is asked."""
+    known = registry.Registry()
+    known.load(opshift_adapters)
+    for op, place in ("Reshape", FORM), ("Add", ALTERNATIVE):
+        row = verdict_edges.form_edge(known, "", op, place)
+        assert row is not None
+        assert known.is_as_indexed(("", op, *place))
+        assert row == verdict_edges.form_edge(registry.default().branch(), "", op, place)
+    assert verdict_edges.form_edge(known, "", "Relu", FORM) is None
+
+    @adapter("Relu", *FORM, emits="Neg Max")
+    def relu(node: Node, op: Builder) -> Result:
+        """Writes something else, which is enough here."""
+        return op.same(node)
+
+    with_adapters(relu)
+    found = verdict_edges.form_edge(registry.default(), "", "Relu", FORM)
+    assert found is not None
+    assert (found.verdict, found.writes) == ("rewrite", ("Max", "Neg", "Relu"))

@@ -8,16 +8,14 @@ The own form writes no node, so it is the cheapest: another form is for a node t
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 from opshift.author.misreadings import misreadings
-from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS
+from opshift.author.verdicts import FORM
 from opshift.convert import request
 from opshift.convert.plan_table import Edge
 from opshift.convert.state import State
-from opshift.convert.verdict_edges import edge_at
+from opshift.convert.verdict_edges import FORMS, form_edge
 from opshift.model.scope import Key
-from opshift.text import qualified
 
 
 def plan_forms(state: State) -> None:
@@ -35,12 +33,10 @@ def plan_forms(state: State) -> None:
 
 def _others(state: State, key: Key) -> Iterator[Edge]:
     """The forms that more runtimes run, and those for a runtime that lacks the operator."""
-    for place in (FORM, ALTERNATIVE, WORDS) if _may_lack(state, key) else (FORM,):
-        adapter = state.adapters.get(*key, *place)
-        if adapter is not None:
-            edge = edge_at(state.adapters, *key, *place)
-            writes = tuple(sorted({qualified(*key), *edge.writes}))
-            yield replace(edge, verdict=adapter.kind, writes=writes)
+    for place in FORMS if _may_lack(state, key) else (FORM,):
+        edge = form_edge(state.adapters, *key, place)
+        if edge is not None:
+            yield edge
 
 
 def _may_lack(state: State, key: Key) -> bool:

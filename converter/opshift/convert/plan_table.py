@@ -83,7 +83,10 @@ def farthest(domain: str, op: str, version: int, down: bool) -> int:
 
 @functools.cache
 def _table() -> dict[tuple[str, str, int, bool], str | Edge]:
-    """The solved verdicts that are shipped: `domain op since direction` and an edge to a line."""
+    """The solved verdicts that are shipped: `domain op since direction` and an edge to a line.
+
+    The line of an equal form has its place instead of a version, and `form` as its direction.
+    """
     found: dict[tuple[str, str, int, bool], str | Edge] = {}
     try:
         table = plugins.data("opshift.convert", TABLE).decode()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from opshift import versions
 from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.author.verdicts import Adapter
+from opshift.author.verdicts import ALTERNATIVE, FORM, WORDS, Adapter
 from opshift.convert.plan_table import IMPOSSIBLE, MISSING, UNREVIEWED, UNSETTLED, Edge, shipped
 from opshift.convert.solving import library, solve
 from opshift.opsets import schemas
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     import networkx as nx
 
 Implementation = tuple[str, str, int]  # (domain, op, since)
+FORMS = (FORM, ALTERNATIVE, WORDS)
 
 
 def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
@@ -97,6 +98,19 @@ def _bare(adapter: Adapter | None, domain: str, op: str, start: int, to: int) ->
     return Edge(start, to, kind, adapter.approximate, (qualified(domain, op),) if stays else ())
 
 
+def form_edge(adapters: Registry, domain: str, op: str, place: tuple[int, int]) -> Edge | None:
+    """The verdict that writes an operator in an equal form; None if there is no such form."""
+    known = shipped(domain, op, place[0], False)
+    if known is not None and adapters.is_as_indexed((domain, op, *place)):
+        return known  # as in _holds, the module need not be imported
+    adapter = adapters.get(domain, op, *place)
+    if adapter is None:
+        return None
+    edge = edge_at(adapters, domain, op, *place)
+    writes = tuple(sorted({qualified(domain, op), *edge.writes}))
+    return replace(edge, verdict=adapter.kind, writes=writes)
+
+
 # -- solving -------------------------------------------------------------------------------------
 
 
@@ -128,11 +142,18 @@ def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
 
 
 def table_of(adapters: Registry) -> str:
-    """The table of every solved verdict, and of every last implementation, in onnx's domains."""
+    """The table of every solved verdict, and of every last implementation, in onnx's domains.
+
+    The verdicts on equal forms follow, which hold at any version.
+    """
     lines = []
     for domain in sorted(schemas.known_domains().intersection(versions.DOMAINS)):
         for down in (True, False):
             direction = "down" if down else "up"
             for (_, op, since), edge in sorted(solved(adapters, domain, down=down).items()):
                 lines.append(f"{domain or '-'} {op} {since} {direction} {edge}")
+    for (domain, op, start, to), _ in adapters:
+        if (start, to) in FORMS:
+            own = form_edge(adapters, domain, op, (start, to))
+            lines.append(f"{domain or '-'} {op} {start} form {own}")
     return "\n".join([*lines, ""])
