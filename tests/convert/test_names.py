@@ -220,6 +220,25 @@ def test_the_constant_that_takes_the_place_of_another_inherits_its_name():
     onnx.checker.check_model(after, full_check=True)
 
 
+def test_an_inner_graph_declares_the_constant_that_inherits_a_name():
+    """onnxruntime rejects a declaration in a branch that contradicts the outer weight."""
+    made = model(
+        """(bool c, int64[2] i) => (float[2,2] y) <float[3,2] w = {1,2,3,4,5,6}> {
+        y = If (c) <then_branch = t () => (float[2,2] a) { a = Gather(w, i) },
+                    else_branch = e () => (float[2,2] b) { k = Gather(w, i) b = Neg(k) }> }""",
+        11,
+    )
+    branches = [attribute.g for attribute in made.graph.node[0].attribute]
+    for branch in branches:
+        branch.value_info.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [3, 2]))
+    after = convert_version(made, 10)
+    (weight,) = [tensor for tensor in after.graph.initializer if tensor.name == "w"]
+    assert list(weight.dims) == [6, 2]  # twice its rows, for indices from the end
+    for attribute in after.graph.node[0].attribute:
+        (info,) = attribute.g.value_info
+        assert [dim.dim_value for dim in info.type.tensor_type.shape.dim] == [6, 2]
+
+
 def test_a_constant_that_is_still_read_keeps_its_name_for_itself():
     made = _int4()
     other = made.graph.quantization_annotation.add(tensor_name="x")

@@ -8,10 +8,10 @@ from collections.abc import Iterator
 from opshift.model.document import Document
 from opshift.model.heritage import Heritage
 from opshift.model.rename import rename_own
-from opshift.model.scope import Place, Root, Scope
+from opshift.model.scope import Place, Root, Scope, tensor_type
 from opshift.model.sweep import sweep
 from opshift.model.walk import named
-from opshift.protos import GraphProto, NodeProto
+from opshift.protos import GraphProto, NodeProto, TypeProto
 
 
 def settle(document: Document) -> list[str]:
@@ -27,7 +27,7 @@ def settle(document: Document) -> list[str]:
 
 def _inherit(document: Document, root: Root) -> None:
     """Gives a new constant the name of the constant that it replaced, if the name is free."""
-    names: dict[str, str] = {}
+    names, kinds = dict[str, str](), dict[str, TypeProto]()
     for own in list(root.top.initializers):
         left = _left_to(document, own)
         if left is not None and left.name not in names.values() and _is_free(document, left, root):
@@ -36,7 +36,11 @@ def _inherit(document: Document, root: Root) -> None:
             tensor.doc_string = left.doc_string or tensor.doc_string
             for key, value in left.metadata:
                 tensor.metadata_props.add(key=key, value=value)
+            kinds[left.name] = tensor_type(tensor)
     for scope in root.scopes if names else ():
+        for info in getattr(scope.proto, "value_info", ()):  # an inner graph may declare it, too
+            if info.name in kinds:
+                info.type.CopyFrom(kinds[info.name])
         for node in scope.proto.node:
             if not names.keys().isdisjoint(node.input):
                 rename_own(node, names)
