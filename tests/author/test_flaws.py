@@ -250,6 +250,9 @@ SIZES = [
     ("(float[5] x, int64[{}] i, float[{}] u) => (y) {{ y = ScatterElements(x, i, u) }}".replace("[5] x", "[5,2] x").replace("[{}]", "[3,{0}]"), 18, "2", "3", "it has 3 indices along axis 1, which has 2 places"),
     ("(float[{},1,3] x, float[1,2,3] w, float[1,2,2] r) => (y) <int32[1] n = {{4}}> {{ y = RNN<hidden_size=2>(x, w, r, , n) }}", 13, "4", "3", "a sequence has the length 4, and axis 0 has 3 places"),
     ("(float[4,1,3] x, float[1,2,3] w, float[1,2,2] r, float[1,{}] b) => (y) {{ y = RNN<hidden_size=2>(x, w, r, b) }}", 13, "4", "3", "axis 1 of B 'b' has the size 3, but must have 4 because of axis 1 of R"),
+    ("(float[2,{}] x) => (y) {{ y = Pad<mode=\"reflect\", pads=[0,-1,0,2]>(x) }}", 10, "4", "3", "its reflect pads axis 1, which has 2 places, by 2 more"),
+    ("(float[2,{}] x) => (y) <int64[2] p = {{1,0}}, int64[1] a = {{-1}}> {{ y = Pad<mode=\"reflect\">(x, p, , a) }}", 18, "2", "1", "its reflect pads axis 1, which has 1 places, by 1 more"),
+    ("(float[2,{}] x) => (y) <int64[4] p = {{0,-1,0,3}}> {{ y = Pad<mode=\"edge\">(x, p) }}", 13, "2", "1", "its edge pads axis 1, which has 0 places, by 3 more"),
 ]  # fmt: skip
 
 

@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Constant indices and lengths beyond the data, which onnx's inference does not compare."""
+"""Constant indices, lengths and pads beyond the data, which onnx's inference does not compare."""
+
+from typing import TypeAlias
 
 from opshift.adapter import Node, flaw, np
 
 from opshift_adapters._lib.known_sizes import Size, dims_of
 from opshift_adapters._lib.windows import knows
+
+Pads: TypeAlias = dict[int, tuple[int, int]]
 
 
 def _beyond(node: Node, name: str, size: Size) -> int | None:  # pragma: no cover: for illegal nodes
@@ -79,3 +83,33 @@ def pictures_outside(node: Node) -> str | None:
     dims = dims_of(node, "X")
     index = _beyond(node, "batch_indices", dims[0]) if dims else None
     return _index_flaw(index, 0, dims[0]) if dims and index is not None else None
+
+
+@flaw("Pad")
+def pads_beyond_the_axis(node: Node) -> str | None:
+    """A pad repeats or mirrors places that its axis has after cropping, the mirror except one."""
+    dims, mode = dims_of(node, "data") or (), node.str("mode")
+    pads = _pads_by_axis(node, len(dims)) if dims and mode in ("edge", "reflect") else {}
+    sizes = {axis: size for axis, size in enumerate(dims) if isinstance(size, int)}
+    if any(size + sum(pads.get(axis, ())) == 0 for axis, size in sizes.items()):
+        return None  # an empty result repeats nothing
+    for axis in sorted(pads.keys() & sizes.keys()):
+        most, left = max(pads[axis]), sizes[axis] + sum(min(pad, 0) for pad in pads[axis])
+        if most > 0 and left < (1 if mode == "edge" else most + 1):
+            return f"its {mode} pads axis {axis}, which has {left} places, by {most} more"
+    return None
+
+
+def _pads_by_axis(node: Node, rank: int) -> Pads:  # pragma: no cover: as above
+    """The pads before and after each axis with constant pads."""
+    names = ("paddings", "pads")
+    written = next((node.ints(name) for name in names if knows(node, name)), None)
+    if written is None:
+        known = node["pads"].const_or_none()
+        written = [] if known is None else known.tolist()
+    listed = node.input("axes") if node.schema and "axes" in node.schema.input_positions else None
+    axes = listed.const_or_none() if listed else np.arange(rank)
+    if axes is None or len(written) != 2 * axes.size:
+        return {}
+    pairs = zip(written, written[axes.size :], strict=False)
+    return dict(zip([at % rank for at in axes.tolist()], pairs, strict=True))
