@@ -14,7 +14,7 @@ REDUCERS = {"add": "ReduceSum", "mul": "ReduceProd", "max": "ReduceMax", "min": 
 WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
 MOST_PAIRS = 2**14  # pairs of a place and a number, up to which all are compared at once
 MOST_WIDE_PAIRS = 2**10  # the same if rows have several numbers, or if the model names the places
-MOST_IN_MATRIX = 2**13  # pairs of a place and a row, up to which MatMul takes less than the sort
+MOST_IN_MATRIX = 2**13  # pairs of a place and a row, up to which MatMul takes less than the lists
 MOST_LISTED = 2**7  # places for which a matrix of places is written to list their rows
 MOST_IN_LISTS = 2**22  # numbers that are reduced if all rows name the same place
 MOST_IN_KNOWN_LISTS = 4  # entries of the lists for each row and place that the model names
@@ -178,19 +178,20 @@ def _known_lists(places: Array, count: int) -> Array:
 
 
 def _computed_lists(op: Builder, places: Value, count: int, length: int) -> _Lists:
-    """The lists, from the order of the places and the number of rows of each place."""
+    """The lists, to which each row is written after the earlier rows of its place.
+
+    The sum counts all places for an earlier row, because a list has one row in each run of them.
+    """
+    each = op.Gather(op.const(count * np.eye(count), T.FLOAT), places, axis=0)
+    sums = op.CumSum(each, op.const(0), exclusive=1)
+    before = op.GatherElements(sums, op.Unsqueeze(places, op.const([1])), axis=1)
+    before = op.Reshape(op.Cast(before, to=T.INT64), op.const([-1]))
+    size = op.ReduceMax(before, axes=[0], keepdims=1) + count
+    empty = op.Expand(op.const([length]), size)
+    rows = op.ScatterElements(empty, before + places, op.const(np.arange(length)), axis=0)
     ones = op.const(np.ones(length), T.FLOAT)
-    each = op.MatMul(ones, op.Gather(op.const(np.eye(count), T.FLOAT), places, axis=0))
-    ends = op.MatMul(each, op.const(np.tri(count).T, T.FLOAT))
-    most = op.Cast(op.ReduceMax(each, axes=[0], keepdims=1), to=T.INT64)
-    steps = op.const(np.arange(length).reshape(-1, 1), T.FLOAT)
-    at = ends - each + op.Slice(steps, op.const([0]), most, op.const([0]))
-    at = op.Where(at < ends, at, op.const(length, T.FLOAT))
-    at = op.Reshape(op.Cast(at, to=T.INT64), op.const([-1]))
-    _, order = op.TopK(places, op.const([length]), axis=0, largest=0, outputs=2)
-    order = op.Concat(order, op.const([length]), axis=0)
-    ones = op.Slice(ones, op.const([0]), most, op.const([0]))
-    return _Lists(op.GatherElements(order, at, axis=0), ones)
+    most = op.Div(size, op.const([count]))
+    return _Lists(rows, op.Slice(ones, op.const([0]), most, op.const([0])))
 
 
 # -- by doubling ---------------------------------------------------------------------------------
