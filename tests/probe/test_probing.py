@@ -355,6 +355,33 @@ def test_inputs_after_the_first_are_also_constants():
         assert made is None or len(made.inputs) == len(made.model.graph.input)
 
 
+@pytest.mark.parametrize("op", ["GatherND", "GatherElements", "ScatterND", "ScatterElements"])
+def test_negative_indices_are_a_form_of_their_own(op):
+    """A runtime that does not count indices from the end may run the operator nevertheless."""
+    results, forms = [], set[bool]()
+    for one in models(ADAPTERS, (op,)):
+        if (
+            one.since == 13
+            and one.types[0] == "float"
+            and (made := case(one, ADAPTERS)) is not None
+        ):
+            has = probed.NEGATIVE in one.features
+            if "i" in made.inputs:
+                assert has == bool(np.any(made.inputs["i"] < 0))
+                forms.add(has)
+            outcome = WRONG if has else RUNS
+            results.append(ProbeResult(one.key, 13, one.types, one.features, outcome))
+    assert forms == {True, False}
+    table = probed.ProbeTable(
+        "own", (probed.ProbedRelease("1.0", "2026-11-29", "a test"),), tabulated(results)
+    )
+    text = "\n".join(probed.written(table))
+    assert f"wrong 1.0 {probed.NEGATIVE}" in text
+    types = next(one.types for one in results)
+    assert (RUNS, types) in probed.read(text).outcomes["", op][13].types
+    assert "with negative indices" in " ".join(map(str, results))
+
+
 @pytest.mark.parametrize(
     ("shape", "same"), [((3, 1), True), ((1, 3), True), ((3,), True), ((2, 3), False)]
 )

@@ -4,7 +4,8 @@
 The first lines of a table name a runtime and its probed releases, each with a date and a source.
 Each further line names an operator, one of its versions, its type variables, and groups of three:
 an outcome, the releases that had it, and the choices of element types or the features of a node.
-A feature begins with `@`: an attribute, an attribute with its value, an input or an output.
+A feature begins with `@`: an attribute, an attribute with its value, an input, an output,
+or negative indices.
 Features that a group `runs` lists were seen in a model that runs. Those of another group fail.
 Element types that `partly` run have models that fail, and no feature explains this.
 An element type `-` stands for a variable that the node does not use.
@@ -37,6 +38,7 @@ WORDS = {
     DIES: "ends the process of {}",
 }
 UNUSED = "-"
+NEGATIVE = "@negative-indices"  # a feature of the inputs, which only the model of a probe has
 AT_ALL = "at all"
 LONGEST = 24  # letters of an attribute's value that can be a feature
 
@@ -231,6 +233,8 @@ def features(node: NodeProto, schema: Schema, rank: int | None) -> frozenset[str
 
 def named(feature: str) -> str:
     """A feature in words."""
+    if feature == NEGATIVE:
+        return "negative indices"
     place = re.fullmatch(r"@(input|output)(\d+)", feature)
     if place:
         return f"{place[1]} {int(place[2]) + 1}"

@@ -40,6 +40,7 @@ LARGE = 1e4  # above it, runtimes overflow in their own ways
 COPIES = 2  # copies for one choice of element types
 # Element types that can be sent to another Python, the most common ones first.
 SENT = (*COMMON, "int16", "uint16", "uint32", "uint64")
+INDEXED = ("Gather", "GatherElements", "GatherND", "Scatter", "ScatterElements", "ScatterND")
 OTHERS = (  # operators that no version changes in a way that needs an adapter
     "(bool[2, 3] x) => (bool[2, 3] y) { y = Not(x) }",
     "(float[1, 2, 3, 4] x) => (float[1, 2, 1, 1] y) { y = GlobalMaxPool(x) }",
@@ -112,14 +113,17 @@ def models(adapters: Registry, ops: Collection[str] = ()) -> list[ProbeModel]:
     found: dict[Hashable, ProbeModel] = {}
     counts, forms = Counter[Hashable](), set[Hashable]()
     for model, given in _sources(adapters, ops):
+        negative = _negative(model, given)
         for copy in _copies(model):
-            place, form = (copy.key, copy.since, copy.types), (copy.key, copy.since, copy.form)
+            features = copy.features | negative
+            place = copy.key, copy.since, copy.types
+            form = copy.key, copy.since, _form(features)
             wanted = copy.original or counts[place] < COPIES or form not in forms
-            same = (*place, copy.features, len(model.graph.initializer))
+            same = (*place, features, len(model.graph.initializer))
             if wanted and same not in found and (typed := copy.model()) is not None:
                 counts[place] += 1
                 forms.add(form)
-                found[same] = ProbeModel(*place, copy.features, typed, given)
+                found[same] = ProbeModel(*place, features, typed, given)
     ordered = sorted(found.values(), key=lambda one: (one.rank, one.key, -one.since))
     first: dict[Hashable, ProbeModel] = {}
     for one in ordered:
@@ -139,14 +143,41 @@ def _sources(
             if example.invalid is None and not example.functions and not too_new(adapter, example):
                 model = example_model(adapter, example)
                 if (node := _node(model)) is not None and (not ops or node.op_type in ops):
-                    yield model, example.inputs
-                    constant = _with_constants(model, example.inputs, adapters)
-                    if constant is not None:
-                        yield constant, example.inputs
+                    for given in _given(model, node, example.inputs):
+                        yield model, given
+                        constant = _with_constants(model, given, adapters)
+                        if constant is not None:
+                            yield constant, given
     for text in OTHERS:
         model = parsed(f'<ir_version: 4, opset_import: ["" : {OLDEST}]> probe {text}')
         if not ops or model.graph.node[0].op_type in ops:
             yield model, {}
+
+
+def _given(
+    model: ModelProto, node: NodeProto, given: Mapping[str, Any]
+) -> Iterator[Mapping[str, Any]]:
+    """The inputs of an example, after a copy with indices from the front if some are negative."""
+    shape = [one.dim_value for one in model.graph.input[0].type.tensor_type.shape.dim]
+    if _negative(model, given) and node.input[1] in given and all(shape):
+        indices = np.asarray(given[node.input[1]])
+        attributes = {one.name: one.i for one in node.attribute}
+        sizes: Any = shape[attributes.get("axis", 0)]
+        if node.op_type.endswith("ND"):
+            first = attributes.get("batch_dims", 0)
+            sizes = shape[first : first + indices.shape[-1]]
+        yield {**given, node.input[1]: np.where(indices < 0, indices + sizes, indices)}
+    yield given
+
+
+def _negative(model: ModelProto, given: Mapping[str, Any]) -> frozenset[str]:
+    """The feature of negative indices, if the model has them."""
+    node = _node(model)
+    if node is None or node.op_type not in INDEXED:
+        return frozenset()
+    constants = {tensor.name: to_array(tensor) for tensor in _constants(model)}
+    indices = given.get(node.input[1], constants.get(node.input[1], 0))
+    return frozenset({probed.NEGATIVE} if np.any(np.asarray(indices) < 0) else ())
 
 
 def _with_constants(
@@ -193,11 +224,6 @@ class Copy:
     def model(self) -> ModelProto | None:
         """The model; None if a constant cannot have its type."""
         return self.retyped() if self.retyped is not None else self.base
-
-    @property
-    def form(self) -> frozenset[str]:
-        """The features without the values of attributes."""
-        return _form(self.features)
 
 
 def _form(features: frozenset[str]) -> frozenset[str]:
