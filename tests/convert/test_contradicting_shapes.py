@@ -247,3 +247,29 @@ def test_a_node_whose_result_is_only_measured_is_judged_before_it_is_folded():
     model = parse_model(f'<ir_version: 8, opset_import: ["" : 13]> g {text}')
     with pytest.raises(BadTarget, match=r"^Reshape 'z' cannot compute with these sizes: "):
         convert(model, dim={"N": 7})
+
+
+LINEAR = "LinearRegressor<coefficients = [1.0, 2.0], intercepts = [0.0]>"
+SUPPORT = (
+    'SVMRegressor<coefficients = [1.0], kernel_params = [1.0, 0.0, 3.0], kernel_type = "RBF",'
+    " n_supports = 1, rho = [0.0], support_vectors = [1.0, 2.0]>"
+)
+
+
+@pytest.mark.parametrize("after", [LINEAR, SUPPORT])
+@pytest.mark.parametrize(
+    "before",
+    [
+        "Scaler<offset = [0.0], scale = [1.0]>",
+        "Imputer<imputed_value_floats = [0.0]>",
+        'Normalizer<norm = "L2">',
+    ],
+)
+def test_features_behind_an_operator_without_inference_are_counted(before, after):
+    model = parse_model(
+        '<ir_version: 8, opset_import: ["" : 13, "ai.onnx.ml" : 3]> g (float[N,F] x)'
+        f" => (float[a,b] y) {{ z = ai.onnx.ml.{before}(x) y = ai.onnx.ml.{after}(z) }}"
+    )
+    assert runs(convert(model, shape={"x": (3, 2)}).model, (3, 2))
+    with pytest.raises(BadTarget, match=r"Regressor 'y' cannot compute with these sizes: "):
+        convert(model, shape={"x": (2, 3)})

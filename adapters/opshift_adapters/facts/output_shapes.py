@@ -74,3 +74,14 @@ def compress(node: Node) -> Sequence[ToldDims | None]:
     dims = list(node["input"].dims)
     dims[axis] = None
     return [tuple(dims)]
+
+
+@output_shapes("Scaler", "Imputer", "Normalizer", domain="ai.onnx.ml")
+@example(
+    "scaled",
+    "(float[N,3] x) => (float y) { y = ai.onnx.ml.Scaler<offset=[1.0], scale=[2.0]>(x) }",
+    imports={"": 13},
+)
+def like_the_only_input(node: Node) -> Sequence[ToldDims | None]:
+    """onnx infers nothing."""
+    return [tuple(... if size is None else size for size in node["X"].dims)]
