@@ -178,19 +178,16 @@ def _known_lists(places: Array, count: int) -> Array:
 
 
 def _computed_lists(op: Builder, places: Value, count: int, length: int) -> _Lists:
-    """The lists, to which each row is written after the earlier rows of its place.
-
-    The sum counts all places for an earlier row, because a list has one row in each run of them.
-    """
-    each = op.Gather(op.const(count * np.eye(count), T.FLOAT), places, axis=0)
+    """The lists, to which each row is written after the earlier rows of its place."""
+    each = op.Gather(op.const(np.eye(count), T.FLOAT), places, axis=0)
     sums = op.CumSum(each, op.const(0), exclusive=1)
     before = op.GatherElements(sums, op.Unsqueeze(places, op.const([1])), axis=1)
     before = op.Reshape(op.Cast(before, to=T.INT64), op.const([-1]))
-    size = op.ReduceMax(before, axes=[0], keepdims=1) + count
-    empty = op.Expand(op.const([length]), size)
-    rows = op.ScatterElements(empty, before + places, op.const(np.arange(length)), axis=0)
+    most = op.ReduceMax(before, axes=[0], keepdims=1) + 1
+    empty = op.Expand(op.const([length]), most * count)
+    at = before * count + places
+    rows = op.ScatterElements(empty, at, op.const(np.arange(length)), axis=0)
     ones = op.const(np.ones(length), T.FLOAT)
-    most = op.Div(size, op.const([count]))
     return _Lists(rows, op.Slice(ones, op.const([0]), most, op.const([0])))
 
 
