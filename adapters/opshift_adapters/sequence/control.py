@@ -402,14 +402,14 @@ def fixed_results(node: Node, name: str) -> list[bool]:
 
     The nodes of the graph decide, because the values of a graph that is being written are unknown.
     """
-    graph = node.env.graph(node.attr(name))
+    graph = node.graph(name)
     fixed = {tensor.name for tensor in graph.initializer}
     moving = {info.name for info in graph.input}
 
     def is_fixed(value: str, *, sized: bool = False) -> bool:
         if value in fixed or value in moving:
             return value in fixed
-        outside = Value(value, node.env)
+        outside = node.around(value)
         return is_constant(outside) or (sized and outside.shape_or_none is not None)
 
     for proto in graph.node:

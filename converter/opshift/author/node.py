@@ -539,6 +539,10 @@ class Node:
         self.graphs_taken = True
         return self.env.graph(self._needed(name))
 
+    def around(self, name: builtins.str) -> Value:
+        """A value around the node, which one of its graphs may read."""
+        return Value(name, self.env)
+
     def results(self, name: builtins.str) -> tuple[Value, ...]:
         """The outputs of a subgraph, as values of its own scope."""
         graph = self._needed(name)

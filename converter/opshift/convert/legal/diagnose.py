@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from typing import Protocol
@@ -21,6 +22,7 @@ from opshift.model.cone import cone
 from opshift.model.document import Document
 from opshift.model.illegible import illegible
 from opshift.model.names import unused_prefix
+from opshift.model.walk import defined_names
 from opshift.model.weights import Weights
 from opshift.model.weights.copy import copy_of
 from opshift.opsets.types import confirms, rank_of
@@ -187,9 +189,11 @@ def _confirmed(before: bytes | ModelProto, adapters: Registry) -> bool:
     if any(function.value_info for function in model.functions):
         return False
     found = infer_all(model, adapters)
-    pairs = [(kind, found.types.get(name)) for name, kind in declared.items()]
+    defined = Counter(defined_names(model.graph))
+    shared = {name for name, graphs in defined.items() if graphs > 1}  # inference tells none
+    pairs = [(found.types.get(name), declared[name]) for name in declared.keys() - shared]
     return not found.assumed and all(
-        now is not None and rank_of(now) is not None and confirms(now, kind) for kind, now in pairs
+        now is not None and rank_of(now) is not None and confirms(now, kind) for now, kind in pairs
     )
 
 
