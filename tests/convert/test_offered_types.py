@@ -62,6 +62,17 @@ def test_no_change_is_offered_for_a_sequence():
     assert first.types == ""
 
 
+def test_no_change_is_offered_for_a_type_that_only_the_form_of_an_operator_has():
+    """The angles of DFT are double whatever its input is, and 1.10 has no Cos of double."""
+    source = parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (double[1,N,1] x) => (double[a,b,c] y)'
+        " { y = DFT<axis=1>(x) }"
+    )
+    with pytest.raises(Refused, match="Cos of double has no kernel") as refused:
+        convert(source, "onnxruntime==1.10")
+    assert not any(one.types for one in refused.value.refusals)
+
+
 @pytest.mark.parametrize(
     ("kind", "operator", "release"),
     [("double", "Erf(x)", "1.8"), ("double", "Erf(x)", "1.32"), ("double", "Tan(x)", "1.8")],

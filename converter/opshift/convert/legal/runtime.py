@@ -164,6 +164,8 @@ def kernels(
         fate = probed.WORDS.get(missing.outcomes.get(types, ""), "has no kernel in {}")
         says = f"{qualified(*key)} of {kinds} {fate.format(f'{row.name} {row.release}')}"
         offer = _other_types(types, missing)
+        if offer and _has_own_type(node_at(facts, scope, at), offer.partition("=")[0], document):
+            offer = ""
         found.setdefault(says, (key, [], offer))[1].append(scope.node(at))
     for (scope, at), key, element in contrib_without_kernel(document, row, facts):
         of = f" of {element}" if element else ""
@@ -180,6 +182,25 @@ def _other_types(types: Types, missing: Missing) -> str:
         if start in types and tuple(to if one == start else one for one in types) not in lacked:
             return f"{start}={to}"
     return ""
+
+
+def _has_own_type(node: Node, element: str, document: Document) -> bool:
+    """Whether a node that an adapter wrote computes in a type that no value of the model gives it.
+
+    Another type in the model would not change it.
+    """
+    if not all(document.is_written(name) for name in node.proto.output):
+        return False
+    waiting, seen = list(node.inputs), set[str]()
+    while waiting:
+        one = waiting.pop()
+        if one is None or one.name in seen or element_of(one.type) != element:
+            continue
+        seen.add(one.name)
+        if not document.is_written(one.name):
+            return False
+        waiting.extend(one.producer.inputs if one.producer is not None else ())
+    return True
 
 
 def without_kernel(
