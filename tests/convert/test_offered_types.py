@@ -74,6 +74,21 @@ def test_no_change_is_offered_for_a_type_that_only_the_form_of_an_operator_has()
 
 
 @pytest.mark.parametrize(
+    ("operator", "why"), [("Erf", "APPROXIMATE_ONLY"), ("Cos", "TARGET_LACKS")]
+)
+def test_a_permission_is_named_if_the_runtime_then_runs_the_form(operator, why):
+    """The series of Cos needs a Floor of doubles, which onnxruntime 1.8 lacks, too."""
+    source = parse_model(
+        f'<ir_version: 7, opset_import: ["" : 13]> g (double[2] x) => (double[2] y) {{ y = {operator}(x) }}'
+    )
+    with pytest.raises(Refused) as refused:
+        convert(source, "onnxruntime==1.8")
+    assert [one.why.name for one in refused.value.refusals] == [why]
+    if why == "APPROXIMATE_ONLY":
+        assert convert(source, "onnxruntime==1.8", allow_approximate=True).report.approximations
+
+
+@pytest.mark.parametrize(
     ("kind", "operator", "release"),
     [("double", "Erf(x)", "1.8"), ("double", "Erf(x)", "1.32"), ("double", "Tan(x)", "1.8")],
 )

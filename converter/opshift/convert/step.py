@@ -355,7 +355,7 @@ class Stepper:
         except Refusal as refusal:
             if self.boundary not in EQUAL_FORMS:
                 self.blockers.add(scope, proto, refusal)
-            elif refusal.why is Why.APPROXIMATE_ONLY:
+            elif refusal.why is Why.APPROXIMATE_ONLY and self._runs_if_allowed(place, task):
                 self.withheld[task.key] = refusal.detail
             return None
         if answer is None:
@@ -374,6 +374,16 @@ class Stepper:
             sound.add(kind)
         done = NodeChange(place, task, op.made, node, op)
         return done if self.runs is None or self.runs(done) else None
+
+    def _runs_if_allowed(self, place: Place, task: Task) -> bool:
+        """Whether the runtime runs the form for which an adapter asks the caller's permission."""
+        if self.allow_approximate or self.runs is None:
+            return self.runs is None
+        self.allow_approximate = True
+        try:
+            return self._changed(place, task) is not None
+        finally:
+            self.allow_approximate = False
 
     def _answer(self, scope: Scope, proto: NodeProto, task: Task) -> NodeAnswer | None:
         """The nodes that a record or the adapter writes for a node; None if the node stays."""
