@@ -40,7 +40,7 @@ LARGE = 1e4  # above it, runtimes overflow in their own ways
 COPIES = 2  # copies for one choice of element types
 # Element types that can be sent to another Python, the most common ones first.
 SENT = (*COMMON, "int16", "uint16", "uint32", "uint64")
-INDEXED = ("Gather", "GatherElements", "GatherND", "Scatter", "ScatterElements", "ScatterND")
+INDICES = "indices"  # how schemas call the second input of operators that find places
 OTHERS = (  # operators that no version changes in a way that needs an adapter
     "(bool[2, 3] x) => (bool[2, 3] y) { y = Not(x) }",
     "(float[1, 2, 3, 4] x) => (float[1, 2, 1, 1] y) { y = GlobalMaxPool(x) }",
@@ -173,7 +173,8 @@ def _given(
 def _negative(model: ModelProto, given: Mapping[str, Any]) -> frozenset[str]:
     """The feature of negative indices, if the model has them."""
     node = _node(model)
-    if node is None or node.op_type not in INDEXED:
+    found = schemas.history(schemas.normal(node.domain), node.op_type) if node is not None else ()
+    if node is None or not found or [one.name for one in found[-1].inputs[1:2]] != [INDICES]:
         return frozenset()
     constants = {tensor.name: to_array(tensor) for tensor in _constants(model)}
     indices = given.get(node.input[1], constants.get(node.input[1], 0))
