@@ -30,7 +30,9 @@ def check_fully(state: State, step: Step) -> None:
     """Checks the whole model with onnx after a step, with its nodes in order."""
     shown = weights.checkable(checker.in_order(state.document))
     error = checker.lenient(shown, state.adapters, full=True)
-    if error is None or _namesakes(state) or _objected_before(state):
+    if error is None or _namesakes(state):
+        return
+    if _objected_before(state, checker.lenient(state.view, state.adapters, full=True)):
         return
     if nested_lengths.drop_contradicted(copied(shown), state.adapters):
         return  # declarations that are still contradicted at the end are dropped with a note
@@ -81,7 +83,8 @@ def check_whole(state: State) -> list[str]:
         return [f"removed declared shapes that inference contradicts: {named}"]
     if structure is None and (notes := corrected(state.facts)):
         return [*notes, *check_whole(state)]
-    if structure is None and _objected_before(state):
+    before = checker.lenient(state.view, state.adapters, full=True)
+    if structure is None and _objected_before(state, before):
         return [f"type inference rejects the model, as it did before the conversion: {error}"]
     if checker.tolerates(state.document, state.adapters, error):
         return [
@@ -91,7 +94,7 @@ def check_whole(state: State) -> list[str]:
         raise StepRefused([], namesakes)
     if told := diagnose.declarations(state.view, result, error, state.adapters):
         raise InvalidModel(told)
-    if (before := checker.lenient(state.view, state.adapters, full=True)) is not None:
+    if structure is None and before is not None:
         raise InvalidModel(f"{before}; a later opset has the operator, and says: {error}")
     raise AdapterBug(f"the checker rejects the converted model: {error}")
 
@@ -104,9 +107,12 @@ def corrected(facts: Facts) -> list[str]:
     return [f"a declared shape that contradicts the inputs was corrected: that of {values}"]
 
 
-def _objected_before(state: State) -> bool:
-    """Whether onnx rejects the source model, or a body of a function with an operator's name."""
-    error = checker.lenient(state.view, state.adapters, full=True)
+def _objected_before(state: State, error: str | None) -> bool:
+    """Whether onnx rejects the source model, or a body of a function with an operator's name.
+
+    `error` is the objection to the source model. If it is about an operator that its opset lacks,
+    it says nothing of the types.
+    """
     if error and not checker.is_of_operators(error):
         return True
     model = copied(state.view)

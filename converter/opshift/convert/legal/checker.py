@@ -216,7 +216,7 @@ def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:
 
 
 def is_of_operators(error: str) -> bool:
-    """Whether an error is about an operator that its opset lacks, and says nothing of types."""
+    """Whether an error is about an operator that its opset lacks or deprecates."""
     return any(words in error for words in _OF_OPERATORS)
 
 
