@@ -377,8 +377,10 @@ class Stepper:
 
     def _runs_if_allowed(self, place: Place, task: Task) -> bool:
         """Whether the runtime runs the form for which an adapter asks the caller's permission."""
-        if self.allow_approximate or self.runs is None:
-            return self.runs is None
+        if self.runs is None:
+            return True
+        if self.allow_approximate:
+            return False
         self.allow_approximate = True
         try:
             return self._changed(place, task) is not None
