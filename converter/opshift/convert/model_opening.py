@@ -24,6 +24,12 @@ def mend_header(model: ModelProto, adapters: Registry) -> list[str]:
     return repair.before_opening(model) + implied_import.add(model, adapters)
 
 
+def mend_imports(model: ModelProto, adapters: Registry) -> None:
+    """Adds every missing import that is clear, for a look at a model without a conversion."""
+    mend_header(model, adapters)
+    implied_import.add_domains(model, adapters)
+
+
 def open_header(state: State) -> None:
     """Repairs and validates the header of a model."""
     notes = mend_header(state.skeleton, state.adapters)

@@ -12,7 +12,7 @@ from typing import Any
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
-from opshift.convert import aim, implied_import, model_opening
+from opshift.convert import aim, model_opening
 from opshift.convert.blockers import Outgrown
 from opshift.convert.cheapest_way import Carve, carve_of
 from opshift.convert.legal import diagnose, rules
@@ -233,8 +233,7 @@ class _SourceOrResult:
     def of(carve: Carve) -> _SourceOrResult:
         skeleton, store = carve()
         adapters, known = registry.default(), imports.versions(skeleton).keys()
-        model_opening.mend_header(skeleton, adapters)
-        implied_import.add_domains(skeleton, adapters)
+        model_opening.mend_imports(skeleton, adapters)
         imports.merge(skeleton)
         added = imports.versions(skeleton).keys() - known
         document = rules.open_for_inference(skeleton, adapters)

@@ -11,7 +11,7 @@ from dataclasses import field
 from opshift import terms
 from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.convert import implied_import, model_opening
+from opshift.convert import model_opening
 from opshift.convert.cheapest_way import carve_of
 from opshift.convert.legal import diagnose, opening
 from opshift.errors import BadTarget
@@ -66,8 +66,7 @@ def _may_use(
 ) -> Acceptance:
     carve = carve_of(model)
     skeleton, _ = carve()
-    model_opening.mend_header(skeleton, adapters)
-    implied_import.add_domains(skeleton, adapters)
+    model_opening.mend_imports(skeleton, adapters)
     opening.header(skeleton)
     reasons, remarks = list(_ir(skeleton, consumer)), list[str]()
     conditions: list[str] = []

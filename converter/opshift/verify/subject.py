@@ -42,8 +42,7 @@ def opened(model: Model, folder: Path, name: str, adapters: Registry) -> Subject
 def _with_imports(subject: Subject, folder: Path, name: str, adapters: Registry) -> Subject:
     """The subject with the imports that it lacks and that are clear."""
     skeleton, store = weights.carve_file(source.opened(subject.path))
-    model_opening.mend_header(skeleton, adapters)
-    implied_import.add_domains(skeleton, adapters)
+    model_opening.mend_imports(skeleton, adapters)
     path = folder / f"{name}-with-import.onnx"
     weights.splice_to_run(skeleton, store, os.fspath(path))
     return Subject(subject.name, path, onnx.load(path, load_external_data=False))
