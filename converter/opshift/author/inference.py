@@ -150,8 +150,7 @@ def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -
 
 def _lacks_rank(kind: TypeProto | None) -> bool:
     """Whether a type is that of a tensor without a rank."""
-    tensor = kind.tensor_type if kind is not None and kind.HasField("tensor_type") else None
-    return tensor is not None and not tensor.HasField("shape")
+    return kind is not None and kind.HasField("tensor_type") and rank_of(kind) is None
 
 
 def infer_node(node: NodeProto, env: ModelEnv, version: int | None = None) -> dict[str, TypeProto]:

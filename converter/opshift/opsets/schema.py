@@ -6,6 +6,7 @@ from __future__ import annotations
 from opshift.protos import AttributeProto
 from opshift.records import dataclass
 
+GRAPHS = frozenset((AttributeProto.GRAPH, AttributeProto.GRAPHS))  # kinds of attributes
 ANY = -1  # the arity of a variadic parameter list has no upper bound
 
 
@@ -32,7 +33,7 @@ class Attribute:
 
     @property
     def is_graph(self) -> bool:
-        return self.kind in (AttributeProto.GRAPH, AttributeProto.GRAPHS)
+        return self.kind in GRAPHS
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,13 +11,13 @@ from opshift.opsets import changelog, described, registration
 from opshift.opsets.changelog import Changelog, OperatorId
 from opshift.opsets.identity import normal as normal
 from opshift.opsets.schema import ANY as ANY
+from opshift.opsets.schema import GRAPHS
 from opshift.opsets.schema import Attribute as Attribute
 from opshift.opsets.schema import Param as Param
 from opshift.opsets.schema import Schema as Schema
 from opshift.protos import AttributeProto, FunctionProto, TensorProto, TypeProto, helper
 from opshift.protos.library import defs
 
-GRAPHS = frozenset((AttributeProto.GRAPH, AttributeProto.GRAPHS))  # kinds of attributes
 _RESERVED = "ai.onnx.training"  # a domain that onnx names and that has no operator
 
 
