@@ -9,7 +9,7 @@ from opshift.author.env import ModelEnv
 from opshift.opsets import schemas
 from opshift.opsets.elements import NAMED
 from opshift.opsets.schemas import Param
-from opshift.opsets.type_pairs import PAIRS
+from opshift.opsets.type_pairs import replacements
 from opshift.opsets.types import element_of
 from opshift.protos import NodeProto
 
@@ -25,9 +25,8 @@ def offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool)
     ends = [(name, schema.input_at(i)) for i, name in enumerate(node.input) if name]
     ends += [(name, schema.output_at(i)) for i, name in enumerate(node.output) if name]
     for start, accepted in _refused(env, ends):
-        names = [(one.start.name.lower(), one.to.name.lower()) for one in PAIRS]
         wider = scales and NAMED[start].is_float8
-        fits = [to for own, to in names if own == start and (wider or f"tensor({to})" in accepted)]
+        fits = [to for to in replacements(start) if wider or f"tensor({to})" in accepted]
         if fits:
             return f"{start}={fits[-1]}"
     return ""

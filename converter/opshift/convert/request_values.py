@@ -7,7 +7,7 @@ import fnmatch
 from collections.abc import Mapping, Sequence
 
 from opshift.errors import BadTarget
-from opshift.opsets.type_pairs import PAIRS
+from opshift.opsets.type_pairs import BY_NAMES
 
 
 def shapes_in(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
@@ -94,13 +94,12 @@ def types_of(types: object) -> dict[str, str] | None:
     found: dict[str, str] = {}
     for start, to in types.items():
         same = [
-            pair.start.name.lower()
-            for pair in PAIRS
-            if fnmatch.fnmatchcase(pair.start.name.lower(), str(start).lower())
-            and pair.to.name.lower() == str(to).lower()
+            own
+            for own, new in BY_NAMES
+            if fnmatch.fnmatchcase(own, str(start).lower()) and new == str(to).lower()
         ]
         if not same:
-            offered = ", ".join(f"{one.start.name}={one.to.name}".lower() for one in PAIRS)
+            offered = ", ".join(f"{own}={new}" for own, new in BY_NAMES)
             raise BadTarget(f"types cannot change {start!r} to {to!r}; the changes are {offered}")
         found.update(dict.fromkeys(same, str(to).lower()))
     return dict(sorted(found.items()))

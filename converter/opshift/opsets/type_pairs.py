@@ -49,9 +49,9 @@ PAIRS = tuple(
 )
 
 
-def pair_of(start: str, to: str) -> TypePair | None:
-    """The change from one element type to another, if it may be asked for."""
-    named = ((pair.start.name.lower(), pair.to.name.lower()) for pair in PAIRS)
-    return next(
-        (pair for pair, names in zip(PAIRS, named, strict=True) if names == (start, to)), None
-    )
+BY_NAMES = {(pair.start.name.lower(), pair.to.name.lower()): pair for pair in PAIRS}
+
+
+def replacements(start: str) -> list[str]:
+    """The element types to which a request may change one."""
+    return [to for own, to in BY_NAMES if own == start]

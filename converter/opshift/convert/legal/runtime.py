@@ -33,7 +33,7 @@ from opshift.model.scope import Key, Place, Root, Scope
 from opshift.model.walk import name_of
 from opshift.opsets import layouts, schemas
 from opshift.opsets.elements import ELEMENTS
-from opshift.opsets.type_pairs import PAIRS
+from opshift.opsets.type_pairs import BY_NAMES, replacements
 from opshift.opsets.types import dims_of, element_of, elements_by_variable, rank_of
 from opshift.protos import GraphProto, NodeProto, TypeProto
 from opshift.records import dataclass
@@ -177,8 +177,7 @@ def kernels(
 def _other_types(types: Types, missing: Missing) -> str:
     """A change of one element type with which there is a kernel; empty if there is none."""
     lacked = missing.choices | missing.in_doubt
-    for pair in PAIRS:
-        start, to = pair.start.name.lower(), pair.to.name.lower()
+    for start, to in BY_NAMES:
         if start in types and tuple(to if one == start else one for one in types) not in lacked:
             return f"{start}={to}"
     return ""
@@ -655,12 +654,8 @@ def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
 
 def _accepted_instead(kind: str, row: Ceiling) -> str:
     """The change of an element type to one that a runtime does not lack; empty if there is none."""
-    fits = [
-        f"{kind}={to}"
-        for one in PAIRS
-        if one.start.name.lower() == kind and (to := one.to.name.lower()) not in row.types
-    ]
-    return fits[-1] if fits else ""
+    fits = [to for to in replacements(kind) if to not in row.types]
+    return f"{kind}={fits[-1]}" if fits else ""
 
 
 def casts_by_itself(graph: GraphProto, row: Ceiling) -> dict[str, str]:

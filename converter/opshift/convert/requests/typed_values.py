@@ -9,7 +9,7 @@ from dataclasses import field
 from opshift.convert.requests.type_groups import TypeGroup, named_type
 from opshift.model.names import Owned
 from opshift.model.scope import Place, Scope
-from opshift.opsets.type_pairs import Change, pair_of
+from opshift.opsets.type_pairs import BY_NAMES, Change
 from opshift.protos import NodeProto
 from opshift.records import dataclass
 
@@ -47,7 +47,7 @@ def changes_of(types: Mapping[int, int]) -> dict[int, Change]:
     """The effect of each change of a type on numbers."""
     found = {}
     for start, to in types.items():
-        pair = pair_of(named_type(start), named_type(to))
+        pair = BY_NAMES.get((named_type(start), named_type(to)))
         assert pair is not None  # the request has only such pairs
         found[start] = pair.change
     return found
