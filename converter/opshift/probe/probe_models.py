@@ -163,7 +163,7 @@ def _given(
         indices = np.asarray(given[node.input[1]])
         attributes = {one.name: one.i for one in node.attribute}
         sizes: Any = shape[attributes.get("axis", 0)]
-        if node.op_type.endswith("ND"):
+        if "axis" not in schemas.history(schemas.normal(node.domain), node.op_type)[-1].attributes:
             first = attributes.get("batch_dims", 0)
             sizes = shape[first : first + indices.shape[-1]]
         yield {**given, node.input[1]: np.where(indices < 0, indices + sizes, indices)}
