@@ -70,7 +70,7 @@ def test_a_name_for_a_release_of_another_runtime_has_its_forms(tmp_path, monkeyp
 
 
 def test_a_form_counts_from_its_first_to_below_its_last_opset(with_adapters, tmp_path):
-    @misread("Elu", "onnxruntime 1.10", "it reads no alpha", source="us", date="2026-01-02",
+    @misread("Elu", "onnxruntime 1.10", "it reads no alpha", source="2026-01-02 us",
              since=8, before=12)  # fmt: skip
     def with_alpha(node):
         return node.has("alpha")
@@ -86,7 +86,7 @@ def test_a_form_counts_from_its_first_to_below_its_last_opset(with_adapters, tmp
 
 
 def test_a_fact_that_is_missing_is_no_misreading(with_adapters, tmp_path):
-    @misread("Elu", "onnxruntime 1.10", "it is of rank 2", source="us", date="2026-01-02")
+    @misread("Elu", "onnxruntime 1.10", "it is of rank 2", source="2026-01-02 us")
     def of_rank_2(node):
         return node["X"].rank == 2
 
@@ -139,7 +139,7 @@ def test_a_form_that_some_processors_misread_gets_one_that_all_compute_alike(one
 def test_a_form_that_some_processors_misread_is_kept_if_no_other_is_declared(
     with_adapters, tmp_path
 ):
-    @misread("Elu", "onnxruntime 1.16", "{op} is rough", source="us", date="2026-01-02",
+    @misread("Elu", "onnxruntime 1.16", "{op} is rough", source="2026-01-02 us",
              processors="old ones")  # fmt: skip
     def anywhere(node):
         return True

@@ -487,7 +487,7 @@ def test_a_runtime_without_a_ceiling_gets_the_opset_that_it_reads_best():
 
 
 def test_a_result_that_the_runtime_cannot_run_is_written_only_on_request(tmp_path, with_adapters):
-    @misread("MaxPool", "edge 1", "it does not read pads", source="us", date="2026-01-02")
+    @misread("MaxPool", "edge 1", "it does not read pads", source="2026-01-02 us")
     def with_pads(node):
         return node.has("pads")
 

@@ -12,9 +12,8 @@ EMPTY_LIST = partial(
     source="2026-11-29 measured: ReduceMax and ReduceSum at 11, in 18 releases from 1.2 to 1.32",
 )
 EMPTY_NAME = partial(
-    misread, says="an omitted input `axes` that is written as an empty name", date="2026-11-29",
-    since=13,
-)  # fmt: skip
+    misread, says="an omitted input `axes` that is written as an empty name", since=13
+)
 
 
 def in_order(

@@ -46,8 +46,7 @@ INFERS_BESIDE_ZERO = [
         "Reshape",
         releases,
         f"Reshape with allowzero = 1 and -1 in its shape {effect}",
-        source=source,
-        date="2026-11-22",
+        source=f"2026-11-22 {source}",
         since=14,
     )(
         example(

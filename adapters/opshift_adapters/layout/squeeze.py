@@ -64,7 +64,9 @@ def one_axis_after_the_other(node: Node, op: Builder) -> Result:
 NO_NAME = '(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x, "") }'
 
 
-@EMPTY_NAME("Squeeze", releases="onnxruntime 1.6..1.32", source="measured in ten of them")
+@EMPTY_NAME(
+    "Squeeze", releases="onnxruntime 1.6..1.32", source="2026-11-29 measured in ten of them"
+)
 @example("no axes", NO_NAME, imports={"": 13})
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)

@@ -256,7 +256,7 @@ def has_empty_axes(node: Node) -> bool:
 @EMPTY_NAME(
     f"{MOST} ReduceSum",
     releases="onnxruntime 1.6..1.16",
-    source="measured in 12 releases from 1.7 to 1.32: ReduceSum at 13, four others at 18",
+    source="2026-11-29 measured in 12 releases from 1.7 to 1.32: ReduceSum-13, four others-18",
 )
 @example("all axes", NO_INPUT, imports={"": 18})
 def has_unnamed_axes(node: Node) -> bool:

@@ -64,7 +64,6 @@ def misread(
     says: str,
     *,
     source: str,
-    date: str = "",
     since: int = 1,
     before: int = NEWEST,
     wider: str = "",
@@ -78,12 +77,11 @@ def misread(
     gets the `Surroundings` of the node. `{op}` in `says` is the operator. `wider` names an
     input: if its element type is wider, the runtime reads the node. `processors` names the only
     ones on which it is misread: the verdict is then "not known", and an `@alternative` is written.
-    `source` starts with its date, unless `date` is given.
+    `source` starts with its date.
     """
     runtime, _, listed_releases = releases.partition(" ")
     names = listed(ops)
-    if not date:
-        date, _, source = source.partition(" ")
+    date, _, source = source.partition(" ")
 
     def declare(below: Callable[..., bool] | Draft) -> Misread:
         draft = drafted(below)
