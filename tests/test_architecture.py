@@ -56,7 +56,7 @@ def imported(path):
 @pytest.mark.parametrize("path", KNOWLEDGE, ids=lambda p: p.stem)
 def test_adapters_import_the_author_api_alone(path):
     ours = {name for name in imported(path) if name.split(".")[0] == "opshift"}
-    allowed = re.compile(r"opshift\.(adapter|combinators|decorators|objections)(\.\w+)?$")
+    allowed = re.compile(r"opshift\.(adapter|combinators|objections)(\.\w+)?$")
     assert not [name for name in ours if not allowed.match(name)]
 
 

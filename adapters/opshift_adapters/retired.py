@@ -5,8 +5,19 @@ from collections.abc import Callable
 from math import prod
 from typing import TypeVar
 
-from opshift.adapter import Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
-from opshift.decorators import example, retired
+from opshift.adapter import (
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    example,
+    np,
+    retired,
+)
 from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.blocks import END

@@ -5,16 +5,17 @@ from typing import TYPE_CHECKING
 
 from opshift.assumptions import Assumption
 from opshift.author.adapter_answers import KEEP, Result
-from opshift.author.algebra import Arithmetic, Commutes
+from opshift.author.algebra import Arithmetic, Commutes, arithmetic, commutes
 from opshift.author.attributes import CONSTANT_FORMS
 from opshift.author.bounds import Bounds, for_all
 from opshift.author.builder import Builder
-from opshift.author.example import Example
+from opshift.author.example import Example, example, shown
 from opshift.author.found import Found
-from opshift.author.misreadings import Misread
-from opshift.author.modern_rules import Modern
+from opshift.author.misreadings import Misread, misread
+from opshift.author.modern_rules import Modern, modern
 from opshift.author.moved_bounds import moved as moved_bounds
 from opshift.author.node import Node, Value
+from opshift.author.surroundings import Surroundings
 from opshift.author.traits import (
     ByValue,
     ByWidth,
@@ -35,44 +36,37 @@ from opshift.author.traits import (
     Shrinks,
     ToldDims,
     Undefaulted,
-)
-from opshift.author.verdicts import Adapter
-from opshift.codes.refusals import Why
-from opshift.decorators import (
-    Surroundings,
-    adapter,
-    alternative,
-    arithmetic,
-    boundary,
     by_value,
     by_width,
     carries,
     chooses,
-    commutes,
     differs,
-    example,
     fatal_sizes,
     flaw,
     fold,
-    form,
     fragile,
     illegal,
-    impossible,
-    in_other_words,
-    leaving,
-    misread,
-    modern,
     output_bounds,
     output_ranks,
     output_shapes,
     output_types,
-    retired,
     saturates,
     scales,
-    shown,
     shrinks,
     undefaulted,
 )
+from opshift.author.verdicts import (
+    Adapter,
+    adapter,
+    alternative,
+    boundary,
+    form,
+    impossible,
+    in_other_words,
+    leaving,
+    retired,
+)
+from opshift.codes.refusals import Why
 from opshift.errors import AdapterBug, InvalidModel, Refusal
 from opshift.lazy import deferred, lazy
 from opshift.model.arrays import Array, dtype_of

@@ -3,19 +3,29 @@
 
 from typing import Any
 
-from opshift.adapter import KEEP, Builder, Found, Node, Refusal, Result, T, Value, Why, dtype_of, np
-from opshift.combinators import cast_around, drop_attribute
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Found,
+    Node,
+    Refusal,
+    Result,
     Surroundings,
+    T,
+    Value,
+    Why,
     adapter,
     alternative,
     boundary,
+    dtype_of,
     example,
     in_other_words,
     misread,
+    np,
     retired,
     shown,
 )
+from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.kinds import FLOATS, as_type
 

@@ -3,17 +3,27 @@
 
 from functools import partial
 
-from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, dtype_of, np
-from opshift.combinators import cast_around, drop_attribute
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
     Surroundings,
+    T,
+    Value,
+    Why,
     adapter,
     alternative,
     boundary,
+    dtype_of,
     example,
     in_other_words,
     misread,
+    np,
 )
+from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import one_number
 from opshift_adapters._lib.exact_integers import wrapped

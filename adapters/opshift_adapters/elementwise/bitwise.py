@@ -3,8 +3,22 @@
 
 from collections.abc import Sequence
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, dtype_of, np
-from opshift.decorators import adapter, boundary, by_width, example
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    by_width,
+    dtype_of,
+    example,
+    np,
+)
 
 from opshift_adapters._lib.blocks import one_number, times_vector
 from opshift_adapters._lib.kinds import INTS, UNSIGNED, as_type

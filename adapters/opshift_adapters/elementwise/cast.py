@@ -5,8 +5,15 @@ from collections.abc import Mapping
 from functools import partial
 from typing import Any
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Surroundings, T, Why, np
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Surroundings,
+    T,
+    Why,
     adapter,
     alternative,
     boundary,
@@ -15,6 +22,7 @@ from opshift.decorators import (
     example,
     illegal,
     misread,
+    np,
 )
 
 from opshift_adapters._lib.kinds import as_type, parted

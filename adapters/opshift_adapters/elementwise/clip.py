@@ -3,15 +3,23 @@
 
 from typing import Any
 
-from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, dtype_of, np
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
     adapter,
     alternative,
     boundary,
+    dtype_of,
     example,
     form,
     in_other_words,
     misread,
+    np,
 )
 
 from opshift_adapters._lib.kinds import EXACT_IN_FLOAT, FLOATS

@@ -1,9 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Less, Greater, Equal, LessOrEqual, GreaterOrEqual and Where."""
 
-from opshift.adapter import KEEP, Builder, Node, Result, T, Value, np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    in_other_words,
+    np,
+)
 from opshift.combinators import cast_around
-from opshift.decorators import adapter, alternative, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import (
     arange,

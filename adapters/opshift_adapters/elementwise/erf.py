@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Erf: the error function."""
 
-from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, np
-from opshift.decorators import adapter, boundary, example
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    example,
+    np,
+)
 
 from opshift_adapters._lib.kinds import FLOATS, as_type, not_nan
 

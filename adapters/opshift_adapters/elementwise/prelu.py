@@ -1,9 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """PRelu: slopes per channel (below opset 7) or that broadcast (from 7), and integers (from 9)."""
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Why, np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Why,
+    adapter,
+    boundary,
+    example,
+    in_other_words,
+    np,
+)
 from opshift.combinators import cast_around, drop_attribute
-from opshift.decorators import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import shape_of
 from opshift_adapters._lib.kinds import FLOATS, UNSIGNED

@@ -3,9 +3,20 @@
 
 import math
 
-from opshift.adapter import Builder, Node, Result, T, Value, np
+from opshift.adapter import (
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    example,
+    impossible,
+    in_other_words,
+    np,
+)
 from opshift.combinators import cast_around
-from opshift.decorators import adapter, boundary, example, impossible, in_other_words
 
 from opshift_adapters._lib.kinds import as_type, in_double
 

@@ -1,9 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Abs, Exp, Sqrt, Round, IsNaN and other mathematical operators with one input."""
 
-from opshift.adapter import KEEP, Builder, Node, Result, T, Value, np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    in_other_words,
+    np,
+)
 from opshift.combinators import cast_around, drop_attribute
-from opshift.decorators import adapter, alternative, boundary, example, in_other_words
 
 from opshift_adapters._lib.kinds import FLOATS, UNSIGNED, as_type, not_nan
 from opshift_adapters._lib.wide_integers import multiply_stacked

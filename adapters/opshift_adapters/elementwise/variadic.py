@@ -3,9 +3,20 @@
 
 from functools import reduce
 
-from opshift.adapter import KEEP, Builder, InvalidModel, Node, Result, T, Value
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    InvalidModel,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    example,
+    in_other_words,
+)
 from opshift.combinators import drop_attribute
-from opshift.decorators import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import one_number
 from opshift_adapters._lib.kinds import FLOATS

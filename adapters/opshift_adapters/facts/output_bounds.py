@@ -6,8 +6,17 @@ import math
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from opshift.adapter import Bounds, Node, T, Value, for_all, moved_bounds, np
-from opshift.decorators import example, output_bounds
+from opshift.adapter import (
+    Bounds,
+    Node,
+    T,
+    Value,
+    example,
+    for_all,
+    moved_bounds,
+    np,
+    output_bounds,
+)
 
 LONGEST = 2**40  # no dimension is longer, because the tensor would not fit into any memory
 Told = Sequence[Bounds | None]

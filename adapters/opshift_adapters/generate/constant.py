@@ -3,9 +3,25 @@
 
 from collections.abc import Sequence
 
-from opshift.adapter import CONSTANT_FORMS, KEEP, Builder, Node, Refusal, Result, T, Value, Why, np
+from opshift.adapter import (
+    CONSTANT_FORMS,
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    fragile,
+    misread,
+    np,
+)
 from opshift.combinators import cast_around
-from opshift.decorators import adapter, alternative, boundary, example, fragile, misread
 
 from opshift_adapters._lib.blocks import arange, size_of
 from opshift_adapters._lib.kinds import as_type

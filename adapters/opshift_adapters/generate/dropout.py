@@ -3,9 +3,23 @@
 
 from typing import Any
 
-from opshift.adapter import KEEP, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    in_other_words,
+    np,
+)
 from opshift.combinators import drop_attribute
-from opshift.decorators import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib.kinds import as_type
 from opshift_adapters._lib.scales import FLOAT8

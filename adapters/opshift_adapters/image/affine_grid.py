@@ -1,8 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """AffineGrid and ImageDecoder."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why
-from opshift.decorators import adapter, example, impossible
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    example,
+    impossible,
+)
 
 from opshift_adapters._lib.blocks import arange, column, element, part
 from opshift_adapters._lib.kinds import as_type

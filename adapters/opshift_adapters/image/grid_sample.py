@@ -4,9 +4,24 @@
 import functools
 import math
 
-from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why, np
+from opshift.adapter import (
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    by_width,
+    example,
+    in_other_words,
+    misread,
+    np,
+)
 from opshift.combinators import cast_around
-from opshift.decorators import adapter, boundary, by_width, example, in_other_words, misread
 
 from opshift_adapters._lib.blocks import arange, column, count_elements, part, size_of
 from opshift_adapters._lib.kinds import FLOATS, as_type

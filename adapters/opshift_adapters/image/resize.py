@@ -3,8 +3,23 @@
 
 from typing import Any
 
-from opshift.adapter import KEEP, Array, Builder, Node, Result, T, Value, np
-from opshift.decorators import adapter, alternative, boundary, by_width, example, form, misread
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    alternative,
+    boundary,
+    by_width,
+    example,
+    form,
+    misread,
+    np,
+)
 
 from opshift_adapters._lib.resizing import (
     all_axes,

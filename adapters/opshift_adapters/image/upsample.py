@@ -3,8 +3,18 @@
 
 from typing import Any
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Why
-from opshift.decorators import adapter, boundary, by_width, example
+from opshift.adapter import (
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Why,
+    adapter,
+    boundary,
+    by_width,
+    example,
+)
 
 from opshift_adapters._lib.sampling import Filter, by_scales, takes_nearest
 

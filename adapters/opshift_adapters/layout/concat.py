@@ -5,9 +5,16 @@ import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opshift.adapter import KEEP, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
-from opshift.combinators import positive_axis
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
     adapter,
     alternative,
     boundary,
@@ -15,7 +22,9 @@ from opshift.decorators import (
     illegal,
     in_other_words,
     misread,
+    np,
 )
+from opshift.combinators import positive_axis
 from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.blocks import arange, extent, part

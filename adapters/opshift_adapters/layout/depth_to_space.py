@@ -3,8 +3,23 @@
 
 from collections.abc import Sequence
 
-from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, np
-from opshift.decorators import adapter, boundary, by_width, example, in_other_words
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    by_width,
+    example,
+    in_other_words,
+    np,
+)
 
 from opshift_adapters._lib.blocks import arange, column, count_elements, counted_axis, element, part
 from opshift_adapters._lib.exact_integers import sum_last_axis

@@ -3,8 +3,23 @@
 
 from collections.abc import Sequence
 
-from opshift.adapter import KEEP, Array, Builder, InvalidModel, Node, Result, T, Value, np
-from opshift.decorators import adapter, boundary, example, form, in_other_words, misread
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    InvalidModel,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    example,
+    form,
+    in_other_words,
+    misread,
+    np,
+)
 from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.axes import in_order

@@ -4,9 +4,17 @@
 import math
 from collections.abc import Callable
 
-from opshift.adapter import KEEP, Assumption, Builder, Node, Refusal, Result, T, Value, Why, np
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Assumption,
+    Builder,
+    Node,
+    Refusal,
+    Result,
     Surroundings,
+    T,
+    Value,
+    Why,
     adapter,
     alternative,
     boundary,
@@ -14,6 +22,7 @@ from opshift.decorators import (
     form,
     in_other_words,
     misread,
+    np,
 )
 
 from opshift_adapters._lib.blocks import END, count_elements, padded_shape, part, reshaped

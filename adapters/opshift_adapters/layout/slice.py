@@ -4,8 +4,21 @@
 import functools
 from collections.abc import Sequence
 
-from opshift.adapter import KEEP, Array, Builder, InvalidModel, Node, Result, T, Value, np
-from opshift.decorators import adapter, boundary, example, form
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    InvalidModel,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    example,
+    form,
+    np,
+)
 
 from opshift_adapters._lib.axes import in_order
 from opshift_adapters._lib.blocks import END, arange, counted_axis, part, shape_of

@@ -1,8 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Squeeze and Unsqueeze: axes of size one removed and inserted."""
 
-from opshift.adapter import KEEP, Builder, Node, Result, Value
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Result,
+    Value,
     adapter,
     alternative,
     boundary,

@@ -3,8 +3,18 @@
 
 from typing import Any
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
-from opshift.decorators import adapter, by_width, example
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    by_width,
+    example,
+)
 
 from opshift_adapters._lib import attention_parts as parts
 from opshift_adapters._lib.heads import together

@@ -6,9 +6,20 @@ from dataclasses import dataclass
 from math import prod
 from typing import Any
 
-from opshift.adapter import Builder, InvalidModel, Node, Refusal, Result, T, Value, Why
+from opshift.adapter import (
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    illegal,
+)
 from opshift.combinators import cast_around
-from opshift.decorators import adapter, boundary, illegal
 
 from opshift_adapters._lib.blocks import arange, count_elements, part
 from opshift_adapters._lib.exact_integers import sum_last_axis

@@ -6,9 +6,16 @@ import itertools
 from collections.abc import Sequence
 from functools import partial
 
-from opshift.adapter import KEEP, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
-from opshift.combinators import cast_around
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
     adapter,
     alternative,
     boundary,
@@ -16,7 +23,9 @@ from opshift.decorators import (
     form,
     in_other_words,
     misread,
+    np,
 )
+from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import part, times_vector
 from opshift_adapters._lib.exact_integers import multiply_matrices

@@ -1,9 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """RNN, GRU and LSTM: `layout`, `output_sequence` and `linear_before_reset`."""
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
 from opshift.combinators import cast_around
-from opshift.decorators import adapter, boundary, example
 
 RNN = "(float[4,2,3] x, float[1,5,3] w, float[1,5,5] r"
 GRU = "(float[4,2,3] x, float[1,15,3] w, float[1,15,5] r"

@@ -5,8 +5,22 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, np
-from opshift.decorators import adapter, by_width, flaw, fragile
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    by_width,
+    flaw,
+    fragile,
+    np,
+)
 
 ML = "ai.onnx.ml"
 FRAGILE = fragile("DictVectorizer LabelEncoder TreeEnsemble", domain=ML)

@@ -3,8 +3,22 @@
 
 from typing import Any
 
-from opshift.adapter import KEEP, Array, Builder, Node, Refusal, Result, T, Value, Why, np
-from opshift.decorators import adapter, boundary, example, flaw
+from opshift.adapter import (
+    KEEP,
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    flaw,
+    np,
+)
 
 from opshift_adapters._lib.forest import (
     MODES,

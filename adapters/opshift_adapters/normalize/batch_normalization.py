@@ -1,9 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """BatchNormalization: the training mode, the statistics that are outputs, and the element types."""
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    in_other_words,
+)
 from opshift.combinators import drop_attribute
-from opshift.decorators import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib.blocks import as_image, from_image
 from opshift_adapters._lib.kinds import as_type

@@ -4,18 +4,27 @@
 import functools
 from typing import Any
 
-from opshift.adapter import KEEP, Builder, Found, Node, Refusal, Result, T, Value, Why, np
-from opshift.combinators import cast_around, drop_attribute
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Found,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
     adapter,
     boundary,
     example,
     in_other_words,
     misread,
+    np,
     output_types,
     retired,
     undefaulted,
 )
+from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.blocks import (
     END,

@@ -3,9 +3,13 @@
 
 import math
 
-from opshift.adapter import KEEP, Builder, Node, Result, T, Value, np
-from opshift.combinators import cast_around
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
     adapter,
     alternative,
     boundary,
@@ -14,7 +18,9 @@ from opshift.decorators import (
     form,
     in_other_words,
     misread,
+    np,
 )
+from opshift.combinators import cast_around
 
 from opshift_adapters._lib.axes import (
     EMPTY_LIST,

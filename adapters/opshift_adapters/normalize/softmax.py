@@ -1,8 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """Softmax, LogSoftmax and Hardmax: of a matrix up to opset 12, along one axis from opset 13 on."""
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, np
-from opshift.decorators import adapter, boundary, example, in_other_words, misread
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    in_other_words,
+    misread,
+    np,
+)
 
 COERCING = ("Softmax", "LogSoftmax", "Hardmax")
 

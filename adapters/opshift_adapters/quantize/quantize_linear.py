@@ -1,8 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """QuantizeLinear and DequantizeLinear: element types, blocks, and the precision of the division."""
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Surroundings, T, Value, Why, np
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Surroundings,
+    T,
+    Value,
+    Why,
     adapter,
     alternative,
     boundary,
@@ -12,6 +20,7 @@ from opshift.decorators import (
     form,
     in_other_words,
     misread,
+    np,
     saturates,
     scales,
 )

@@ -6,8 +6,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from opshift.adapter import Builder, InvalidModel, Node, Result, T, Value, np
-from opshift.decorators import adapter, alternative, boundary, example, misread
+from opshift.adapter import (
+    Builder,
+    InvalidModel,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    misread,
+    np,
+)
 
 from opshift_adapters._lib.kinds import as_type
 from opshift_adapters._lib.saturation import SAYS, differ, saturating, with_unsigned

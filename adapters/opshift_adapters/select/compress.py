@@ -1,9 +1,24 @@
 # SPDX-License-Identifier: Apache-2.0
 """Compress, NonZero, OneHot and ReverseSequence: elements chosen by a condition or an index."""
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why, np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    form,
+    in_other_words,
+    np,
+)
 from opshift.combinators import cast_around, positive_axis
-from opshift.decorators import adapter, alternative, boundary, example, form, in_other_words
 
 from opshift_adapters._lib.blocks import add_where_negative, arange, size_of
 from opshift_adapters._lib.kinds import FLOATS, UNSIGNED, as_type

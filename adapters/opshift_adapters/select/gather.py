@@ -1,8 +1,21 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gather, GatherElements and GatherND, and the linear positions that they share."""
 
-from opshift.adapter import Array, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
-from opshift.decorators import adapter, boundary, example
+from opshift.adapter import (
+    Array,
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    np,
+)
 
 from opshift_adapters._lib.blocks import arange, count_from_front, part, places_along, size_of
 

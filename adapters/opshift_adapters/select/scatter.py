@@ -3,8 +3,19 @@
 
 import math
 
-from opshift.adapter import Array, Builder, InvalidModel, Node, Result, T, Value, np
-from opshift.decorators import adapter, boundary, example
+from opshift.adapter import (
+    Array,
+    Builder,
+    InvalidModel,
+    Node,
+    Result,
+    T,
+    Value,
+    adapter,
+    boundary,
+    example,
+    np,
+)
 
 from opshift_adapters._lib.blocks import arange, column, shape_of, size_of
 from opshift_adapters._lib.kinds import as_type

@@ -17,9 +17,12 @@ from opshift.adapter import (
     T,
     Value,
     Why,
+    adapter,
+    boundary,
+    by_width,
+    example,
     np,
 )
-from opshift.decorators import adapter, boundary, by_width, example
 
 from opshift_adapters._lib.blocks import count_elements, shape_of, size_of
 from opshift_adapters._lib.by_place import (

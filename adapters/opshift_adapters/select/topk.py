@@ -1,9 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """ArgMax, ArgMin and TopK: the positions of the largest and the smallest elements."""
 
-from opshift.adapter import KEEP, Builder, Node, Result, T, Value, np
-from opshift.combinators import cast_around
-from opshift.decorators import (
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Result,
+    T,
+    Value,
     adapter,
     alternative,
     boundary,
@@ -11,7 +15,9 @@ from opshift.decorators import (
     form,
     in_other_words,
     misread,
+    np,
 )
+from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import arange, places_along, size_of
 from opshift_adapters._lib.kinds import EXACT_IN_FLOAT, FLOATS, SMALL_INTS

@@ -15,9 +15,14 @@ from opshift.adapter import (
     Value,
     ValueInfoProto,
     Why,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    form,
+    misread,
     np,
 )
-from opshift.decorators import adapter, alternative, boundary, example, form, misread
 
 Dims = tuple[int | str | None, ...]
 

@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optional, OptionalGetElement and OptionalHasElement, which opset 15 added."""
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why
-from opshift.decorators import adapter, boundary, example
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+)
 
 GONE = "optional values do not exist before opset 15"
 

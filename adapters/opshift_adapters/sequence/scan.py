@@ -4,8 +4,23 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, T, Value, Why
-from opshift.decorators import adapter, alternative, boundary, example, flaw, illegal, misread
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    flaw,
+    illegal,
+    misread,
+)
 
 from opshift_adapters._lib.blocks import arange, size_of
 from opshift_adapters.sequence.control import (

@@ -3,8 +3,21 @@
 
 from dataclasses import dataclass
 
-from opshift.adapter import Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
-from opshift.decorators import adapter, boundary, example, flaw
+from opshift.adapter import (
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    flaw,
+    np,
+)
 
 from opshift_adapters._lib.blocks import count_from_front, part, shape_of, size_of
 

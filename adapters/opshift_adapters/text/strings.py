@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """The operators on strings."""
 
-from opshift.adapter import Array, Builder, Node, Refusal, Result, Why, np
-from opshift.decorators import adapter, example, fragile, impossible
+from opshift.adapter import (
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Why,
+    adapter,
+    example,
+    fragile,
+    impossible,
+    np,
+)
 
 STRING_NORMALIZER_10 = impossible(
     "StringNormalizer", 10, 9, "string processing needs opset 10",

@@ -4,8 +4,20 @@
 import functools
 from itertools import pairwise
 
-from opshift.adapter import Array, Builder, InvalidModel, Node, Refusal, Result, T, Value, Why, np
-from opshift.decorators import adapter, example
+from opshift.adapter import (
+    Array,
+    Builder,
+    InvalidModel,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    example,
+    np,
+)
 
 from opshift_adapters._lib.blocks import END, part, shape_of
 from opshift_adapters._lib.kinds import as_type

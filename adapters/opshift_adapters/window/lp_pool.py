@@ -1,9 +1,20 @@
 # SPDX-License-Identifier: Apache-2.0
 """LpPool and GlobalLpPool: dilations, rounding up, and `p`, which was a float."""
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    boundary,
+    example,
+    in_other_words,
+)
 from opshift.combinators import cast_around
-from opshift.decorators import adapter, boundary, example, in_other_words
 
 from opshift_adapters._lib import windows
 

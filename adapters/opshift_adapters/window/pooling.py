@@ -4,9 +4,23 @@
 from itertools import accumulate
 from operator import mul
 
-from opshift.adapter import KEEP, Builder, Node, Refusal, Result, Value, Why, np
+from opshift.adapter import (
+    KEEP,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    Value,
+    Why,
+    adapter,
+    alternative,
+    boundary,
+    example,
+    in_other_words,
+    misread,
+    np,
+)
 from opshift.combinators import cast_around
-from opshift.decorators import adapter, alternative, boundary, example, in_other_words, misread
 
 from opshift_adapters._lib import windows
 from opshift_adapters._lib.blocks import END, size_of

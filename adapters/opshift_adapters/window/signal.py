@@ -1,8 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
 """DFT, STFT, the window functions and MelWeightMatrix, which opset 17 added."""
 
-from opshift.adapter import Array, Builder, Node, Refusal, Result, T, Value, Why, np
-from opshift.decorators import adapter, example
+from opshift.adapter import (
+    Array,
+    Builder,
+    Node,
+    Refusal,
+    Result,
+    T,
+    Value,
+    Why,
+    adapter,
+    example,
+    np,
+)
 
 from opshift_adapters._lib.blocks import LONGEST, arange, count_elements, part, size_of
 from opshift_adapters._lib.kinds import INTS, as_type, in_double
