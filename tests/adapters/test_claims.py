@@ -152,7 +152,7 @@ class Side:
 
 @cache
 def start_of(one: Subject, domain: str, version: int) -> Side | None:
-    """A subject at a version, where two claims start; None if it cannot be had there."""
+    """A subject at a version, in which two claims start; None if it has none there."""
     try:
         return Side(convert_version(one.model, {domain: version}), one.inputs)
     except Refused:

@@ -300,7 +300,7 @@ def test_a_row_is_believed_without_the_import_of_its_module():
 
 
 def test_a_form_is_planned_without_the_import_of_its_module(with_adapters) -> None:
-    """The row is what the module declares; a form that is not in the index is asked."""
+    """The row equals the declaration of the module, which is read for a form without a row."""
     known = registry.Registry()
     known.load(opshift_adapters)
     for op, place in ("Reshape", FORM), ("Add", ALTERNATIVE):

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 def is_proven(
     model: bytes | ModelProto, values: Iterable[ValueInfoProto], adapters: DeclaredRules
 ) -> bool:
-    """Whether values certainly have the types that they declare; False tells nothing."""
+    """Whether values certainly have the types that they declare; False proves nothing."""
     own = ModelBytes.of(model)
     corrected = (op for _, op in adapters.rules(OutputShapes))
     if not (own.content.is_flat and own.operators.isdisjoint(corrected)):

@@ -129,7 +129,7 @@ def _as_dict(row: Ceiling) -> dict[str, Any]:
 
 
 def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
-    """What a release lacks, from operators to inputs and forms, and where this is from."""
+    """The operators, types, tensors and forms that a release lacks, with their sources."""
     own = Fact(row.source, row.date)
     fields = {"without": [one.shown for one in row.without], "types": row.types}
     fields["only"] = [f"all but {counted(len(row.only), 'operator')}"] if row.only else []

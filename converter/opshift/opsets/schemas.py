@@ -185,7 +185,7 @@ def _described(operator: OperatorId) -> Schema | None:
 
 
 def _installed(operator: OperatorId) -> Any:
-    """The schema object of an implementation; None where the installed onnx is too old for it."""
+    """The schema object of an implementation; None if the installed onnx is too old for it."""
     try:
         found = raw(operator.domain, operator.op_type, operator.since_version)
     except defs.SchemaError:

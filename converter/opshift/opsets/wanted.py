@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 IrVersion: TypeAlias = int | Literal["auto", "keep"]
 Key: TypeAlias = tuple[str, str]  # (domain, operator)
-BROADCASTS = 7  # from here on operators broadcast; few runtimes have what was before
+BROADCASTS = 7  # from here on operators broadcast; few runtimes have older ones
 
 
 @dataclass(frozen=True, slots=True)

@@ -27,7 +27,7 @@ from opshift.cli.terminal import Output
               help="The runtime, if PYTHON has several, or the name of the row, and its release"
               " if the package does not state it.")  # fmt: skip
 @click.option("-o", "--output", "path", type=click.Path(dir_okay=False, path_type=Path),
-              help="Write what was measured to this file, next to earlier runtimes.")  # fmt: skip
+              help="Write the measurements to this file, next to earlier ones.")  # fmt: skip
 @click.option("--results", type=click.Path(dir_okay=False, path_type=Path),
               help="Add results to this file, and continue after those that it has.")  # fmt: skip
 @click.option("--op", "ops", multiple=True, metavar="NAME", help="Only this operator.")

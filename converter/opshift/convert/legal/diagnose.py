@@ -190,7 +190,7 @@ def _confirmed(before: bytes | ModelProto, adapters: Registry) -> bool:
         return False
     found = infer_all(model, adapters)
     defined = Counter(defined_names(model.graph))
-    shared = {name for name, graphs in defined.items() if graphs > 1}  # inference tells none
+    shared = {name for name, graphs in defined.items() if graphs > 1}  # none is inferred
     pairs = [(found.types.get(name), declared[name]) for name in declared.keys() - shared]
     return not found.assumed and all(
         now is not None and rank_of(now) is not None and confirms(now, kind) for now, kind in pairs
