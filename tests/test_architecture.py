@@ -158,7 +158,9 @@ def test_every_claim_was_made_about_the_installed_schemas():
                 marked = adapter.reviewed[op]
                 if not marked or not registry.reviewed(adapter, op):
                     open_again.append(f"{op} {since}: {schemas.fingerprint(domain, op, since)}")
-    assert not open_again, "run tools/author/claims.py after looking at: " + ", ".join(open_again)
+    assert not open_again, (
+        "review these schemas, and write their fingerprints in `boundary`: " + ", ".join(open_again)
+    )
 
 
 def test_every_emitted_operator_exists_where_it_is_written():

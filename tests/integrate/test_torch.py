@@ -86,6 +86,24 @@ def test_an_exported_file_goes_down(torch, modules, tmp_path, name, dynamo):
     assert_computes(onnx.load(path), module, x)
 
 
+def test_small_networks_go_down(torch, tmp_path):
+    """The networks that `python -m tests.support.torch_networks` writes as a corpus."""
+    ort = pytest.importorskip("onnxruntime")
+    import torch_networks
+
+    for name in torch_networks.NETWORKS:
+        folder = tmp_path / name
+        torch_networks.write(folder, name)
+        after = opshift.convert_version(folder / "model.onnx", 13)
+        session = ort.InferenceSession(after.SerializeToString())
+        with np.load(folder / "inputs.npz") as inputs, np.load(folder / "expected.npz") as expected:
+            got = dict(zip(expected.files, session.run(expected.files, {**inputs}), strict=True))
+            for output in expected.files:
+                largest = np.abs(expected[output][np.isfinite(expected[output])]).max()
+                error = np.nanmax(np.abs(got[output] - expected[output]))
+                assert error <= 1e-3 * largest, (name, output)
+
+
 def test_a_runtime_is_a_target_and_options_reach_both(torch, modules, tmp_path):
     module, x = modules["norm"]
     program = opshift.torch.export(

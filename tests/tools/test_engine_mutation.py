@@ -39,5 +39,5 @@ def test_every_equivalent_mutant_is_a_mutant() -> None:
     known = set(reasons(engine_mutation.EQUIVALENT))
     read = {name.partition(" ")[0] for name in known}
     every = (mutants.mutants(importlib.import_module(f"opshift.{name}")) for name in read)
-    found = {engine_mutation.name_of(one) for of_module in every for one in of_module}
+    found = {one.title for of_module in every for one in of_module}
     assert sorted(known - found) == []

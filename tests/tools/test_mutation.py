@@ -31,7 +31,7 @@ def test_a_sample_of_one_module_is_killed(every: list[mutants.Mutant]) -> None:
     verdicts = mutation.run(16, 0, MODULE.__eq__, MODULE)
     killed, meant, _ = mutation.share(verdicts)
     assert len(verdicts) == 16
-    assert killed >= meant - 2, [one.line for one in verdicts if one.outcome == "survived"]
+    assert killed >= meant - 2, [one.mutant.title for one in verdicts if one.outcome == "survived"]
 
 
 def test_a_mutant_is_gone_when_it_has_been_tried(every: list[mutants.Mutant]) -> None:
@@ -45,7 +45,7 @@ def test_a_mutant_is_gone_when_it_has_been_tried(every: list[mutants.Mutant]) ->
 
 
 def test_names_of_mutants_are_unique(every: list[mutants.Mutant]) -> None:
-    names = [mutation.name_of(one) for one in every]
+    names = [one.title for one in every]
     assert len(set(names)) == len(names) > 30
     assert {name.split(": ")[0].split(" ", 2)[2] for name in names} >= {
         "constant off by one", "comparison reversed", "guard dropped", "guard negated",
@@ -66,7 +66,7 @@ def test_every_equivalent_mutant_is_a_mutant() -> None:
     known = reasons(mutation.EQUIVALENT)
     read = {name.partition(" ")[0] for name in known}
     found = {
-        mutation.name_of(one)
+        one.title
         for module in mutants.modules(mutation.PACKAGE)
         if module.__name__.removeprefix(f"{mutation.PACKAGE}.") in read
         for one in mutants.mutants(module)

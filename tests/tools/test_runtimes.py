@@ -74,6 +74,15 @@ def test_a_converted_model_is_right_in_an_older_onnxruntime(name, runtime, tmp_p
         runner.close()
 
 
+def test_element_types_are_changed_for_a_release(tmp_path):
+    source, result = tmp_path / "model.onnx", tmp_path / "result.onnx"
+    onnx.save(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13), source)
+    told = convert((str(source), str(result), f"onnxruntime=={OLD}"), {"double": "float"})
+    assert told["outcome"] == "converted"
+    kind = onnx.load(result).graph.input[0].type.tensor_type.elem_type
+    assert kind == onnx.TensorProto.FLOAT
+
+
 # Models that a release reads and does not run as they are, or computes wrongly.
 FUSED = {
     (
@@ -188,6 +197,12 @@ def test_what_a_run_measured_is_kept_and_left_out_by_the_next(tmp_path, monkeypa
     assert asked == ["first", "first", "second", "second"]  # as it came, and converted
     assert sorted(json.loads(record.read_text())["1.16"]) == ["first", "second"]
     assert "| onnxruntime 1.16 | 2 | 2 | 2 |" in capsys.readouterr().out
+    (corpus / "second" / "expected.npz").unlink()
+    for more, names in ((["--types", "double=float"], ["first", "second"]), ([], ["first"])):
+        asked.clear()
+        monkeypatch.setattr(sys, "argv", words + more)
+        assert tool.main() == 0
+        assert sorted({*asked}) == names  # only numbers need expected.npz
 
 
 def test_a_child_that_ends_is_a_crash_and_the_next_model_gets_a_new_one(tmp_path):

@@ -5,6 +5,6 @@ from tools.lib.program import run
 
 run(
     "tools.author",
-    "branches browser_page check claims docs edges engine_mutation freeze late_changes mutation"
+    "branches browser_page check docs edges engine_mutation freeze late_changes mutation"
     " new_opset update",
 )

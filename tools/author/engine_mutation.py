@@ -72,15 +72,10 @@ class Gate:
         for mutant in every[: self.count or None]:
             tests = [item for _, item in sorted(entered[_key(mutant)], key=lambda pair: pair[0])]
             told = _killer(mutant, tests)
-            outcome = "killed" if told else "equivalent" if name_of(mutant) in known else "survived"
+            outcome = "killed" if told else "equivalent" if mutant.title in known else "survived"
             self.results.append(MutantResult(mutant, outcome, told))
-            print(f"{outcome:10} {name_of(mutant)}  [{told or f'{len(tests)} tests'}]", flush=True)
+            print(f"{outcome:10} {mutant.title}  [{told or f'{len(tests)} tests'}]", flush=True)
         return True
-
-
-def name_of(mutant: Mutant) -> str:
-    """The module without its package, the function and the change."""
-    return f"{mutant.module.removeprefix('opshift.')} {mutant.function} {mutant.name}"
 
 
 def nearest(module: str) -> str:
@@ -142,7 +137,7 @@ def _killer(mutant: Mutant, tests: Sequence[pytest.Item]) -> str:
         failed = told.read()
     _, status = os.waitpid(child, 0)
     if os.WIFEXITED(status) and os.WEXITSTATUS(status) == BROKEN:
-        raise RuntimeError(f"the mutant cannot be tried: {name_of(mutant)}")
+        raise RuntimeError(f"the mutant cannot be tried: {mutant.title}")
     return f"ends with {status}" if status else failed
 
 

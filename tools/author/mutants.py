@@ -46,6 +46,11 @@ class Mutant:
     last: int
     source: Source
 
+    @property
+    def title(self) -> str:
+        """The module without its package, the function and the change."""
+        return f"{self.module.partition('.')[2]} {self.function} {self.name}"
+
 
 def mutants(module: ModuleType) -> Iterator[Mutant]:
     """Every mutant of the module's functions, in the order of the source."""

@@ -281,15 +281,6 @@ class MutantResult:
     outcome: str
     told: str
 
-    @property
-    def line(self) -> str:
-        return name_of(self.mutant)
-
-
-def name_of(mutant: Mutant) -> str:
-    """The module without its package, the function and the change."""
-    return f"{mutant.module.removeprefix(f'{PACKAGE}.')} {mutant.function} {mutant.name}"
-
 
 def run(
     count: int, seed: int, chosen: Callable[[str], bool], package: str = PACKAGE,
@@ -313,10 +304,10 @@ def run(
         some = list(cases.values())
         random.Random(seed).shuffle(some)
         told = (facts_killer(mutant) if facts else "") or killer(mutant, some)
-        equivalent = name_of(mutant) in known
+        equivalent = mutant.title in known
         outcome = "killed" if told else "equivalent" if equivalent else "survived"
         verdicts.append(MutantResult(mutant, outcome, told))
-        tell(f"{outcome:10} {name_of(mutant)}" + (f"  [{told[:80]}]" if told else ""))
+        tell(f"{outcome:10} {mutant.title}" + (f"  [{told[:80]}]" if told else ""))
         if count and len(verdicts) >= count:
             break
     return verdicts

@@ -10,7 +10,6 @@ hand before a release; the workflow `matrix.yml` runs it every week.
 
 from __future__ import annotations
 
-import argparse
 import os
 import re
 import subprocess
@@ -21,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.lib.interpreters import pythons
+from tools.lib.program import described
 
 ROOT = Path(__file__).resolve().parents[2]
 PYTHONS = ("3.10", "3.11", "3.12", "3.13", "3.14")
@@ -93,7 +93,7 @@ def _version(inside: Path, package: str) -> str:
 
 def main() -> int:
     """Tries all, prints each outcome at once, and returns 1 if a test failed."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = described(__doc__)
     parser.add_argument("--all", action="store_true", help="every onnx with every protobuf")
     parser.add_argument("--python", action="append", help="only this one; may be repeated")
     parser.add_argument("--onnx", action="append", help="only this one; may be repeated")

@@ -30,6 +30,7 @@ from tools.bench.benchmark import Benchmark, Goal, Measurement, Row, short
 from tools.bench.machine import machine
 from tools.bench.table import growth, imports_line, table
 from tools.lib import children
+from tools.lib.program import described
 
 
 def cases(small: bool) -> Iterator[Benchmark]:
@@ -142,7 +143,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Compare opshift with the C++ converter and cp.")
+    parser = described(__doc__)
     add = parser.add_argument
     add("--only", nargs="+", default=[], metavar="W", help="workloads W1 to W6")
     add("--scale", choices=["small", "full"], default="full")

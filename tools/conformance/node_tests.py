@@ -30,13 +30,8 @@ class NodeTest:
 
 def official(only: Sequence[str]) -> list[NodeTest]:
     """The node tests that the installed onnx generates; expansions into functions left out."""
-    from onnx.backend.test.case.node import collect_testcases
-
     found = []
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = collect_testcases(None)
-    for case in cases:
+    for case in collected():
         wanted = not only or any(fnmatch.fnmatch(case.name, pattern) for pattern in only)
         if case.model is None or not case.data_sets or "_expanded" in case.name or not wanted:
             continue
@@ -45,6 +40,15 @@ def official(only: Sequence[str]) -> list[NodeTest]:
         text = case.model.SerializeToString()
         found.append(NodeTest(case.name, text, data, case.rtol or 1e-3, case.atol or 1e-7))
     return found
+
+
+def collected() -> list[Any]:
+    """The node tests of the installed onnx, which warns of numbers in some of them."""
+    from onnx.backend.test.case.node import collect_testcases
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return list(collect_testcases(None))
 
 
 def _plain(value: Any) -> Any:

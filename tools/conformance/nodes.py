@@ -2,7 +2,7 @@
 """Converts every official node test to every other meaning of its operators and compares the data.
 
     python -m tools.conformance nodes [--only GLOB] [--sample N --seed S] [--shape flat|if|function]
-                         [--converter opshift|onnx] [--jobs 2] [--json FILE]
+                         [--jobs 2] [--json FILE]
 
 The outputs that ship with a test are the truth; for random operators, what the judge draws before.
 Each test is converted, up and down, to the highest version of every other equivalence class of
@@ -39,6 +39,7 @@ from tools.conformance.impossible import Catalogue
 from tools.conformance.node_tests import SHAPES, NodeTest, official, subject, targets
 from tools.conformance.target_tables import DEFECTS, TargetResult, failures, report
 from tools.lib import children
+from tools.lib.program import described
 
 # The version at which a type can first stand in a graph's interface.
 INTERFACE = {
@@ -66,7 +67,7 @@ class TestSubject:
     truth: list[Any] | None
 
 
-def examine(test: NodeTest, shape: str, converter: str) -> list[TargetResult]:
+def examine(test: NodeTest, shape: str) -> list[TargetResult]:
     """All targets of one test; runs in a child."""
     plain = ModelProto.FromString(test.model)
     domain, op = subject(plain)
@@ -74,7 +75,7 @@ def examine(test: NodeTest, shape: str, converter: str) -> list[TargetResult]:
     moved = _moved(test, plain, shape)
     found = []
     for to in targets(plain, domain):
-        verdict = _at(moved, domain, to, converter)
+        verdict = _at(moved, domain, to)
         outcome, refusals = verdict.outcome, verdict.refusals
         if outcome == "refused" and _inexpressible(plain, domain, to):
             outcome, refusals = "interface", ()
@@ -111,27 +112,18 @@ def _truth(model: ModelProto, inputs: dict[str, Any], test: NodeTest) -> list[An
     return actual
 
 
-def _at(case: TestSubject, domain: str, to: int, converter: str) -> NodeVerdict:
+def _at(case: TestSubject, domain: str, to: int) -> NodeVerdict:
     """Convert to one version and judge the result."""
     try:
-        converted = _convert(case.model, domain, to, converter)
+        converted = convert_version(case.model, {domain: to})
     except Refused as refused:
         return NodeVerdict("refused", refusals=refused.refusals)
     except Exception as error:
-        told = f"{type(error).__name__}: {error}"[:300]
-        return NodeVerdict("refused" if converter == "onnx" else "invalid", told)
+        return NodeVerdict("invalid", f"{type(error).__name__}: {error}"[:300])
     objection = checker.whole(converted, registry.default(), full=True)
     if objection is not None and checker.whole(case.model, registry.default(), full=True) is None:
         return NodeVerdict("invalid", f"checker: {objection[:300]}")
     return _judged(case, converted)
-
-
-def _convert(model: ModelProto, domain: str, to: int, converter: str) -> ModelProto:
-    if converter == "opshift":
-        return convert_version(model, {domain: to})  # type: ignore[no-any-return]
-    if domain:
-        raise ValueError("onnx.version_converter converts the default domain only")
-    return onnx.version_converter.convert_version(model, to)
 
 
 def _judged(case: TestSubject, converted: ModelProto) -> NodeVerdict:
@@ -167,12 +159,12 @@ def _inexpressible(model: ModelProto, domain: str, to: int) -> bool:
 
 
 def survey(
-    tests: Sequence[NodeTest], shape: str, converter: str, jobs: int, log: TextIO | None = None
+    tests: Sequence[NodeTest], shape: str, jobs: int, log: TextIO | None = None
 ) -> list[TargetResult]:
     """Every test in its own child; results go to the log, too, as they come."""
 
     def one(test: NodeTest) -> list[TargetResult]:
-        outcome = children.run(examine, test, shape, converter, seconds=300, megabytes=8000)
+        outcome = children.run(examine, test, shape, seconds=300, megabytes=8000)
         if not outcome.error:
             return outcome.value  # type: ignore[no-any-return]
         domain, op = subject(ModelProto.FromString(test.model))
@@ -194,22 +186,20 @@ def main() -> int:
     if arguments.sample:
         tests = random.Random(arguments.seed).sample(tests, min(arguments.sample, len(tests)))
     with arguments.json.open("w") if arguments.json else nullcontext() as log:
-        results = survey(tests, arguments.shape, arguments.converter, arguments.jobs, log)
-    title = f"{arguments.converter}, {arguments.shape}, {len(tests)} tests, onnx {onnx.__version__}"
+        results = survey(tests, arguments.shape, arguments.jobs, log)
+    title = f"{arguments.shape}, {len(tests)} tests, onnx {onnx.__version__}"
     lines = list(report(results, title))
     print("\n".join([*lines, *failures(results)]))
-    bad = [result for result in results if result.outcome in DEFECTS]
-    return 1 if bad and arguments.converter == "opshift" else 0
+    return int(any(result.outcome in DEFECTS for result in results))
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser = described(__doc__)
     add = parser.add_argument
     add("--only", nargs="*", default=[], metavar="GLOB")
     add("--sample", type=int)
     add("--seed", type=int, default=0)
     add("--shape", choices=SHAPES, default="flat")
-    add("--converter", choices=("opshift", "onnx"), default="opshift")
     add("--jobs", type=int, default=2)
     add("--json", type=Path, help="a line for every result, as it comes")
     return parser

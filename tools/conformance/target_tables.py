@@ -10,8 +10,6 @@ from dataclasses import dataclass
 
 from opshift.errors import RefusedNode
 
-from tools.lib.markdown_tables import table
-
 OUTCOMES = ("equal", "refused", "interface", "wrong", "invalid", "crashed", "unverified")
 DEFECTS = ("wrong", "invalid", "crashed")
 
@@ -110,3 +108,17 @@ def _reason(refusal: RefusedNode) -> tuple[str, str, str]:
     start, to = refusal.boundary
     text = re.sub(r"'[^']*'", "'…'", refusal.detail)[:160]
     return f"{refusal.op} {start}->{to}", refusal.why.name, text
+
+
+def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> Iterator[str]:
+    """The lines of a table and an empty one; none if there are no rows."""
+    if not rows:
+        return
+    yield _row(head)
+    yield "|" + "---|" * len(head)
+    yield from map(_row, rows)
+    yield ""
+
+
+def _row(cells: Sequence[object]) -> str:
+    return "| " + " | ".join(str(cell).replace("|", "/") for cell in cells) + " |"

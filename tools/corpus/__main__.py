@@ -3,4 +3,4 @@
 
 from tools.lib.program import run
 
-run("tools.corpus", "networks pipelines replay runtimes type_changes")
+run("tools.corpus", "replay runtimes")

@@ -35,6 +35,7 @@ from tools.fuzz import case as fuzz_case
 from tools.fuzz import promises as fuzz_judge
 from tools.fuzz import seeds, shrink
 from tools.fuzz.case import Case
+from tools.lib.program import described
 
 LIMITS = ModelLimits(seconds=600.0, megabytes=2048, recycle=2000, retries=0)
 TWICE = 5  # every so many runs are made twice and must answer the same
@@ -187,7 +188,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(description="Look for models that end a call badly.")
+    parser = described(__doc__)
     add = parser.add_argument
     add("--runs", type=int, default=1000, metavar="N")
     add("--seed", type=int, default=seeds.today() * 1_000_000, metavar="N",

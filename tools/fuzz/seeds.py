@@ -6,13 +6,14 @@ from __future__ import annotations
 import functools
 import hashlib
 import pickle
-import warnings
 from collections.abc import Iterator, Sequence
 from datetime import datetime, timezone
 from pathlib import Path
 
 from opshift import testing
 from opshift.testing import example_models
+
+from tools.conformance import node_tests
 
 ROOT = Path(__file__).resolve().parents[2]
 LARGEST = 20_000
@@ -67,12 +68,7 @@ def _examples_of_adapters() -> Iterator[bytes]:
 
 
 def _official_node_tests() -> Iterator[bytes]:
-    from onnx.backend.test.case.node import collect_testcases
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        cases = collect_testcases(None)
-    for case in sorted(cases, key=lambda case: str(case.name)):
+    for case in sorted(node_tests.collected(), key=lambda case: str(case.name)):
         if case.model is not None:
             yield case.model.SerializeToString(deterministic=True)
 

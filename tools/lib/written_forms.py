@@ -12,7 +12,7 @@ import numpy as np
 from onnx import ModelProto, NodeProto, TensorProto, defs, shape_inference
 from opshift.model.arrays import dtype_of
 
-from tools.lib.graphs import graphs_in
+from tools.lib.graphs import graphs_in, nodes_in
 
 SUMMING = {"ReduceSum", "ReduceProd", "ReduceMean", "ReduceL1", "ReduceSumSquare"}
 INTEGERS = (TensorProto.INT32, TensorProto.INT64, TensorProto.UINT32, TensorProto.UINT64)
@@ -37,7 +37,7 @@ def objections(before: ModelProto, after: ModelProto) -> list[str]:
 
 
 def nodes(model: ModelProto) -> list[NodeProto]:
-    return [node for graph in graphs_in(model.graph) for node in graph.node]
+    return [*nodes_in(model.graph)]
 
 
 def types(model: ModelProto) -> dict[str, int]:

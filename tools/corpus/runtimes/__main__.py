@@ -2,12 +2,13 @@
 """Converts a corpus for runtimes, runs it there, and prints how many models are right.
 
     python -m tools.corpus runtimes [--ort 1.10.0 1.4.0 ...] [--runtimes openvino==2026.4.0 ...]
-        [--at tvm==0.27=/tvm/bin/python ...] [--search]
+        [--at tvm==0.27=/tvm/bin/python ...] [--search] [--types FROM=TO ...]
         [--corpus FOLDER] [--only GLOB ...] [--json FILE [--resume]]
 
 FOLDER holds a folder for each model, with model.onnx, inputs.npz and expected.npz. A result is
 right if its error is at most 1e-3 of the largest expected magnitude. A model is not expressible
 if its conversion is refused, or if the release has no kernel for an operator or type of the result.
+With `--types`, element types are changed too, and a model without numbers is right if it loads.
 A runtime that cannot be installed here is passed over with the reason. Who runs it: the author of a
 change to a target or to an adapter that a target chooses; the tests run a sample.
 """
@@ -21,8 +22,9 @@ import os
 import subprocess
 import sys
 import tempfile
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from concurrent.futures import ProcessPoolExecutor
+from functools import partial
 from pathlib import Path
 
 import onnx
@@ -43,7 +45,7 @@ def main() -> int:
     found = runtime_table.Results()
     if args.json and args.json.exists():
         found.models = json.loads(args.json.read_text())
-    folders = _chosen(args.corpus.iterdir(), args.only)
+    folders = _chosen(args.corpus.iterdir(), args.only, numbers_needed=not args.types)
     here = dict(one.split("=/", 1) for one in args.at)
     for asked in [*args.ort, *args.runtimes, *here]:
         name, _, version = asked.rpartition("==")
@@ -78,11 +80,12 @@ def main() -> int:
     return 0
 
 
-def _chosen(folders: Iterable[Path], only: Collection[str]) -> list[Path]:
-    """The folders that hold a model and its outputs, if their names match."""
+def _chosen(folders: Iterable[Path], only: Collection[str], *, numbers_needed: bool) -> list[Path]:
+    """The folders that hold a model and, if needed, its outputs, if their names match."""
     return [
         folder for folder in sorted(folders)
-        if (folder / "model.onnx").exists() and (folder / "expected.npz").exists()
+        if (folder / "model.onnx").exists()
+        and (not numbers_needed or (folder / "expected.npz").exists())
         and (not only or any(fnmatch.fnmatch(folder.name, glob) for glob in only))
     ]  # fmt: skip
 
@@ -110,7 +113,7 @@ def measure(
         ]
         try:
             with ProcessPoolExecutor(args.workers) as pool:
-                converted = pool.map(convert, tasks)
+                converted = pool.map(partial(convert, types=_types(args)), tasks)
                 for folder, task, told in zip(folders, tasks, converted, strict=True):
                     measured = _judged(runner, folder, Path(task[1]), told)
                     if args.search:
@@ -177,19 +180,24 @@ def _stamped(original: Path, result: Path) -> Path:
     return path
 
 
-def convert(task: tuple[str, str, str]) -> dict[str, str]:
+def _types(args: argparse.Namespace) -> dict[str, str]:
+    """The changes of element types, as conversions take them."""
+    return dict(one.split("=") for one in args.types)
+
+
+def convert(task: tuple[str, str, str], types: Mapping[str, str] | None = None) -> dict[str, str]:
     """Writes the converted model, or says why there is none."""
     source, result, target = task
     try:
         told = {"as it came": opshift.accepts(source, target).answer}
     except opshift.OpshiftError:
         told = {}
-    return told | _converted(source, result, target)
+    return told | _converted(source, result, target, types or {})
 
 
-def _converted(source: str, result: str, target: str) -> dict[str, str]:
+def _converted(source: str, result: str, target: str, types: Mapping[str, str]) -> dict[str, str]:
     try:
-        report = opshift.convert_file(source, result, target, external="inline")
+        report = opshift.convert_file(source, result, target, external="inline", types=types)
     except opshift.Refused as refused:
         first = refused.refusals[0]
         return {"outcome": "refused", "why": str(first), "kind": first.why.name, "op": first.op}
@@ -209,6 +217,8 @@ def _parser() -> argparse.ArgumentParser:
                         help="runtimes of other Pythons, each by its absolute path")  # fmt: skip
     parser.add_argument("--search", action="store_true",
                         help="judge a result of convert --runtime, too")  # fmt: skip
+    parser.add_argument("--types", nargs="*", default=[], metavar="FROM=TO",
+                        help="changes of element types, as convert takes them")  # fmt: skip
     parser.add_argument("--corpus", type=Path, default=default, required=default is None)
     parser.add_argument("--only", nargs="*", default=[], metavar="GLOB")
     parser.add_argument("--cache", type=Path, default=CACHE, help="where runtimes are installed")

@@ -1,14 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports 19 small models of scikit-learn, with inputs of float, double or int64.
 
-    python -m tools.corpus pipelines FOLDER
+    python -m tests.support.sklearn_models FOLDER
 
-The folder is a corpus for `tools.corpus type_changes --corpus FOLDER`. scikit-learn and skl2onnx
-have to be installed. Who runs it: whoever measures changes of element types.
+The folder is a corpus for `tools.corpus runtimes --types double=float --corpus FOLDER`.
+scikit-learn and skl2onnx have to be installed.
 """
 
 from __future__ import annotations
 
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -30,8 +31,6 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import MinMaxScaler, OneHotEncoder, PolynomialFeatures, StandardScaler
 from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier
-
-from tools.lib.program import described
 
 OPSETS = {"": 18, "ai.onnx.ml": 3}
 MODELS = {
@@ -57,9 +56,8 @@ TYPES = {"float": np.float32, "double": np.float64, "int64": np.int64}
 
 
 def main() -> int:
-    parser = described(__doc__)
-    parser.add_argument("folder", type=Path)
-    folder: Path = parser.parse_args().folder
+    """Writes the models."""
+    folder = Path(sys.argv[1])
     random = np.random.default_rng(0)
     data = random.integers(0, 5, (60, 4)) + random.normal(size=(60, 4)) / 4
     classes = (data.sum(1) > 9).astype(np.int64)
@@ -76,3 +74,7 @@ def main() -> int:
             place.mkdir(parents=True, exist_ok=True)
             onnx.save(made, place / "model.onnx")
     return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

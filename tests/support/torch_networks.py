@@ -1,11 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Exports 18 small networks with torch, each with its inputs and outputs.
 
-    python -m tools.corpus networks FOLDER [NAME ...]
+    python -m tests.support.torch_networks FOLDER [NAME ...]
 
 The folder is a corpus for `tools.corpus runtimes --corpus FOLDER`. The networks have random
 weights, and dynamo exports them at the opset of the installed torch. torch and onnxscript have to
-be installed. Who runs it: whoever measures a runtime.
+be installed.
 """
 
 from __future__ import annotations
@@ -18,8 +18,6 @@ import numpy as np
 import torch
 from torch import nn, rand, randint, randn
 from torch.nn import functional as F  # noqa: N812 - as every user of torch names it
-
-from tools.lib.program import described
 
 Network = Callable[[], nn.Module]
 
@@ -310,19 +308,18 @@ NETWORKS: dict[str, tuple[Network, Callable[[], tuple[torch.Tensor, ...]]]] = {
 
 
 def main() -> int:
-    parser = described(__doc__)
-    parser.add_argument("folder", type=Path)
-    parser.add_argument("names", nargs="*", metavar="NAME")
-    args = parser.parse_args()
-    for name in args.names or NETWORKS:
-        _write(args.folder / name, *NETWORKS[name])
-        print(f"wrote {args.folder / name}", flush=True)
+    """Writes the networks."""
+    folder, *names = sys.argv[1:]
+    for name in names or NETWORKS:
+        write(Path(folder, name), name)
+        print(f"wrote {Path(folder, name)}", flush=True)
     return 0
 
 
-def _write(folder: Path, network: Network, inputs: Callable[[], tuple[torch.Tensor, ...]]) -> None:
+def write(folder: Path, name: str) -> None:
     """Exports a network, and writes its inputs and outputs under the names of the model."""
     torch.manual_seed(0)
+    network, inputs = NETWORKS[name]
     built, values = network().eval(), inputs()
     program = torch.onnx.export(built, values, dynamo=True, verbose=False)
     with torch.no_grad():
