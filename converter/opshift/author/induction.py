@@ -19,13 +19,30 @@ Infer: TypeAlias = Callable[[ModelProto], Found]
 ROUNDS = 6  # each round weakens a hypothesis; a type that is not stable by then stays unknown
 
 
+class _Declared:
+    """The declarations of a graph by name, found once for all its nodes."""
+
+    def __init__(self, graph: GraphProto) -> None:
+        self.graph = graph
+        self.infos: dict[str, list[ValueInfoProto]] = {}
+        for info in (*graph.output, *graph.value_info):
+            self.infos.setdefault(info.name, []).append(info)
+
+    def of(self, name: str, *, add: bool) -> list[ValueInfoProto]:
+        """The declarations of a value; a new one if it has none and `add` says so."""
+        found = self.infos.get(name, [])
+        if add and name and not found:
+            found = self.infos[name] = [self.graph.value_info.add(name=name)]
+        return found
+
+
 class Carried(NamedTuple):
     """One value that a node with a body carries from one iteration into the next."""
 
     given: str  # to the node
     inside: ValueInfoProto  # the body's input
     result: str  # of the body
-    around: GraphProto
+    around: _Declared
     numbers: tuple[int, int]  # of the graph around the node, and of the body, in the model
     output: str  # of the node; empty if it is unread
 
@@ -102,18 +119,20 @@ def _carried(model: ModelProto, rules: Rules) -> Iterator[Carried]:
     graphs = list(graphs_in(model.graph))
     numbers = {id(graph): i for i, graph in enumerate(graphs)}
     for number, graph in enumerate(graphs):
+        declared: _Declared | None = None
         for node in graph.node:
             rule = rules.get((schemas.normal(node.domain), node.op_type))
             body = dict(graphs_of(node)).get(rule.graph) if rule is not None else None
             if rule is None or body is None:
                 continue
+            declared = declared or _Declared(graph)
             for i, inside in enumerate(body.input[rule.inputs :]):
                 at, to = rule.inputs + i, rule.outputs + i
                 if at < len(node.input) and to < len(body.output) and node.input[at]:
                     output = node.output[i] if i < len(node.output) else ""
                     places = (number, numbers[id(body)])
                     result = body.output[to].name
-                    yield Carried(node.input[at], inside, result, graph, places, output)
+                    yield Carried(node.input[at], inside, result, declared, places, output)
 
 
 def _types(one: Carried, scopes: Sequence[GraphTypes]) -> tuple[TypeProto | None, TypeProto | None]:
@@ -161,12 +180,7 @@ def symbols_of(model: ModelProto) -> frozenset[str]:
 
 def _write(one: Carried, held: TypeProto | None) -> None:
     """Writes the type of a carried value into its body and for its output, or removes the shape."""
-    places = [one.inside]
-    infos = (*one.around.output, *one.around.value_info)
-    places += [value for value in infos if value.name == one.output]
-    if held is not None and one.output and len(places) == 1:
-        places.append(one.around.value_info.add(name=one.output))
-    for value in places:
+    for value in (one.inside, *one.around.of(one.output, add=held is not None)):
         if held is not None:
             value.type.CopyFrom(held)
         elif value.type.HasField("tensor_type"):
