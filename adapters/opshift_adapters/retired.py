@@ -24,9 +24,7 @@ from opshift_adapters._lib.blocks import END
 from opshift_adapters._lib.kinds import FLOATS
 
 V = TypeVar("V")
-FIRST = {"": 5}
 MOST_FILLED = 2**24  # equal numbers in a constant
-IMAGE = "(float[2,3,4,5] x) => (float[2,3,a,b] y) "
 
 
 def _needed(node: Node, name: str, read: Callable[[str], V]) -> V:
@@ -105,7 +103,6 @@ def fc(node: Node, op: Builder) -> Result:
 
 
 @retired("Crop")
-@example("border", IMAGE + "{ y = Crop<border=[1,2,1,0]>(x) }", gives="Slice", imports=FIRST)
 def crop(node: Node, op: Builder) -> Result:
     """Crop cuts the borders of pictures or takes a part of a given size; Slice is written."""
     border, size = _needed(node, "border", node.ints), node.ints_or_none("scale")

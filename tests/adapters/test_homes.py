@@ -3,12 +3,17 @@
 
 from __future__ import annotations
 
+import ast
 import re
 from collections import defaultdict
 from importlib.resources import files
+from pathlib import Path
 
 from click.testing import CliRunner
 from opshift.cli import main
+
+ADAPTERS = Path(str(files("opshift_adapters")))
+OF_EXAMPLES = {"example", "Assumption", "Why"}
 
 
 def homes() -> dict[str, set[str]]:
@@ -40,3 +45,23 @@ def test_the_command_names_the_file_and_the_line():
     assert path == "opshift_adapters/image/resize.py"
     text = files("opshift_adapters").joinpath("image/resize.py").read_text("utf-8").splitlines()
     assert text[int(number) - 1].startswith('@adapter("Resize", 10, 9')
+
+
+def is_read_alone(example: ast.Call) -> bool:
+    """Whether an example is one line, and uses no name that its module defines."""
+    names = {node.id for node in ast.walk(example) if isinstance(node, ast.Name)}
+    return example.lineno == example.end_lineno and names <= OF_EXAMPLES
+
+
+def test_at_most_three_examples_stand_above_a_function_and_each_is_read_alone():
+    """Others are cases in `tests/adapters/cases`."""
+    seen, wrong = 0, []
+    for path in sorted(ADAPTERS.rglob("*.py")):
+        for function in ast.walk(ast.parse(path.read_text("utf-8"))):
+            calls = [c for c in getattr(function, "decorator_list", ()) if isinstance(c, ast.Call)]
+            above = [c for c in calls if ast.unparse(c.func) == "example"]
+            seen += len(above)
+            if len(above) > 3 or not all(map(is_read_alone, above)):
+                wrong.append(f"{path.relative_to(ADAPTERS)}:{function.lineno}")
+    assert seen
+    assert wrong == []

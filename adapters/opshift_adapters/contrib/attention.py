@@ -1,18 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """Attention and QAttention: one input is projected to queries, keys and values."""
 
-from opshift.adapter import Builder, Node, Result, T, Value, example, leaving
+from opshift.adapter import Builder, Node, Result, T, Value, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, named, refuse
 from opshift_adapters._lib.heads import apart, attended, biases_of, scale_of, width, with_past
 from opshift_adapters._lib.kinds import as_type
 
-BERT = "(float[2,3,8] x, float[8,24] w, float[24] b"
-CALL = "com.microsoft.Attention<num_heads=2>"
-
 
 @leaving("Attention", domain=MICROSOFT, since=13)
-@example("plain", BERT + ") => (float[2,3,8] y) { y = " + CALL + "(x, w, b) }", atol=1e-5)
 def attention(node: Node, op: Builder) -> Result:
     """Attention projects its input to Q, K and V; MatMul, Split and Softmax are written."""
     projected = op.MatMul(node["input"], node["weights"]) + node["bias"]

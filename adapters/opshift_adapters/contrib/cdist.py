@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """CDist: distances between all pairs of rows, which exporters of nearest neighbours write."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
+from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, number
 
-ROWS = "(float[3,4] a, float[2,4] b) => (float[3,2] y) { y = com.microsoft.CDist"
-
 
 @leaving("CDist", domain=MICROSOFT, since=8)
-@example("double", ROWS.replace("float", "double") + '<metric="sqeuclidean">(a, b) }', atol=1e-5)
 def cdist(node: Node, op: Builder) -> Result:
     """CDist is a^2 + b^2 - 2ab of all pairs of rows; MatMul and ReduceSumSquare are written."""
     metric = node.str("metric")

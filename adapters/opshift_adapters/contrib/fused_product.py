@@ -1,15 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """FusedGemm, FusedMatMul and TransposeMatMul: products in other words."""
 
-from opshift.adapter import Builder, Node, Result, Value, example, leaving
+from opshift.adapter import Builder, Node, Result, Value, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, activated, attribute, number
 
-GIVEN = "(float[3,4] a, float[4,5] b, float[5] c) => (float[3,5] y) { y = com.microsoft.FusedGemm"
-
 
 @leaving("FusedGemm", domain=MICROSOFT, since=11)
-@example("relu", GIVEN + '<activation="Relu">(a, b, c) }', gives="Gemm Relu")
 def fused_gemm(node: Node, op: Builder) -> Result:
     """FusedGemm is Gemm and an activation; both are written."""
     same = {name: node.attr(name) for name in ("alpha", "beta", "transA", "transB")}
@@ -19,11 +16,7 @@ def fused_gemm(node: Node, op: Builder) -> Result:
     return activated(op, y, attribute(node, "activation", ""), told)
 
 
-SQUARE = "(float[2,3,4] a, float[2,4,5] b) => (float[2,3,5] y) "
-
-
 @leaving("FusedMatMul TransposeMatMul", domain=MICROSOFT)
-@example("plain", SQUARE + "{ y = com.microsoft.{op}(a, b) }", gives="MatMul")
 def fused_matmul(node: Node, op: Builder) -> Result:
     """FusedMatMul is alpha * A @ B of transposed inputs; Transpose, MatMul and Mul are written."""
     product = op.MatMul(_turned(node, op, "A"), _turned(node, op, "B"))

@@ -10,20 +10,14 @@ from opshift.adapter import (
     T,
     Value,
     Why,
-    example,
     leaving,
 )
 
 from opshift_adapters._lib.contrib import MICROSOFT, mean_of_last, named, number
 from opshift_adapters._lib.kinds import as_type
 
-SUM = "(float[2,3,4] x, float[2,3,4] y, float[2,3,1] g"
-
 
 @leaving("GatedAdd", domain=MICROSOFT, since=7)
-@example(
-    "plain", SUM + ") => (float[2,3,4] z) { z = com.microsoft.GatedAdd(x, y, g) }", gives="Mul Add"
-)
 def gated_add(node: Node, op: Builder) -> Result:
     """GatedAdd is x + y * gate; Mul and Add are written."""
     if node.input("gate_weight") is not None:

@@ -1,21 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """GatherBlockQuantized: rows of a table that is quantized in blocks."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, example, leaving
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.nbits import unpacked
 
-CALL = (
-    "{ y = com.microsoft.GatherBlockQuantized<block_size=16, quantize_axis=1,"
-    " gather_axis=0{}>(w, i, s{}) }}"
-).replace("{ y", "{{ y", 1)
-TABLE = "(uint8[5,16] w, int64[2,2] i, float[5,2] s{}) => (float[2,2,32] y) "
-PLACES = {"i": [[0, 4], [2, 2]]}
-
 
 @leaving("GatherBlockQuantized", domain=MICROSOFT, since=13)
-@example("no zero points", TABLE.format("") + CALL.format(", bits=4", ""), inputs=PLACES, atol=1e-5)
 def gather_block_quantized(node: Node, op: Builder) -> Result:
     """GatherBlockQuantized chooses rows; they are gathered, unpacked and scaled by block."""
     data, scale, zero = node["data"], node["scales"], node.input("zero_points")

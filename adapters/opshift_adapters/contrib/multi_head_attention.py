@@ -1,17 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """MultiHeadAttention: attention of queries, keys and values that are already projected."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, example, leaving
+from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.heads import apart, attended, biases_of, scale_of, width, with_past
 
-QKV = "(float[2,3,8] q, float[2,5,8] k, float[2,5,8] v"
-CALL = "com.microsoft.MultiHeadAttention<num_heads=2>"
-
 
 @leaving("MultiHeadAttention", domain=MICROSOFT, since=13)
-@example("plain", QKV + ") => (float[2,3,8] y) { y = " + CALL + "(q, k, v) }", atol=1e-5)
 def multi_head_attention(node: Node, op: Builder) -> Result:
     """MultiHeadAttention is Softmax(Q @ K^T * scale + biases) @ V; this formula is written."""
     if node.output("qk") is not None:

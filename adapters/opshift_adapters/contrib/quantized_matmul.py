@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """DynamicQuantizeMatMul, MatMulIntegerToFloat and MatMulInteger16: products of integers."""
 
-from opshift.adapter import Builder, Node, Result, T, Value, alternative, example, leaving
+from opshift.adapter import Builder, Node, Result, T, Value, alternative, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.saturation import SAYS, saturating, with_unsigned
@@ -48,11 +48,6 @@ def matmul_integer_to_float(node: Node, op: Builder) -> Result:
 
 
 @leaving("MatMulInteger16", domain=MICROSOFT, since=9)
-@example(
-    "signed",
-    "(int16[2,4] a, int16[4,3] b) => (int32[2,3] y) { y = com.microsoft.MatMulInteger16(a, b) }",
-    gives="Cast Cast MatMul",
-)
 def matmul_integer_16(node: Node, op: Builder) -> Result:
     """MatMulInteger16 becomes MatMul of int32."""
     a, b = (op.Cast(node[name], to=T.INT32) for name in "AB")

@@ -1,18 +1,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators that ai.onnx has, too, with the same inputs or nearly the same."""
 
-from opshift.adapter import Builder, Node, Result, T, example, leaving
+from opshift.adapter import Builder, Node, Result, T, leaving
 
 from opshift_adapters._lib.contrib import MICROSOFT, attribute
 from opshift_adapters._lib.kinds import as_type
 
 
 @leaving("ExpandDims", domain=MICROSOFT, since=13)
-@example(
-    "constant",
-    "(float[2,3] x) => (float[2,1,3] y) <int32 a = {1}> { y = com.microsoft.ExpandDims(x, a) }",
-    gives="Unsqueeze",
-)
 def expand_dims(node: Node, op: Builder) -> Result:
     """ExpandDims is Unsqueeze at one axis; the axis becomes a vector."""
     axis = node["axis"]
@@ -41,11 +36,6 @@ def grid_sample(node: Node, op: Builder) -> Result:
 
 
 @leaving("Pad", domain=MICROSOFT, since=11)
-@example(
-    "zeros",
-    "(float[2,3] x) => (float[a,b] y) <int64[4] p = {0, 1, 2, 0}> { y = com.microsoft.Pad(x, p) }",
-    gives="Pad",
-)
 def pad(node: Node, op: Builder) -> Result:
     """Pad of ai.onnx is written; its pads become a vector and its value a scalar."""
     pads, value = node["pads"], node.input("value")
@@ -78,9 +68,6 @@ def range_(node: Node, op: Builder) -> Result:
 
 
 @leaving("Trilu", domain=MICROSOFT, since=14)
-@example(
-    "upper", "(float[2,3,4] x) => (float[2,3,4] y) { y = com.microsoft.Trilu(x) }", gives="Trilu"
-)
 def trilu(node: Node, op: Builder) -> Result:
     """Trilu of ai.onnx is written, with the same inputs."""
     return op.Trilu(node["X"], node.input("k"), upper=node.int("upper"))

@@ -29,7 +29,6 @@ from opshift.combinators import cast_around, drop_attribute
 
 from opshift_adapters._lib.kinds import FLOATS, as_type
 
-EDGES = {"x": [[-3.5, -0.5, 2.5], [float("inf"), float("-inf"), float("nan")]]}
 AS_FLOAT = cast_around("float")
 WITHOUT_CONSUMED = drop_attribute("consumed_inputs")
 
@@ -139,11 +138,6 @@ def equal_shapes(found: Found) -> dict[str, Any] | None:
 
 
 @adapter("SwiGLU", 28, 27, in_other_words=True, mirrored=equal_shapes)
-@example(
-    "default",
-    "(float[2,3] a, float[2,3] b) => (float[2,3] y) { y = SwiGLU(a, b) }",
-    gives="Swish Mul",
-)
 def swiglu_28_27(node: Node, op: Builder) -> Result:
     """Opset 28 added SwiGLU; below it, Swish(A) * B is written."""
     return op.expand(node)
@@ -218,7 +212,6 @@ def _wide(op: Builder, x: Value) -> Value:
 
 
 @adapter("Shrink", 9, 8, in_other_words=True)
-@example("default", "(float[2,3] x) => (float[2,3] y) { y = Shrink(x) }", inputs=EDGES)
 def shrink_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Shrink; below it, comparisons with `lambd` select x + bias, x - bias or 0."""
     x, bias, lambd = node["input"], node.float("bias"), node.float("lambd")
@@ -237,11 +230,6 @@ def shrink_9_8(node: Node, op: Builder) -> Result:
 
 
 @retired("ThresholdedRelu")
-@example(
-    "opset 8",
-    "(float[2,3] x) => (float[2,3] y) { y = ThresholdedRelu<alpha=0.5>(x) }",
-    imports={"": 8},
-)
 def thresholded_relu(node: Node, op: Builder) -> Result:
     """ThresholdedRelu has no schema below 10, but runtimes run it; x > alpha selects x or 0."""
     if op.version < 7:
@@ -251,9 +239,6 @@ def thresholded_relu(node: Node, op: Builder) -> Result:
         raise Refusal(Why.AMBIGUOUS, f"{node.op} lacks its input")
     above = x > op.const(1 if node.attr("alpha") is None else node.float("alpha"), like=x)
     return op.Where(above, x, op.const(0, like=x))
-
-
-ENDS = {"x": [[-3.5, -0.0, 0.0], [float("inf"), float("-inf"), float("nan")]]}
 
 
 def _bent(op: Builder, x: Value, alpha: float) -> Value:
@@ -277,9 +262,6 @@ def selu_by_exponent(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("LeakyRelu")
-@example(
-    "default", "(float[2,3] x) => (float[2,3] y) { y = LeakyRelu(x) }", gives="Mul Max", inputs=ENDS
-)
 def larger_of_both_slopes(node: Node, op: Builder) -> Result:
     """LeakyRelu is written as the larger of x and alpha * x, or the smaller above 1."""
     x, alpha = node["X"], node.float("alpha")
@@ -298,12 +280,6 @@ def clipped_line(node: Node, op: Builder) -> Result:
     return op.Clip(line, op.const(0, like=x), op.const(1, like=x))
 
 
-SQUEEZED = (
-    "(float[1,8,5,5] x) => (float[1,8,5,5] y) { m = GlobalAveragePool(x)"
-    " h = HardSigmoid<alpha=0.16666667, beta=0.5>(m) y = Mul(x, h) }"
-)
-
-
 @misread(
     "HardSigmoid",
     "opencv 4.5.5, 4.8, 4.11, 5.0",
@@ -312,7 +288,6 @@ SQUEEZED = (
     source="2026-11-28 measured in 4.5.5, 4.8, 4.11, 4.12 and 5.0: a mobile network of torch, and"
     " HardSigmoid before Mul with other attributes, factors and orders",
 )
-@example("squeezed", SQUEEZED, imports={"": 11})
 def becomes_hard_swish(node: Node, around: Surroundings) -> bool:
     if not node.has("alpha") or not node.has("beta") or not _is_of_hard_swish(node):
         return False
@@ -331,7 +306,6 @@ def _is_of_hard_swish(node: Node) -> bool:
 
 
 @alternative("HardSigmoid", runtime="opencv==4.11")
-@example("squeezed", SQUEEZED, imports={"": 11}, gives="GlobalAveragePool HardSigmoid Mul")
 def with_default_beta(node: Node, op: Builder) -> Result:
     """OpenCV reads HardSigmoid as a part of HardSwish if beta is written, which is the default."""
     if not node.has("beta") or not _is_of_hard_swish(node):
@@ -347,7 +321,6 @@ def softsign_by_division(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Softplus")
-@example("float", "(float[2,3] x) => (float[2,3] y) { y = Softplus(x) }", inputs=ENDS, atol=1e-6)
 def softplus_by_logarithm(node: Node, op: Builder) -> Result:
     """Softplus is written as Log(1 + Exp(-Abs(x))) + Relu(x), which no large x overflows."""
     x = node["X"]

@@ -29,11 +29,6 @@ UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
 
 
 @adapter("BitShift", 11, 10, in_other_words=True)
-@example(
-    "left",
-    '(uint8[4] x, uint8[4] n) => (uint8[4] y) { y = BitShift<direction="LEFT">(x, n) }',
-    inputs={"x": [255, 129, 1, 3], "n": [1, 7, 0, 4]},
-)
 def bit_shift_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added BitShift; below it, Mul or Div by a power of two is written."""
     x, left = node["X"], node.str("direction") == "LEFT"
@@ -177,9 +172,6 @@ SAME_BITS = (
 
 
 @adapter("BitCast", 26, 25, in_other_words=True)
-@example(
-    "to the same type", "(float[2] x) => (float[2] y) { y = BitCast<to=1>(x) }", gives="Identity"
-)
 def bit_cast_26_25(node: Node, op: Builder) -> Result:
     """Opset 26 added BitCast; below it, only constants and integers of one width are converted."""
     x, to = node["input"], node.int("to")

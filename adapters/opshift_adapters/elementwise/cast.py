@@ -83,7 +83,6 @@ PAIRS = partial(
     source="2026-11-25 measured: 306 chains of two Casts over a type of integers, and 492 over one"
     " of fractions",
 )
-TWICE = "({0}[2] x) => ({2}[2] y) {{ h = Cast<to={1}>(x) y = Cast<to={3}>(h) }}"
 
 
 def _is_lossy_pair(node: Node, around: Surroundings, *, of: int, to: int) -> bool:
@@ -96,7 +95,6 @@ def _is_lossy_pair(node: Node, around: Surroundings, *, of: int, to: int) -> boo
     "onnxruntime 0.4..1.5",
     "a Cast to float16 and back is removed, so that nothing is rounded",
 )
-@example("float", TWICE.format("float", T.FLOAT16.value, "float", T.FLOAT.value), imports={"": 9})
 def returns_from_float16(node: Node, around: Surroundings) -> bool:
     return _is_lossy_pair(node, around, of=T.FLOAT16, to=T.FLOAT)
 
@@ -106,7 +104,6 @@ def returns_from_float16(node: Node, around: Surroundings) -> bool:
     "onnxruntime 0.5..1.5",
     "a Cast to float and back to double is removed, so that nothing is rounded",
 )
-@example("double", TWICE.format("double", T.FLOAT.value, "double", T.DOUBLE.value), imports={"": 9})
 def returns_from_float(node: Node, around: Surroundings) -> bool:
     return _is_lossy_pair(node, around, of=T.FLOAT, to=T.DOUBLE)
 
@@ -116,7 +113,6 @@ def returns_from_float(node: Node, around: Surroundings) -> bool:
     "onnxruntime 1.6..1.16",
     "a Cast that wraps, cuts off or rounds numbers is merged with the Cast behind it",
 )
-@example("int8", TWICE.format("int32", T.INT8.value, "int32", T.INT32.value), imports={"": 13})
 def is_merged(node: Node, around: Surroundings) -> bool:
     return around.has_lossy_pair(node)
 
@@ -126,7 +122,6 @@ def is_merged(node: Node, around: Surroundings) -> bool:
     "onnxruntime 1.17..1.25",
     "a Cast that wraps, cuts off or rounds numbers is merged with the Cast to bool behind it",
 )
-@example("int8", TWICE.format("int32", T.INT8.value, "bool", T.BOOL.value), imports={"": 19})
 def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
     return node.int("to") == T.BOOL and around.has_lossy_pair(node)
 
@@ -161,21 +156,11 @@ CAST_13 = boundary(13, "Cast:f9f68c", cast=cast_while_converting)
 
 
 @adapter("CastLike", 15, 14, in_other_words=True)
-@example(
-    "float16",
-    "(float[2,3] x, float16[1] t) => (float16[2,3] y) { y = CastLike(x, t) }",
-    gives="Cast",
-)
 def cast_like_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 added CastLike; below it, Cast to the element type of `target_type` is written."""
     return op.Cast(node["input"], to=node["target_type"].elem_type)
 
 
-@example(
-    "saturating CastLike",
-    "(float[2] x, int32[1] t) => (int32[2] y) { y = CastLike<saturate=0>(x, t) }",
-    gives="CastLike",
-)
 def drop_saturate(node: Node, op: Builder) -> Result:
     """Opset 19 added `saturate`, which affects only the new 8-bit floats; it is removed."""
     return op.same(node, saturate=None)
@@ -211,11 +196,6 @@ CAST_23 = boundary(23, "Cast:d12ac8", cast=cast_while_converting)
 CAST_LIKE_23 = boundary(23, "CastLike:e6a4ed")
 
 
-@example(
-    "round_mode",
-    '(float[2] x) => (int32[2] y) { y = Cast<to=6, round_mode="down">(x) }',
-    gives="Cast",
-)
 def drop_round_mode(node: Node, op: Builder) -> Result:
     """Opset 24 added `round_mode`, which affects only the new float8e8m0; it is removed."""
     return op.same(node, round_mode=None)

@@ -85,9 +85,6 @@ def by_max_and_min(node: Node, op: Builder) -> Result:
     return KEEP if bounded is x else bounded
 
 
-VECTOR = "(float[2,3] x) => (float[2,3] y) <float[1] l = {0.5}> { y = Clip(x, l) }"
-
-
 @misread(
     "Clip",
     "onnxruntime 1.0..1.7",
@@ -95,13 +92,11 @@ VECTOR = "(float[2,3] x) => (float[2,3] y) <float[1] l = {0.5}> { y = Clip(x, l)
     source="2026-11-29 measured in 1.0, 1.2, 1.5, 1.7 to 1.11 and four later releases: 18 forms",
     since=11,
 )
-@example("lower", VECTOR, imports={"": 11})
 def has_a_vector_as_bound(node: Node) -> bool:
     return any(value is not None and value.rank_or_none == 1 for value in node.inputs[1:])
 
 
 @alternative("Clip", runtime="onnxruntime==1.7")
-@example("lower", VECTOR, imports={"": 11}, gives="Clip")
 def with_scalar_bounds(node: Node, op: Builder) -> Result:
     """onnxruntime up to 1.7 runs Clip only with scalars as bounds."""
     if op.version < 11:
@@ -120,11 +115,6 @@ def with_scalar_bounds(node: Node, op: Builder) -> Result:
 
 
 @adapter("Clip", 13, 12)
-@example(
-    "constant",
-    "(float[2,3] x) => (float[2,3] y) <float l = {-1}, float h = {1}> { y = Clip(x, l, h) }",
-    gives="Clip",
-)
 def clip_13_12(node: Node, op: Builder) -> Result:
     """Opset 13 defines that `max` wins if `min` > `max`; such bounds become Max and Min."""
     low, high = node.input("min"), node.input("max")

@@ -10,12 +10,7 @@ BROADCAST_7 = boundary(
 )
 
 
-BOTH = "(bool[2,2] a, bool[2] b) => (bool[2,2] y) { y = {op}(a, b) }"
-TRUTH = {"a": [[True, False], [False, True]], "b": [True, False]}
-
-
 @in_other_words("And Or Xor")
-@example("numbers", BOTH, inputs=TRUTH)
 def logic_in_numbers(node: Node, op: Builder) -> Result:
     """And is a product of 0 and 1, Or the larger one, and Xor a difference that is not 0."""
     a, b = (op.Cast(node[name], to=T.FLOAT) for name in "AB")

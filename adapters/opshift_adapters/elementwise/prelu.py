@@ -24,9 +24,6 @@ PRELU_6 = boundary(6, "PRelu:dbd261", up=drop_attribute("consumed_inputs"))
 
 
 @adapter("PRelu", 6, 7)
-@example(
-    "matrix", "(float[2,3] x, float[3] s) => (float[2,3] y) { y = PRelu(x, s) }", gives="PRelu"
-)
 def prelu_6_7(node: Node, op: Builder) -> Result:
     """Below opset 7 a vector of slopes lies along axis 1; it gets trailing axes of size 1."""
     x, slope = node["X"], node["slope"]
@@ -47,11 +44,6 @@ def prelu_6_7(node: Node, op: Builder) -> Result:
 
 
 @adapter("PRelu", 7, 6)
-@example(
-    "channels",
-    "(float[N,3,4,5] x, float[3,1,1] s) => (float[N,3,4,5] y) { y = PRelu(x, s) }",
-    gives="Reshape PRelu",
-)
 def prelu_7_6(node: Node, op: Builder) -> Result:
     """Opset 7 broadcasts the slopes of PRelu; below it, Relu(x) - slope * Relu(-x) is written."""
     x, slope = node["X"], node["slope"]

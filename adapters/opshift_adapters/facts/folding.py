@@ -119,9 +119,6 @@ def size(node: Node) -> Array | None:
 
 
 @fold("Gather", sizes=(0,))
-@example(
-    "a row", "() => (int64[2] y) <int64[2,2] a = {1, 2, 3, 4}, int64 i = {-1}> { y = Gather(a, i) }"
-)
 def gather(node: Node) -> Array | None:
     data = entries(node["data"])
     axis, indices = setting(node, "axis", 0) % data.ndim, numbers(node, 1).astype(np.int64)
@@ -130,11 +127,6 @@ def gather(node: Node) -> Array | None:
 
 
 @fold("Slice", sizes=(0,))
-@example(
-    "of a shape",
-    "(float[N,3,4] x) => (int64[2] y) <int64[1] b = {1}, int64[1] e = {9}> { s = Shape(x) y ="
-    " Slice(s, b, e) }",
-)
 def slice_(node: Node) -> Array | None:
     data = entries(node["data"])
     starts, ends = listed(node, "starts", 1), listed(node, "ends", 2)
@@ -151,11 +143,6 @@ def slice_(node: Node) -> Array | None:
 
 
 @fold("Concat")
-@example(
-    "columns",
-    "() => (int64[2,3] y) <int64[2,2] a = {1, 2, 3, 4}, int64[2,1] b = {5, 6}> { y ="
-    " Concat<axis=-1>(a, b) }",
-)
 def concat(node: Node) -> Array | None:
     parts = [known(node, i) for i in range(len(node.inputs))]
     return np.concatenate(parts, axis=setting(node, "axis", 1))
@@ -171,21 +158,12 @@ def squeeze(node: Node) -> Array | None:
 
 
 @fold("Unsqueeze")
-@example(
-    "both ends",
-    "() => (int64[1,2,1] y) <int64[2] a = {1, 2}, int64[2] k = {0, -1}> { y = Unsqueeze(a, k) }",
-)
 def unsqueeze(node: Node) -> Array | None:
     axes = listed(node, "axes", 1)
     return None if axes is None else np.expand_dims(known(node, 0), tuple(axes))
 
 
 @fold("Reshape")
-@example(
-    "the rest, and a copied size",
-    "() => (int64[2,2] y) <int64[2,2,1] a = {1, 2, 3, 4}, int64[2] s = {0, -1}> { y = Reshape(a,"
-    " s) }",
-)
 def reshape(node: Node) -> Array | None:
     data, wanted = known(node, 0), listed(node, "shape", 1)
     if wanted is None:
@@ -196,10 +174,6 @@ def reshape(node: Node) -> Array | None:
 
 
 @fold("Flatten")
-@example(
-    "default axis",
-    "() => (int64[2,4] y) <int64[2,2,2] a = {1, 2, 3, 4, 5, 6, 7, 8}> { y = Flatten(a) }",
-)
 def flatten(node: Node) -> Array | None:
     data, axis = known(node, 0), setting(node, "axis", 1)
     if axis < 0:
@@ -214,10 +188,6 @@ def transpose(node: Node) -> Array | None:
 
 
 @fold("Expand")
-@example(
-    "both ways",
-    "() => (int64[2,3] y) <int64[2,1] a = {1, 2}, int64[2] s = {1, 3}> { y = Expand(a, s) }",
-)
 def expand(node: Node) -> Array | None:
     data = known(node, 0)
     wanted = np.broadcast_shapes(data.shape, sized(row(node, 1)))
@@ -225,9 +195,6 @@ def expand(node: Node) -> Array | None:
 
 
 @fold("Tile")
-@example(
-    "a row", "() => (int64[2,4] y) <int64[1,2] a = {1, 2}, int64[2] r = {2, 2}> { y = Tile(a, r) }"
-)
 def tile(node: Node) -> Array | None:
     if len(node.inputs) != 2:
         return None
@@ -265,10 +232,6 @@ def constant_of_shape(node: Node) -> Array | None:
 
 
 @fold("Range")
-@example(
-    "backwards",
-    "() => (int64[3] y) <int64 a = {5}, int64 b = {-1}, int64 c = {-2}> { y = Range(a, b, c) }",
-)
 def range_(node: Node) -> Array | None:
     start, limit, delta = (numbers(node, i) for i in range(3))
     if start.dtype.kind != "i" or not delta:

@@ -148,10 +148,6 @@ WHERE = table(
 
 
 @fold("Mod")
-@example(
-    "as the divisor",
-    "() => (int64[2] y) <int64[2] a = {-7, 7}, int64[1] b = {4}> { y = Mod(a, b) }",
-)
 def mod(node: Node) -> Array | None:
     a, b = numbers(node, 0), numbers(node, 1)
     if a.dtype.kind == "f" or not np.all(b):

@@ -20,7 +20,6 @@ from opshift.adapter import (
 
 LONGEST = 2**40  # no dimension is longer, because the tensor would not fit into any memory
 Told = Sequence[Bounds | None]
-SIZES = "(float[N,3] x) => (int64[k] y) { s = Shape(x) "
 
 
 def needed(value: Value | None) -> Value:
@@ -91,23 +90,16 @@ def below(value: Value | None, axis: int) -> Bounds:
     "Tile",
     "Identity",
 )
-@example("a size", SIZES + "i = Constant<value = int64 {1}>() y = Gather(s, i) }")
 def of_the_first(node: Node) -> Told:
     return [moved_bounds(node, [needed(node.inputs[0])])]
 
 
 @output_bounds("Concat")
-@example("sizes", SIZES + "z = Constant<value = int64[2] {-1, 0}>() y = Concat<axis=0>(z, s, z) }")
 def of_all(node: Node) -> Told:
     return [moved_bounds(node, list(map(needed, node.inputs)))]
 
 
 @output_bounds("Split")
-@example(
-    "sizes",
-    "(float[N,3,M] x) => (int64[a] y, int64[b] z) { s = Shape(x) k = Constant<value = int64[2]"
-    " {1, 2}>() y, z = Split(s, k) }",
-)
 def of_each(node: Node) -> Told:
     return [needed(node.inputs[0]).bounds.joint for _ in node.outputs]
 
@@ -116,11 +108,6 @@ Pick = Callable[[int, int], int]
 
 
 @output_bounds("Where")
-@example(
-    "one of two",
-    "(float[N,3] x, bool c) => (int64[2] y) { s = Shape(x) z = Neg(s) y = Where(c, s, z) }",
-    inputs={"c": False},
-)
 def one_of_two(node: Node) -> Told:
     x, y = (needed(value).bounds for value in node.inputs[1:])
     low, high = _picks(node)
@@ -156,9 +143,6 @@ def _held(bounds: Bounds, kind: Any) -> Bounds | None:
     return bounds if low <= bounds.lowest and bounds.highest <= high else None
 
 
-NEGATED = "n = Neg(s) a = Constant<value = int64[2] {7, -3}>() "
-
-
 def computed(node: Node, compute: Callable[..., tuple[Any, Any]]) -> Told:
     """The bounds of a result; `compute` gets the low and the high bound of each operand."""
     operands = [needed(value) for value in node.inputs]
@@ -170,27 +154,18 @@ def computed(node: Node, compute: Callable[..., tuple[Any, Any]]) -> Told:
     return [_held(found, operands[0].elem_type)]
 
 
-TWO = example("sizes", SIZES + NEGATED + "y = {op}(s, a) }")
-REVERSED = example("sizes behind", SIZES + NEGATED + "y = {op}(a, n) }")
-
-
 @output_bounds("Add")
-@TWO
 @example("left out", "(float[N,3] x) => (int64 y) { s = Size(x) y = Add(s, s) }")
 def add(node: Node) -> Told:
     return computed(node, lambda a, b: (a[0] + b[0], a[1] + b[1]))
 
 
 @output_bounds("Sub")
-@TWO
-@REVERSED
 def subtract(node: Node) -> Told:
     return computed(node, lambda a, b: (a[0] - b[1], a[1] - b[0]))
 
 
 @output_bounds("Mul")
-@TWO
-@REVERSED
 def multiply(node: Node) -> Told:
     def corners(a: tuple[Any, Any], b: tuple[Any, Any]) -> tuple[Any, Any]:
         found = [x * y for x in a for y in b]
@@ -200,8 +175,6 @@ def multiply(node: Node) -> Told:
 
 
 @output_bounds("Max", "Min")
-@TWO
-@example("one", SIZES + "y = {op}(s) }")
 def extreme(node: Node) -> Told:
     pick = np.maximum if node.op == "Max" else np.minimum
     return computed(node, lambda *of: tuple(_over([one[i] for one in of], pick) for i in range(2)))
@@ -217,13 +190,11 @@ def _exact(value: Any) -> Any:
 
 
 @output_bounds("Neg")
-@example("sizes", SIZES + "y = Neg(s) }")
 def negate(node: Node) -> Told:
     return computed(node, lambda a: (-a[1], -a[0]))
 
 
 @output_bounds("Abs")
-@example("sizes", SIZES + "n = Neg(s) y = Abs(n) }")
 def absolute(node: Node) -> Told:
     return computed(
         node, lambda a: (_over((a[0], -a[1], 0), np.maximum), _over((-a[0], a[1]), np.maximum))
@@ -231,7 +202,6 @@ def absolute(node: Node) -> Told:
 
 
 @output_bounds("Div", "Mod")
-@example("sizes", SIZES + "a = Constant<value = int64[2] {7, 2}>() y = {op}(s, a) }")
 def divide(node: Node) -> Told:
     if needed(node.inputs[1]).bounds.lowest <= 0 or (
         node.op == "Div" and not needed(node.inputs[0]).never_negative
@@ -247,11 +217,6 @@ def divide(node: Node) -> Told:
 
 
 @output_bounds("Range")
-@example(
-    "of a size",
-    "(float[N,3] x) => (int64[n] y) { s = Size(x) a = Constant<value = int64 {0}>() d ="
-    " Constant<value = int64 {1}>() y = Range(a, s, d) }",
-)
 def steps(node: Node) -> Told:
     start, limit, delta = (needed(value).bounds for value in node.inputs)
     if delta.lowest > 0:

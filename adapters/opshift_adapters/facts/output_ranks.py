@@ -3,12 +3,10 @@
 
 from collections.abc import Sequence
 
-from opshift.adapter import Node, example, output_ranks
+from opshift.adapter import Node, output_ranks
 
 from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters.facts.illegal_attributes import REDUCING
-
-XA = "(float[2,3,4] x, int64[2] a) => (float y) "
 
 
 def length(node: Node, name: str) -> int:
@@ -28,23 +26,16 @@ def reshape(node: Node) -> Sequence[int]:
 
 
 @output_ranks("Squeeze")
-@example(
-    "computed axes",
-    "(float[1,3,1] x, int64[2] a) => (float y) { y = Squeeze(x, a) }",
-    inputs={"a": [0, 2]},
-)
 def squeeze(node: Node) -> Sequence[int]:
     return [node["data"].rank - length(node, "axes")]
 
 
 @output_ranks("Unsqueeze")
-@example("computed axes", XA + "{ y = Unsqueeze(x, a) }", inputs={"a": [0, 2]})
 def unsqueeze(node: Node) -> Sequence[int]:
     return [node["data"].rank + length(node, "axes")]
 
 
 @output_ranks(*REDUCING.split())
-@example("computed axes are kept", XA + "{ y = {op}(x, a) }", inputs={"a": [0, 2]})
 def reduction(node: Node) -> Sequence[int]:
     rank = node["data"].rank
     if node.int("keepdims"):
@@ -54,11 +45,6 @@ def reduction(node: Node) -> Sequence[int]:
 
 
 @output_ranks("Split")
-@example(
-    "computed parts",
-    "(float[5,3] x, int64[2] s) => (float y, float z) { y, z = Split(x, s) }",
-    inputs={"s": [2, 3]},
-)
 def split(node: Node) -> Sequence[int]:
     return [node["input"].rank] * len(node.outputs)
 
@@ -66,22 +52,12 @@ def split(node: Node) -> Sequence[int]:
 @output_ranks(
     "Pad", "CenterCropPad", "MaxUnpool", "MeanVarianceNormalization", "GroupNormalization"
 )
-@example(
-    "computed axes",
-    "(float[2,3,4] x, int64[2] p, int64[1] a) => (float y) { y = Pad(x, p, , a) }",
-    inputs={"p": [1, 2], "a": [1]},
-)
 def like_the_first_input(node: Node) -> Sequence[int]:
     found = node.inputs[0]
     return [found.rank] if found is not None else []
 
 
 @output_ranks("Scaler", "Imputer", "Normalizer", domain="ai.onnx.ml")
-@example(
-    "scaled",
-    "(float[N,3] x) => (float y) { y = ai.onnx.ml.Scaler<offset=[1.0], scale=[2.0]>(x) }",
-    imports={"": 13},
-)
 def like_the_only_input(node: Node) -> Sequence[int]:
     return [node["X"].rank]
 

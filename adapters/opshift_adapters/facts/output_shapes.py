@@ -3,15 +3,10 @@
 
 from collections.abc import Sequence
 
-from opshift.adapter import Node, ToldDims, example, output_shapes
+from opshift.adapter import Node, ToldDims, output_shapes
 
 
 @output_shapes("Attention")
-@example(
-    "no size of the values",
-    "(float[2,3,4] q, float[2,2,4] k, float[2,2,N] v) => (float y) { y = Attention<q_num_heads=2,"
-    " kv_num_heads=2>(q, k, v) }",
-)
 def attention(node: Node) -> Sequence[ToldDims | None]:
     """onnx reads an unknown length as 0, and does not count the past in the scores."""
     rank = node["Q"].rank_or_none or (3 if node.attr("q_num_heads") is not None else 4)
@@ -44,10 +39,6 @@ def reorder_output(node: Node) -> Sequence[ToldDims | None]:
 
 
 @output_shapes("STFT")
-@example(
-    "half of the bins by default",
-    "(float[1,128,1] x, float[16] w) => (float y) <int64 s = {8}> { y = STFT(x, s, w) }",
-)
 def stft(node: Node) -> Sequence[ToldDims | None]:
     """onnx reads an absent `onesided` as 0."""
     if "onesided" in node.attributes:
@@ -61,11 +52,6 @@ def stft(node: Node) -> Sequence[ToldDims | None]:
 
 
 @output_shapes("Compress")
-@example(
-    "along an axis",
-    "(float[2,3] x, bool[3] c) => (float y) { y = Compress<axis=1>(x, c) }",
-    imports={"": 9},
-)
 def compress(node: Node) -> Sequence[ToldDims | None]:
     """onnx infers nothing below opset 11."""
     axis = node.attr("axis")
@@ -77,11 +63,6 @@ def compress(node: Node) -> Sequence[ToldDims | None]:
 
 
 @output_shapes("Scaler", "Imputer", "Normalizer", domain="ai.onnx.ml")
-@example(
-    "scaled",
-    "(float[N,3] x) => (float y) { y = ai.onnx.ml.Scaler<offset=[1.0], scale=[2.0]>(x) }",
-    imports={"": 13},
-)
 def like_the_only_input(node: Node) -> Sequence[ToldDims | None]:
     """onnx infers nothing."""
     return [tuple(... if size is None else size for size in node["X"].dims)]

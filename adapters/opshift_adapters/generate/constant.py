@@ -43,9 +43,6 @@ CONSTANT_11 = boundary(11, "Constant:c0237c", directions="up")
 
 
 @adapter("Constant", 11, 10)
-@example(
-    "value", "() => (float[2] y) { y = Constant<value = float[2] {1, 2}>() }", gives="Constant"
-)
 def constant_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added `sparse_value` to Constant; below it, a dense value is written."""
     if node.has(
@@ -154,11 +151,7 @@ def eye_like_9_8(node: Node, op: Builder) -> Result:
 EYE_22 = boundary(22, "EyeLike:899eeb", cast=cast_around("float"))
 
 
-INT_RANGE = "(int64 a, int64 b, int64 d) => (int64[N] y) { y = Range(a, b, d) }"
-
-
 @adapter("Range", 11, 10)
-@example("up", INT_RANGE, inputs={"a": -3, "b": 9, "d": 5})
 def range_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added Range; below it, start + i * delta is written for each i."""
     ends = [node["start"], node["limit"], node["delta"]]
@@ -216,7 +209,6 @@ RANGE_27 = boundary(27, "Range:770b92", directions="up")
 
 
 @adapter("Range", 27, 26, handles_types=True)
-@example("ints", INT_RANGE, inputs={"a": 1, "b": 9, "d": 3}, gives="Range")
 def range_27_26(node: Node, op: Builder) -> Result:
     """Opset 27 added `stash_type` for 16-bit floats; below it, Casts to it are written."""
     ends = [node["start"], node["limit"], node["delta"]]

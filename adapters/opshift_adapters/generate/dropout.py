@@ -40,11 +40,6 @@ def trains(node: Node) -> bool | None:
     return None if known is None else bool(known)
 
 
-@example(
-    "8 bits",
-    "(float8e5m2[2,3] x) => (float8e5m2[2,3] y, bool[2,3] m) { y, m = Dropout(x) }",
-    gives="Cast Dropout Cast",
-)
 def narrow_types(node: Node, op: Builder) -> Result:
     """Opset 22 added 8-bit floats and more types of `ratio`; below it, both are cast to float."""
     data, ratio = node["data"], node.input("ratio")
@@ -135,9 +130,6 @@ def dropout_9_10(node: Node, op: Builder) -> Result:
 
 
 @adapter("Dropout", 7, 6)
-@example(
-    "no mask", "(float[2,3] x) => (float[2,3] y) { y = Dropout<ratio=0.25>(x) }", gives="Dropout"
-)
 def dropout_7_6(node: Node, op: Builder) -> Result:
     """Opset 7 removed `is_test`; below it, is_test=1 is written, and a mask that is all true."""
     x = node["data"]
@@ -149,11 +141,6 @@ def dropout_7_6(node: Node, op: Builder) -> Result:
 
 
 @adapter("Dropout", 6, 7)
-@example(
-    "inference",
-    "(float[2,3] x) => (float[2,3] y) { y = Dropout<is_test=1, ratio=0.25>(x) }",
-    gives="Dropout",
-)
 def dropout_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 removed `is_test` and only copies; for is_test=0 a random mask is drawn."""
     mask, x = mask_of(node), node["data"]

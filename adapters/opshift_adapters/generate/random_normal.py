@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """RandomNormal, RandomUniform, their Like forms, Multinomial and Bernoulli."""
 
-from opshift.adapter import Builder, Node, Result, T, adapter, boundary, example, impossible
+from opshift.adapter import Builder, Node, Result, T, adapter, boundary, impossible
 from opshift.combinators import cast_around
 
 MULTINOMIAL_7 = impossible(
@@ -14,11 +14,6 @@ MULTINOMIAL_7 = impossible(
 
 
 @adapter("Bernoulli", 15, 14)
-@example(
-    "float",
-    "(float[20] p) => (float[20] y) { y = Bernoulli(p) }",
-    gives="RandomUniformLike Less Cast",
-)
 def bernoulli_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 added Bernoulli; below it, RandomUniformLike < probability is written."""
     p = node["input"]

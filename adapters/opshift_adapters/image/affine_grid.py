@@ -10,7 +10,6 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
-    example,
     impossible,
 )
 
@@ -24,11 +23,8 @@ IMAGE_DECODER_20 = impossible(
 
 # -- AffineGrid ----------------------------------------------------------------------------------
 
-GRID = "(float[2,2,3] t) => (float[2,3,4,2] y) <int64[4] s = {2,1,3,4}> "
-
 
 @adapter("AffineGrid", 20, 19, in_other_words=True)
-@example("constant", GRID + "{ y = AffineGrid(t, s) }", atol=1e-6)
 def affine_grid_20_19(node: Node, op: Builder) -> Result:
     """Opset 20 added AffineGrid; below it, evenly spaced positions times theta are written."""
     theta, size, kind = node["theta"], node["size"], node["theta"].elem_type

@@ -16,7 +16,6 @@ from opshift.adapter import (
     adapter,
     boundary,
     by_width,
-    example,
     in_other_words,
     misread,
     np,
@@ -31,11 +30,9 @@ ROUNDED = by_width("GridSample", unless=takes_nearest)  # between elements, inte
 GRID_SAMPLE_22 = boundary(22, "GridSample:d255c0", cast=cast_around("float"))
 NEW_NAMES = {"bilinear": "linear", "bicubic": "cubic"}
 OLD_NAMES = {new: old for old, new in NEW_NAMES.items()}
-PICTURE = "(float[2,3,4,5] x, float[2,6,7,2] g) => (float[2,3,6,7] y) "
 
 
 @adapter("GridSample", 19, 20)
-@example("default", PICTURE + "{ y = GridSample(x, g) }", gives="GridSample")
 def grid_sample_19_20(node: Node, op: Builder) -> Result:
     """Opset 20 renamed the modes bilinear and bicubic to linear and cubic."""
     mode = node.str("mode") if node.has("mode") else None
@@ -43,7 +40,6 @@ def grid_sample_19_20(node: Node, op: Builder) -> Result:
 
 
 FEW_CHANNELS = 8  # up to which one index for each channel takes less than one for all channels
-SOLID = "(float[2,2,3,4,5] x, float[2,2,3,2,3] g) => (float[2,2,2,3,2] y) "
 
 
 @adapter("GridSample", 20, 19)
@@ -70,17 +66,11 @@ def grid_sample_20_19(node: Node, op: Builder) -> Result:
     " of its attributes",
     since=16,
 )
-@example(
-    "both",
-    PICTURE + '{ y = GridSample<mode="bicubic", padding_mode="border">(x, g) }',
-    imports={"": 16},
-)
 def is_cubic_with_a_border(node: Node) -> bool:
     return node.str("mode") in ("bicubic", "cubic") and node.str("padding_mode") == "border"
 
 
 @adapter("GridSample", 16, 15)
-@example("default", PICTURE + "{ y = GridSample(x, g) }", atol=1e-6)
 def grid_sample_16_15(node: Node, op: Builder) -> Result:
     """Opset 16 added GridSample; below it, a weighted sum of gathered elements is written."""
     mode = NEW_NAMES.get(node.str("mode"), node.str("mode"))
@@ -88,7 +78,6 @@ def grid_sample_16_15(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("GridSample")
-@example("solid", SOLID + "{ y = GridSample(x, g) }", imports={"": 20}, atol=1e-6)
 def grid_sample_in_other_words(node: Node, op: Builder) -> Result:
     """GridSample of any rank is a weighted sum of gathered elements."""
     mode = NEW_NAMES.get(node.str("mode"), node.str("mode"))

@@ -5,13 +5,12 @@ import functools
 from dataclasses import dataclass
 from typing import Any
 
-from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, np
+from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, np
 
 from opshift_adapters._lib.blocks import arange, part, size_of
 
 NMS_11 = boundary(11, "NonMaxSuppression:ba6b91")
 
-GIVES = ") => (int64[n,3] y) <int64[1] m = {3}, float[1] o = {0.3}, float[1] t = {0.1}> "
 SOME: dict[str, Any] = {
     "b": [
         [
@@ -29,12 +28,6 @@ SOME: dict[str, Any] = {
         [[0.5, 0.5, 0.5, 0.5, 0.5, 0.5], [-1, 0.2, 0.9, 0.8, 0.1, 0.11]],
     ],
 }
-NONE_OF = {"b": lambda: np.zeros((1, 0, 4)), "s": lambda: np.zeros((1, 2, 0))}
-OPEN = (
-    "(float[B,N,4] b, float[B,C,N] s, int64 m, float o, float t) => (int64[n,3] y) { y ="
-    " NonMaxSuppression(b, s, m, o, t) }"
-)
-LIMITS = {"m": 4, "o": 0.4, "t": 0.15}
 
 NO_BOXES = dict.fromkeys(
     ("boxes", "scores", "iou_threshold", "score_threshold", "center_point_box"),
@@ -43,12 +36,6 @@ NO_BOXES = dict.fromkeys(
 
 
 @adapter("NonMaxSuppression", 10, 9, ignores=NO_BOXES)
-@example("unknown sizes, no boxes", OPEN, inputs=NONE_OF | LIMITS)
-@example(
-    "no boxes, of known sizes",
-    "(float[1,0,4] b, float[1,2,0] s" + GIVES + "{ y = NonMaxSuppression(b, s, m, o, t) }",
-    inputs=NONE_OF,
-)
 def non_max_suppression_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added NonMaxSuppression; below it, a Loop takes the best box and drops overlaps."""
     limit = node.input("max_output_boxes_per_class")

@@ -15,7 +15,6 @@ from opshift.adapter import (
     alternative,
     boundary,
     by_width,
-    example,
     form,
     misread,
     np,
@@ -33,8 +32,6 @@ from opshift_adapters._lib.resizing import (
 from opshift_adapters._lib.sampling import Filter, by_scales, takes_nearest
 
 ROUNDED = by_width("Resize", unless=takes_nearest)  # between elements, integers are rounded
-IMAGE = "(float[3,2,3,4] x) => (float[a,b,c,d] y) "
-TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
 ADDED_11 = (
     "coordinate_transformation_mode", "nearest_mode", "cubic_coeff_a", "exclude_outside",
     "extrapolation_value",
@@ -44,7 +41,6 @@ ADDED_18 = ("antialias", "axes", "keep_aspect_ratio_policy")
 
 
 @adapter("Resize", 10, 9)
-@example("grows", IMAGE + TWICE + "{ y = Resize(x, s) }", gives="Upsample")
 def resize_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added Resize; below it, Upsample is written, or sampling if an axis shrinks."""
     x, scales = node["X"], node["scales"]
@@ -61,9 +57,6 @@ def typed_scales(node: Node, op: Builder) -> Result:
     return KEEP if known is None else op.same(node, inputs={"scales": op.const(known)})
 
 
-LINE = "(float[2,1,6] x) => (float[a,b,c] y) <float[3] s = {1.0, 1.0, 1.5}, float[0] r = {}> "
-
-
 @misread(
     "Resize",
     "onnxruntime 0.4..1.4",
@@ -72,14 +65,11 @@ LINE = "(float[2,1,6] x) => (float[a,b,c] y) <float[3] s = {1.0, 1.0, 1.5}, floa
     " axes",
     before=13,
 )
-@example("of a line", LINE + '{ y = Resize<mode="linear">(x, s) }', imports={"": 10})
 def blends_along_a_line(node: Node) -> bool:
     return node.str("mode") == "linear" and node["X"].rank_or_none in (3, 5)
 
 
 @alternative("Resize", runtime="onnxruntime==1.4")
-@example("of a line", LINE + '{ y = Resize<mode="linear">(x, r, s) }', imports={"": 11}, atol=1e-6)
-@example("of a line, before 11", LINE + '{ y = Resize<mode="linear">(x, s) }', imports={"": 10})
 def blended(node: Node, op: Builder) -> Result:
     """onnxruntime before 1.5 blends only planes and pictures; others are written as sampling."""
     if op.version >= 11:
@@ -88,7 +78,6 @@ def blended(node: Node, op: Builder) -> Result:
 
 
 @adapter("Resize", 10, 11)
-@example("nearest", IMAGE + TWICE + "{ y = Resize(x, s) }", gives="Resize")
 def resize_10_11(node: Node, op: Builder) -> Result:
     """Opset 11 added modes of coordinates and rounding; those of opset 10 are written out."""
     x, scales = node["X"], node["scales"]

@@ -13,19 +13,14 @@ from opshift.adapter import (
     adapter,
     boundary,
     by_width,
-    example,
 )
 
 from opshift_adapters._lib.sampling import Filter, by_scales, takes_nearest
 
 ROUNDED = by_width("Upsample", unless=takes_nearest)  # between elements, integers are rounded
-IMAGE = "(float[3,2,3,4] x) => (float[a,b,c,d] y) "
 
 
 @adapter("Upsample", 6, 7)
-@example(
-    "nearest", IMAGE + "{ y = Upsample<height_scale=2.0,width_scale=1.5>(x) }", gives="Upsample"
-)
 def upsample_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 replaced the two factors by `scales` and renamed the mode bilinear to linear."""
     scales = [1.0, 1.0, node.float("height_scale"), node.float("width_scale")]
@@ -34,11 +29,6 @@ def upsample_6_7(node: Node, op: Builder) -> Result:
 
 
 @adapter("Upsample", 7, 6, handles_types=True)
-@example(
-    "linear",
-    IMAGE + '{ y = Upsample<scales=[1.0,1.0,2.0,1.5],mode="linear">(x) }',
-    gives="Upsample",
-)
 def upsample_7_6(node: Node, op: Builder) -> Result:
     """Below opset 7 only two of four axes can grow; other scales are written as sampling."""
     x, scales = node["X"], node.floats("scales")
@@ -60,17 +50,12 @@ def upsample_7_6(node: Node, op: Builder) -> Result:
 
 
 @adapter("Upsample", 8, 9)
-@example("nearest", IMAGE + "{ y = Upsample<scales=[1.0,1.0,2.0,2.0]>(x) }", gives="Upsample")
 def upsample_8_9(node: Node, op: Builder) -> Result:
     """Opset 9 made `scales` an input of Upsample; it was an attribute."""
     return op.same(node, scales=None, inputs={"scales": op.const(node.floats("scales"), T.FLOAT)})
 
 
-TWICE = "<float[4] s = {1.0, 1.0, 2.0, 1.5}> "
-
-
 @adapter("Upsample", 9, 8)
-@example("constant", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Upsample")
 def upsample_9_8(node: Node, op: Builder) -> Result:
     """Below opset 9 `scales` is an attribute; for computed scales sampling is written."""
     x, scales = node["X"], node["scales"]
@@ -80,7 +65,6 @@ def upsample_9_8(node: Node, op: Builder) -> Result:
 
 
 @adapter("Upsample", 9, 10)
-@example("nearest", IMAGE + TWICE + "{ y = Upsample(x, s) }", gives="Resize")
 def upsample_9_10(node: Node, op: Builder) -> Result:
     """Opset 10 replaced Upsample by Resize."""
     return op.Resize(node["X"], node["scales"], mode=node.attr("mode"))

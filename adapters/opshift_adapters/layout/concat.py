@@ -38,11 +38,6 @@ AXIS_11 = boundary(11, "Concat:bcd325 Split:282133", down=positive_axis())
 
 
 @adapter("Concat", 4, 3, handles_types=True)
-@example(
-    "floats",
-    "(float[2,3] a, float[1,3] b) => (float[3,3] y) { y = Concat<axis=0>(a, b) }",
-    gives="Concat",
-)
 def concat_4_3(node: Node, op: Builder) -> Result:
     """Below opset 4 Concat accepts only floats; other types are cast to floats and back."""
     values = [value for value in node.inputs if value is not None]
@@ -52,9 +47,6 @@ def concat_4_3(node: Node, op: Builder) -> Result:
 
 
 @adapter("Concat", 3, 4)
-@example(
-    "default", "(float[2,3] a, float[2,1] b) => (float[2,4] y) { y = Concat(a, b) }", gives="Concat"
-)
 def concat_3_4(node: Node, op: Builder) -> Result:
     """Opset 4 requires `axis` of Concat; the old default 1 is written."""
     return KEEP if node.has("axis") else op.same(node, axis=1)
@@ -120,11 +112,6 @@ def _lengths(op: Builder, x: Value, axis: int, count: int) -> Value:
 
 
 @adapter("Split", 12, 13)
-@example(
-    "lengths",
-    "(float[2,6] x) => (float[2,2] a, float[2,4] b) { a, b = Split<axis=1,split=[2,4]>(x) }",
-    gives="Split",
-)
 def split_12_13(node: Node, op: Builder) -> Result:
     """Opset 13 made `split` an input of Split; it was an attribute."""
     lengths = node.ints_or_none("split")
@@ -135,11 +122,6 @@ def split_12_13(node: Node, op: Builder) -> Result:
 
 
 @adapter("Split", 13, 12)
-@example(
-    "even",
-    '(float[2,6] x) => (float[2,3] a, float[2,3] b) { a, b = Split<axis=1>(x, "") }',
-    gives="Split",
-)
 def split_13_12(node: Node, op: Builder) -> Result:
     """Below opset 13 `split` is an attribute; for computed lengths Slices are written."""
     x, lengths, count = node["input"], node.input("split"), len(node.outputs)
@@ -159,11 +141,6 @@ def split_13_12(node: Node, op: Builder) -> Result:
 
 
 @adapter("Split", 2, 1, handles_types=True)
-@example(
-    "default axis",
-    "(float[4,2] x) => (float[2,2] a, float[2,2] b) { a, b = Split(x) }",
-    gives="Split",
-)
 def split_2_1(node: Node, op: Builder) -> Result:
     """Below opset 2 `axis` has no default and Split accepts only floats; others become Slices."""
     x, axis, lengths = node["input"], node.int("axis"), node.ints_or_none("split")
@@ -185,11 +162,6 @@ def split_2_1(node: Node, op: Builder) -> Result:
 
 
 @adapter("Split", 1, 2)
-@example(
-    "lengths",
-    "(float[2,6] x) => (float[2,2] a, float[2,4] b) { a, b = Split<axis=1,split=[2,4]>(x) }",
-    gives="Split",
-)
 def split_1_2(node: Node, op: Builder) -> Result:
     """Opset 2 removed the input `split` of Split; its constant value becomes the attribute."""
     lengths, axis, split = node.input("split"), node.attr("axis"), node.ints_or_none("split")
@@ -208,11 +180,9 @@ def split_1_2(node: Node, op: Builder) -> Result:
 
 UNHELD = (T.INT64, T.UINT64, T.STRING, T.COMPLEX64, T.COMPLEX128)  # no float holds all their values
 MOST_COPIES = 256  # inputs of a Concat
-TILE_2 = "(float[2,3] x, float t) => (float[a,b] y) <float axis = {1.0}> { y = Tile(x, t, axis) }"
 
 
 @adapter("Tile", 5, 6, handles_types=True)
-@example("computed count", TILE_2, inputs={"t": 2})
 def tile_5_6(node: Node, op: Builder) -> Result:
     """Opset 6 repeats all axes by `repeats`; below it, `tiles` and `axis` concern one axis."""
     x, tiles, axis = node["input"], node["tiles"], node["axis"]
@@ -241,11 +211,6 @@ def _at(op: Builder, times: Value, axis: Value, places: Value) -> Value:
 
 
 @adapter("Tile", 6, 5, handles_types=True)
-@example(
-    "constant",
-    "(float[2,3] x) => (float[4,9] y) <int64[2] r = {2,3}> { y = Tile(x, r) }",
-    gives="Tile Tile",
-)
 def tile_6_5(node: Node, op: Builder) -> Result:
     """Below opset 6 Tile repeats one axis of floats; one Tile, or Concat, per axis is written."""
     x, repeats = node["input"], node["repeats"]
@@ -299,25 +264,17 @@ def parts(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
     return None if wanted == outputs else f"num_outputs is {wanted}, and it has {outputs} outputs"
 
 
-WEIGHTS = (
-    "(float[2,2] x) => (float[2,2] y, float[2,2] z) <float[4,2] w = {1, 2, 3, 4, 5, 6, 7, 8}>"
-    " { a, b = Split<axis=0>(w) y = Add(x, a) z = Add(x, b) }"
-)
-
-
 @misread(
     "Split",
     "opencv 4.5.5",
     "Split of a constant is not read",
     source="2026-11-29 measured in 4.5.5: Split of an initializer and of an input at 11 and 13",
 )
-@example("weights", WEIGHTS, imports={"": 12})
 def splits_a_constant(node: Node) -> bool:
     return node["input"].const_or_none() is not None
 
 
 @alternative("Split", runtime="opencv==4.5.5")
-@example("weights", WEIGHTS, imports={"": 12}, gives="Constant Constant Add Add")
 def parts_as_constants(node: Node, op: Builder) -> Result:
     """OpenCV 4.5.5 splits no constant; each part is written as one."""
     x, axis = node["input"], node.int("axis")

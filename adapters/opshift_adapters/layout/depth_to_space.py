@@ -16,7 +16,6 @@ from opshift.adapter import (
     adapter,
     boundary,
     by_width,
-    example,
     in_other_words,
     np,
 )
@@ -44,12 +43,10 @@ def _transposed_channels(op: Builder, x: Value, shape: Sequence[int]) -> Value:
     return op.Gather(x, order, axis=1)
 
 
-IMAGE = "(float[2,3,4,6] x) => (float[2,12,2,3] y) "
 SPACE_28_UP = boundary(28, "SpaceToDepth:63a0a0", directions="up")
 
 
 @adapter("SpaceToDepth", 28, 27)
-@example("default", IMAGE + "{ y = SpaceToDepth<blocksize=2>(x) }", gives="SpaceToDepth")
 def space_to_depth_28_27(node: Node, op: Builder) -> Result:
     """Opset 28 added `mode` to SpaceToDepth; below it, a Gather reorders the channels."""
     result = op.same(node, mode=None)
@@ -62,11 +59,6 @@ DEPTH_11_UP = boundary(11, "DepthToSpace:753dba", directions="up")
 
 
 @adapter("DepthToSpace", 11, 10)
-@example(
-    "unknown sizes",
-    '(string[N,C,2,3] x) => (string[N,c,4,6] y) { y = DepthToSpace<blocksize=2,mode="CRD">(x) }',
-    inputs={"x": lambda: np.arange(48).astype(str).reshape(1, 8, 2, 3)},
-)
 def depth_to_space_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added `mode` to DepthToSpace; below it, a Gather reorders the channels."""
     if node.str("mode") == "DCR":
@@ -77,15 +69,8 @@ def depth_to_space_11_10(node: Node, op: Builder) -> Result:
 
 # -- Col2Im --------------------------------------------------------------------------------------
 
-OVERLAP = "<int64[2] image = {4,5}, int64[2] block = {2,3}> "
-
 
 @adapter("Col2Im", 18, 17, in_other_words=True)
-@example(
-    "integers",
-    "(int64[N,C,9] x) => (int64[N,c,4,5] y) " + OVERLAP + "{ y = Col2Im(x, image, block) }",
-    inputs={"x": lambda: np.arange(108).reshape(1, 12, 9)},
-)
 def col2im_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added Col2Im; below it, each pixel gathers and sums its elements of the blocks."""
     x, kind = node["input"], node["input"].elem_type

@@ -244,8 +244,6 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
 
 # -- forms ---------------------------------------------------------------------------------------
 
-CROPPED = "(float[N,5] x) => (float[a,b] y) { y = Pad<pads = [1, -1, 0, 2]>(x) }"
-
 
 @misread(
     "Pad",
@@ -262,7 +260,6 @@ def counts_axes_from_the_end(node: Node) -> bool:
 
 
 @form("Pad")
-@example("cropped", CROPPED, imports={"": 9}, gives="Pad Slice")
 def for_old_runtimes(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 errs below opset 11 if pads crop and pad; 1.14 ends at negative axes."""
     if op.version < 18:
@@ -329,11 +326,6 @@ def _computed_places(op: Builder, x: Value, axes: Value) -> tuple[Value, Value]:
 PAD_18_UP = boundary(18, "Pad:94bb8d", directions="up")
 
 
-@example(
-    "bool",
-    "(bool[2,3] x, bool v) => (bool[4,3] y) <int64[4] p = {1,0,1,0}> { y = Pad(x, p, v) }",
-    gives="Cast Cast Pad Cast",
-)
 def _pad_13_12(node: Node, op: Builder) -> Result:
     """Below opset 13 Pad accepts only numbers: bool is cast, other types are padded by axis."""
     data, pads, value = node["data"], node["pads"], node.input("constant_value")
@@ -346,11 +338,8 @@ def _pad_13_12(node: Node, op: Builder) -> Result:
 
 TYPES_13 = boundary(13, "Pad:b76520", cast=_pad_13_12)
 
-ANY = "(float[2,3] x, int64[4] p, float v) => (float[a,b] y) { y = Pad(x, p, v) }"
-
 
 @adapter("Pad", 11, 10, handles_types=True, ignores=UNUSED_FILLER)
-@example("computed pads", ANY, inputs={"p": [1, 0, -1, 2]})
 def pad_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11 `pads` and `value` are attributes; other pads use Concat or Gather by axis."""
     data, pads, mode = node["data"], node["pads"].const_or_none(), node.str("mode")
@@ -376,11 +365,6 @@ def _is_float(number: float) -> bool:
 
 
 @adapter("Pad", 10, 11)
-@example(
-    "value",
-    "(double[2,3] x) => (double[4,3] y) { y = Pad<pads=[1,0,1,0],value=1.5>(x) }",
-    gives="Pad",
-)
 def pad_10_11(node: Node, op: Builder) -> Result:
     """Opset 11 made `pads` and `value` inputs of Pad; they were attributes."""
     value, inputs = node.float("value"), {"pads": op.const(node.ints("pads"))}
@@ -397,9 +381,6 @@ def pad_2_1(node: Node, op: Builder) -> Result:
 
 
 @adapter("Pad", 1, 2)
-@example(
-    "paddings", "(float[2,3] x) => (float[3,5] y) { y = Pad<paddings=[1,0,0,2]>(x) }", gives="Pad"
-)
 def pad_1_2(node: Node, op: Builder) -> Result:
     """Opset 2 renamed `paddings` of Pad to `pads`; both list all begins, then all ends."""
     return op.same(node, paddings=None, pads=node.ints("paddings"))
@@ -409,11 +390,6 @@ def pad_1_2(node: Node, op: Builder) -> Result:
 
 
 @adapter("CenterCropPad", 18, 17, in_other_words=True)
-@example(
-    "static",
-    "(float[5,2] x) => (float[2,5] y) <int64[2] s = {2,5}> { y = CenterCropPad(x, s) }",
-    gives="Pad",
-)
 def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added CenterCropPad; below it, Pad is written, with negative pads where it crops."""
     x, goal, axes = node["input_data"], node["shape"], node.ints_or_none("axes")

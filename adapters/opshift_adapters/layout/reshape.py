@@ -188,11 +188,6 @@ IDENTITY_14 = boundary(14, "Identity:6d4702", cast=_passed_through_loop)
     "Identity of a constant is not read",
     source="2026-11-26 measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Identity of a constant",
 )
-@example(
-    "in a sum",
-    "(float[2] x) => (float[2] y) <float[2] c = {1, 2}> { i = Identity(c) y = Add(x, i) }",
-    imports={"": 11},
-)
 def of_a_constant(node: Node) -> bool:
     return node["input"].const_or_none() is not None
 
@@ -208,11 +203,8 @@ def constant_for_identity(node: Node, op: Builder) -> Result:
 
 RESHAPE_14_UP = boundary(14, "Reshape:b32ca2", directions="up")
 
-ALLOW = "{ y = Reshape<allowzero=1>(x, s) }"
-
 
 @adapter("Reshape", 14, 13)
-@example("0 at another place", "(float[2,0,4] x) => (float[0,7] y) <int64[2] s = {0,7}> " + ALLOW)
 def reshape_14_13(node: Node, op: Builder) -> Result:
     """Below opset 14 a 0 copies the input's size; an empty input is first given only sizes 0."""
     if not node.int("allowzero"):
@@ -339,6 +331,7 @@ MOVED_THROUGH = frozenset(
 )
 
 
+
 @misread(
     "Transpose",
     "onnxruntime 1.10",
@@ -377,7 +370,6 @@ def behind_a_reshape(node: Node, op: Builder) -> Result:
 
 
 FLATTEN_11_UP = boundary(11, "Flatten:5fda33", directions="up")
-RANKLESS = "(float[24] v, int64[n] s) => (float[a,b] y) { x = Reshape(v, s) "
 
 
 def _flatten(op: Builder, x: Value, axis: int) -> Value:
@@ -397,7 +389,6 @@ def _flatten(op: Builder, x: Value, axis: int) -> Value:
 
 
 @adapter("Flatten", 11, 10)
-@example("unknown rank", RANKLESS + "y = Flatten<axis=-1>(x) }", inputs={"s": [2, 3, 4]})
 def flatten_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 allows a negative `axis`; below it, it is made positive, or Reshape is written."""
     x, axis = node["input"], node.int("axis")
@@ -507,11 +498,6 @@ def reshape_4_5(node: Node, op: Builder) -> Result:
 
 
 @adapter("Reshape", 5, 4, handles_types=True)
-@example(
-    "constant",
-    "(float[2,3,4] x) => (float[a,b] y) <int64[2] s = {0,-1}> { y = Reshape(x, s) }",
-    gives="Reshape",
-)
 def reshape_5_4(node: Node, op: Builder) -> Result:
     """Below opset 5 `shape` is an attribute, so it must be known; types but floats are cast."""
     x, shape = node["data"], node["shape"]

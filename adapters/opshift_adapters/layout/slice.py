@@ -15,7 +15,6 @@ from opshift.adapter import (
     Value,
     adapter,
     boundary,
-    example,
     form,
     np,
 )
@@ -52,18 +51,7 @@ def axes_in_order(node: Node, op: Builder) -> Result:
     return in_order(node, op, ("starts", "ends", "steps"))
 
 
-COMPUTED = (
-    "(float[N,5] x, int64[1] s, int64[1] e, int64[1] t) => (float[a,5] y) <int64[1] axes"
-    " = {0}> { y = Slice(x, s, e, axes, t) }"
-)
-
-
 @adapter("Slice", 10, 9)
-@example(
-    "computed, an empty tensor",
-    COMPUTED,
-    inputs={"x": lambda: np.zeros((0, 5)), "s": [-1], "e": [-9], "t": [-1]},
-)
 def slice_10_9(node: Node, op: Builder) -> Result:
     """Below opset 10 bounds are attributes without steps; others become Compress or Gather."""
     x, named = node["data"], node.input("axes")
@@ -285,11 +273,6 @@ def _clamped(op: Builder, value: Value, low: Value, high: Value) -> Value:
 
 
 @adapter("Slice", 9, 10)
-@example(
-    "axes",
-    "(float[4,6] x) => (float[4,3] y) { y = Slice<axes=[1],starts=[1],ends=[4]>(x) }",
-    gives="Slice",
-)
 def slice_9_10(node: Node, op: Builder) -> Result:
     """Opset 10 made `starts`, `ends` and `axes` inputs of Slice; they were attributes."""
     starts, ends = node.ints("starts"), node.ints("ends")

@@ -41,11 +41,6 @@ TYPES_21 = boundary(21, "Squeeze:04451a Unsqueeze:97a1a4", cast=by_reshape)
     source="2026-11-29 measured in 4.5.5, 4.8.0 and 4.12.0: Unsqueeze and Squeeze of one and of"
     " two axes at 11, and at 13 from 4.8.0 on",
 )
-@example(
-    "attribute",
-    "(float[2] x) => (float[1,1,2] y) { y = Unsqueeze<axes=[0,1]>(x) }",
-    imports={"": 11},
-)
 def adds_several_axes(node: Node) -> bool:
     if "axes" in node.attributes:
         return len(node.ints("axes")) > 1
@@ -65,28 +60,19 @@ def one_axis_after_the_other(node: Node, op: Builder) -> Result:
     return x
 
 
-NO_NAME = '(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x, "") }'
-
-
 @EMPTY_NAME(
     "Squeeze", releases="onnxruntime 1.6..1.32", source="2026-11-29 measured in ten of them"
 )
-@example("no axes", NO_NAME, imports={"": 13})
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
 
 
-NO_AXIS = "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze<axes: ints = []>(x) }"
-
-
 @EMPTY_LIST("Squeeze", before=13)
-@example("no axes", NO_AXIS, imports={"": 12})
 def has_empty_axes(node: Node) -> bool:
     return has_empty_list(node)
 
 
 @form("Squeeze")
-@example("an empty name", NO_NAME, imports={"": 13}, gives="Squeeze")
 def known_axes(node: Node, op: Builder) -> Result:
     """onnxruntime 0.4 needs `axes` below opset 13, others no empty name; axes are in order."""
     if (found := without_empty(node, op)) is not None:
@@ -173,11 +159,6 @@ def squeeze_11_10(node: Node, op: Builder) -> Result:
 
 
 @adapter("Unsqueeze", 11, 10)
-@example(
-    "positive",
-    "(float[2,3] x) => (float[2,1,3] y) { y = Unsqueeze<axes=[1]>(x) }",
-    gives="Unsqueeze",
-)
 def unsqueeze_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 allows negative `axes`; below it, they are positive, or a Reshape is written."""
     x, axes = node["data"], sorted(node.ints("axes"))
@@ -199,11 +180,6 @@ def unsqueeze_11_10(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Squeeze Unsqueeze")
-@example(
-    "known axes",
-    "(float[2,1,N] x) => (float[2,N] y) <int64[1] a = {1}> { y = Squeeze(x, a) }",
-    gives="Reshape",
-)
 def other_shape(node: Node, op: Builder) -> Result:
     """Squeeze and Unsqueeze are written as Reshape, if at most one size is unknown."""
     x, kept = node["data"], list(node["data"].dims)

@@ -13,7 +13,6 @@ from opshift.adapter import (
     Why,
     adapter,
     by_width,
-    example,
 )
 
 from opshift_adapters._lib import attention_parts as parts
@@ -28,7 +27,6 @@ HEADS_OF_FOUR_AXES = dict.fromkeys(
 
 
 @adapter("Attention", 24, 25, ignores=HEADS_OF_FOUR_AXES)
-@example("four axes", QKV + Y + "{ y = Attention(q, k, v) }", gives="Attention")
 def attention_24_25(node: Node, op: Builder) -> Result:
     """Opset 25 forbids head counts on 4-D inputs; lengths with a present output become a mask."""
     presents = node.output("present_key"), node.output("present_value")

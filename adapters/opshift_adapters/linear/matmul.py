@@ -37,11 +37,6 @@ GEMM_6 = boundary(6, "Gemm:ddbc0c")
 
 
 @adapter("Gemm", 6, 7, ignores={"broadcast": "C broadcasts, or has the shape of the result"})
-@example(
-    "exact C",
-    "(float[2,3] a, float[3,4] b, float[2,4] c) => (float[2,4] y) { y = Gemm<alpha=0.5>(a, b, c) }",
-    gives="Gemm",
-)
 def gemm_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 removed `broadcast` of Gemm; C always broadcasts."""
     return op.same(node, broadcast=None)
@@ -124,11 +119,6 @@ GEMM_11 = boundary(11, "Gemm:113567", directions="up")
 
 
 @adapter("Gemm", 11, 10)
-@example(
-    "with C",
-    "(float[2,3] a, float[3,4] b, float[4] c) => (float[2,4] y) { y = Gemm(a, b, c) }",
-    gives="Gemm",
-)
 def gemm_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 made C of Gemm optional; below it, zeros are written."""
     if node.input("C") is not None:
@@ -151,17 +141,6 @@ def gemm_with_c(node: Node, op: Builder) -> Result:
     return KEEP if zeros is None else op.same(node, inputs={"C": zeros})
 
 
-NUMBER_C = (
-    "(float[2,3] a, float[3,4] b) => (float[2,4] y) <float c = {{0.5}}> {{ y = Gemm{}(a, b, c) }}"
-)
-
-
-ONE_NUMBER = (
-    "(float[2,3] a, float[3,4] b) => (float[2,4] y) <float[1] c = {0.5}> { y = Gemm(a, b, c) }"
-)
-
-
-@example("shape of one element", ONE_NUMBER, imports={"": 9})
 def adds_one_number(node: Node) -> bool:
     """Whether the third input of Gemm is one number."""
     added = node.input("C")
@@ -191,39 +170,29 @@ PRODUCTS = partial(
     source="2026-11-26 measured in 4.1.2, 4.5.5, 4.8, 4.11 and 5.0: Gemm with each attribute at"
     " opsets 9, 11 and 13",
 )
-SCALED = "(float[2,3] a, float[3,4] b) => (float[2,4] y) { y = Gemm<alpha=0.5>(a, b) }"
 
 
 @PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5", "Gemm without transB is not read")
-@example("both as they are", SCALED, imports={"": 11})
 def without_trans_b(node: Node) -> bool:
     return not node.int("transB")
 
 
 @PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "alpha of Gemm is not multiplied")
-@example("one half", SCALED, imports={"": 11})
 def with_alpha(node: Node) -> bool:
     return node.float("alpha") != 1
 
 
 @PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "beta of Gemm is not multiplied")
-@example("one half", SCALED.replace("alpha", "beta"), imports={"": 11})
 def with_beta(node: Node) -> bool:
     return node.float("beta") != 1
 
 
 @PRODUCTS("Gemm", "opencv 4.1.2, 4.5.5, 4.8", "Gemm with transA is not read")
-@example(
-    "turned",
-    "(float[3,2] a, float[3,4] b) => (float[2,4] y) { y = Gemm<transA=1>(a, b) }",
-    imports={"": 11},
-)
 def with_trans_a(node: Node) -> bool:
     return node.int("transA") == 1
 
 
 @alternative("Gemm", runtime="onnxruntime==0.4")
-@example("a number without transB", NUMBER_C.format(""), imports={"": 10}, gives="MatMul Add")
 def plain_gemm(node: Node, op: Builder) -> Result:
     """Gemm with only transB and a row for C; other products and sums become nodes."""
     c, alpha, beta = node.input("C"), node.float("alpha"), node.float("beta")

@@ -11,23 +11,18 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
-    example,
 )
 from opshift.combinators import cast_around
 
 RNN = "(float[4,2,3] x, float[1,5,3] w, float[1,5,5] r"
 GRU = "(float[4,2,3] x, float[1,15,3] w, float[1,15,5] r"
 Y = "float[4,1,2,5] y"
-LAST = "float[1,2,5] h"
 
 BFLOAT16_22 = boundary(22, "RNN:fd4c07 GRU:405f19 LSTM:40d096", cast=cast_around("float"))
 LAYOUT_14 = boundary(14, "RNN:228454 GRU:452a0a LSTM:ec6f5e", directions="up")
 
 
 @adapter("RNN GRU LSTM", 14, 13)
-@example(
-    "time first", RNN + f") => ({Y}) {{ y = RNN<hidden_size=5, layout=0>(x, w, r) }}", gives="RNN"
-)
 def layout_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added `layout`; below it, Transposes move the batch to axis 1 and back."""
     if not node.int("layout"):
@@ -51,18 +46,12 @@ def output_sequence_7_6(node: Node, op: Builder) -> Result:
 
 
 @adapter("RNN GRU LSTM", 6, 7, ignores={"output_sequence": "the outputs with a name are computed"})
-@example(
-    "all steps",
-    RNN + f") => ({Y}) {{ y = RNN<hidden_size=5, output_sequence=1>(x, w, r) }}",
-    gives="RNN",
-)
 def output_sequence_6_7(node: Node, op: Builder) -> Result:
     """Opset 7 removed `output_sequence`; the names of the outputs replace it."""
     return op.same(node, output_sequence=None)
 
 
 @adapter("GRU", 3, 2)
-@example("last step", GRU + f') => ({LAST}) {{ "", h = GRU<hidden_size=5>(x, w, r) }}', gives="GRU")
 def gru_3_2(node: Node, op: Builder) -> Result:
     """Opset 3 added `linear_before_reset`; below it, 0 is the only value."""
     if node.int("linear_before_reset"):
@@ -73,11 +62,6 @@ def gru_3_2(node: Node, op: Builder) -> Result:
 
 
 @adapter("GRU", 2, 3)
-@example(
-    "default direction",
-    GRU + f') => ({LAST}) {{ "", h = GRU<hidden_size=5>(x, w, r) }}',
-    gives="GRU",
-)
 def gru_2_3(node: Node, op: Builder) -> Result:
     """Opset 3 corrected the default `foward` of `direction`; `forward` is written."""
     if node.str("direction") == "foward":

@@ -15,7 +15,6 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
-    example,
     flaw,
     np,
 )
@@ -39,30 +38,12 @@ from opshift_adapters._lib.forest import (
 
 ML = "ai.onnx.ml"
 WAYS = ("AVERAGE", "SUM", "MIN", "MAX")
-NEW = {ML: 1, "": 18}
 BOTH = "TreeEnsembleClassifier TreeEnsembleRegressor"
 NODE_LISTS = "treeids nodeids featureids modes values truenodeids falsenodeids"
 VOTE_LISTS = "treeids nodeids ids weights"
 PAIRS = {"nodes_values", "nodes_hitrates", "base_values", "target_weights", "class_weights"}
 
-# x0 <= 0.5 ? 1 : (x1 > -1 ? 2 : 3), and a tree that is one leaf
-SHAPE = (
-    "nodes_treeids=[0,0,0,0,0,1],nodes_nodeids=[0,1,2,3,4,0],nodes_featureids=[0,0,1,0,0,0],"
-    'nodes_modes=["BRANCH_LEQ","LEAF","BRANCH_GT","LEAF","LEAF","LEAF"],'
-    "nodes_truenodeids=[1,0,3,0,0,0],nodes_falsenodeids=[2,0,4,0,0,0]"
-)
-SPLITS = "nodes_values=[0.5,0.0,-1.0,0.0,0.0,0.0]"
-VOTES = (
-    "target_treeids=[0,0,0,1],target_nodeids=[1,3,4,0],target_ids=[0,0,0,0],"
-    "target_weights=[1.5,2.25,3.0,0.1]"
-)
-ONE = f"n_targets=1,{SHAPE},{SPLITS},{VOTES}"
-TWO = (
-    f"n_targets=2,{SHAPE},{SPLITS},target_treeids=[0,0,0,0,1],target_nodeids=[1,1,3,4,0],"
-    "target_ids=[0,1,1,0,1],target_weights=[1.5,-0.5,2.25,3.0,0.1]"
-)
 X = "(float[N,2] x) => (float[N,k] y) { y = ai.onnx.ml.TreeEnsembleRegressor<"
-ROWS = {"x": lambda: [[0, 0], [0.5, 3], [1, 0], [1, -1], [2, -1.5], [np.nan, 0], [3, np.nan]]}
 
 
 @flaw(BOTH, domain=ML)
@@ -131,7 +112,6 @@ TENSORS_3_UP = boundary(
 
 
 @adapter(BOTH, 3, 2, domain=ML)
-@example("lists", X + ONE + ">(x) }", gives="TreeEnsembleRegressor", inputs=ROWS, imports=NEW)
 def trees_3_2(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 3 added tensors of doubles; below it, lists of floats are written."""
     changed: dict[str, Any] = {}
@@ -161,7 +141,6 @@ HINTS = dict.fromkeys(
 
 
 @adapter("TreeEnsembleRegressor", 4, 5, domain=ML, since=7, ignores=HINTS)
-@example("several votes", X + TWO + ">(x) }", gives="TreeEnsemble", inputs=ROWS, imports=NEW)
 def regressor_4_5(node: Node, op: Builder) -> Result:
     """ai.onnx.ml 5 has TreeEnsemble for all ensembles; it has one vote for each leaf."""
     forest = read_classic(node, "target")

@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from opshift.adapter import Formula, Found, T, Term, dtype_of, example, modern, np
+from opshift.adapter import Formula, Found, T, Term, dtype_of, modern, np
 
 from opshift_adapters.modern.codes import is_scalar, length_of, limits_of, lying, reshaped
 
@@ -67,18 +67,6 @@ def quantize_around_a_point(op: Formula, x: Term, y_scale: Term, y_zero_point: T
 # -- to uint8 without zero points: the form below opset 13 -----------------------------------------
 
 
-ALONG_LAST = (
-    "(float[2,3] x, float[3] s, uint8[3] z) => (uint8[2,3] y) <float l = {0}, float h ="
-    " {255}> { q = Div(x, s) r = Round(q) f = Cast<to=1>(z) a = Add(r, f) c = Clip(a, l,"
-    " h) y = Cast<to=2>(c) }"
-)
-AROUND_ZERO = (
-    ALONG_LAST.replace(", uint8[3] z", "")
-    .replace(" f = Cast<to=1>(z) a = Add(r, f)", "")
-    .replace("Clip(a", "Clip(r")
-)
-
-
 def around_zero(found: Found) -> dict[str, Any] | None:
     """The axis and the constants, if scales lie along an axis and bytes around 0 result."""
     told, shape = found.numbers, found["y_scale"].shape_or_none
@@ -98,7 +86,6 @@ def around_zero(found: Found) -> dict[str, Any] | None:
 
 
 @modern("QuantizeLinear", since=13, when=around_zero)
-@example("of the last axis, no zero points", AROUND_ZERO, gives="QuantizeLinear")
 def quantize_around_zero(op: Formula, x: Term, y_scale: Term) -> Term:
     """Round(x / scale) within the limits of unsigned bytes."""
     cut = op.Clip(op.Round(x / y_scale), op.number("low"), op.number("high"))

@@ -12,7 +12,6 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
-    example,
     in_other_words,
 )
 from opshift.combinators import drop_attribute
@@ -21,11 +20,6 @@ from opshift_adapters._lib.blocks import as_image, from_image
 from opshift_adapters._lib.kinds import as_type
 
 WIDTH = (T.FLOAT16, T.FLOAT, T.DOUBLE)
-STATISTICS = "float[3] m, float[3] v"
-PARAMETERS = "float[3] s, float[3] b, " + STATISTICS
-HEAD = f"(float[2,3,4] x, {PARAMETERS}) => (float[2,3,4] y"
-CALL = "BatchNormalization(x, s, b, m, v) }"
-POSITIVE = {"v": [0.5, 1.0, 2.0]}
 
 
 def arity(node: Node) -> int:
@@ -37,7 +31,6 @@ TYPES_15 = boundary(15, "BatchNormalization:241e77", directions="up")
 
 
 @adapter("BatchNormalization", 15, 14)
-@example("one type", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
 def batch_normalization_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 lets `scale` and `B` have another type than X; below it, they are cast to one."""
     x, y, scale = node["X"], node.output("Y"), node["scale"].elem_type
@@ -59,7 +52,6 @@ def widest(*kinds: int) -> int:
 
 
 @adapter("BatchNormalization", 14, 13, handles_types=True)
-@example("inference", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
 def batch_normalization_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added `training_mode`; below it, 5 outputs mean training and types are equal."""
     training = node.int("training_mode")
@@ -84,7 +76,6 @@ def batch_normalization_14_13(node: Node, op: Builder) -> Result:
 
 
 @adapter("BatchNormalization", 13, 14)
-@example("inference", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
 def batch_normalization_13_14(node: Node, op: Builder) -> Result:
     """Opset 14 replaced five outputs by `training_mode`; saved_mean becomes a ReduceMean."""
     if node.n_outputs == 1:
@@ -122,7 +113,6 @@ def batch_mean(node: Node, op: Builder) -> Value:
 
 
 @adapter("BatchNormalization", 9, 8)
-@example("channels", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
 def batch_normalization_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 accepts a vector as one channel; below it, Unsqueeze adds the axis of the channel."""
     x = node["X"]
@@ -151,7 +141,6 @@ def batch_normalization_8_9(node: Node, op: Builder) -> Result:
 
 
 @adapter("BatchNormalization", 7, 6)
-@example("inference", HEAD + ") { y = " + CALL, gives="BatchNormalization", inputs=POSITIVE)
 def batch_normalization_7_6(node: Node, op: Builder) -> Result:
     """Opset 7 removed `is_test`; below it, 1 is written for one output and 0 for more."""
     count = arity(node)

@@ -74,11 +74,6 @@ def mean_from(op: Builder, x: Value, axis: int) -> Value:
     since=18,
     wider="X",
 )
-@example(
-    "float16",
-    "(float16[2,3] x, float16[3] s) => (float16[2,3] y) { y = LayerNormalization(x, s) }",
-    imports={"": 18},
-)
 def of_float16(node: Node) -> bool:
     return node["X"].elem_type_or_none == T.FLOAT16
 
@@ -171,11 +166,6 @@ def simplified_layer_normalization(node: Node, op: Builder) -> Result:
 
 
 @adapter("RMSNormalization", 23, 22, in_other_words=True, mirrored=stretched)
-@example(
-    "last axis",
-    "(float[2,3,4] x, float[4] s) => (float[2,3,4] y) { y = RMSNormalization(x, s) }",
-    gives="Pow ReduceMean Add Sqrt Div Mul",
-)
 def rms_normalization_23_22(node: Node, op: Builder) -> Result:
     """Opset 23 added RMSNormalization; below it, x / Sqrt(mean of x * x) * scale is written."""
     scale, kind, stash = node["scale"], node["X"].elem_type, node.int("stash_type")

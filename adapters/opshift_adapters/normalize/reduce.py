@@ -85,11 +85,6 @@ REDUCE_13 = boundary(
 
 
 @adapter("ReduceSum", 12, 13)
-@example(
-    "axes",
-    "(float[2,3,4] x) => (float[2,1,1] y) { y = ReduceSum<axes=[-1, 1]>(x) }",
-    gives="ReduceSum",
-)
 def reduce_sum_12_13(node: Node, op: Builder) -> Result:
     """Opset 13 made `axes` an input of ReduceSum; an empty list still means all axes."""
     axes = node.ints_or_none("axes")
@@ -158,11 +153,6 @@ def known_axes(node: Node) -> list[int] | None:
 
 
 @adapter("ReduceSum", 13, 12, ignores=NOTHING_REDUCED)
-@example(
-    "constant axes",
-    "(float[2,3,4] x) => (float[2,1,1] y) <int64[2] a = {-1, 1}> { y = ReduceSum(x, a) }",
-    gives="ReduceSum",
-)
 def reduce_sum_13_12(node: Node, op: Builder) -> Result:
     """Below opset 13 `axes` is an attribute; computed axes become a tree of If nodes."""
     axes = known_axes(node)
@@ -238,15 +228,7 @@ def reduce_log_sum_exp_27_28(node: Node, op: Builder) -> Result:
 REDUCE_28 = boundary(28, "ReduceLogSum:f18f43 ReduceLogSumExp:8f14cb", directions="down")
 
 
-DISORDER = "(float[2,3,4] x) => (float[2,1,1] y) { y = {op}<axes = [-1, 1]>(x) }"
-NO_AXIS = "(float[2,3] x) => (float y) { y = {op}<axes: ints = [], keepdims = 0>(x) }"
-NO_INPUT = '(float[2,3] x) => (float y) { y = {op}<keepdims = 0>(x, "") }'
-
-
 @form(f"{MOST} ReduceSum")
-@example("from both ends", DISORDER, imports={"": 12}, gives="{op}")
-@example("an empty list", NO_AXIS, imports={"": 12}, gives="{op}")
-@example("an empty name", NO_INPUT, imports={"": 18}, gives="{op}")
 def axes_in_order(node: Node, op: Builder) -> Result:
     """Writes `axes` in ascending order and without empty lists, because some runtimes need it."""
     found = without_empty(node, op)
@@ -254,7 +236,6 @@ def axes_in_order(node: Node, op: Builder) -> Result:
 
 
 @EMPTY_LIST(f"{MOST} ReduceSum", before=18)
-@example("all axes", NO_AXIS, imports={"": 12})
 def has_empty_axes(node: Node) -> bool:
     return has_empty_list(node)
 
@@ -264,18 +245,11 @@ def has_empty_axes(node: Node) -> bool:
     releases="onnxruntime 1.6..1.16",
     source="2026-11-29 measured in 12 releases from 1.7 to 1.32: ReduceSum-13, four others-18",
 )
-@example("all axes", NO_INPUT, imports={"": 18})
 def has_unnamed_axes(node: Node) -> bool:
     return has_empty_name(node)
 
 
-MEAN = "(int64[2,3] x) => (int64[2,1] y) { y = ReduceMean<axes = [1]>(x) }"
-
-
 @alternative("ReduceMean", runtime="onnxruntime==1.10")
-@example(
-    "axes", MEAN, imports={"": 13}, gives="ReduceSum Div", inputs={"x": [[-3, 0, -1], [5, 6, 7]]}
-)
 def sum_by_count(node: Node, op: Builder) -> Result:
     """ReduceMean of int64 is written as ReduceSum / count, which truncates like the mean.
 
@@ -319,10 +293,6 @@ def by_single_products(node: Node, op: Builder) -> Result:
     return x
 
 
-ROWS = "(float[3,2] x) => (float[3,1] y) { y = {op}<axes = [1]>(x) }"
-FAR = {"x": [[-200, -210], [200, 190], [float("-inf"), float("-inf")]]}
-
-
 @misread(
     "ReduceL1 ReduceLogSum ReduceLogSumExp",
     "openvino 2026.4",
@@ -330,9 +300,6 @@ FAR = {"x": [[-200, -210], [200, 190], [float("-inf"), float("-inf")]]}
     source="2026-11-23 measured: reductions at opsets 11 to 18",
     since=13,
     before=18,
-)
-@example(
-    "the last axis", "(float[2,3] x) => (float[2,1] y) { y = {op}<axes=[1]>(x) }", imports={"": 13}
 )
 def names_axes(node: Node) -> bool:
     return node.has("axes")
@@ -344,11 +311,6 @@ def names_axes(node: Node) -> bool:
     "{op} with axes that do not ascend is not read",
     source="2026-11-28 measured in 4.5.5: three reductions of a tensor of rank 4, at 11, over 11"
     " lists of axes",
-)
-@example(
-    "from the end",
-    "(float[2,3,4] x) => (float[2,1,1] y) { y = {op}<axes=[2,1]>(x) }",
-    imports={"": 11},
 )
 def names_axes_out_of_order(node: Node) -> bool:
     axes = node.ints("axes") if "axes" in node.attributes else []
@@ -364,13 +326,11 @@ def names_axes_out_of_order(node: Node) -> bool:
     "{op} of named axes of a matrix is not read",
     source="2026-11-29 measured in 4.5.5: three reductions of tensors of rank 2 and 3, at 11",
 )
-@example("rows", ROWS, imports={"": 11})
 def reduces_a_matrix(node: Node) -> bool:
     return "axes" in node.attributes and node["data"].rank_or_none == 2
 
 
 @alternative("ReduceMax ReduceSum", runtime="opencv==4.5.5")
-@example("rows", ROWS, imports={"": 11}, gives="Unsqueeze {op} Squeeze")
 def of_one_matrix(node: Node, op: Builder) -> Result:
     """OpenCV 4.5.5 reduces no matrix; an axis of size one before the others makes it read it."""
     x = node["data"]
@@ -381,7 +341,6 @@ def of_one_matrix(node: Node, op: Builder) -> Result:
 
 
 @alternative("ReduceL1 ReduceLogSum", runtime="openvino==2026.4")
-@example("axes", ROWS, imports={"": 13}, inputs={"x": [[1, 2], [3, 4], [5, 0.5]]})
 def with_reduce_sum(node: Node, op: Builder) -> Result:
     """ReduceL1 and ReduceLogSum are written with ReduceSum, from which they are made."""
     x = node["data"]
@@ -401,17 +360,11 @@ def with_reduce_sum(node: Node, op: Builder) -> Result:
     since=11,
     before=18,
 )
-@example(
-    "all axes", "(float[2,3] x) => (float[1,1] y) { y = ReduceLogSumExp(x) }", imports={"": 11}
-)
 def may_be_far_from_zero(node: Node) -> bool:
     return True
 
 
 @alternative("ReduceLogSumExp", runtime="openvino==2022.1")
-@example(
-    "axes", ROWS, imports={"": 13}, gives="ReduceMax Clip Sub Exp ReduceSum Log Add", inputs=FAR
-)
 def around_the_largest(node: Node, op: Builder) -> Result:
     """The largest element, within the finite numbers, is taken from all before Exp."""
     x = node["data"]
@@ -447,11 +400,7 @@ def _reduced(node: Node, op: Builder, name: str, x: Value) -> Value:
     return op.emit(name, x, axes=axes, keepdims=keep)
 
 
-ALL = "(float[2,3] x) => (float y) { y = {op}<keepdims = 0>(x) }"
-
-
 @in_other_words("ReduceL1 ReduceL2 ReduceLogSum ReduceSumSquare")
-@example("axes", ROWS, imports={"": 17}, inputs={"x": [[1, 2], [3, 4], [5, 0.5]]})
 def by_sum(node: Node, op: Builder) -> Result:
     """Norms and logarithms of sums are written with ReduceSum."""
     x = node["data"]
@@ -465,7 +414,6 @@ def by_sum(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("ReduceMax ReduceMin")
-@example("all", ALL)
 def of_the_negative(node: Node, op: Builder) -> Result:
     """ReduceMax of floats is written as -ReduceMin(-x), and the reverse."""
     x = node["data"]
@@ -516,7 +464,6 @@ def _known_axes(node: Node, op: Builder) -> list[int] | None:
 
 
 @in_other_words("ReduceMean")
-@example("axes", ROWS, imports={"": 17}, gives="ReduceSum Div")
 def sum_by_number(node: Node, op: Builder) -> Result:
     """ReduceMean of floats is written as ReduceSum divided by the number of elements."""
     x, shape, axes = node["data"], node["data"].dims_or_none, _known_axes(node, op)
@@ -530,11 +477,6 @@ def sum_by_number(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("ReduceLogSumExp")
-@example(
-    "a dimension less",
-    "(float[2,3] x) => (float[2] y) <int64[1] a = {-1}> { y = {op}<keepdims = 0>(x, a) }",
-    imports={"": 18},
-)
 def beside_the_largest(node: Node, op: Builder) -> Result:
     """ReduceLogSumExp is the largest element, and the logarithm of the sum of Exp of the rest."""
     x, axes = node["data"], _known_axes(node, op)

@@ -66,11 +66,6 @@ def int32_multiplied(node: Node, op: Builder) -> Result:
     "DequantizeLinear of a tensor of rank 0 ends the process",
     source="2026-11-22 measured in 1.0 to 1.2: DequantizeLinear of a scalar",
 )
-@example(
-    "scalar",
-    "(uint8 x) => (float y) <float s = {0.5}> { y = DequantizeLinear(x, s) }",
-    imports={"": 10},
-)
 def of_a_scalar(node: Node) -> bool:
     return node["x"].rank_or_none == 0
 
@@ -132,11 +127,6 @@ def _multiplies_by(product: Node, second: Value) -> bool:
     source="2026-11-26 measured in 1.0.0, 1.1.2, 1.2.0, 1.3.0 and 1.4.0: QuantizeLinear of 1,206"
     " numbers with 5 zero points of int8",
 )
-@example(
-    "int8",
-    "(float[2] x) => (int8[2] y) <float s = {0.5}, int8 z = {0}> { y = QuantizeLinear(x, s, z) }",
-    imports={"": 10},
-)
 def to_int8(node: Node) -> bool:
     zero = node.input("y_zero_point")
     return zero is not None and zero.elem_type_or_none == T.INT8
@@ -148,11 +138,6 @@ def to_int8(node: Node) -> bool:
     "QuantizeLinear with a scale above 1e33 gives other numbers",
     source="2026-11-23 measured: nodes that gave other numbers in a corpus of 299 models, in"
     " models of their own",
-)
-@example(
-    "a huge scale",
-    "(float[2] x) => (uint8[2] y) <float s = {1e34}> { y = QuantizeLinear(x, s) }",
-    imports={"": 11},
 )
 def by_a_huge_scale(node: Node) -> bool:
     scale = node["y_scale"].const_or_none()
@@ -231,11 +216,6 @@ QUANTIZE_23_UP = boundary(23, "QuantizeLinear:d1c854 DequantizeLinear:3bd8fa", d
 
 
 @adapter("DequantizeLinear", 23, 22, handles_types=True)
-@example(
-    "plain",
-    "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear(x, s) }",
-    gives="DequantizeLinear",
-)
 def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
     """Opset 23 added `output_dtype`; below it, the result has the scale's type and is cast."""
     scale, kind = node["x_scale"], node.int("output_dtype")
@@ -250,11 +230,6 @@ def dequantize_linear_23_22(node: Node, op: Builder) -> Result:
 
 
 @adapter("QuantizeLinear", 23, 22)
-@example(
-    "plain",
-    "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }",
-    gives="QuantizeLinear",
-)
 def quantize_linear_23_22(node: Node, op: Builder) -> Result:
     """Opset 23 added `precision`; below it, the input and the scale are cast to that type."""
     x, scale = node["x"], node["y_scale"]
@@ -323,11 +298,6 @@ def _zeros(op: Builder, scale: Value, kind: int) -> Value:
 # -- 8 bits, one scale in float ------------------------------------------------------------------
 
 
-@example(
-    "float16",
-    "(int8[2,3] x, float16[3] s, int8[3] z) => (float16[2,3] y) { y = DequantizeLinear(x, s, z) }",
-    gives="Cast DequantizeLinear Cast",
-)
 def dequantize_in_float(node: Node, op: Builder) -> Result:
     """Below opset 19 the scale is float and float8 is missing; Casts or constants are written."""
     x, scale = node["x"], node["x_scale"]
@@ -353,11 +323,6 @@ DEQUANTIZE_19 = boundary(19, "DequantizeLinear:ae89f5", cast=dequantize_in_float
 
 
 @adapter("QuantizeLinear", 18, 19)
-@example(
-    "float",
-    "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }",
-    gives="QuantizeLinear",
-)
 def quantize_linear_18_19(node: Node, op: Builder) -> Result:
     """Opset 19 requires one type for input and scale; the input is cast to float."""
     x = as_type(op, node["x"], T.FLOAT)
@@ -370,11 +335,6 @@ def quantize_linear_18_19(node: Node, op: Builder) -> Result:
     18,
     handles_types=True,
     ignores={"saturate": "it affects only codes of 8-bit floats"},
-)
-@example(
-    "float",
-    "(float[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear<saturate=0>(x, s) }",
-    gives="QuantizeLinear",
 )
 def quantize_linear_19_18(node: Node, op: Builder) -> Result:
     """Below opset 19 the scale is float; a division in another type is written before."""
@@ -397,11 +357,6 @@ LINEAR_13_UP = boundary(13, "QuantizeLinear:48a123 DequantizeLinear:ec4034", dir
 
 
 @adapter("DequantizeLinear", 13, 12, ignores=ONE_SCALE)
-@example(
-    "one scale",
-    "(int8[2,3] x, float s) => (float[2,3] y) { y = DequantizeLinear<axis=0>(x, s) }",
-    gives="DequantizeLinear",
-)
 def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
     """Opset 13 added scales along an axis; below it, Sub and Mul are written."""
     if per_tensor(node["x_scale"]):
@@ -410,11 +365,6 @@ def dequantize_linear_13_12(node: Node, op: Builder) -> Result:
 
 
 @adapter("QuantizeLinear", 13, 12, ignores=ONE_SCALE)
-@example(
-    "one scale",
-    "(float[2,3] x, float s, int8 z) => (int8[2,3] y) { y = QuantizeLinear<axis=0>(x, s, z) }",
-    gives="QuantizeLinear",
-)
 def quantize_linear_13_12(node: Node, op: Builder) -> Result:
     """Opset 13 added scales along an axis; below it, Div, rounding and limits are written."""
     if per_tensor(node["y_scale"]):
@@ -424,20 +374,7 @@ def quantize_linear_13_12(node: Node, op: Builder) -> Result:
     return rounded(op, node, lambda p: along(op, p, node["x"], node.int("axis")), kind)
 
 
-PAIRS = (
-    "(uint8[16,16] x) => (float[16,16] y) <float s = {0.1}, float u = {0.1}, uint8 z ="
-    " {131}, int64[2] r = {16, 16}> { d = DequantizeLinear(x, s, z) MOVE q ="
-    " QuantizeLinear(m, u, z) y = DequantizeLinear(q, u, z) }"
-)
-ALL_CODES = {"x": lambda: np.arange(256).reshape(16, 16)}
-
-
 @adapter("DequantizeLinear", 10, 9, in_other_words=True)
-@example(
-    "a pair with a tiny scale behind an equal pair",
-    PAIRS.replace("MOVE", "m = Reshape(d, r)").replace("{0.1}", "{2e-38}"),
-    inputs=ALL_CODES,
-)
 def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added DequantizeLinear; below it, Sub and Mul are written."""
     known = repeated(node)

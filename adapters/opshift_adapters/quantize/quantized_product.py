@@ -16,7 +16,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     misread,
     np,
 )
@@ -29,10 +28,6 @@ from opshift_adapters._lib.scales import quantized, requantized, unsigned
 
 
 @adapter("DynamicQuantizeLinear", 11, 10, in_other_words=True)
-@example(
-    "both signs",
-    "(float[2,3] x) => (uint8[2,3] y, float s, uint8 z) { y, s, z = DynamicQuantizeLinear(x) }",
-)
 def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added DynamicQuantizeLinear; below it, its range is computed for QuantizeLinear."""
     x, zero, steps = node["x"], op.const(0, T.FLOAT), op.const(255, T.FLOAT)
@@ -64,10 +59,6 @@ SINGLE_TYPES = partial(
     misread,
     source="2026-11-23 measured in 1.0 to 1.3 and 1.14: nodes of single element types",
 )
-SHIFTED = (
-    "(uint8[2,3] a, {0}[3,4] b) => (int32[2,4] y) <uint8 z = {{1}}, {0} w = {{1}}> {{ y ="
-    " MatMulInteger(a, b, {1}) }}"
-)
 
 
 @SINGLE_TYPES(
@@ -75,7 +66,6 @@ SHIFTED = (
     "onnxruntime 1.0..1.3",
     "MatMulInteger of int8 weights with a zero point is not run",
 )
-@example("one zero point", SHIFTED.format("int8", "z"), imports={"": 10})
 def of_shifted_int8(node: Node) -> bool:
     return len(node.proto.input) > 2 and node["B"].elem_type_or_none == T.INT8
 
@@ -85,7 +75,6 @@ def of_shifted_int8(node: Node) -> bool:
     "onnxruntime 1.0..1.3",
     "MatMulInteger with a zero point of its second input alone ends the process",
 )
-@example("the second one", SHIFTED.format("uint8", '"", w'), imports={"": 10})
 def with_the_second_zero_point_alone(node: Node) -> bool:
     return len(node.proto.input) > 3 and node.input("a_zero_point") is None
 
@@ -258,26 +247,17 @@ def _one_scale(node: Node, name: str) -> Value:
 # -- products that saturate ----------------------------------------------------------------------
 
 
-SIGNED_WEIGHTS = "(uint8[2,3] a, int8[3,4] b) => (int32[2,4] y) { y = MatMulInteger(a, b) }"
-UNSIGNED_WEIGHTS = (
-    "(int8[1,2,4,4] a, uint8[1,2,3,3] b) => (int32[1,1,2,2] y) { y = ConvInteger(a, b) }"
-)
-
-
 @saturating("MatMulInteger", "onnxruntime 1.2..1.32", SAYS)
-@example("uint8 and int8", SIGNED_WEIGHTS, imports={"": 10})
 def of_mixed_codes(node: Node) -> bool:
     return differ(node["A"], node["B"])
 
 
 @saturating("ConvInteger", "onnxruntime 1.24..1.32", SAYS)
-@example("weights of uint8", UNSIGNED_WEIGHTS, imports={"": 10})
 def of_unsigned_weights(node: Node) -> bool:
     return differ(node["w"], node["x"])
 
 
 @alternative("ConvInteger", runtime="onnxruntime==1.32")
-@example("data of int8", UNSIGNED_WEIGHTS, imports={"": 10}, gives="Cast Add Cast ConvInteger")
 def conv_of_unsigned_codes(node: Node, op: Builder) -> Result:
     """The data becomes uint8, 128 higher; its zero point fills the pads."""
     return with_unsigned(node, op, x="x_zero_point", w="w_zero_point")

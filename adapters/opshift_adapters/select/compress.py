@@ -13,7 +13,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     form,
     in_other_words,
     np,
@@ -50,11 +49,7 @@ def true_positions(op: Builder, mask: Value) -> Value:
     return op.Reshape(op.Cast(found, to=T.INT64), op.const([-1]))  # declares the type and the rank
 
 
-NON_ZERO = "(float[2,3] x) => (int64[2,N] y) { y = NonZero(x) }"
-
-
 @adapter("NonZero", 9, 8, ignores={"X": "the result is written as a constant"}, in_other_words=True)
-@example("float", NON_ZERO, inputs={"x": lambda: [[0, -2, 0], [0.5, -0.0, np.nan]]})
 def non_zero_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added NonZero; below it the positions are collected by a Loop."""
     (result,) = node.outputs
@@ -86,11 +81,6 @@ NON_ZERO_13 = boundary(13, "NonZero:52cff1")
 
 
 @adapter("Compress", 9, 8, in_other_words=True)
-@example(
-    "constant condition",
-    "(float[2,3] x) => (float[2,2] y) <bool[3] c = {1, 0, 1}> { y = Compress<axis=1>(x, c) }",
-    gives="Gather",
-)
 def compress_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Compress; below it a Gather of the chosen positions is written."""
     x, condition, axis = node["input"], node["condition"], node.attr("axis")
@@ -103,11 +93,8 @@ def compress_9_8(node: Node, op: Builder) -> Result:
 
 COMPRESS_11 = boundary(11, "Compress:688b4d", down=positive_axis())
 
-HOT = "(int64[4] i) => (float[4,3] y) <int64 d = {3}, float[2] v = {-1, 5}> { y = OneHot(i, d, v) }"
-
 
 @adapter("OneHot", 9, 8)
-@example("constant depth", HOT, inputs={"i": [0, 2, 3, 1]}, gives="Unsqueeze Equal Cast Gather")
 def one_hot_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added OneHot; below it Equal compares the indices, and Gather picks the values."""
     indices, axis = node["indices"], node.int("axis")
@@ -163,9 +150,6 @@ def indices_and_depth_as_values(node: Node, op: Builder) -> Result:
 
 
 @adapter("OneHot", 10, 11)
-@example(
-    "negative indices", HOT, inputs={"i": [0, -1, 3, -4]}, gives="Sub Cast Less Cast Mul Add OneHot"
-)
 def one_hot_10_11(node: Node, op: Builder) -> Result:
     """Opset 11 counts negative indices from the end; they become the depth, which is outside."""
     if _counts_from_the_front(node["indices"]):
@@ -192,11 +176,6 @@ def one_hot_11_10(node: Node, op: Builder) -> Result:
 
 
 @adapter("ReverseSequence", 10, 9, in_other_words=True)
-@example(
-    "unknown dimensions",
-    "(string[A,B,C,D] x, int64[B] n) => (string[A,B,C,D] y) { y = ReverseSequence(x, n) }",
-    inputs={"x": lambda: np.arange(24).astype(str).reshape(3, 2, 2, 2), "n": [3, 2]},
-)
 def reverse_sequence_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added ReverseSequence; below it a Gather of the reversed positions is written."""
     x, time_axis, batch_axis = node["input"], node.int("time_axis"), node.int("batch_axis")

@@ -13,7 +13,6 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
-    example,
     np,
 )
 
@@ -62,11 +61,6 @@ def _column(op: Builder, indices: Value, axis: int) -> Value:
     return op.Gather(indices, op.const(axis), axis=-1)
 
 
-@example(
-    "constant indices",
-    "(float[3,4] x) => (float[2,4] y) <int64[2] i = {2, 0}> { y = Gather(x, i) }",
-    gives="Gather",
-)
 def gather_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 allows negative indices of Gather; below it, the size of the axis is added."""
     data, indices, axis = node["data"], node["indices"], node.int("axis")
@@ -89,11 +83,8 @@ def _twice(data: Value, indices: Value, axis: int) -> Array | None:
 
 GATHER_11 = boundary(11, "Gather:6a21f0", down=gather_11_10)
 
-ELEMENTS = "(float[3,4] x, int64[2,3] i) => (float[2,3] y) { y = GatherElements"
-
 
 @adapter("GatherElements", 11, 10, in_other_words=True)
-@example("first axis", ELEMENTS + "(x, i) }", inputs={"i": [[0, -1, 2], [1, -3, 0]]})
 def gather_elements_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added GatherElements; below it, Gather reads positions in the flattened tensor."""
     data, indices = node["data"], node["indices"]
@@ -124,11 +115,7 @@ def place_of_elements(op: Builder, data: Value, indices: Value, rank: int, along
     return place
 
 
-ND = "(float[2,3,4] x, int64[2,2] i) => (float[2,4] y) "
-
-
 @adapter("GatherND", 11, 10, in_other_words=True)
-@example("rows", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]})
 def gather_nd_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added GatherND; below it, Gather reads positions in the flattened tensor."""
     data, indices = node["data"], node["indices"]
@@ -149,7 +136,6 @@ def gather_nd_11_10(node: Node, op: Builder) -> Result:
     )
 
 
-@example("none", ND + "{ y = GatherND(x, i) }", inputs={"i": [[0, 2], [-1, -3]]}, gives="GatherND")
 def gather_nd_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added `batch_dims`; below it, the batch positions are written into the indices."""
     count = node.int("batch_dims")

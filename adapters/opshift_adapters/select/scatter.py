@@ -13,7 +13,6 @@ from opshift.adapter import (
     Value,
     adapter,
     boundary,
-    example,
     np,
 )
 
@@ -105,11 +104,8 @@ def scatter_10_11(node: Node, op: Builder) -> Result:
 
 SCATTER_11 = boundary(11, "Scatter:a20999", directions="down")
 
-TENSOR = "(float[2,4,3] c, float[2,2,3] u{}) => (float[2,4,3] y) {{ y = TensorScatter"
-
 
 @adapter("TensorScatter", 24, 23, in_other_words=True)
-@example("from the start", TENSOR.format("") + "(c, u) }", gives="Shape Expand ScatterElements")
 def tensor_scatter_24_23(node: Node, op: Builder) -> Result:
     """Opset 24 added TensorScatter; below it, ScatterElements with all positions is written."""
     cache, update, first = node["past_cache"], node["update"], node.input("write_indices")

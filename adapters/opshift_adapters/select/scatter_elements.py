@@ -20,7 +20,6 @@ from opshift.adapter import (
     adapter,
     boundary,
     by_width,
-    example,
     np,
 )
 
@@ -50,12 +49,8 @@ REDUCED = by_width("ScatterElements ScatterND", unless=only_moves)  # integers w
 SCATTER_16 = boundary(16, "ScatterElements:8031ad ScatterND:c5242f", directions="up")
 SCATTER_18 = boundary(18, "ScatterElements:765e77 ScatterND:a6b0ae", directions="up")
 
-ELEMENTS = "(float[3,4] x, int64[2,3] i, float[2,3] u) => (float[3,4] y) { y = ScatterElements"
-REPEATED = {"i": [[0, -1, 2], [0, 2, -3]], "u": [[1, 2, 3], [0.1, 0.2, 0.3]]}
-
 
 @adapter("ScatterElements", 16, 15)
-@example("computed places", ELEMENTS + '<reduction="add">(x, i, u) }', inputs=REPEATED)
 def scatter_elements_16_15(node: Node, op: Builder) -> Result:
     """Opset 16 added `reduction`; below it, elements are gathered, combined and scattered."""
     if node.str("reduction") == "none":
@@ -64,17 +59,12 @@ def scatter_elements_16_15(node: Node, op: Builder) -> Result:
 
 
 @adapter("ScatterElements", 18, 17)
-@example("add", ELEMENTS + '<reduction="add">(x, i, u) }', inputs=REPEATED, gives="ScatterElements")
 def scatter_elements_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added the reductions max and min; below it, elements are gathered and combined."""
     return _reduced_elements(node, op) if node.str("reduction") in ("max", "min") else KEEP
 
 
-ROWS = "(float[4,2] x, int64[3,1] i, float[3,2] u) => (float[4,2] y) { y = ScatterND"
-
-
 @adapter("ScatterND", 16, 15)
-@example("none", ROWS + "(x, i, u) }", inputs={"i": [[0], [-1], [2]]}, gives="ScatterND")
 def scatter_nd_16_15(node: Node, op: Builder) -> Result:
     """Opset 16 added `reduction`; below it, rows are gathered, combined and scattered."""
     if node.str("reduction") == "none":
@@ -83,9 +73,6 @@ def scatter_nd_16_15(node: Node, op: Builder) -> Result:
 
 
 @adapter("ScatterND", 18, 17)
-@example(
-    "mul", ROWS + '<reduction="mul">(x, i, u) }', inputs={"i": [[0], [-1], [3]]}, gives="ScatterND"
-)
 def scatter_nd_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added the reductions max and min; below it, rows are gathered and combined."""
     return _reduced_rows(node, op) if node.str("reduction") in ("max", "min") else KEEP
@@ -375,11 +362,8 @@ def _as_rows(op: Builder, x: Value, count: Value, leading: int) -> Value:
 
 # -- the first versions ---------------------------------------------------------------------------
 
-PLACES = {"i": [[0, -1, 2], [1, -3, 0]]}
-
 
 @adapter("ScatterElements", 11, 10)
-@example("first axis", ELEMENTS + "(x, i, u) }", inputs=PLACES, gives="Add Gather Scatter")
 def scatter_elements_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 renamed Scatter to ScatterElements and allows negative indices; they are shifted."""
     data, axis = node["data"], node.int("axis")
@@ -387,12 +371,7 @@ def scatter_elements_11_10(node: Node, op: Builder) -> Result:
     return op.Scatter(data, indices, node["updates"], axis=axis)
 
 
-ND = "(float[2,3,4] x, int64[2,2] i, float[2,4] u) => (float[2,3,4] y) "
-ND_ROWS = {"i": [[0, 2], [-1, -3]]}
-
-
 @adapter("ScatterND", 11, 10)
-@example("rows", ND + "{ y = ScatterND(x, i, u) }", inputs=ND_ROWS)
 def scatter_nd_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added ScatterND; below it, Scatter writes the rows of the flattened tensor."""
     data, indices = node["data"], node["indices"]

@@ -24,10 +24,6 @@ from opshift_adapters._lib.kinds import EXACT_IN_FLOAT, FLOATS, SMALL_INTS
 from opshift_adapters.select.gather import gather_elements
 
 FIRST = -(2**63)
-BEST = "(float[3,4] x) => (float[3,2] v, int64[3,2] i) "
-TWO = "<int64[1] k = {2}> "
-OPEN = "(float[R,N] x, int64[1] k) => (float[R,n] v, int64[R,n] i) "
-TIES = {"x": [[1, 2, 2, 1], [3, 3, 3, 3], [0, -1, 4, 4]]}
 
 
 @example("default", "(float[2,3] x) => (int64[1,3] y) { y = {op}(x) }", gives="{op}")
@@ -39,13 +35,6 @@ def from_the_front(node: Node, op: Builder) -> Result:
     if x.rank_or_none is not None:
         return op.same(node, axis=axis + x.rank)
     return op.Transpose(op.same(node, inputs={"data": op.Transpose(x)}, axis=-1 - axis))
-
-
-KNOWN = (
-    "(float[2,3] x) => (float[a,b] v, int64[a,b] i) <int64[1] one = {1}, int64[1] m ="
-    " {-1}> { s = Shape(x) k = Gather(s, one) "
-)
-GATHERED = KNOWN + "v, i = TopK(x, k) }"
 
 
 # Operators behind Gather that onnxruntime computes for sizes.
@@ -79,7 +68,6 @@ def counts_by_gather(node: Node) -> bool:
 
 
 @alternative("TopK", runtime="onnxruntime==1.24")
-@example("of a known shape", GATHERED, imports={"": 17}, gives="TopK")
 def of_a_written_count(node: Node, op: Builder) -> Result:
     """onnxruntime 1.24 to 1.27 read a count from Gather as a scalar; a constant is written."""
     known = node["K"].const_or_none() if op.version >= 10 else None  # below, it is an attribute
@@ -103,18 +91,12 @@ def arg_12_11(node: Node, op: Builder) -> Result:
 
 
 @adapter("TopK", 9, 10)
-@example("default axis", BEST + "{ v, i = TopK<k=2>(x) }", gives="TopK")
 def topk_9_10(node: Node, op: Builder) -> Result:
     """Opset 10 made `k` an input of TopK; it was an attribute."""
     return op.same(node, inputs={"K": op.const([node.int("k")])}, k=None)
 
 
 @adapter("TopK", 10, 9)
-@example(
-    "computed, unknown size, no rows",
-    OPEN + "{ v, i = TopK(x, k) }",
-    inputs={"x": lambda: np.zeros((0, 4)), "k": [2]},
-)
 def topk_10_9(node: Node, op: Builder) -> Result:
     """Below opset 10 `k` is an attribute; for a computed k more elements are sorted, then cut."""
     x, k, axis = node["X"], node["K"], node.int("axis")
@@ -166,9 +148,6 @@ def _one_by_one(op: Builder, x: Value, k: Value, axis: int) -> tuple[Value, Valu
 
 
 @form("TopK")
-@example(
-    "constant", BEST + TWO + "{ v, i = TopK(x, k) }", imports={"": 11}, gives="TopK", inputs=TIES
-)
 def typed_k(node: Node, op: Builder) -> Result:
     """At opset 10 onnxruntime 0.4 reads K only from its typed field; K is rewritten."""
     known = node["K"].const_or_none() if op.version == 10 else None
@@ -184,9 +163,6 @@ TOPK_11 = boundary(11, "TopK:2439e1", directions="up")
     10,
     handles_types=True,
     ignores={"sorted": "if no order is promised, the order of the values is correct"},
-)
-@example(
-    "largest", BEST + TWO + "{ v, i = TopK<largest=1, sorted=1>(x, k) }", gives="TopK", inputs=TIES
 )
 def topk_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added integers and `largest` to TopK; below it, Cast and Neg surround it."""

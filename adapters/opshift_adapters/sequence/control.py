@@ -18,7 +18,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     form,
     misread,
     np,
@@ -157,19 +156,7 @@ LOOP_13 = boundary(13, "Loop:6dbee5", cast=grown_as_scanned)
 CONTROL_11 = boundary(11, "If:e6e4f5 Loop:6105ef", directions="up")
 
 
-def branches(then: str, other: str) -> str:
-    return (
-        f"(bool c, float[2,3] x, float[3,2] z, int64[n] s) => (float[a,b] y) {{ y = If(c)"
-        f" <then_branch = t () => ({then}, else_branch = e () => ({other} > }}"
-    )
-
-
 @adapter("If", 11, 10)
-@example(
-    "same shape",
-    branches("float[2,3] p) { p = Relu(x) }", "float[2,3] q) { q = Neg(x) }"),
-    gives="If",
-)
 def if_11_10(node: Node, op: Builder) -> Result:
     """Below opset 11 both branches have one shape; others become Loops of at most one trip."""
     pairs = zip(node.results("then_branch"), node.results("else_branch"), strict=True)
@@ -228,15 +215,7 @@ def with_condition(node: Node, op: Builder) -> Result:
     return op.same(node, outputs=node.n_outputs, **changed) if changed else KEEP
 
 
-UNDECLARED = (
-    "(bool c, float[2,3] x{}) => (float[2,3] y) {{ y = If(c) <then_branch = t () =>"
-    " (float[] p) {{ p = {} }}, else_branch = e () => (float[] q) {{ q = Neg(x) }}> }}"
-)
-UNTYPED = UNDECLARED.format("", "Relu(x)").replace("float[] ", "")
-
-
 @form("If")
-@example("branches", UNTYPED, imports={"": 10}, gives="If", inputs={"c": True})
 def with_declared_results(node: Node, op: Builder) -> Result:
     """At opset 10 and below, onnxruntime 0.4 needs the types of the outputs of branches."""
     changed = _declared_graphs(node, op, "then_branch", "else_branch")
@@ -255,18 +234,10 @@ def _declared_graphs(node: Node, op: Builder, *names: str) -> dict[str, Any]:
     return graphs if changed else {}
 
 
-CHOSEN = branches(
-    "float[2,3] p) <float[2,3] p = {0,1,2,3,4,5}> { }", "float[2,3] q) { q = Neg(x) }"
-)
 # Operators that onnxruntime does not compute at load, whatever their inputs are.
 UNFOLDED = (
     "Bernoulli", "If", "Loop", "Multinomial", "RandomNormalLike", "RandomUniformLike", "Scan",
 )  # fmt: skip
-COUNTED = (
-    "(float[3,2] x, bool go) => (float[3,2] y, float[3,2] z) <int64 n = {3}> { y, z = Loop(n, go,"
-    " x) <body = b (int64 i, bool k, float[3,2] p) => (bool o, float[3,2] q, float[2] r) { o ="
-    " Identity(k) q = Identity(p) r = Gather(p, i) } > }"
-)
 
 
 @misread(
@@ -275,7 +246,6 @@ COUNTED = (
     "the number of the iteration has the shape [1] in the body of a Loop",
     source="2026-11-22 measured in 0.4: bodies of Loop",
 )
-@example("a number that Gather reads", COUNTED, imports={"": 10})
 def reads_its_number(node: Node) -> bool:
     """Whether a body uses its number otherwise than as the first input of Reshape."""
     body = node.attr("body")
@@ -288,7 +258,6 @@ def reads_its_number(node: Node) -> bool:
     "a value that passes the body of a Loop has no declared shape, or a size without a name",
     source="2026-11-23 measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
 )
-@example("no shape", COUNTED.replace("float[2] r", "float[] r"), imports={"": 10})
 def passes_unsized_values(node: Node) -> bool:
     return has_unsized_ends(node.attr("body"))
 
@@ -300,7 +269,6 @@ def passes_unsized_values(node: Node) -> bool:
     source="2026-11-22 measured in 1.2, 1.4, 1.7, 1.8, 1.10 and 1.11: a Loop without a condition,"
     " and 8 models of a corpus",
 )
-@example("only a number", COUNTED.replace("go, x)", '"", x)'), imports={"": 11})
 def has_no_condition(node: Node) -> bool:
     return node.input("cond") is None
 
@@ -351,7 +319,6 @@ def as_a_body_of_known_shapes(node: Node, op: Builder) -> Result:
     "a result of a branch of If has no declared shape, or a size without a name",
     source="2026-11-23 measured in 0.4: models of a corpus with graphs in Loop, Scan and If",
 )
-@example("no shapes", UNDECLARED.format("", "Relu(x)"), imports={"": 10})
 def gives_unsized_results(node: Node) -> bool:
     return any(has_unsized_ends(node.attr(name)) for name in ("then_branch", "else_branch"))
 
@@ -362,13 +329,11 @@ def gives_unsized_results(node: Node) -> bool:
     "a result of a branch of If is computed from constants, and other numbers come out",
     source="2026-11-29 measured in 0.4, 1.0 to 1.4 and 1.7: 320 forms of If at 7, 9, 10 and 11",
 )
-@example("a number", CHOSEN, imports={"": 11})
 def gives_constants(node: Node) -> bool:
     return any(any(fixed_results(node, name)) for name in ("then_branch", "else_branch"))
 
 
 @alternative("If", runtime="onnxruntime==0.4")
-@example("a number", CHOSEN, imports={"": 10}, gives="If", inputs={"c": True})
 def with_results_computed_late(node: Node, op: Builder) -> Result:
     """onnxruntime up to 1.2 loses results that it computes at load, and 0.4 needs their ranks.
 

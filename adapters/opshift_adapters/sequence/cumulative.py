@@ -3,18 +3,12 @@
 
 from collections.abc import Callable
 
-from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, example, np
+from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, np
 
 from opshift_adapters._lib.blocks import END, counted_axis, one_slice, part
 from opshift_adapters._lib.kinds import cast_over
 
 Step = Callable[[Builder, Value, Value], Value]
-ROW = " => ({0} y) <int64 a = {{{1}}}> {{ y = {{op}}{2}(x, a) }}"
-
-
-def row(x: str, axis: int, settings: str = "") -> str:
-    """An example along a constant axis."""
-    return f"({x} x)" + ROW.format(x, axis, settings)
 
 
 def along(node: Node, op: Builder, step: Step, start: int) -> Value:
@@ -157,8 +151,6 @@ LONGEST_PICKED = 64  # elements along the axis: so many times more are gathered
 
 
 @adapter("CumSum", 11, 10, in_other_words=True)
-@example("empty", row("int64[N,3]", 1), inputs={"x": lambda: np.zeros((0, 3))})
-@example("empty, in floats", row("float[N,3]", 1), inputs={"x": lambda: np.zeros((0, 3))})
 def cum_sum_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added CumSum; below it, floats are gathered and summed, or added in runs."""
     short = _short_axis(node["x"], node["axis"])
@@ -199,11 +191,6 @@ CUM_SUM_14 = boundary(14, "CumSum:5c797f", cast=_step_by_step)
 
 
 @adapter("CumProd", 26, 25, in_other_words=True)
-@example(
-    "nothing to multiply, unknown sizes",
-    row("float[M,N]", 0),
-    inputs={"x": lambda: np.zeros((0, 2))},
-)
 def cum_prod_26_25(node: Node, op: Builder) -> Result:
     """Opset 26 added CumProd; below it, doubled runs are multiplied, or elements are scanned."""
     return along(node, op, lambda b, before, element: before * element, 1)

@@ -60,11 +60,6 @@ def optional_element_15_14(node: Node, op: Builder) -> Result:
 
 
 @adapter("Optional", 15, 14)
-@example(
-    "an output that is not read",
-    "(float[2] x) => (float[2] y) { o = Optional(x) y = Neg(x) }",
-    gives="Neg",
-)
 def optional_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 added Optional; below it, the node is removed with the last node that reads it."""
     return op.dissolve(GONE)

@@ -16,7 +16,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     flaw,
     illegal,
     misread,
@@ -137,20 +136,7 @@ def scan_11_10(node: Node, op: Builder) -> Result:
 # -- the batch -----------------------------------------------------------------------------------
 
 
-def scan_8(
-    batch: str, lengths: str = '""', attributes: str = "", states: str = "float[2] s"
-) -> str:
-    given = f"int64[{batch}] n, " if lengths == "n" else ""
-    return (
-        f"({given}float[{batch},2] a, float[{batch},4,2] x) => (float[{batch},2] t,"
-        f" float[{batch},4,2] y) {{ t, y = Scan({lengths}, a, x) <num_scan_inputs=1,"
-        f" {attributes} body = b (float[2] s, float[2] i) => (float[2] u, float[2] o) {{ u"
-        f" = Add(s, i) o = Mul(u, i) }} > }}"
-    )
-
-
 @adapter("Scan", 8, 9)
-@example("batch of one", scan_8("1"), gives="Squeeze Squeeze Scan Unsqueeze Unsqueeze")
 def scan_8_9(node: Node, op: Builder) -> Result:
     """Opset 9 removed the batch and the lengths; a Scan over the batch scans each item."""
     lengths, values, scanned, directions = _read_scan_8(node)
@@ -264,7 +250,6 @@ def _backwards(op: Builder, value: Value, element: Value) -> Value:
 
 
 @adapter("Scan", 8, 7)
-@example("batch of one", scan_8("1"), gives="Squeeze Squeeze Loop Unsqueeze Unsqueeze")
 def scan_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 added Scan; below it, a Loop processes one element after the other."""
     lengths, values, scanned, directions = _read_scan_8(node)

@@ -14,7 +14,6 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
-    example,
     flaw,
     np,
 )
@@ -233,19 +232,9 @@ def sequence_11_10(node: Node, op: Builder) -> Result:
 
 
 MAX_UNROLLED = 64
-PAIRED = (
-    "(seq(float[n]) s, seq(float[n]) t, float[1] c) => (seq(float[n]) y, seq(float[n]) z)"
-    " { y, z = SequenceMap(s, t, c) <body = g (float[k] e, float[k] f, float[1] d) =>"
-    " (float[k] p, float[l] q) { p = Mul(e, d) q = Concat<axis=0>(e, f) }> }"
-)
 
 
 @adapter("SequenceMap", 17, 16)
-@example(
-    "inputs",
-    PAIRED,
-    inputs={"s": lambda: [np.ones(2), np.ones(1)], "t": lambda: [np.zeros(1), np.zeros(3)]},
-)
 def sequence_map_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added SequenceMap; below it, a Loop or nodes for each known element are written."""
     first, *others = (value for value in node.inputs if value is not None)

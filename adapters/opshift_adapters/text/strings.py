@@ -9,7 +9,6 @@ from opshift.adapter import (
     Result,
     Why,
     adapter,
-    example,
     fragile,
     impossible,
     np,
@@ -30,11 +29,6 @@ def _texts(node: Node, reason: str) -> list[Array]:
 
 
 @adapter("StringConcat", 20, 19)
-@example(
-    "computed",
-    "(string[2] a, string[2] b) => (string[2] y) { y = StringConcat(a, b) }",
-    refuses=Why.NOT_EXPRESSIBLE,
-)
 def string_concat_20_19(node: Node, op: Builder) -> Result:
     """Opset 20 added StringConcat; below it, only constants are joined."""
     left, right = _texts(node, "string concatenation has no operator before opset 20")

@@ -15,7 +15,6 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
-    example,
     np,
 )
 
@@ -23,17 +22,9 @@ from opshift_adapters._lib.blocks import END, part, shape_of
 from opshift_adapters._lib.kinds import as_type
 
 MOST = 10_000  # lists that are compared with each place of a row
-PAIRS = "ngram_counts=[0,2],pool_int64s=[2,3,2,3,5,5],ngram_indexes=[0,1,2,3]"
-ROWS = (
-    "(int64[2,C] x) => (float[2,4] y) {{ y ="
-    ' TfIdfVectorizer<mode="{}",min_gram_length=1,max_gram_length=2,max_skip_count={},'
-    + PAIRS
-    + "{}>(x) }}"
-)
 
 
 @adapter("TfIdfVectorizer", 9, 8)
-@example("no elements", ROWS.format("TF", 1, ""), inputs={"x": lambda: np.zeros((2, 0), np.int64)})
 def tf_idf_vectorizer_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added TfIdfVectorizer; below it, integers that equal each n-gram are counted."""
     if node.attr("pool_strings") is not None:

@@ -18,14 +18,11 @@ from opshift.combinators import cast_around
 
 from opshift_adapters._lib import windows
 
-LINE = "(float[3,2,7] x) => (float[3,2,o] y) { y = LpPool"
-
 CEIL_22 = boundary(22, "LpPool:a3e292", directions="up")
 BFLOAT16_22 = boundary(22, "GlobalLpPool:ad52a7/c56e93", cast=cast_around("float"))
 
 
 @adapter("LpPool", 22, 21, handles_types=True)
-@example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="LpPool")
 def lp_pool_22_21(node: Node, op: Builder) -> Result:
     """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads avoid them."""
     return windows.without_windows_in_pad(node, op)
@@ -55,14 +52,12 @@ TEXT_11 = boundary(11, "LpPool:680ffd")
 
 
 @adapter("LpPool GlobalLpPool", 2, 1)
-@example("p", LINE + "<kernel_shape=[3], strides=[2], pads=[1, 0], p=3>(x) }", gives="LpPool")
 def lp_pool_2_1(node: Node, op: Builder) -> Result:
     """Opset 2 made `p` an integer; below it, `p` is a float."""
     return op.same(node, p=float(node.int("p")))
 
 
 @adapter("LpPool", 1, 2)
-@example("whole p", LINE + "<kernel_shape=[3], p=3.0>(x) }", gives="LpPool")
 def lp_pool_1_2(node: Node, op: Builder) -> Result:
     """Opset 2 made `p` an integer and requires `kernel_shape`; a fractional p becomes a Conv."""
     x, p = node["X"], node.float("p")

@@ -27,8 +27,6 @@ from opshift_adapters._lib.blocks import END, size_of
 
 INDICES_ORDER = {"storage_order": "it orders the indices, and nothing reads them"}
 COUNTS = "AveragePool with ceil_mode and count_include_pad gives other numbers"
-LINE = "(float[3,2,7] x) => (float[3,2,o] y) { y = {op}"
-PLANE = "(float[3,2,7,6] x) => (float[3,2,o,p] y) { y = {op}"
 
 BFLOAT16_22 = boundary(
     22, "GlobalAveragePool:0b6629 GlobalMaxPool:7be94c MaxRoiPool:6a4509", cast=cast_around("float")
@@ -37,7 +35,6 @@ CEIL_22 = boundary(22, "AveragePool:1cb9bf MaxPool:702056", directions="up")
 
 
 @adapter("AveragePool MaxPool", 22, 21, handles_types=True)
-@example("rounded up", LINE + "<kernel_shape=[3], strides=[2], ceil_mode=1>(x) }", gives="{op}")
 def pool_22_21(node: Node, op: Builder) -> Result:
     """Opset 22 added bfloat16 and drops windows in the end padding; below it, pads avoid them."""
     return windows.without_windows_in_pad(node, op)
@@ -47,7 +44,6 @@ DILATIONS_19 = boundary(19, "AveragePool:79361c", directions="up")
 
 
 @adapter("AveragePool", 19, 18)
-@example("no gaps", LINE + "<kernel_shape=[3], dilations=[1], ceil_mode=1>(x) }", gives="{op}")
 def average_pool_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added `dilations`; below it, a Conv sums each window and Div averages it."""
     if not windows.dilated(node):
@@ -73,7 +69,6 @@ CEIL_10 = boundary(10, "AveragePool:a52562 MaxPool:93431a", directions="up")
 
 
 @adapter("AveragePool", 10, 9)
-@example("rounded down", LINE + "<kernel_shape=[3], ceil_mode=0>(x) }", gives="{op}")
 def average_pool_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added `ceil_mode`; below it, wider end pads that do not count are written."""
     if not (windows.rounds_up(node) and node.int("count_include_pad")):
@@ -167,9 +162,6 @@ def max_pool_by_rows(node: Node, op: Builder) -> Result:
 
 
 @adapter("MaxPool", 10, 9, ignores=INDICES_ORDER)
-@example(
-    "plain", PLANE + "<kernel_shape=[3, 2], dilations=[1, 1], pads=[1, 0, 0, 1]>(x) }", gives="{op}"
-)
 def max_pool_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added `dilations` and `ceil_mode`; below it, Slices or wider pads replace them."""
     x, strides = node["X"], windows.per_axis(node, "strides")
@@ -203,11 +195,6 @@ INDICES_8 = boundary(8, "MaxPool:20f670", directions="up")
 
 
 @adapter("MaxPool", 8, 7, ignores=INDICES_ORDER)
-@example(
-    "no indices",
-    LINE + "<kernel_shape=[3], strides=[2], pads=[1, 0], storage_order=1>(x) }",
-    gives="{op}",
-)
 def max_pool_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 added the output Indices and `storage_order`; unused ones are removed."""
     indices = node.output("Indices")
@@ -220,11 +207,6 @@ INCLUDE_PAD_7 = boundary(7, "AveragePool:19e318", directions="up")
 
 
 @adapter("AveragePool", 7, 6)
-@example(
-    "pads that do not count",
-    LINE + "<kernel_shape=[3], pads=[1, 1], count_include_pad=0>(x) }",
-    gives="{op}",
-)
 def average_pool_7_6(node: Node, op: Builder) -> Result:
     """Opset 7 added `count_include_pad`; below it, pads that count are written as Pad."""
     x = node["X"]

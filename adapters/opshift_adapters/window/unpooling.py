@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """MaxUnpool: the elements that MaxPool picked, written back at their indices."""
 
-from opshift.adapter import Builder, InvalidModel, Node, Value, adapter, boundary, example, flaw, np
+from opshift.adapter import Builder, InvalidModel, Node, Value, adapter, boundary, flaw, np
 from opshift.combinators import cast_around
 
 from opshift_adapters._lib.blocks import count_elements, part, shape_of
@@ -9,9 +9,6 @@ from opshift_adapters.select.scatter import scattered
 
 BFLOAT16_22 = boundary(22, "MaxUnpool:f48b0c", cast=cast_around("float"))
 TEXT_11 = boundary(11, "MaxUnpool:00a49e")
-
-HALVES = "<kernel_shape=[2], strides=[2]>"
-PICKED = {"x": [[[5, 6], [7, 8]]], "i": [[[1, 2], [4, 7]]]}
 
 
 @flaw("MaxUnpool")
@@ -28,16 +25,6 @@ def lists_of_other_lengths(node: Node) -> str | None:
 
 
 @adapter("MaxUnpool", 9, 8)
-@example(
-    "NaN, infinities and -0",
-    f"(float[1,2,2] x, int64[1,2,2] i) => (float[1,2,4] y) {{ y = MaxUnpool{HALVES}(x, i) }}",
-    inputs=PICKED | {"x": lambda: [[[np.nan, np.inf], [-np.inf, -0.0]]]},
-)
-@example(
-    "nothing",
-    "(float[N,C,L] x, int64[N,C,L] i) => (float[N,C,o] y) { y = MaxUnpool" + HALVES + "(x, i) }",
-    inputs={"x": lambda: np.zeros((1, 0, 2)), "i": lambda: np.zeros((1, 0, 2))},
-)
 def max_unpool_9_8(node: Node, op: Builder) -> Value:
     """Opset 9 added MaxUnpool; below it, a Loop finds the last element for each place."""
     x, kernel = node["X"], np.array(node.ints("kernel_shape"))
