@@ -249,87 +249,15 @@ TYPES_13 = boundary(
 
 
 # The operators through which onnxruntime moves a Transpose.
-MOVED_THROUGH = frozenset(
-    [
-        "Abs",
-        "Acos",
-        "Acosh",
-        "Add",
-        "And",
-        "ArgMax",
-        "Asin",
-        "Asinh",
-        "Atan",
-        "Atanh",
-        "Cast",
-        "Ceil",
-        "Celu",
-        "Clip",
-        "Concat",
-        "Cos",
-        "Cosh",
-        "DequantizeLinear",
-        "Div",
-        "Dropout",
-        "Equal",
-        "Erf",
-        "Exp",
-        "Expand",
-        "Floor",
-        "Greater",
-        "GreaterOrEqual",
-        "HardSigmoid",
-        "HardSwish",
-        "Hardmax",
-        "Identity",
-        "IsInf",
-        "IsNaN",
-        "LeakyRelu",
-        "Less",
-        "LessOrEqual",
-        "Log",
-        "LogSoftmax",
-        "Max",
-        "Mean",
-        "Min",
-        "Mod",
-        "Mul",
-        "Neg",
-        "Not",
-        "PRelu",
-        "Pad",
-        "Pow",
-        "QuantizeLinear",
-        "Reciprocal",
-        "ReduceMax",
-        "ReduceMean",
-        "ReduceSum",
-        "Relu",
-        "Round",
-        "Selu",
-        "Sigmoid",
-        "Sign",
-        "Sin",
-        "Sinh",
-        "Slice",
-        "Softmax",
-        "Softplus",
-        "Softsign",
-        "Split",
-        "Sqrt",
-        "Squeeze",
-        "Sub",
-        "Sum",
-        "Tan",
-        "Tanh",
-        "ThresholdedRelu",
-        "Tile",
-        "Transpose",
-        "Unsqueeze",
-        "Where",
-    ]
+THROUGH = (
+    "Abs Acos Acosh Add And ArgMax Asin Asinh Atan Atanh Cast Ceil Celu Clip Concat Cos Cosh "
+    "DequantizeLinear Div Dropout Equal Erf Exp Expand Floor Greater GreaterOrEqual HardSigmoid "
+    "HardSwish Hardmax Identity IsInf IsNaN LeakyRelu Less LessOrEqual Log LogSoftmax Max Mean "
+    "Min Mod Mul Neg Not PRelu Pad Pow QuantizeLinear Reciprocal ReduceMax ReduceMean ReduceSum "
+    "Relu Round Selu Sigmoid Sign Sin Sinh Slice Softmax Softplus Softsign Split Sqrt Squeeze "
+    "Sub Sum Tan Tanh ThresholdedRelu Tile Transpose Unsqueeze Where"
 )
-
+MOVED_THROUGH = frozenset(THROUGH.split())
 
 
 @misread(
