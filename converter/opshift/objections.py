@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import pairwise
 from string import ascii_letters, digits
 from typing import TYPE_CHECKING, Any
 
@@ -67,19 +68,21 @@ def sizes(
 ) -> Flaw:
     """Declares the shapes of inputs as text, such as `X="S B I", W="D 4H I"`.
 
-    Equal letters stand for equal sizes, and `4H` for four times such a size. After the axes that
-    are written, `...` allows others. Ranks are not compared.
+    Equal letters stand for equal sizes, and `4H` for four times such a size. `...` allows other
+    axes, after those that are written or before them. Ranks are not compared.
     """
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
         known = {"": (1, "")}
         for name, value in () if unless is not None and unless(node) else _given(node, shapes):
-            text, dots, _ = shapes[name].partition(" ...")
-            terms, dims = text.split(), value.dims_or_none
-            if dims is None or (not dots and len(dims) != len(terms)):
+            terms, dims = shapes[name].split(), value.dims_or_none
+            if dims is None or ("..." not in terms and len(dims) != len(terms)):
                 continue
-            for axis, (term, size) in enumerate(zip(terms, dims, strict=False)):
+            first = len(dims) - len(terms) + 1 if terms[0] == "..." else 0
+            written = enumerate((term for term in terms if term != "..."), max(first, 0))
+            for axis, term in written if first >= 0 else ():
+                size = dims[axis] if axis < len(dims) else None
                 if not isinstance(size, int):
                     continue
                 factor, letter = int(term.rstrip(ascii_letters) or 1), term.lstrip(digits)
@@ -91,6 +94,52 @@ def sizes(
         return None
 
     return look
+
+
+def alike(ops: str, inputs: str, *, ranks_only: bool = False) -> Flaw:
+    """Declares inputs that must have one shape, or only one rank."""
+
+    @flaw(ops)
+    def look(node: Node) -> str | None:
+        given = [
+            (name, dims)
+            for name, value in _given(node, inputs.split())
+            if (dims := value.dims_or_none) is not None
+        ]
+        for (one, first), (other, second) in pairwise(given):
+            if len(first) != len(second):
+                return f"{one} has {len(first)} dimensions, but {other} has {len(second)}"
+            pairs = () if ranks_only else zip(first, second, strict=True)
+            if any(isinstance(a, int) and isinstance(b, int) and a != b for a, b in pairs):
+                return f"{one} has the shape {list(first)}, but {other} has {list(second)}"
+        return None
+
+    return look
+
+
+def per_axis(ops: str, inputs: str, *, each: int = 1) -> Flaw:
+    """Declares inputs that must hold `each` numbers for each axis that `axes` names, or for all."""
+
+    @flaw(ops)
+    def look(node: Node) -> str | None:
+        count = _axis_count(node)
+        for name, value in _given(node, inputs.split()):
+            dims = value.dims_or_none
+            own = dims[0] if dims is not None and len(dims) == 1 else None
+            if isinstance(own, int) and isinstance(count, int) and own != each * count:
+                return f"{name} holds {own} numbers for {count} axes, but must hold {each * count}"
+        return None
+
+    return look
+
+
+def _axis_count(node: Node) -> int | str | None:
+    """The number of axes that `axes` names, or of all axes of the first input."""
+    for _, value in _given(node, ("axes",)):
+        dims = value.dims_or_none
+        return dims[0] if dims else None
+    data, named = node.input_at(0), _attribute(node, "axes")
+    return len(named) if named is not None else data and data.rank_or_none
 
 
 def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:

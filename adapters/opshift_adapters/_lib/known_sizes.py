@@ -20,3 +20,9 @@ def dims_of(node: Node, name: str) -> Dims | None:
 def differ(one: Size, other: Size) -> bool:  # pragma: no cover: only illegal nodes reach this
     """Whether two sizes are known to differ."""
     return isinstance(one, int) and isinstance(other, int) and one != other
+
+
+def broadcasts(own: Dims, dims: Dims) -> bool:  # pragma: no cover: as above
+    """Whether the known sizes allow that a shape broadcasts to the end of another one."""
+    pairs = zip(own[::-1], dims[::-1], strict=False)
+    return not any(one != 1 and differ(one, whole) for one, whole in pairs)

@@ -4,10 +4,10 @@
 from math import prod
 
 from opshift.adapter import Node, flaw, np
-from opshift.objections import at_least, axes, positive, ranks, singles
+from opshift.objections import alike, at_least, axes, per_axis, positive, ranks, singles, sizes
 
 from opshift_adapters._lib.by_place import unfit_updates
-from opshift_adapters._lib.known_sizes import Size, differ
+from opshift_adapters._lib.known_sizes import differ
 from opshift_adapters.facts.illegal_attributes import POOLS, REDUCING
 
 RANKS = (
@@ -100,6 +100,22 @@ LEAST = (
     at_least("GroupNormalization", num_groups=1),
 )
 
+ALIKE = (
+    alike("Attention", "Q K V", ranks_only=True),
+    alike("DeformConv", "X W offset mask", ranks_only=True),
+    alike("MaxUnpool", "X I"),
+    alike("Scatter ScatterElements", "data indices", ranks_only=True),
+    alike("Scatter ScatterElements", "indices updates"),
+    sizes("Attention", Q="B ...", K="B ...", V="B ...", past_key="B ...", past_value="B ..."),
+    sizes("Attention", K="... N k", V="... N v", past_key="... P i", past_value="... P j"),
+    sizes("DeformConv", X="N ...", offset="N ..."),
+)
+COUNTS = (
+    per_axis("CenterCropPad", "shape"),
+    per_axis("Pad", "pads", each=2),
+    per_axis("Tile", "repeats"),
+)
+
 AXES = (
     axes(
         "ArgMax ArgMin Concat ConcatFromSequence DFT GatherElements Hardmax LayerNormalization"
@@ -119,18 +135,6 @@ def gaps(node: Node) -> str | None:
     first = 2 if node.op == "Loop" else 0
     lost = [at for at, value in enumerate(node.inputs) if at >= first and value is None]
     return f"its input {lost[0]} is left out" if lost else None
-
-
-@flaw("Scatter ScatterElements")
-def places_of_other_shapes(node: Node) -> str | None:
-    """Data, indices and updates have the same rank, and there is an update for each index."""
-    ranks = [value and value.rank_or_none for value in node.inputs]
-    if len(set(ranks) - {None}) > 1:
-        told = ("any number of" if rank is None else str(rank) for rank in ranks)
-        return f"data, indices and updates have {', '.join(told)} dimensions"
-    indices, updates = (node[name].shape_or_none for name in ("indices", "updates"))
-    wrong = indices is not None and updates is not None and indices != updates
-    return f"its indices have the shape {indices} and its updates {updates}" if wrong else None
 
 
 @flaw("GatherND ScatterND")
@@ -216,18 +220,6 @@ def bounds_of_other_counts(node: Node) -> str | None:
     rank = node["data"].rank_or_none
     wrong = rank is not None and max(counts.values(), default=0) > rank
     return f"it has {told}, but the input has {rank} dimensions" if wrong else None
-
-
-@flaw("Pad")
-def pads_of_other_counts(node: Node) -> str | None:
-    """There are two pads for each axis that is padded."""
-    data, pads, axes = (node.input_at(at) for at in (0, 1, 3))
-    dims = pads and pads.dims_or_none
-    listed = axes.dims_or_none if axes else (data and data.rank_or_none,)
-    if not dims or not listed or not isinstance(dims[0], int) or not isinstance(listed[0], int):
-        return None
-    told = f"it has {dims[0]} pads for {listed[0]} axes, but must have two for each"
-    return told if dims[0] != 2 * listed[0] else None
 
 
 @flaw("Resize")
@@ -352,44 +344,12 @@ def more_axes_than_known(node: Node) -> str | None:
     return wrong if old and rank not in (None, 4) else None
 
 
-@flaw("Tile")
-def repeats_of_other_axes(node: Node) -> str | None:
-    """There is a number for each axis."""
-    if len(node.inputs) != 2:  # below opset 6
-        return None
-    rank, repeats = node["input"].rank_or_none, node["repeats"].dims_or_none
-    if rank is None or not repeats or not isinstance(repeats[0], int) or repeats[0] == rank:
-        return None
-    return f"repeats has {repeats[0]} numbers for {rank} dimensions"
-
-
 @flaw("Attention")
 def half_a_past(node: Node) -> str | None:
     """past_key and past_value are given together."""
     if (node.input("past_key") is None) == (node.input("past_value") is None):
         return None
     return "past_key and past_value must be provided together"
-
-
-@flaw("Attention")
-def keys_without_values(node: Node) -> str | None:
-    """Keys and values have the same length; inference checks the length of only one list."""
-    for one, other in (("K", "V"), ("past_key", "past_value")):
-        if counts := _other_sizes(node, one, other, -2):
-            return f"{one} has {counts[0]} positions, but {other} has {counts[1]}"
-    return None
-
-
-def _other_sizes(
-    node: Node, one: str, other: str, axis: int
-) -> tuple[Size, Size] | None:  # pragma: no cover: only illegal nodes reach these flaws
-    """The sizes of two inputs along an axis, if both are known and differ."""
-    values = (node.input(name) for name in (one, other))
-    first, second = (value and value.dims_or_none for value in values)
-    if not first or not second or min(len(first), len(second)) < 2:
-        return None
-    counts = first[axis], second[axis]
-    return counts if differ(*counts) else None
 
 
 @flaw("Add And Div Equal Greater Less Mul Or Pow Sub Xor")
@@ -467,42 +427,6 @@ def channels_of_other_groups(node: Node) -> str | None:
     pair, groups = (data[1], kernel[1]), node.int("group")
     wrong = isinstance(pair[0], int) and isinstance(pair[1], int) and pair[0] != pair[1] * groups
     return f"it has {pair[0]} channels, and {groups} groups of {pair[1]}" if wrong else None
-
-
-@flaw("Attention")
-def queries_and_keys_of_other_ranks(node: Node) -> str | None:
-    """The queries, the keys and the values have one rank."""
-    return _of_other_ranks(node, "Q", "K", "V")
-
-
-@flaw("Attention")
-def keys_of_other_batches(node: Node) -> str | None:
-    """The queries, keys, values and past values have the same batch size."""
-    for other in ("K", "V", "past_key", "past_value"):
-        if counts := _other_sizes(node, "Q", other, 0):
-            return f"Q has a batch of {counts[0]}, but {other} one of {counts[1]}"
-    return None
-
-
-@flaw("DeformConv")
-def inputs_of_other_ranks(node: Node) -> str | None:
-    """The data, the kernel, the offset and the mask have one rank."""
-    return _of_other_ranks(node, "X", "W", "offset", "mask")
-
-
-def _of_other_ranks(node: Node, *names: str) -> str | None:
-    values = [node.input(name) for name in names]
-    dims = [value and value.dims_or_none for value in values]
-    found = sorted({len(one) for one in dims if one is not None})
-    return f"its inputs have the ranks {', '.join(map(str, found))}" if len(found) > 1 else None
-
-
-@flaw("DeformConv")
-def offsets_of_other_pictures(node: Node) -> str | None:
-    """There is an offset for each picture."""
-    dims = (one and one.dims_or_none for one in (node["X"], node["offset"]))
-    counts = [one[0] for one in dims if one and isinstance(one[0], int)]
-    return f"it has {counts[0]} pictures and {counts[1]} offsets" if len(set(counts)) > 1 else None
 
 
 @flaw("CumProd CumSum")

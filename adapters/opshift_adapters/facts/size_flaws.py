@@ -4,7 +4,7 @@
 from opshift.adapter import Node, flaw
 from opshift.objections import ranks
 
-from opshift_adapters._lib.known_sizes import Dims, Size, differ, dims_of
+from opshift_adapters._lib.known_sizes import Dims, Size, broadcasts, differ, dims_of
 
 RANKS = ranks("InstanceNormalization", input="2+")
 
@@ -17,8 +17,7 @@ def factors_that_do_not_broadcast(node: Node) -> str | None:
         own = dims_of(node, name)
         if dims is None or own is None:
             continue
-        pairs = zip(own[::-1], dims[::-1], strict=False)
-        if len(own) > len(dims) or any(a != 1 and differ(a, b) for a, b in pairs):
+        if len(own) > len(dims) or not broadcasts(own, dims):
             return f"{name} of the shape {list(own)} does not broadcast to {list(dims)}"
     return None
 
@@ -106,8 +105,7 @@ def masks_for_another_batch(node: Node) -> str | None:
     """A mask is for each batch and each head, or for all."""
     mask, queries = dims_of(node, "attn_mask") or (), dims_of(node, "Q")
     wanted = (queries[0] if queries else None, _heads(node, "Q", "q_num_heads")[0])
-    pairs = zip(mask[:-2][::-1], wanted[::-1], strict=False)
-    if any(one != 1 and differ(one, whole) for one, whole in pairs):
+    if not broadcasts(mask[:-2], wanted):
         return f"its mask has the shape {list(mask)}, and Q has a batch and heads of {list(wanted)}"
     return None
 
@@ -175,19 +173,6 @@ def _uneven_parts(split: Node, joined: int | None) -> str | None:  # pragma: no 
     return f"it joins parts of {part} and {whole % part} places along another axis"
 
 
-@flaw("CenterCropPad")
-def sizes_of_other_counts(node: Node) -> str | None:
-    """There is a size for each axis that is named, or for every axis."""
-    dims, sizes, named = (
-        dims_of(node, "input_data"),
-        dims_of(node, "shape"),
-        node.ints_or_none("axes"),
-    )
-    wanted = len(named) if named is not None else None if dims is None else len(dims)
-    other = sizes is not None and len(sizes) == 1 and differ(sizes[0], wanted)
-    return f"it has {sizes[0]} sizes for {wanted} axes" if sizes and other else None
-
-
 @flaw("MaxUnpool")
 def windows_beyond_the_result(node: Node) -> str | None:
     """There is a size of the window for each axis, and the padding leaves a part of the result."""
@@ -248,8 +233,7 @@ def parameters_of_other_rows(node: Node) -> str | None:
             if not dims or not own or len(dims) < 2:
                 continue
             wanted = [dims[axis]] if len(own) == 1 else [*dims[:-2], *_of_lines(dims, axis)]
-            pairs = zip(own[::-1], wanted[::-1], strict=False)
-            if any(one != 1 and differ(one, whole) for one, whole in pairs):
+            if not broadcasts(own, wanted):
                 return f"{name} has the shape {list(own)}, and must have the shape {wanted}"
     return None
 
@@ -282,7 +266,5 @@ def matrices_of_other_sizes(node: Node) -> str | None:
     other, columns = b[::-1] if node.int("transB") else b
     if differ(inner, other):
         return f"A has {inner} columns, and B has {other} rows"
-    pairs = zip((c or ())[::-1], (columns, rows), strict=False)
-    wrong = any(one != 1 and differ(one, whole) for one, whole in pairs)
     told = f"C of the shape {list(c or ())} does not broadcast to [{rows}, {columns}]"
-    return told if wrong else None
+    return None if broadcasts(c or (), (rows, columns)) else told

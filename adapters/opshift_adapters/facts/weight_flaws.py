@@ -68,15 +68,6 @@ def channels_of_no_group(node: Node) -> str | None:
     return None
 
 
-@flaw("MaxUnpool")
-def indices_of_another_shape(node: Node) -> str | None:
-    """There is an index for each element."""
-    dims, own = dims_of(node, "X"), dims_of(node, "I")
-    if dims is None or own is None or not any(map(differ, dims, own)):
-        return None
-    return f"it has elements of the shape {list(dims)}, and indices of the shape {list(own)}"
-
-
 @flaw("SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss")
 def more_labels_than_scores(node: Node) -> str | None:
     """There is a label for each place; onnxruntime reads fewer ones."""

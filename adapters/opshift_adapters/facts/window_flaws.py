@@ -53,8 +53,6 @@ def offsets_of_other_sizes(node: Node) -> str | None:
     dims, offset = _dims(node), dims_of(node, "offset")
     if dims is None or offset is None or len(offset) != len(dims):
         return None
-    if differ(offset[0], dims[0]):
-        return f"its offset is for a batch of {offset[0]}, and X has one of {dims[0]}"
     spans, strides, pads = windows_of(node)
     for axis, (size, span, stride, pad) in enumerate(
         zip(dims[2:], spans, strides, pads, strict=False), 2
