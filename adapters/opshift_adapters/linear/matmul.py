@@ -3,7 +3,7 @@
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from opshift.adapter import (
@@ -13,6 +13,7 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    Surroundings,
     T,
     Value,
     Why,
@@ -30,6 +31,7 @@ from opshift.combinators import cast_around
 from opshift_adapters._lib.blocks import part, times_vector
 from opshift_adapters._lib.exact_integers import multiply_matrices
 from opshift_adapters._lib.kinds import FLOATS, as_type, in_double
+from opshift_adapters._lib.transposes import Turned, is_fixed, turned
 
 GEMM_6 = boundary(6, "Gemm:ddbc0c")
 
@@ -235,6 +237,164 @@ def _zero_row(node: Node, op: Builder) -> Value | None:
     count = columns[0 if flag is not None and flag.i else 1]
     known = isinstance(count, int) and 0 < count <= MOST_ZEROS
     return op.const(np.zeros(count), like=node["B"]) if known else None
+
+
+# -- MatMul after Transpose, which onnxruntime joins ---------------------------------------------
+
+TURNED = (
+    "({kind}[4,3,2] x, {to}[2,5] w) => ({to}[3,4,5] y)"
+    " {{ t = Transpose<perm=[1,0,2]>(x) {cast} y = MatMul({a}, w) }}"
+)
+SWAPPED = "(double[2,3] x, double[2,4] w) => (double[3,4] y) { t = Transpose(x) y = MatMul(t, w) }"
+CAST_OUT = (
+    "(int32[2,3] x, float[2,4] w) => (float[3,4] y, float[3,2] c)"
+    " { t = Transpose(x) c = Cast<to=1>(t) y = MatMul(c, w) }"
+)
+AFTER_A_CAST = TURNED.format(kind="int32", to="float", cast="c = Cast<to=1>(t)", a="c")
+HALF_WEIGHT = (
+    "(float16[4,3,1] x) => (float16[3,4,2] y) <float16[1,2] w = {15360, 15360}>"
+    " { t = Transpose<perm=[1,0,2]>(x) y = MatMul(t, w) }"
+)
+JOINED = partial(
+    misread,
+    source="2026-11-29 measured in 22 releases from 1.2 to 1.32: 103 forms of Transpose, Cast and"
+    " MatMul, and 300 random ones",
+)
+NARROW = (T.FLOAT16, T.BFLOAT16)
+
+
+def _sides(node: Node) -> Iterator[tuple[Turned, Value, Value]]:
+    """Each input that a Transpose gives, perhaps through a Cast: how, it, and the other input."""
+    a, b = node["A"], node["B"]
+    for value, other in ((a, b), (b, a)):
+        if (found := turned(value)) is not None:
+            yield found, value, other
+
+
+def _differ_in_rank(value: Value, other: Value) -> bool:
+    ranks = value.rank_or_none, other.rank_or_none
+    return None not in ranks and ranks[0] != ranks[1]
+
+
+def _is_joined(side: tuple[Turned, Value, Value]) -> bool:
+    """Whether a release from 1.11 on makes one node of a Transpose and a product."""
+    how, value, other = side
+    return how.swaps or how.keeps or (how.moves_the_first and not _differ_in_rank(value, other))
+
+
+@JOINED("MatMul", "onnxruntime 1.8..1.25", "MatMul of doubles after a Transpose is not loaded")
+@example("matrix", SWAPPED, imports={"": 13})
+def multiplies_swapped_doubles(node: Node, around: Surroundings) -> bool:
+    return node["A"].elem_type_or_none == T.DOUBLE and any(
+        side[0].swaps and not _is_given(side[0], around) for side in _sides(node)
+    )
+
+
+@JOINED(
+    "MatMul",
+    "onnxruntime 1.11..1.25",
+    "MatMul of doubles after a Transpose is not loaded",
+)
+@example(
+    "first axis moved",
+    "(double[4,3,2] x, double[1,2,5] w) => (double[3,4,5] y)"
+    " { t = Transpose<perm=[1,0,2]>(x) y = MatMul(t, w) }",
+    imports={"": 13},
+)
+def multiplies_moved_doubles(node: Node, around: Surroundings) -> bool:
+    return node["A"].elem_type_or_none == T.DOUBLE and any(
+        not side[0].swaps and _is_joined(side) and not _is_given(side[0], around)
+        for side in _sides(node)
+    )
+
+
+def _is_given(how: Turned, around: Surroundings) -> bool:
+    """Whether the graph gives the result of the Transpose, which then stays."""
+    return any(one is not None and around.is_output(one) for one in how.transpose.outputs)
+
+
+@JOINED("MatMul", "onnxruntime 1.8", "MatMul after a Transpose and a Cast is not loaded")
+@example("output", CAST_OUT, imports={"": 13})
+def multiplies_cast_swapped(node: Node) -> bool:
+    return any(how.swaps and how.cast is not None for how, _, _ in _sides(node))
+
+
+@JOINED(
+    "MatMul",
+    "onnxruntime 1.23..1.30",
+    "MatMul after a Transpose and a Cast that is an output is not loaded",
+)
+@example("output", CAST_OUT, imports={"": 13})
+def multiplies_an_output(node: Node, around: Surroundings) -> bool:
+    return any(
+        side[0].cast is not None
+        and _is_joined(side)
+        and around.is_output(side[1])
+        and not _is_given(side[0], around)
+        for side in _sides(node)
+    )
+
+
+@JOINED(
+    "MatMul",
+    "onnxruntime 1.19..1.32",
+    "MatMul after a Transpose of the first axis and a Cast, by a factor of another rank, ends the"
+    " process",
+)
+@example("rank 3 and 2", AFTER_A_CAST, imports={"": 13})
+def multiplies_cast_batches(node: Node, around: Surroundings) -> bool:
+    return node["A"].elem_type_or_none not in NARROW and any(
+        how.cast is not None
+        and how.moves_the_first
+        and _differ_in_rank(value, other)
+        and not _is_swapped(other)
+        and not _is_given(how, around)
+        for how, value, other in _sides(node)
+    )
+
+
+def _is_swapped(value: Value) -> bool:
+    """Whether a release joins the Transpose of the other input, so that it ends well."""
+    how = turned(value)
+    return how is not None and (how.swaps or how.keeps)
+
+
+@JOINED(
+    "MatMul",
+    "onnxruntime 1.23..1.28, 1.30..1.32",
+    "MatMul of float16 after a Transpose of the first axis, by a constant of another rank, ends the"
+    " process",
+)
+@example("weight", HALF_WEIGHT, imports={"": 13})
+def multiplies_batches_of_float16(node: Node, around: Surroundings) -> bool:
+    return node["A"].elem_type_or_none == T.FLOAT16 and any(
+        how.cast is None
+        and how.moves_the_first
+        and _differ_in_rank(value, other)
+        and is_fixed(other)
+        and not _is_given(how, around)
+        for how, value, other in _sides(node)
+    )
+
+
+@alternative("MatMul", runtime="onnxruntime==1.24")
+@example("double", SWAPPED, imports={"": 13}, gives="Transpose Unsqueeze Squeeze MatMul")
+@example("Cast", AFTER_A_CAST, imports={"": 13}, gives="Transpose Cast Unsqueeze Squeeze MatMul")
+@example("float16", HALF_WEIGHT, imports={"": 13}, gives="Transpose Unsqueeze Squeeze MatMul")
+@example(
+    "float",
+    "(float[2,3] x, float[2,4] w) => (float[3,4] y) { t = Transpose(x) y = MatMul(t, w) }",
+    imports={"": 13},
+    gives="Transpose MatMul",
+)
+def apart_from_a_transpose(node: Node, op: Builder) -> Result:
+    """onnxruntime cannot join MatMul with some Transposes; an axis of size 1 keeps them apart."""
+    apart = {
+        name: op.Squeeze(op.Unsqueeze(node[name], axes=[0]), axes=[0])
+        for name in ("A", "B")
+        if turned(node[name]) is not None
+    }
+    return op.same(node, inputs=apart) if apart else KEEP
 
 
 # -- Det -----------------------------------------------------------------------------------------
