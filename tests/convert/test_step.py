@@ -3,18 +3,26 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import onnx
 import pytest
-from opshift import convert_file, convert_version
-from opshift.adapter import impossible
+from opshift import AdapterBug, convert_file, convert_version
+from opshift.adapter import KEEP, Refusal, T, adapter, boundary, impossible
 from opshift.author import registry
+from opshift.author.builder import Builder
+from opshift.author.facts import ScopeEnv
+from opshift.author.node import Node
+from opshift.author.verdicts import ALTERNATIVE, FORM, LEAVE, RETIRED
+from opshift.codes.refusals import Why
 from opshift.convert import planner
-from opshift.convert.attempt import Conversion
-from opshift.convert.blockers import StepRefused
-from opshift.convert.request import Request
-from opshift.convert.step import Stepper
-from opshift.model import weights
+from opshift.convert import step as step_module
+from opshift.convert.blockers import Outgrown, StepRefused
+from opshift.convert.step import Stepper, cross
+from opshift.errors import FaultyChange
+from opshift.opsets import schemas
+from steps import opened, stepper
 from text_models import model, ops
 
 REFUSING = """(float[2,3,4] x) => (float[2,3,4] z) {
@@ -23,17 +31,9 @@ REFUSING = """(float[2,3,4] x) => (float[2,3,4] z) {
 }"""
 
 
-def opened(text, opset, target):
-    attempt = Conversion(
-        *weights.carve_model(model(text, opset)), Request(target), registry.default()
-    )
-    attempt.open()
-    return attempt
-
-
 def test_a_step_that_refuses_has_changed_nothing(with_adapters):
     with_adapters(impossible("Erf", 13, 12, "it is a test", cases=[]))
-    attempt = opened(REFUSING, 13, 12)
+    attempt = opened(model(REFUSING, 13), 12)
     before = attempt.skeleton.SerializeToString(deterministic=True)
     crossings = planner.of_document(attempt.document, registry.default(), {"": 12})
     stepper = Stepper(attempt.document, attempt.facts, crossings, "", 13, 12, False)
@@ -43,7 +43,8 @@ def test_a_step_that_refuses_has_changed_nothing(with_adapters):
 
 
 def test_every_boundary_is_a_step_and_says_so():
-    attempt = opened("(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }", 9, 14)
+    made = model("(float[2,3] x) => (float[2,3] y) { y = Softmax<axis=1>(x) }", 9)
+    attempt = opened(made, 14)
     report = attempt.run()
     assert [(s.start, s.to) for s in report.steps] == [
         (9, 10),
@@ -123,3 +124,530 @@ def test_a_constant_that_shares_its_name_gives_it_up_when_it_becomes_another_ope
     names = [node.name for node in convert_version(made, 8).graph.node]
     assert len(set(names)) == len(names)
     assert names[-1] == "both"
+
+
+# -- how a step begins -----------------------------------------------------------------------------
+
+GELU = "(float[2] x) => (float[2] y) { h = Gelu(x) y = Neg(h) }"
+TWO = "(float[2] x) => (float[2] y) { h = Gelu(x) y = Gelu(h) }"
+
+
+@adapter("Gelu", 20, 19)
+def two_nodes(node, op):
+    """Two nodes."""
+    return op.Neg(op.Abs(node["X"]))
+
+
+def test_a_step_begins_with_nothing_written_and_everything_checked():
+    found = stepper(model(GELU, 20), 20, 19)
+    assert (found.written, found.lowest, found.goal, found.node_budget) == (0, 1, 19, None)
+    assert (found.checks, found.traces, found.settled, found.partial) == (True, False, False, False)
+    assert found.boundary == (20, 19)
+    assert stepper(model(GELU, 20), 20, 20).boundary == RETIRED
+    assert (found.only, found.runs, found.left) == (None, None, frozenset())
+
+
+def test_a_step_that_writes_too_many_nodes_ends(with_adapters):
+    with_adapters(two_nodes)
+    exact = stepper(model(TWO, 20), 20, 19)
+    exact.node_budget = 4
+    exact.run()
+    assert exact.written == 4
+    less = stepper(model(TWO, 20), 20, 19)
+    less.node_budget = 3
+    with pytest.raises(Outgrown):
+        less.run()
+
+
+def test_single_nodes_cross_alone(with_adapters):
+    with_adapters(two_nodes)
+    one = stepper(model(TWO, 20), 20, 19)
+    root = one.document.roots[0]
+    one.run_at(root, [root.index["", "Gelu"][1]])
+    assert sorted(ops(one.document.model).split()) == ["Abs", "Gelu", "Neg"]
+    (left,) = (node for node in one.document.model.graph.node if node.op_type == "Gelu")
+    assert left.output == ["h"]
+    assert root.imports.get("") == 20
+
+
+@pytest.mark.parametrize("unread", [True, False])
+def test_a_step_begins_again_without_unread_nodes(unread, with_adapters, monkeypatch):
+    swept = []
+
+    @adapter("Gelu", 20, 19)
+    def refuses_at_first(node, op):
+        """Refuses each node until unread nodes are gone."""
+        if not swept:
+            raise Refusal(Why.NOT_EXPRESSIBLE, "it is a test")
+        return op.Neg(op.Abs(node["X"]))
+
+    def sweep(document):
+        swept.append(document)
+        return unread
+
+    monkeypatch.setattr(step_module, "sweep", sweep)
+    with_adapters(refuses_at_first)
+    done = stepper(model(TWO, 20), 20, 19)
+    done.written = 5
+    if unread:
+        done.run()
+        assert (done.written, done.step.rewritten.total()) == (9, 2)
+    else:
+        with pytest.raises(StepRefused):
+            done.run()
+    assert len(swept) == 1
+    stepper(model(GELU, 20), 20, 19).run()
+    assert len(swept) == 1  # nothing was refused
+
+
+def test_a_step_may_write_a_part_of_the_nodes(with_adapters):
+    with_adapters(impossible("Erf", 13, 12, "it is a test", cases=[]))
+    text = "(float[2,3] x) => (float[2,3] y) { h = Erf(x) y = Softmax(h) }"
+    partial = stepper(model(text, 13), 13, 12)
+    partial.partial = True
+    partial.run()
+    assert partial.blockers
+    assert "Erf" in ops(partial.document.model)
+    assert partial.document.roots[0].imports.get("") == 12
+
+
+def test_one_kind_of_node_that_stays_is_only_counted(with_adapters):
+    @adapter("Gelu", 20, 19)
+    def stays(node, op):
+        """Leaves each node."""
+        return KEEP
+
+    with_adapters(stays)
+    done = stepper(model(TWO, 20), 20, 19)
+    done.checks = False
+    done.run()
+    assert done.step.kept == {"Gelu": 2}
+    assert list(done.step.touched.values()) == [stays.source] * 2
+
+
+def test_a_node_whose_claim_was_checked_is_touched(with_adapters):
+    text = "(float[2] x, int64[1] s) => (float[a] y) { h = Reshape(x, s) y = Neg(h) }"
+    done = stepper(model(text, 14), 14, 13)
+    done.run()
+    place = done.document.roots[0].index["", "Reshape"][0]
+    source = done.adapters.get("", "Reshape", 14, 13).source
+    assert done.step.touched == {place: source}
+
+
+def test_a_step_without_graphs_to_take_apart_sets_no_version_ahead(with_adapters):
+    with_adapters(two_nodes)
+    done = stepper(model(GELU, 20), 20, 19)
+    done.run()
+    assert all(not scope.ahead for scope in done.document.scopes())
+
+
+@pytest.mark.parametrize("refuses", [True, False])
+def test_removed_nodes_are_judged_only_if_no_node_is_refused(refuses, with_adapters, monkeypatch):
+    @adapter("Gelu", 20, 19)
+    def gelu(node, op):
+        """Refuses, or writes two nodes."""
+        if refuses:
+            raise Refusal(Why.NOT_EXPRESSIBLE, "it is a test")
+        return op.Neg(op.Abs(node["X"]))
+
+    judged = []
+    monkeypatch.setattr(step_module, "refuse_what_is_read", lambda *words: judged.append(words))
+    with_adapters(gelu)
+    done = stepper(model(GELU, 20), 20, 19)
+    done.partial = True
+    done.run()
+    assert len(judged) == (0 if refuses else 1)
+
+
+def test_an_operator_of_another_domain_is_read_as_it_was_born():
+    found = stepper(model(GELU, 20), 20, 19)
+    gelu = found.adapters.get("", "Gelu", 20, 19)
+    task = found._own_task(("ai.onnx.ml", "Scaler"), gelu)
+    assert (task.schema.name, task.schema.since) == ("Scaler", 1)
+    assert found._own_task(("acme", "Op"), gelu).schema is None
+
+
+def test_a_claim_that_holds_for_a_node_is_touched_but_is_no_change(with_adapters):
+    """A node of a lost type is looked at; a node of another type stays untouched."""
+    text = "(int8[2] x, float[2] z) => (int8[2] y, float[2] w) { y = Relu(x) w = Relu(z) }"
+    done = stepper(model(text, 14), 14, 13)
+    done.run()
+    assert done.step.kept["Relu"] == 1
+    assert len(done.step.touched) >= 1
+    kept = stepper(model("(float[2] x) => (float[2] y) { y = Relu(x) }", 14), 14, 13)
+    kept.run()
+    assert (kept.step.kept["Relu"], kept.step.touched) == (1, {})
+
+
+# -- operators without a verdict -------------------------------------------------------------------
+
+
+def refused(made, **options):
+    """The refusals of a step over 20->19 for which no verdict is known."""
+    found = stepper(made, 20, 19)
+    for name, value in options.items():
+        setattr(found, name, value)
+    found.plan = SimpleNamespace(verdict=lambda key, at: None, adapters=found.adapters, edge=None)
+    with pytest.raises(StepRefused) as caught:
+        found.run()
+    return caught.value.refusals
+
+
+def test_each_node_without_a_verdict_is_refused(monkeypatch):
+    many = refused(model(TWO, 20))
+    assert [(one.node, one.why) for one in many] == [("h", Why.UNREVIEWED), ("y", Why.UNREVIEWED)]
+    known = registry.default()
+    monkeypatch.setattr(type(known), "get", lambda *_: None)
+    assert {one.why for one in refused(model(TWO, 20))} == {Why.NO_ADAPTER}
+
+
+def test_an_operator_that_cannot_leave_its_domain_is_named_so():
+    made = refused(model(TWO, 20), left=frozenset({("", "Gelu")}), boundary=LEAVE)
+    assert {one.why for one in made} == {Why.DOMAIN_LEFT}
+
+
+def test_the_operators_that_need_a_verdict():
+    text = "(float[2] x) => (float[2] y) { a = Gelu(x) b = Neg(a) c = acme.Op(b) y = Mish(c) }"
+    made = model(text, 20, more=', "acme" : 1')
+    found = stepper(made, 20, 19)
+    root, gelu = found.document.roots[0], found.adapters.get("", "Gelu", 20, 19)
+    assert sorted(found._keys(root)) == [("", "Gelu")]
+    found.boundary, found.left = LEAVE, frozenset({("acme", "Op"), ("acme", "Other")})
+    assert set(found._keys(root)) == {("acme", "Op")}
+    found.adapters = SimpleNamespace(
+        get=lambda domain, op, *at: gelu if (op, at) == ("Neg", FORM) else None,
+        replaced=lambda *asked: {("", "Mish")} if asked == (root, "", 20, 19) else set(),
+    )
+    found.boundary = RETIRED
+    assert set(found._keys(root)) == {("", "Mish")}
+    found.boundary = FORM
+    assert set(found._keys(root)) == {("", "Neg")}
+
+
+# -- versions of domains ---------------------------------------------------------------------------
+
+
+def test_a_step_writes_at_the_version_that_it_enters():
+    found = stepper(model(GELU, 20, more=', "acme" : 3'), 20, 19)
+    root = found.document.roots[0]
+    assert found.version(root, "") == 19
+    assert found.version(root, "acme") == 3
+    assert found.enters == ""
+    found.left = frozenset({("acme", "Op")})
+    assert found.enters == ""
+    found.domain, found.left = "acme", frozenset()
+    assert found.enters == "acme"
+    found.left = frozenset({("acme", "Op")})
+    assert found.enters == ""
+
+
+def test_a_domain_that_is_not_imported_is_added_at_the_version_that_verdicts_need(monkeypatch):
+    found = stepper(model(GELU, 20), 20, 19)
+    root, met = found.document.roots[0], []
+
+    def lowest(verdicts, domain):
+        met.extend(verdicts)
+        return 5
+
+    monkeypatch.setattr(planner, "lowest_to_write", lowest)
+    assert found.version(root, "acme") == 5
+    assert root.imports.get("acme") == 5
+    assert [one.ops for one in met] == [found.adapters.get("", "Gelu", 20, 19).ops]
+
+
+def test_the_verdicts_that_may_write_in_another_domain():
+    found = stepper(model(GELU, 20), 20, 19)
+    gelu, asked = found.adapters.get("", "Gelu", 20, 19), []
+
+    class Asked:
+        def get(self, domain, op, start, to):
+            asked.append((op, (start, to)))
+            return gelu if op == "Gelu" else None
+
+    found.adapters = Asked()
+    assert list(found._met("acme")) == [gelu]
+    assert set(asked) == {("Gelu", (20, 19)), ("Neg", (20, 19))}
+    found.left = frozenset({("", "Gelu")})
+    asked.clear()
+    assert list(found._met("")) == [gelu]
+    assert set(asked) == {("Gelu", LEAVE), ("Neg", (20, 19))}
+    asked.clear()
+    list(found._met("acme"))
+    assert set(asked) == {("Gelu", (20, 19)), ("Neg", (20, 19))}
+
+
+# -- bugs of adapters ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("named", [True, False])
+def test_a_bug_names_its_boundary_its_adapter_once_and_its_node(named, with_adapters, monkeypatch):
+    def fails(*_):
+        raise AdapterBug(f"{two_nodes.source} is wrong" if named else "it is wrong")
+
+    monkeypatch.setattr(step_module, "settle", fails)
+    with_adapters(two_nodes)
+    with pytest.raises(FaultyChange) as caught:
+        stepper(model(GELU, 20), 20, 19).run()
+    who = "" if named else f"{two_nodes.source} "
+    told = f"{two_nodes.source} is wrong" if named else "it is wrong"
+    assert str(caught.value) == f"at ai.onnx 20->19, {who}on Gelu 'h': {told}"
+
+
+def test_only_a_traced_step_collects_suspects(with_adapters, monkeypatch):
+    with_adapters(two_nodes)
+    for lengths in ([], ["'h' is longer"]):
+        monkeypatch.setattr(step_module, "suspect_lengths", lambda change, found=lengths: found)
+        for traces in (False, True):
+            done = stepper(model(GELU, 20), 20, 19)
+            done.traces = traces
+            done.run()
+            expected = [
+                f"{two_nodes.source} wrote for Gelu 'h' at ai.onnx 20->19: {one}" for one in lengths
+            ]
+            assert [one.told for one in done.step.suspects] == expected * traces
+
+
+@pytest.mark.parametrize("checks", [True, False])
+def test_a_kind_of_change_is_checked_once(checks, with_adapters, monkeypatch):
+    with_adapters(two_nodes)
+    checked = []
+    monkeypatch.setattr(step_module.rules, "before_step", checked.append)
+    done = stepper(model(TWO, 20), 20, 19)
+    done.checks = checks
+    done.run()
+    assert [one.node.proto.output[0] for one in checked] == ["h", "y"] * checks
+    for one in checked:
+        assert (one.domain, one.start, one.to) == ("", 20, 19)
+
+
+def test_an_approximation_must_be_declared(with_adapters):
+    @adapter("Gelu", 20, 19)
+    def undeclared(node, op):
+        """Asks for permission, and does not declare it."""
+        op.approximate("nearly equal")
+        return op.Neg(node["X"])
+
+    with_adapters(undeclared)
+    with pytest.raises(FaultyChange, match="does not declare it"):
+        stepper(model(GELU, 20), 20, 19, approximate=True).run()
+
+
+# -- graphs that an adapter takes apart ------------------------------------------------------------
+
+IF = """(float[2] x, bool c) => (float[2] y) {
+    y = If (c) <then_branch = t () => (float[2] r) { h = Identity(x) r = Neg(h) },
+                else_branch = e () => (float[2] s) { s = Identity(x) }> }"""
+
+
+def taking(again=None):
+    """An adapter of If that writes the nodes of a branch in its place."""
+    calls = []
+
+    @adapter("If", 21, 20, ignores={"else_branch": "it is a test", "cond": "it is a test"})
+    def takes(node, op):
+        """Takes the first branch."""
+        calls.append([one.op_type for one in node.graph("then_branch").node])
+        if len(calls) > 1 and again is not None:
+            return again(node, op)
+        return op.inline(node.graph("then_branch"))
+
+    return takes, calls
+
+
+@adapter("Identity", 21, 20)
+def identity_in_two_nodes(node, op):
+    """Two nodes."""
+    return op.Neg(op.Abs(node["input"]))
+
+
+def if_at_21(with_adapters, takes):
+    """A step that changes an If and the nodes inside."""
+    with_adapters(identity_in_two_nodes, takes)
+    return stepper(model(IF, 21, ir=10), 21, 20)
+
+
+def test_a_graph_is_taken_apart_once_its_own_nodes_are_written(with_adapters, monkeypatch):
+    takes, calls = taking()
+    done = if_at_21(with_adapters, takes)
+    checked, passed = [], []
+    original = Stepper._pass_imports
+    monkeypatch.setattr(
+        Stepper, "_pass_imports", lambda self, at: passed.append(len(at)) or original(self, at)
+    )
+    monkeypatch.setattr(step_module.rules, "before_step", checked.append)
+    done.run()
+    assert passed == [4, 3]  # the nodes of both branches, and those in place of the If
+    assert sorted(ops(done.document.model).split()) == ["Abs", "Neg", "Neg"]
+    assert [sorted(one) for one in calls] == [["Identity", "Neg"], ["Abs", "Neg", "Neg"]]
+    assert done.settled
+    assert [one.adapter.source for one in checked].count(takes.source) == 1
+    assert all(not scope.ahead for scope in done.document.scopes())
+
+
+def test_inner_graphs_are_taken_apart_first(with_adapters):
+    inner = "z = If (c) <then_branch = u () => (float[2] p) { p = Identity(x) }, else_branch = v () => (float[2] q) { q = Abs(x) }>"
+    text = IF.replace("h = Identity(x)", f"{inner} h = Identity(z)")
+    takes, calls = taking()
+    with_adapters(identity_in_two_nodes, takes)
+    done = stepper(model(text, 21, ir=10), 21, 20)
+    done.run()
+    assert "If" not in ops(done.document.model)
+    assert "If" not in calls[-1]
+
+
+def test_a_second_answer_may_be_that_the_node_stays(with_adapters, monkeypatch):
+    takes, calls = taking(lambda node, op: KEEP)
+    done = if_at_21(with_adapters, takes)
+    done.run()
+    assert ops(done.document.model) == "If"
+    assert len(calls) == 2
+
+
+def test_two_different_answers_about_one_node_are_a_bug(with_adapters, monkeypatch):
+    def refuses(node, op):
+        raise Refusal(Why.NOT_EXPRESSIBLE, "not now")
+
+    takes, _ = taking(refuses)
+    with pytest.raises(AdapterBug, match="gave two different answers about one If node"):
+        if_at_21(with_adapters, takes).run()
+
+
+def test_types_that_hold_until_another_type_occurs_are_kept(monkeypatch):
+    done = stepper(model(GELU, 20), 20, 19)
+    recorded = []
+    monkeypatch.setattr(
+        type(done.facts), "record_type",
+        lambda self, scope, name, kind, *, claimed, counted=False: recorded.append(
+            (name, kind.tensor_type.elem_type, claimed)
+        ),
+    )  # fmt: skip
+    monkeypatch.setattr(
+        type(done.facts), "type", lambda self, scope, name, *more: name == "x" or None
+    )
+    kinds = {"x": T.FLOAT, "h": T.DOUBLE, "y": 0, "nowhere": T.FLOAT}
+    values = [SimpleNamespace(name=name, elem_type_or_none=kind) for name, kind in kinds.items()]
+    node = SimpleNamespace(inputs=[None, *values], outputs=[None])
+    monkeypatch.setattr(step_module, "Node", lambda *_: node)
+    scope = done.document.roots[0].top
+    done._hold_types(
+        SimpleNamespace(place=(scope, 0), node=SimpleNamespace(proto=None, schema=None))
+    )
+    assert recorded == [("h", T.DOUBLE, False)]  # the only one that is defined and not known
+
+
+def test_written_nodes_keep_their_version_until_the_imports_follow():
+    found = stepper(
+        model(
+            "(float[2] x) => (float[2] y) { h = Gelu(x) y = acme.Op(h) }", 20, more=', "acme" : 1'
+        ),
+        20,
+        19,
+    )
+    scope = found.document.roots[0].top
+    found._pass_imports([(scope, 0), (scope, 1)])
+    assert dict(scope.ahead) == {0: 19}
+
+
+# -- forms for runtimes ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("runs", "allowed", "answer", "expected"),
+    [
+        (None, False, None, True),
+        (None, True, None, True),
+        (True, True, object(), False),
+        (True, False, object(), True),
+        (True, False, None, False),
+        (True, False, AdapterBug("a bug"), True),
+    ],
+)
+def test_a_form_that_needs_permission_is_named_only_if_it_then_runs(
+    runs, allowed, answer, expected, monkeypatch
+):
+    found = stepper(model(GELU, 20), 20, 19, approximate=allowed)
+    found.runs = None if runs is None else lambda change: True
+    seen = []
+
+    def changed(self, place, task):
+        seen.append(self.allow_approximate)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    monkeypatch.setattr(Stepper, "_changed", changed)
+    assert found._runs_if_allowed(None, None) is expected
+    assert found.allow_approximate is allowed
+    assert seen == ([True] if runs and not allowed else [])
+
+
+@pytest.mark.parametrize(
+    ("why", "runs", "withheld"),
+    [
+        (Why.APPROXIMATE_ONLY, True, {("", "Gelu"): "nearly"}),
+        (Why.APPROXIMATE_ONLY, False, {}),
+        (Why.NOT_EXPRESSIBLE, True, {}),
+    ],
+)
+def test_an_equal_form_that_is_refused_blocks_nothing(
+    why, runs, withheld, with_adapters, monkeypatch
+):
+    @adapter("Gelu", 20, 19, approximate=True)
+    def refuses(node, op):
+        """Refuses each node."""
+        raise Refusal(why, "nearly")
+
+    with_adapters(refuses)
+    monkeypatch.setattr(Stepper, "_runs_if_allowed", lambda *_: runs)
+    found = stepper(model(GELU, 20), 20, 19)
+    task = found._own_task(("", "Gelu"), refuses)
+    place = found.document.roots[0].index["", "Gelu"][0]
+    found.boundary = ALTERNATIVE
+    assert found._changed(place, task) is None
+    assert (found.withheld, bool(found.blockers)) == (withheld, False)
+    found.boundary = (20, 19)
+    assert found._changed(place, task) is None
+    assert found.blockers
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_a_change_that_a_runtime_does_not_run_is_not_made(runs, with_adapters):
+    with_adapters(two_nodes)
+    done = stepper(model(GELU, 20), 20, 19)
+    done.runs = lambda change: runs
+    done.run()
+    assert set(ops(done.document.model).split()) == ({"Abs", "Neg"} if runs else {"Gelu", "Neg"})
+
+
+# -- verdicts inside of adapters -------------------------------------------------------------------
+
+
+def crossed(op_type, start, to, adapters, opset=13, kind="float"):
+    """The answer about one node of a model over a boundary."""
+    made = model(f"({kind}[2] x) => ({kind}[2] y) {{ y = {op_type}(x) }}", opset)
+    found = stepper(made, opset, opset - 1)
+    scope = found.document.roots[0].top
+    env = ScopeEnv(found.facts, scope)
+    op = Builder(found, env, subject=scope.node(0))
+    node = Node(scope.node(0), schemas.schema("", op_type, opset), op.env)
+    return cross(adapters, node, start, to, op), op
+
+
+def test_a_node_whose_operator_does_not_change_stays():
+    assert crossed("Relu", 11, 10, None, opset=12)[0] is KEEP  # no verdict is asked for
+
+
+@pytest.mark.parametrize("fingerprint", [None, ":000000"])
+def test_a_node_without_a_reviewed_verdict_is_a_bug(fingerprint):
+    claim = fingerprint and boundary(13, f"Erf{fingerprint}")[0]
+    adapters = SimpleNamespace(get=lambda *_: claim)
+    with pytest.raises(AdapterBug, match="no verdict leads Erf from 13 to 12"):
+        crossed("Erf", 13, 12, adapters)
+
+
+def test_a_verdict_answers_for_a_node_that_an_adapter_writes():
+    adapters = registry.default()
+    assert crossed("Erf", 13, 12, adapters)[0] is KEEP
+    answer, op = crossed("Relu", 14, 13, adapters, opset=14, kind="int8")
+    assert answer is not KEEP
+    assert op.made.nodes

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 import onnx
 import pytest
-from onnx import AttributeProto, ModelProto, NodeProto, helper
+from onnx import AttributeProto, ModelProto, NodeProto, TypeProto, helper
 from opshift import AdapterBug, InvalidModel, convert_version
 from opshift.adapter import KEEP, T, adapter
-from opshift.author import registry
-from opshift.convert.legal.guessed_types import guesses
-from opshift.convert.legal.uncalled import MOST_CALLS, CallSearch
+from opshift.convert.legal import rules, written_rules
 from opshift.opsets.types import dims_of
+from steps import stepper
 from text_models import model
 
 TEXT = """(float[2] x, float[2] z) => (float[2] y, float[2] late) {
@@ -310,68 +309,6 @@ def test_a_bug_behind_a_call_in_a_function_that_nothing_calls_is_caught(with_ada
         convert_version(model(text, 20, more=', "acme" : 1'), 16)
 
 
-# -- how a function that nothing calls is looked into ----------------------------------------------
-
-
-def uncalled(body: str, opset: int = 20) -> ModelProto:
-    text = f"""(float[2] x) => (float[2] y) {{ y = Neg(x) }}
-        <opset_import: ["" : {opset}], domain: "acme"> {body}"""
-    return model(text, opset, more=', "acme" : 1')
-
-
-@pytest.mark.parametrize("bug", [axes_twice, axis_beyond_the_rank], ids=lambda bug: bug.__name__)
-def test_a_bug_of_one_rank_is_caught_in_a_function_of_many_inputs(bug, with_adapters):
-    """Only a known rank shows it, and the other inputs have ranks that depend on each other."""
-    bug.__doc__ = "A bug."
-    with_adapters(adapter("Gelu", 20, 19)(bug))
-    body = """F (w, a, i, b, x, m) => (g) {
-        p = Gather(a, i) q = MatMul(b, m) r = Concat<axis = 0>(q, w) h = Gelu(x) g = Neg(h) }"""
-    with pytest.raises(AdapterBug, match=rf"ai\.onnx 20->19.*{bug.__name__} on Gelu"):
-        convert_version(uncalled(body), 13)
-
-
-@pytest.mark.parametrize(
-    ("body", "expected"),
-    [
-        ("F (a, n) => (g) { b = Identity(a) g = BitShift<direction = \"LEFT\">(b, n) }", ["uint8", "uint8"]),
-        ("F (a, i) => (g) { p = Gather(a, i) c = Constant<value_float = 1.0>() g = Add(p, c) }", ["float", "int32"]),
-        ("F (c, a, b) => (g) { w = Where(c, a, b) g = Not(w) }", ["bool", "bool", "bool"]),
-    ],
-)  # fmt: skip
-def test_the_types_of_the_inputs_are_those_that_all_nodes_accept_together(body, expected):
-    (function,) = uncalled(body, 18).functions
-    assert expected in list(guesses(function))
-
-
-def test_types_that_no_value_can_have_are_no_guess():
-    (function,) = uncalled("F (a) => (g) { b = Not(a) g = Sqrt(a) }", 18).functions
-    assert list(guesses(function)) == []
-
-
-@pytest.mark.parametrize("count", [1, 3, 8])
-def test_what_onnx_never_accepts_costs_few_calls_and_what_it_accepts_a_number_by_inputs(count):
-    """Each rank of each input beside unknown ones, not every combination of ranks."""
-    names = ", ".join(f"a{i}" for i in range(count))
-    wrong = uncalled(f"F ({names}) => (g) {{ g = Transpose<perm = [0, 0]>(a0) }}")
-    search = CallSearch(wrong, wrong, wrong.functions[0], registry.default())
-    assert not search.finds()
-    assert search.fault is None
-    assert MOST_CALLS * (1 + count) - search.left <= 2 * (5 + 5 * count)
-    unread = uncalled(f"F ({names}) => (g) {{ g = acme.Unknown(a0) }}")
-    search = CallSearch(unread, unread, unread.functions[0], registry.default())
-    assert not search.finds()
-    assert MOST_CALLS * (1 + count) - search.left <= 10
-
-
-def test_a_rank_that_inference_only_tolerates_blames_nobody():
-    """Inference reads AffineGrid of a theta of rank 2, which its form in opset 19 rejects."""
-    text = """(float[2] x) => (float[2] y) { y = Neg(x) }
-        <opset_import: ["" : 20], domain: "acme"> F (t) => (g) {
-            s = Constant<value_ints = [1, 1, 2, 3]>() g = AffineGrid(t, s) }"""
-    after = convert_version(model(text, 20, more=', "acme" : 1'), 16)
-    assert len(after.functions[0].node) > 1
-
-
 def undeclared_approximation(node, op):
     op.approximate("nearly equal")
     return op.Neg(node["X"])
@@ -550,3 +487,187 @@ def test_an_algorithm_of_training_reads_what_the_graph_computes():
     step.output.add(name="seen")
     after = convert_version(trained, 13).training_info[0].algorithm
     assert [one.op_type for one in after.node] == ["SplitToSequence"]
+
+
+# -- single rules ----------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def findings(with_adapters, monkeypatch):
+    """The findings of a rule about each change of Gelu by an adapter, before it is applied."""
+
+    def found(rule, bug, made, **options):
+        bug.__doc__ = "A bug."
+        with_adapters(adapter("Gelu", 20, 19)(bug))
+        done, told = stepper(made, 20, 19), []
+        for name, value in options.items():
+            setattr(done, name, value)
+        monkeypatch.setattr(rules, "before_step", lambda change: told.append([*rule(change)]))
+        done.run()
+        return told
+
+    return found
+
+
+def two_gelus(*kinds: int) -> ModelProto:
+    """Two nodes of one kind, with declared types."""
+    made = model("(float[2] x) => (float[2] y) { a = Gelu(x) b = Gelu(a) y = Abs(b) }", 20)
+    for name, kind in zip("ab", kinds, strict=False):
+        made.graph.value_info.append(helper.make_tensor_value_info(name, kind, [2]))
+    return made
+
+
+def same_type(node, op):
+    return op.Neg(op.Abs(node["X"]))
+
+
+def test_a_change_of_a_declared_type_is_found_once_for_each_kind(findings):
+    told = "'a' becomes tensor(double), and it was tensor(float)"
+    assert findings(written_rules.types, wrong_type, two_gelus(T.FLOAT, T.FLOAT)) == [[told], []]
+    assert findings(written_rules.types, wrong_type, two_gelus()) == [[], []]
+    assert findings(written_rules.types, same_type, two_gelus(T.FLOAT, T.FLOAT)) == [[], []]
+    # the declaration is wrong already
+    assert findings(written_rules.types, same_type, two_gelus(T.DOUBLE)) == [[], []]
+
+
+def test_the_kinds_that_were_checked_are_remembered(findings):
+    found = findings(
+        lambda change: [*written_rules.types(change), *change.typed], same_type, two_gelus(T.FLOAT)
+    )
+    source = "test_written_rules.same_type"
+    assert found[0] == [(source, ("Abs", "Neg"), "tensor(float)")]
+    assert found[1] == found[0]
+
+
+def test_an_output_that_no_node_writes_has_no_type_to_check(findings):
+    def unwritten(node, op):
+        y = op.Cast(node["X"], to=T.DOUBLE)
+        op.made.nodes[-1].output[0] = "elsewhere"
+        return y
+
+    assert findings(written_rules.types, unwritten, two_gelus(T.FLOAT))[0] == []
+
+
+def renamed_output(node, op):
+    y = op.Neg(node["X"])
+    return y
+
+
+def tampered(name):
+    """The rule about values, after the output of the written node got another name."""
+
+    def rule(change):
+        change.op.made.nodes[-1].output[0] = name
+        return written_rules.values(change)
+
+    return rule
+
+
+def test_an_output_of_the_graph_must_be_written(findings):
+    made = model("(float[2] x) => (float[2] y) { y = Gelu(x) }", 20)
+    found = findings(tampered("other"), renamed_output, made)
+    assert found == [
+        [
+            "Neg writes 'other', which is neither an output nor a new name",
+            "nothing writes the output 'y'",
+        ]
+    ]
+    inner = model("(float[2] x) => (float[2] y) { h = Gelu(x) y = Neg(h) }", 20)
+    assert findings(tampered("other"), renamed_output, inner) == [
+        ["Neg writes 'other', which is neither an output nor a new name"]
+    ]
+
+
+def test_an_output_of_a_branch_may_stay_unwritten(findings):
+    """The graph around is not looked at, because the node may be in a branch that goes."""
+    made = model(INSIDE["output of a branch"], 20)
+    (found,) = findings(tampered("other"), renamed_output, made)
+    assert found == ["Neg writes 'other', which is neither an output nor a new name"]
+
+
+def test_the_reason_why_a_value_cannot_be_read(findings):
+    def reading(name, writes="h"):
+        def rule(change):
+            change.op.made.nodes[-1].input[0] = name
+            change.op.made.nodes[-1].output[0] = writes
+            return written_rules.values(change)
+
+        return rule
+
+    made = model(TEXT, 20)
+    (found,) = findings(reading("h", "other"), renamed_output, made)
+    assert found[0] == "Neg reads 'h', which the replaced node wrote"
+    (found,) = findings(reading("nowhere"), renamed_output, made)
+    assert found[0] == "Neg reads 'nowhere', which is not defined"
+    (found,) = findings(reading("z"), renamed_output, made)
+    assert found == []
+
+
+def test_the_version_at_which_a_node_is_read_after_the_step(findings):
+    made = model(TEXT, 20, more=', "acme" : 3')
+
+    def entered(change):
+        foreign = NodeProto(op_type="Op", domain="acme")
+        return [written_rules._entered(one, change) for one in (change.node.proto, foreign)]
+
+    assert findings(entered, same_type, made) == [[19, 3]]
+
+
+def sized(*sizes) -> TypeProto:
+    return helper.make_tensor_type_proto(T.FLOAT, sizes)
+
+
+@pytest.mark.parametrize(
+    ("was", "now", "fits"),
+    [
+        (sized(2, 3), sized(2, 3), True),
+        (sized(2, 3), sized(2, 4), False),
+        (sized(2, "n"), sized(2, 4), True),
+        (sized(2, None), sized(2, 4), True),
+        (sized("m"), sized("n"), True),
+        (helper.make_tensor_type_proto(T.FLOAT, None), sized(2), True),
+    ],
+)
+def test_lengths_fit_unless_two_known_ones_differ(was, now, fits):
+    assert written_rules._fit(was, now) is fits
+    assert written_rules._fit(now, was) is fits
+
+
+@pytest.mark.parametrize(
+    ("rejected", "unconfirmed", "sound"),
+    [
+        ((), (), True),
+        ((None,), (), False),
+        ((19,), (), False),
+        ((), ("x",), False),
+        ((), ("z",), True),
+    ],
+)
+def test_a_node_that_inference_rejects_itself_proves_nothing(
+    rejected, unconfirmed, sound, findings, monkeypatch
+):
+    monkeypatch.setattr(
+        written_rules, "objection",
+        lambda node, env, version, **_: "no" if version in rejected and node.op_type == "Gelu" else None,
+    )  # fmt: skip
+    monkeypatch.setattr(
+        "opshift.author.facts.Facts.is_unconfirmed", lambda self, scope, name: name in unconfirmed
+    )
+    assert findings(
+        lambda change: [written_rules._is_sound(change)], same_type, model(TEXT, 20)
+    ) == [[sound]]
+
+
+@pytest.mark.parametrize("sound", [True, False])
+def test_lengths_are_suspect_only_if_the_replaced_node_is_sound(sound, findings, monkeypatch):
+    monkeypatch.setattr(written_rules, "_is_sound", lambda written: sound)
+    told = "'h' becomes tensor(float)[4], and it was tensor(float)[2]"
+    found = findings(written_rules.suspect_lengths, twice_as_long, model(TEXT, 20))
+    assert found == [[told] * sound]
+
+
+def test_an_omitted_input_has_no_type_to_fit(findings):
+    def clipped(node, op):
+        return op.Clip(node["X"], None, op.Cast(op.const(1.0, T.FLOAT), to=T.FLOAT))
+
+    assert findings(written_rules.types, clipped, model(TEXT, 20), traces=True) == [[]]

@@ -1,0 +1,315 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Whether the model or an adapter is at fault when a conversion fails."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import onnx
+import pytest
+from google.protobuf.message import DecodeError
+from onnx import ModelProto, TensorProto, helper
+from opshift import AdapterBug, InvalidModel
+from opshift.author import registry
+from opshift.convert.legal import diagnose
+from opshift.errors import FaultyChange
+from opshift.model import weights
+from text_models import model, ops
+
+ADAPTERS = registry.default()
+
+
+def opened(made: ModelProto) -> SimpleNamespace:
+    """A conversion that has just begun."""
+    view = made.SerializeToString()
+    skeleton, store = weights.carve_model(made)
+    return SimpleNamespace(skeleton=skeleton, store=store, view=view, adapters=ADAPTERS)
+
+
+def declared(made: ModelProto, name: str, shape, kind=TensorProto.FLOAT) -> ModelProto:
+    """The model with a declaration of a value."""
+    made.graph.value_info.append(helper.make_tensor_value_info(name, kind, shape))
+    return made
+
+
+SOUND = "(float[2] x) => (float[2] y) { h = Neg(x) y = Abs(h) }"
+WRONG = "(float[2] x) => (bool[2] y) { h = Neg(x) y = Not(h) }"
+REASON = "the model contradicts itself: "
+
+
+# -- errors of protobuf ----------------------------------------------------------------------------
+
+
+def test_errors_of_protobuf_are_explained():
+    with (
+        pytest.raises(InvalidModel, match="a text in the model is not UTF-8"),
+        diagnose.protobuf_errors(),
+    ):
+        b"\xff".decode()
+    with pytest.raises(MemoryError, match="alloc failed"), diagnose.protobuf_errors():
+        raise DecodeError("alloc failed")
+    with pytest.raises(DecodeError, match="truncated"), diagnose.protobuf_errors():
+        raise DecodeError("truncated")
+    with diagnose.protobuf_errors():
+        pass
+
+
+# -- a conversion that fails -----------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error", [AdapterBug("a bug"), FaultyChange("a bug", None), MemoryError("full")]
+)
+def test_a_bug_is_the_fault_of_a_model_that_contradicts_itself(error):
+    with pytest.raises(InvalidModel, match=REASON), diagnose.on_the_model(opened(model(WRONG))):
+        raise error
+    with pytest.raises(type(error)), diagnose.on_the_model(opened(model(SOUND))):
+        raise error
+
+
+@pytest.mark.parametrize("error", [AttributeError("a bug"), TypeError("a bug")])
+def test_other_errors_are_the_fault_of_a_model_only_if_a_text_is_broken(error):
+    with pytest.raises(type(error)), diagnose.on_the_model(opened(model(WRONG))):
+        raise error
+    broken = model(SOUND)
+    broken.graph.node[0].attribute.append(helper.make_attribute("mode", b"\xff"))
+    broken.graph.node[0].op_type = "GridSample"
+    with pytest.raises((InvalidModel, type(error))), diagnose.on_the_model(opened(broken)):
+        raise error
+
+
+def test_without_its_source_a_model_is_not_judged():
+    attempt = opened(model(WRONG))
+    attempt.view = b""
+    with pytest.raises(AdapterBug), diagnose.on_the_model(attempt):
+        raise AdapterBug("a bug")
+
+
+def test_only_the_part_behind_a_faulty_change_is_judged():
+    text = "(float[2] x) => (float[2] y, bool[2] z) { y = Neg(x) z = Not(x) }"
+    with pytest.raises(FaultyChange), diagnose.on_the_model(opened(model(text))):
+        raise FaultyChange("a bug", frozenset({"y"}))
+    with pytest.raises(InvalidModel), diagnose.on_the_model(opened(model(text))):
+        raise FaultyChange("a bug", frozenset({"z"}))
+    with pytest.raises(InvalidModel), diagnose.on_the_model(opened(model(text))):
+        raise FaultyChange("a bug", None)
+
+
+def test_the_failure_itself_is_raised_if_the_search_for_its_reason_fails(monkeypatch):
+    def fails(*_, **__):
+        raise ValueError("no reason")
+
+    monkeypatch.setattr(diagnose, "contradiction", fails)
+    with pytest.raises(AdapterBug, match="a bug"), diagnose.on_the_model(opened(model(SOUND))):
+        raise AdapterBug("a bug")
+    for kept in (InvalidModel("invalid"), FaultyChange("a change", None)):
+        with pytest.raises(type(kept)), diagnose.explaining(AdapterBug("a bug")):
+            raise kept
+
+
+# -- contradictions --------------------------------------------------------------------------------
+
+
+def test_a_sound_model_has_no_contradiction():
+    assert diagnose.contradiction(opened(model(SOUND))) is None
+    attempt = opened(model(SOUND))
+    attempt.view = model(SOUND)  # the message instead of its bytes
+    assert diagnose.contradiction(attempt) is None
+
+
+def test_a_contradiction_in_a_function_is_found_at_its_calls():
+    text = """(float[2] x) => (float[2] y) { y = acme.F(x) }
+        <opset_import: ["" : 12], domain: "acme"> F (a) => (b) { b = CumSum(a, k) k = Constant<value = int64 {9}>() }"""
+    body = text.replace(
+        "b = CumSum(a, k) k = Constant<value = int64 {9}>()",
+        "k = Constant<value = int64 {9}>() b = CumSum(a, k)",
+    )
+    told = diagnose.contradiction(opened(model(body, more=', "acme" : 1')))
+    assert told is not None
+    assert "axis is 9" in told
+
+
+def test_a_contradiction_in_training_is_found():
+    made = model(SOUND)
+    made.training_info.add().algorithm.CopyFrom(model(SOUND).graph)
+    assert diagnose.contradiction(opened(made)) is None
+    for name in ("initialization", "algorithm"):
+        for before in ((), (SOUND,)):
+            made = model(SOUND)
+            for sound in before:
+                made.training_info.add().algorithm.CopyFrom(model(sound).graph)
+            getattr(made.training_info.add(), name).CopyFrom(model(WRONG).graph)
+            told = diagnose.contradiction(opened(made))
+            assert told is not None, name
+            assert "Not" in told
+
+
+def test_functions_of_training_are_known():
+    made = model(SOUND, more=', "acme" : 1')
+    text = """(float[2] x) => (bool[2] y) { h = acme.F(x) y = Not(h) }
+        <opset_import: ["" : 12], domain: "acme"> F (a) => (b) { b = Neg(a) }"""
+    trained = model(text, more=', "acme" : 1')
+    made.functions.extend(trained.functions)
+    made.training_info.add().algorithm.CopyFrom(trained.graph)
+    assert diagnose.contradiction(opened(made)) is not None
+
+
+RETIRED = (
+    "(float[1,1,2,2] x, float[4] s) => (float[a,b,c,d] y, float[4] z) { y = Upsample(x, s) BESIDE }"
+)
+
+
+def test_an_operator_that_a_conversion_replaces_is_no_contradiction_without_retired():
+    """Upsample is deprecated at opset 10; only onnx's checker rejects it."""
+    made = model(RETIRED.replace("BESIDE", "k = Neg(s) z = Relu(k)"), 10)
+    assert diagnose.contradiction(opened(made), retired=False) is None
+    assert diagnose.contradiction(opened(made)) is not None
+    both = model(RETIRED.replace("BESIDE", "z = Relu<unknown = 1>(s)"), 10)
+    for retired in (False, True):
+        told = diagnose.contradiction(opened(both), retired=retired)
+        assert told is not None
+        assert "unknown" in told
+
+
+# -- functions -------------------------------------------------------------------------------------
+
+FUNCTIONS = """(float[2] x) => (float[2] y) { h = acme.F(x) k = acme.F(h) y = acme.G(k) }
+    <opset_import: ["" : 12], domain: "acme"> F (a) => (b) { c = Neg(a) b = Abs(c) }
+    <opset_import: ["" : 13], domain: "acme"> G (a) => (b) { b = Exp(a) }"""
+
+
+def test_functions_of_the_versions_of_the_model_are_written_out():
+    made = model(FUNCTIONS, more=', "acme" : 1')
+    diagnose.write_out_functions(made)
+    assert ops(made) == "Neg Abs Neg Abs G"
+    names = [name for node in made.graph.node for name in node.output]
+    assert len(set(names)) == len(names)
+
+
+# -- declarations ----------------------------------------------------------------------------------
+
+
+def told_of(before: ModelProto, after: ModelProto | None = None) -> str | None:
+    """The objection to a declaration; a message and its bytes have the same one."""
+    after = before if after is None else after
+    texts = before.SerializeToString(), after.SerializeToString()
+    found = diagnose.declarations(before, after, "an error", ADAPTERS)
+    assert found == diagnose.declarations(*texts, "an error", ADAPTERS)
+    assert (before.SerializeToString(), after.SerializeToString()) == texts
+    return found
+
+
+def test_a_wrong_declaration_is_the_fault_of_the_model():
+    told = told_of(declared(model(SOUND), "h", [3]))
+    assert told is not None
+    assert "does not fit its operators: an error; correct the declaration" in told
+
+
+def test_a_result_that_the_checker_rejects_without_types_has_another_fault():
+    broken = declared(model(SOUND), "h", [3])
+    broken.graph.node[0].op_type = "NoOperator"
+    assert told_of(declared(model(SOUND), "h", [3]), broken) is None
+
+
+def test_a_result_that_is_wrong_without_declarations_has_another_fault():
+    assert told_of(declared(model(WRONG), "h", [3])) is None
+
+
+def test_confirmed_declarations_are_not_to_blame():
+    assert told_of(declared(model(SOUND), "h", [2])) is None
+    assert told_of(declared(model(SOUND), "h", [2]), declared(model(SOUND), "h", [3])) is None
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        lambda made: made.graph.input[0].type.tensor_type.shape.dim[0].ClearField("dim_value"),
+        lambda made: declared(made, "h", [3]),
+        lambda made: declared(made, "nothing", [3]),
+        lambda made: made.graph.output[0].type.tensor_type.shape.dim.add(),
+    ],
+    ids=["an unknown length", "another length", "a value without a node", "another rank"],
+)
+def test_a_declaration_that_inference_does_not_find_in_the_source_may_be_wrong(spoil):
+    before = declared(model(SOUND), "h", [2])
+    spoil(before)
+    assert told_of(before, declared(model(SOUND), "h", [3])) is not None
+
+
+def test_a_declaration_in_a_function_is_not_confirmed():
+    text = """(float[2] x) => (float[2] y) { y = acme.F(x) }
+        <opset_import: ["" : 12], domain: "acme"> F (a) => (b) { c = Neg(a) b = Abs(c) }"""
+    before = model(text, more=', "acme" : 1', ir=10)
+    assert told_of(before) is None
+    before.functions[0].value_info.append(
+        helper.make_tensor_value_info("c", TensorProto.FLOAT, [2])
+    )
+    assert told_of(before) is not None
+
+
+def test_a_name_that_two_graphs_define_is_not_confirmed():
+    """Inference gives one type for the name, and the graphs may give it two."""
+    text = """(float[2] x, bool c) => (float[2] y) {
+        h = Neg(x)
+        y = If (c) <then_branch = t () => (float[2] r) { k = Abs(x) r = Neg(k) },
+                    else_branch = e () => (float[2] s) { k = Exp(x) s = Neg(k) }> }"""
+    before = declared(model(text), "k", [7])
+    assert told_of(before, declared(model(text), "h", [3])) is None
+    assert told_of(declared(before, "h", [9]), declared(model(text), "h", [3])) is not None
+
+
+INNER = """(float[2] x, bool c) => (float[2] y) <float[2] w = {1, 2}> {
+    y = If (c) <then_branch = t () => (float[2] r) { k = Add(x, w) r = Neg(k) },
+                else_branch = e () => (float[2] s) { s = Abs(x) }> }"""
+
+
+def test_declarations_in_branches_are_left_out():
+    made = model(INNER)
+    branch = made.graph.node[0].attribute[0].g
+    branch.value_info.append(helper.make_tensor_value_info("k", TensorProto.FLOAT, [3]))
+    assert told_of(declared(made, "h", [3])) is not None
+    wrong = model(INNER)
+    wrong.graph.node[0].attribute[0].g.node[0].op_type = "Not"
+    assert told_of(declared(wrong, "h", [3])) is None
+
+
+def test_only_inputs_may_keep_their_declarations():
+    """A model that is legal with the declarations of its inputs needs no others."""
+    wrong_input = model("(float[3] x) => (float[2] y) { h = Neg(x) y = Abs(h) }")
+    assert told_of(wrong_input) is not None
+    onnx.checker.check_model(wrong_input)
+
+
+@pytest.mark.parametrize("of_input", [False, True])
+def test_an_input_with_a_wrong_shape_is_to_blame(of_input):
+    made = model(
+        "(float[1,3] x) => (float[1,2] y) <float[2,2] w = {1, 2, 3, 4}> { y = MatMul(x, w) }"
+    )
+    if of_input:
+        made.graph.input.append(helper.make_tensor_value_info("w", TensorProto.FLOAT, [2, 2]))
+    told = told_of(made)
+    assert told is not None
+    assert "does not fit its operators" in told
+
+
+def test_an_input_that_is_not_a_tensor_has_no_shape_to_forget():
+    made = model(
+        "(seq(float[2]) x, float[1,3] z) => (float[2] y, float[a,b] v) <float[2,2] w = {1, 2, 3, 4}> {"
+        " i = Constant<value = int64 {0}>() y = SequenceAt(x, i) v = MatMul(z, w) }"
+    )
+    assert told_of(made) is not None
+
+
+def test_training_graphs_are_inferred_one_by_one():
+    made = model(SOUND)
+    made.training_info.add().algorithm.CopyFrom(model(SOUND).graph)
+    assert diagnose._in_training(made, ADAPTERS) is None
+    made.training_info.add().algorithm.CopyFrom(model(WRONG).graph)
+    assert "Not" in str(diagnose._in_training(made, ADAPTERS))
+
+
+def test_the_type_of_a_weight_is_known_without_declarations():
+    made = model(
+        "(float[2] x) => (float[2] y, bool[2] z) <float[2] w = {1, 2}> { h = Neg(x) y = Abs(h) z = Not(w) }"
+    )
+    assert told_of(declared(made, "h", [3])) is None

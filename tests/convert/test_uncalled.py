@@ -1,0 +1,247 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A function that nothing calls is checked by calls that onnx accepts before a conversion."""
+
+from __future__ import annotations
+
+import onnx
+import pytest
+from onnx import ModelProto, TensorProto
+from opshift import AdapterBug, convert_version
+from opshift.adapter import adapter
+from opshift.author import registry
+from opshift.convert.legal.uncalled import MOST_CALLS, CallSearch, faulty_calls
+from opshift.opsets.types import dims_of, rank_of
+from text_models import model
+
+
+def uncalled(body: str, opset: int = 20, more: str = "") -> ModelProto:
+    """A model with a function that nothing calls, and other functions behind it."""
+    text = f"""(float[2] x) => (float[2] y) {{ y = Neg(x) }}
+        <opset_import: ["" : {opset}, "acme" : 1], domain: "acme"> {body} {more}"""
+    return model(text, opset, more=', "acme" : 1')
+
+
+def search(body: str, after: str = "", more: str = "") -> CallSearch:
+    """The search for a call of the function in `body`, which `after` replaces."""
+    before = uncalled(body, more=more)
+    changed = uncalled(after or body, more=more)
+    return CallSearch(before, changed, before.functions[0], registry.default())
+
+
+def calls(done: CallSearch) -> int:
+    """The number of calls that a search has tried."""
+    return MOST_CALLS * (1 + len(done.function.input)) - done.left
+
+
+# -- bugs of adapters ------------------------------------------------------------------------------
+
+
+def axes_twice(node, op):
+    return op.Transpose(node["X"], perm=[0, 0])
+
+
+def axis_beyond_the_rank(node, op):
+    return op.Concat(node["X"], axis=7)
+
+
+@pytest.mark.parametrize("bug", [axes_twice, axis_beyond_the_rank], ids=lambda bug: bug.__name__)
+def test_a_bug_of_one_rank_is_caught_in_a_function_of_many_inputs(bug, with_adapters):
+    """Only a known rank shows it, and the other inputs have ranks that depend on each other."""
+    bug.__doc__ = "A bug."
+    with_adapters(adapter("Gelu", 20, 19)(bug))
+    body = """F (w, a, i, b, x, m) => (g) {
+        p = Gather(a, i) q = MatMul(b, m) r = Concat<axis = 0>(q, w) h = Gelu(x) g = Neg(h) }"""
+    with pytest.raises(AdapterBug, match=rf"ai\.onnx 20->19.*{bug.__name__} on Gelu"):
+        convert_version(uncalled(body), 13)
+
+
+def test_a_rank_that_inference_only_tolerates_blames_nobody():
+    """Inference reads AffineGrid of a theta of rank 2, which its form in opset 19 rejects."""
+    body = """F (t) => (g) {
+        s = Constant<value_ints = [1, 1, 2, 3]>() g = AffineGrid(t, s) }"""
+    after = convert_version(uncalled(body), 16)
+    assert len(after.functions[0].node) > 1
+
+
+# -- the number of calls ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("count", [1, 3, 8])
+def test_what_onnx_never_accepts_costs_few_calls_and_what_it_accepts_a_number_by_inputs(count):
+    """Each rank of each input beside unknown ones, not every combination of ranks."""
+    names = ", ".join(f"a{i}" for i in range(count))
+    wrong = search(f"F ({names}) => (g) {{ g = Transpose<perm = [0, 0]>(a0) }}")
+    assert not wrong.finds()
+    assert wrong.fault is None
+    assert calls(wrong) <= 2 * (5 + 5 * count)
+    unread = search(f"F ({names}) => (g) {{ g = acme.Unknown(a0) }}")
+    assert not unread.finds()
+    assert unread.fault is None
+    assert calls(unread) <= 10
+
+
+# Inference accepts pools of one rank only, a ratio of rank 0, and sizes of rank 1.
+RANK_3, RANK_4 = "MaxPool<kernel_shape = [1]>", "MaxPool<kernel_shape = [1, 1]>"
+PAIR = f"g = {RANK_3}(a) h = {RANK_4}(b)"
+
+
+@pytest.mark.parametrize(
+    ("body", "count"),
+    [
+        ("F (a) => (g) { g = Neg(a) }", 1),
+        ("F () => (g) { g = Constant<value_float = 1.0>() }", 1),
+        (f"F (a) => (g) {{ g = {RANK_4}(a) }}", 4),  # ranks 2, 1, 3 and 4
+        # four equal ranks, unknown ranks, five ranks of each input, and the pair that fits
+        (f"F (a, b) => (g, h) {{ {PAIR} }}", 4 + 1 + 10 + 1),
+        # the same, and the third input
+        (f'F (a, b, c) => (g, h, k) {{ {PAIR} k = ConstantOfShape(c) }}', 4 + 1 + 15 + 2),
+        # the only rank of the second input is that of a scalar
+        (f"F (a, b) => (g, h) {{ g = {RANK_3}(a) h = Dropout(a, b) }}", 16),
+    ],
+)  # fmt: skip
+def test_a_call_that_passes_ends_the_search(body, count):
+    done = search(body)
+    assert done.finds()
+    assert done.fault is None
+    assert calls(done) == count
+
+
+def test_ranks_are_not_tried_if_unknown_ranks_fail():
+    after = f"F (a, b) => (g, h) {{ {PAIR} k = Not(h) }}"
+    wrong = search(f"F (a, b) => (g, h) {{ {PAIR} }}", after)
+    assert not wrong.finds()
+    assert calls(wrong) == 2 * (4 + 1)  # for each of two types
+    assert rank_of(wrong.fault.graph.input[1].type) is None
+
+
+def test_ranks_that_do_not_fit_each_other_are_given_up_early():
+    """The first two inputs never pass together, so no rank of the third is tried with them."""
+    body = f"{PAIR} k = ConstantOfShape(c) l = Concat<axis = 0>(a, b)"
+    wrong = search(f"F (a, b, c) => (g, h, k, l) {{ {body} }}")
+    assert not wrong.finds()
+    assert wrong.fault is None
+    assert calls(wrong) % (4 + 1 + 15 + 1) == 0  # for each type
+
+
+def test_one_input_is_not_tried_as_a_scalar():
+    """Of a single input, four ranks are tried twice, with unknown ranks between."""
+    done = search(f"F (a) => (g, h) {{ {PAIR.replace('(b)', '(a)')} }}")
+    assert not done.finds()
+    assert calls(done) == 2 * (4 + 1 + 4)  # for each of two types
+    assert done.fault is None
+
+
+@pytest.mark.parametrize("spared", [0, 1])
+def test_a_search_that_is_too_long_blames_nobody(spared):
+    body = "F (a) => (g) { g = Transpose<perm = [0, 0]>(a) }"
+    whole = search(body)
+    assert not whole.finds()
+    done = search(body)
+    done.left = calls(whole) - spared
+    assert done.finds() == bool(spared)
+
+
+# -- the call that is at fault ---------------------------------------------------------------------
+
+
+def test_the_fault_is_a_call_with_values_for_attributes_and_the_functions_that_it_uses():
+    head = "F <alpha, unused> (x) => (g, left) {"
+    more = (
+        '<opset_import: ["" : 20], domain: "acme"> G (a) => (b) { b = Sqrt(a) }'
+        ' <opset_import: ["" : 20], domain: "acme"> H (a) => (b) { b = Abs(a) }'
+    )
+    done = search(
+        f"{head} h = acme.G(x) left = acme.Unknown(x) g = Elu<alpha: float = @alpha>(h) }}",
+        f"{head} h = acme.G(x) left = acme.Unknown(x) k = Elu<alpha: float = @alpha>(h)"
+        " g = Not(k) }",
+        more,
+    )
+    assert not done.finds()
+    call = done.fault
+    (node,) = call.graph.node
+    assert (node.op_type, node.domain) == ("F", "acme")
+    assert [(one.name, one.f) for one in node.attribute] == [("alpha", 1.0)]
+    assert sorted(one.name for one in call.functions) == ["F", "G"]
+    assert {one.domain: one.version for one in call.opset_import} == {"": 20, "acme": 1}
+    (given,) = call.graph.input
+    assert given.type.tensor_type.elem_type == TensorProto.FLOAT
+    assert dims_of(given.type) == (None, None)  # the first rank that is tried
+    assert [one.name for one in call.graph.output] == ["g"]  # nothing infers the other
+    assert rank_of(call.graph.output[0].type) is not None
+    onnx.checker.check_model(call, full_check=True)
+
+
+def test_the_fault_may_have_inputs_of_unknown_rank():
+    done = search(
+        f"F (a) => (g, h) {{ g = {RANK_3}(a) h = {RANK_4}(a) }}",
+        f"F (a) => (g, h) {{ g = {RANK_3}(a) b = {RANK_4}(a) h = Not(b) }}",
+    )
+    assert not done.finds()
+    assert rank_of(done.fault.graph.input[0].type) is None
+
+
+def test_the_fault_may_have_a_scalar_beside_another_input():
+    head = f"F (a, b) => (g, h) {{ g = {RANK_3}(a) h = Dropout(a, b)"
+    done = search(f"{head} }}", f"{head} k = {RANK_4}(b) }}")
+    assert not done.finds()
+    given = done.fault.graph.input[1].type
+    assert given.tensor_type.HasField("shape")
+    assert dims_of(given) == ()
+
+
+def test_a_domain_that_the_model_does_not_import_is_imported_for_the_call():
+    def without_import(body: str) -> ModelProto:
+        made = uncalled(body)
+        del made.opset_import[1]
+        return made
+
+    before = without_import("F (x) => (g) { g = Neg(x) }")
+    after = without_import("F (x) => (g) { h = Neg(x) g = Transpose<perm = [0, 0]>(h) }")
+    done = CallSearch(before, after, before.functions[0], registry.default())
+    assert not done.finds()
+    assert {one.domain: one.version for one in done.fault.opset_import} == {"": 20, "acme": 1}
+
+
+def test_an_attribute_without_an_obvious_value_allows_no_call():
+    body = "F <mode> (x) => (g) { g = Gelu<approximate: string = @mode>(x) }"
+    done = search(body)
+    assert not done.finds()
+    assert done.fault is None
+
+
+@pytest.mark.parametrize(
+    ("attribute", "node", "field", "value"),
+    [
+        ("axis", "Softmax<axis: int = @axis>(x)", "i", 1),
+        ("perm", "Transpose<perm: ints = @perm>(x)", "ints", [1]),
+        ("alpha", "Elu<alpha: float = @alpha>(x)", "f", 1.0),
+    ],
+)
+def test_attributes_of_each_kind_have_a_value(attribute, node, field, value):
+    head = f"F <{attribute}> (x) => (g) {{ h = {node}"
+    done = search(f"{head} g = Neg(h) }}", f"{head} k = Neg(h) g = Transpose<perm = [0, 0]>(k) }}")
+    assert not done.finds()
+    if done.fault is not None:
+        (given,) = done.fault.graph.node[0].attribute
+        assert getattr(given, field) == value
+    else:
+        assert attribute == "perm"  # no rank that is tried has one axis 1
+
+
+# -- which functions are searched ------------------------------------------------------------------
+
+
+def test_only_functions_that_the_conversion_changed_are_searched():
+    sound, wrong = (
+        "F (x) => (g) { g = Neg(x) }",
+        "F (x) => (g) { h = Neg(x) g = Concat<axis = 9>(h) }",
+    )
+    adapters = registry.default()
+    (fault,) = faulty_calls(uncalled(sound), uncalled(wrong), adapters)
+    assert fault.graph.node[0].op_type == "F"
+    assert not [*faulty_calls(uncalled(wrong), uncalled(wrong), adapters)]
+    gone = uncalled(sound)
+    del gone.functions[:]
+    assert not [*faulty_calls(uncalled(sound), gone, adapters)]
+    other = uncalled(sound.replace("F", "E"))
+    assert not [*faulty_calls(uncalled(sound), other, adapters)]

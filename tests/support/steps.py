@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Single steps of a conversion, which tests look into."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from onnx import ModelProto
+from opshift.assumptions import Assumption
+from opshift.author import registry
+from opshift.convert import planner
+from opshift.convert.attempt import Conversion
+from opshift.convert.request import Request
+from opshift.convert.step import Stepper
+from opshift.model import weights
+
+
+def opened(made: ModelProto, target: int) -> Conversion:
+    """A conversion that has just begun."""
+    attempt = Conversion(*weights.carve_model(made), Request(target), registry.default())
+    attempt.open()
+    return attempt
+
+
+def stepper(
+    made: ModelProto,
+    start: int,
+    to: int,
+    *,
+    approximate: bool = False,
+    assume: Collection[Assumption] = (),
+) -> Stepper:
+    """A step over one boundary that calls each adapter."""
+    attempt = opened(made, to)
+    plan = planner.of_document(attempt.document, registry.default(), {"": to})
+    done = Stepper(attempt.document, attempt.facts, plan, "", start, to, approximate, assume)
+    done.records = None
+    return done
