@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The formulas that are written by hand, and the reason why none is derived from an adapter."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from opshift import AdapterBug, testing
+from opshift.author import registry
+from opshift.author.example import Example
+from opshift.author.modern_rules import Modern
+from opshift.author.registry import Registry
+from opshift.author.verdicts import Mirror, mirror_of
+from opshift.convert import mirror, modernize
+from opshift.convert.api import convert_with_report
+from opshift.opsets import schemas
+from opshift.testing.modern_examples import modern_model
+
+RULES = registry.default().each(Modern)
+FINDS = [
+    (rule, example)
+    for rule, example in testing.modern_rules("opshift_adapters")
+    if isinstance(rule, Modern) and example.gives == rule.op
+]
+IN_OPSET_1 = "opset 1 has the operator, so no adapter takes it away"
+NO_FORMULA = "what the adapters write depends on more than a formula holds"
+OTHER_NODES = "exporters write other nodes than the adapters"
+REASONS = {
+    "Attention": NO_FORMULA,  # it scales both factors by a root, and masks by a constant
+    "DequantizeLinear": NO_FORMULA,  # its nodes have the shapes of one rank
+    "Gelu": OTHER_NODES,  # of another constant
+    "Hardmax": IN_OPSET_1,
+    "HardSwish": OTHER_NODES,  # of Clip
+    "LogSoftmax": IN_OPSET_1,
+    "QuantizeLinear": OTHER_NODES,  # its adapters write the limits of one type
+    "Softmax": IN_OPSET_1,
+}
+
+
+def derivable(adapters: Registry, op: str) -> Iterator[Mirror]:
+    """The rules that the adapters of an operator could give, whether they are declared or not."""
+    for schema in schemas.history("", op):
+        down = adapters.get("", op, schema.since, schema.since - 1)
+        try:
+            if down is not None:
+                yield mirror_of(down, None)
+        except AdapterBug:  # it is a claim, or serves several operators
+            continue
+
+
+def derived(adapters: Registry, version: int) -> list[modernize.FormulaRule]:
+    """The formulas of all operators with a rule that adapters could give, and of no other rule."""
+    declared = [one for one in adapters.each(Mirror) if one.op not in REASONS]
+    more = [one for op in REASONS for one in derivable(adapters, op)]
+    return [
+        modernize.FormulaRule(one, term, tuple(param.name for param in schema.inputs))
+        for one in (*declared, *more)
+        if one.since <= version and (schema := schemas.schema("", one.op, one.since))
+        for term in mirror.formulas(one, adapters)
+    ]
+
+
+def test_each_rule_by_hand_has_a_reason() -> None:
+    assert {rule.op for rule in RULES} == REASONS.keys()
+
+
+@pytest.mark.parametrize("op", sorted(REASONS))
+def test_the_reason_holds(op: str) -> None:
+    adapters, first = registry.default(), schemas.history("", op)
+    if not first:
+        pytest.skip("the installed onnx is older than the operator")
+    terms = [term for one in derivable(adapters, op) for term in mirror.formulas(one, adapters)]
+    holds = {
+        IN_OPSET_1: first[0].since == 1,
+        NO_FORMULA: first[0].since > 1 and not terms,
+        OTHER_NODES: first[0].since > 1 and bool(terms),
+    }
+    assert holds[REASONS[op]]
+
+
+@pytest.mark.parametrize(
+    ("rule", "example"),
+    FINDS,
+    ids=[f"{rule.source.rpartition('.')[2]}-{example.title}" for rule, example in FINDS],
+)
+def test_no_derived_rule_finds_it(
+    rule: Modern, example: Example, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if rule.since > (schemas.latest("") or 0):
+        pytest.skip("the installed onnx is older than the example")
+    assert rule.op not in found_by_derived_rules(rule, example, monkeypatch)
+
+
+def found_by_derived_rules(
+    rule: Modern | Mirror, example: Example, monkeypatch: pytest.MonkeyPatch
+) -> list[str]:
+    """The operators that derived rules find in an example."""
+    branch = registry.default().branch()
+    monkeypatch.setattr(registry, "default", lambda: branch)
+    monkeypatch.setattr(modernize, "rules", derived)
+    made = convert_with_report(
+        modern_model(rule, example), modernize=True, allow_approximate=example.approximate
+    )
+    return [site.op for site in made.report.modernized]
+
+
+@pytest.mark.parametrize("op", ["Gelu", "LayerNormalization"])
+def test_derived_rules_find_what_they_are_derived_from(
+    op: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Otherwise no test here could fail."""
+    model_of = {
+        rule.op: (rule, example)
+        for rule, example in testing.modern_rules("opshift_adapters")
+        if isinstance(rule, Mirror) and example.gives == rule.op
+    }
+    assert op in found_by_derived_rules(*model_of[op], monkeypatch)
+
+
+def test_every_rule_by_hand_has_an_example_that_it_alone_finds() -> None:
+    assert {rule.source for rule, _ in FINDS} == {rule.source for rule in RULES}
