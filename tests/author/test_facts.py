@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """Which facts about values count, and which declarations a report names."""
 
+import numpy as np
 import onnx.parser
 import pytest
-from onnx import helper
+from onnx import helper, numpy_helper
 from opshift import convert_version
 from opshift.author import registry
 from opshift.author.facts import LARGEST_SMALL, Facts, ScopeEnv
@@ -921,3 +922,16 @@ def test_only_nodes_that_may_tell_more_are_inferred(monkeypatch):
     inferred.clear()
     assert dims(facts_of(model(WORTH_A_LOOK["known types"][0], 13)), "h") == (2, 3)
     assert inferred == []
+
+
+@pytest.mark.parametrize(
+    "values", [np.arange(-5000, 9000), np.arange(5000.0), np.arange(6000, dtype=np.uint64) + 2**63]
+)
+def test_the_bounds_of_a_weight_are_found_without_holding_it(values, monkeypatch):
+    m = model("(float x) => (float y) { y = Neg(x) }")
+    m.graph.initializer.append(numpy_helper.from_array(values, "w"))
+    facts = facts_of(m)
+    monkeypatch.setattr(weights.Weights, "load", None)
+    found = facts.bounds(facts.document.main, "w")
+    whole = None if values.dtype.kind == "f" else (int(values.min()), int(values.max()))
+    assert (found and (found.lowest, found.highest)) == whole

@@ -987,3 +987,17 @@ def test_a_large_payload_in_a_node_is_carved_although_no_initializer_is_large():
     skeleton, carved = carve_model(made)
     assert len(carved.sources) == 1
     assert len(skeleton.SerializeToString()) < wire.THRESHOLD
+
+
+def test_one_data_file_holds_every_large_weight_of_integers(tmp_path):
+    node = helper.make_node("Gather", ["w0", "i"], ["y"])
+    weights_of = [
+        numpy_helper.from_array(np.full(COUNT, at, np.int64 if at % 2 else np.int32), f"w{at}")
+        for at in range(40)
+    ]
+    ends = [helper.make_tensor_value_info(name, kind, ["N"]) for name, kind in (("i", 7), ("y", 6))]
+    graph = helper.make_graph([node], "g", ends[:1], ends[1:], weights_of)
+    onnx.save(helper.make_model(graph), tmp_path / "m.onnx")
+    splice(*carve_file(tmp_path / "m.onnx"), tmp_path / "new.onnx", external="one-file")
+    written = onnx.load(tmp_path / "new.onnx", load_external_data=False).graph.initializer
+    assert [one.name for one in written if one.data_location != TensorProto.EXTERNAL] == []

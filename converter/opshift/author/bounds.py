@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from opshift.lazy import deferred
@@ -65,3 +66,14 @@ def of_constant(value: Array) -> Bounds | None:
         return for_all(value.min(), value.max())
     exact = value.astype(np.int64 if value.dtype.kind == "b" else value.dtype).astype(object)
     return Bounds(exact, exact, each=True)
+
+
+def joined(parts: Iterable[Bounds | None]) -> Bounds | None:
+    """One pair of bounds for all parts of a value, unless a part has none."""
+    found: Bounds | None = None
+    for part in parts:
+        if part is None:
+            return None
+        low, high = part.lowest, part.highest
+        found = for_all(min(low, found.lowest), max(high, found.highest)) if found else part.joint
+    return found

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 
 from opshift.author import dynamic
 from opshift.author.attributes import CONSTANT_FORMS
-from opshift.author.bounds import Bounds, of_constant
+from opshift.author.bounds import MOST_EACH, Bounds, joined, of_constant
 from opshift.author.declared import completed, computed, correct
 from opshift.author.env import ModelEnv
 from opshift.author.fit import fits
@@ -314,6 +314,10 @@ class Facts:
 
     def find_bounds(self, owner: Scope, name: str) -> Evaluated:
         """The bounds of a constant, or by the rule of the operator that computes a value."""
+        fixed = not self.document.names.may_be_set(owner, name)
+        if fixed and self.is_longer(owner, name, MOST_EACH):
+            parts = map(of_constant, self.weights.parts(owner.initializers[name]))
+            return Evaluated(joined(parts), {})
         known = self.evaluated(Facts.find_constant, owner, name)
         if known.found is not None:
             return Evaluated(of_constant(known.found), known.claims)

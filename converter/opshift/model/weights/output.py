@@ -270,8 +270,7 @@ def _one_file(
 ) -> tuple[list[memoryview | bytes | Moved], list[str]]:
     """Stage a file of all large payloads; returns the bytes of the model that refers to it."""
     end, places, pieces = 0, dict[object, int](), list[bytes | Moved]()
-    whole = {id(tensor) for tensor in model.graph.initializer}
-    reached = [one for one in _reached(model) if id(one) in whole or one.data_type not in _SHAPES]
+    reached = list(_reached(model))
     stubs = list[tuple[TensorProto, int, int]]()
     for tensor in filter(Weights.is_stub, reached):
         raw = _raw(tensor, weights)
@@ -298,11 +297,11 @@ def _one_file(
 
 
 def _reached(model: ModelProto) -> Iterator[TensorProto]:
-    """The tensors for which readers load external data."""
+    """The tensors for which readers load external data, without shapes in attributes."""
+    yield from model.graph.initializer
     nodes = chain(model.graph.node, *(function.node for function in model.functions))
-    held = walk.items_in_attributes(attribute for node in nodes for attribute in node.attribute)
-    for item in chain(model.graph.initializer, held):
-        if isinstance(item, TensorProto):
+    for item in walk.items_in_attributes(chain.from_iterable(node.attribute for node in nodes)):
+        if isinstance(item, TensorProto) and item.data_type not in _SHAPES:
             yield item
 
 
