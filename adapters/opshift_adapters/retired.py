@@ -196,5 +196,5 @@ def given_tensor_fill(node: Node, op: Builder) -> Result:
 
 @retired("ATen GRUUnit LoopIndexTensor")
 def unknown_by_now(node: Node, op: Builder) -> Result:
-    """This operator was an experiment; no specification defines what it computes."""
+    """This operator was an experiment; no specification defines its result."""
     raise Refusal(Why.NOT_EXPRESSIBLE, f"no specification defines what {node.op} computes")

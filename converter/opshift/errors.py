@@ -246,7 +246,7 @@ def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
 
 
 def _cures(refusals: Iterable[RefusedNode]) -> Iterable[tuple[Assumption | Why, str]]:
-    """Each reason with what to do about it, once."""
+    """Each reason with its cure, once."""
     return dict.fromkeys((one.missed or one.why, one.cure) for one in refusals)
 
 

@@ -362,7 +362,7 @@ def sections_of(
 
 
 def modernized(sites: Iterable[Site]) -> Iterator[Line]:
-    """How many nodes of each newer operator were written, and where."""
+    """The number of written nodes of each newer operator, and their places."""
     by_op: dict[str, list[Site]] = {}
     for site in sites:
         by_op.setdefault(site.op, []).append(site)

@@ -146,7 +146,7 @@ def show_versions(imports: Mapping[str, int]) -> str:
 
 
 def qualified(domain: str, op: str) -> str:
-    """`Relu`, or `com.acme.Gated`: an operator with its domain, but for the default one."""
+    """`Relu`, or `com.acme.Gated`: an operator with its domain, except the default domain."""
     return f"{domain}.{op}" if domain else op
 
 

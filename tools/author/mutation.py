@@ -214,7 +214,7 @@ def _computes_otherwise(case: ExampleRun, before: Any, after: Any) -> str:
 
 
 def _by_the_oracle(case: ExampleRun, before: Any, after: Any) -> str:
-    """How the numbers differ for the oracle, which tests/adapters/test_examples.py asks."""
+    """The difference of the numbers by the oracle, as in tests/adapters/test_examples.py."""
     example = case.example
     inputs = oracle.make_inputs(before, overrides=dict(example.inputs))
     try:

@@ -111,7 +111,7 @@ def _reason(refusal: RefusedNode) -> tuple[str, str, str]:
 
 
 def table(head: Sequence[object], rows: Sequence[Sequence[object]]) -> Iterator[str]:
-    """The lines of a table and an empty one; none if there are no rows."""
+    """The lines of a table and an empty line; no lines if there are no rows."""
     if not rows:
         return
     yield _row(head)

@@ -8,7 +8,7 @@ no result and no report, so every digest is equal and the exit code is 0. Otherw
 is listed: other bytes, another number of nodes, another report, or another outcome. The numbers in
 new names, the lines of adapters and the builds of opshift are left out. A refusal is compared by
 its reasons and operators, not by its words.
-The environment that runs this tool serves both commits.
+Both commits run in the environment of this tool.
 """
 
 from __future__ import annotations

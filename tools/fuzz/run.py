@@ -57,7 +57,7 @@ class FuzzRun:
 
     @property
     def size(self) -> int:
-        """That of the largest model, twice over: what a run takes is known when it is made."""
+        """Twice the size of the largest model; the size of a run is known only later."""
         return 2 * seeds.LARGEST
 
 

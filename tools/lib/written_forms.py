@@ -58,7 +58,7 @@ def bare_loops(written: list[NodeProto]) -> Iterator[str]:
 
 
 def negative_axes(version: int, old: list[NodeProto], written: list[NodeProto]) -> Iterator[str]:
-    """Below opset 11 only an operator whose text says so counts an axis from the end."""
+    """Below opset 11, an operator counts an axis from the end only if its text says so."""
     kept = {(node.op_type, *_below_zero(node)) for node in old}
     for node in written if 0 < version < 11 else ():
         names = [] if node.domain else _below_zero(node)

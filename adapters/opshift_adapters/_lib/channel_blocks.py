@@ -196,7 +196,7 @@ class BlockReading:
         return wanted if known is None else known
 
     def _kept(self, node: Node) -> Channels:
-        """How many channels an operator keeps that does not know of blocks."""
+        """The number of channels that an operator without blocks keeps."""
         given = [one for one in node.inputs if one is not None]
         read = [self.channels[one.name] for one in given if one.name in self.channels]
         if not read:

@@ -16,7 +16,7 @@ def equal(a: Dims | None, b: Dims | None) -> bool:
 
 
 def covers(large: Dims, small: Dims) -> bool:
-    """Whether the common shape is known to be that of `large`."""
+    """Whether the common shape is known to be the shape of `large`."""
     if len(small) > len(large):
         return False
     pairs = zip(large[len(large) - len(small) :], small, strict=True)

@@ -35,7 +35,7 @@ class Turned(NamedTuple):
 
 
 def turned(value: Value) -> Turned | None:
-    """The Transpose that gives a value, perhaps through one Cast; that of a constant is folded."""
+    """The Transpose that gives a value, perhaps before one Cast; of a constant, it is folded."""
     made, cast = value.producer, None
     if made is not None and made.op == "Cast":
         made, cast = made["input"].producer, made

@@ -49,7 +49,7 @@ def vectors_of_other_features(node: Node) -> str | None:
 
 @flaw("TreeEnsemble TreeEnsembleClassifier TreeEnsembleRegressor", domain=ML)
 def splits_by_lacking_features(node: Node) -> str | None:
-    """A tree asks only for features of the input."""
+    """A tree compares only features of the input."""
     count, asked = _features(node), np.array(node.attr("nodes_featureids") or [0])
     if node.op != "TreeEnsemble" and "nodes_modes" in node.attributes:
         splits = np.array([mode != "LEAF" for mode in node.strings("nodes_modes")])

@@ -236,7 +236,7 @@ def _strides(op: Builder, sizes: Value) -> Value:
 def _elements(op: Builder, x: Value, data: Value, place: Value, sizes: Value, front: int) -> Value:
     """The elements at flat positions within each picture, with the channels after the pictures.
 
-    `front` axes of the positions lie before that of the pictures.
+    The positions have `front` axes before the axis of the pictures.
     """
     count = sizes.shape[0]
     if (x.dims_or_none or (None,))[0] != 1:

@@ -253,7 +253,8 @@ def has_unnamed_axes(node: Node) -> bool:
 def sum_by_count(node: Node, op: Builder) -> Result:
     """ReduceMean of int64 is written as ReduceSum / count, which truncates like the mean.
 
-    That of floats, which OpenCV 4.5.5 does not read of a matrix, gets an axis more.
+    A reduction of a matrix of floats gets one more axis, because OpenCV 4.5.5 does not read it
+    otherwise.
     """
     x, shape = node["data"], node["data"].shape_or_none
     if x.elem_type_or_none in FLOATS:

@@ -116,7 +116,7 @@ def _shifted(op: Builder, x: Value, zero: Value | None, kind: int, *, rows: bool
 
 
 def _per_row(op: Builder, x: Value, p: Value, rows: bool) -> Value:
-    """Scales or zero points of a matrix, or of the one row that a vector is."""
+    """Scales or zero points of a matrix; a vector counts as a matrix of one row."""
     if p.rank == 0:
         return p
     if p.shape_or_none == (1,) or (rows and x.rank_or_none == 1):

@@ -527,7 +527,7 @@ class Builder:
         return ()
 
     def ask_caller(self, why: Why, detail: str) -> None:
-        """Refuses the node inside a function, because a call may know more; elsewhere no effect."""
+        """Refuses the node inside a function, because a call may have more facts."""
         if self.scope.root.function is not None:
             raise Refusal(why, detail)
 
@@ -628,7 +628,7 @@ class Builder:
         return tuple(Value(value.name, self.env) for value in found[: len(node.output)])
 
     def _end_of(self, schema: schemas.Schema) -> int | None:
-        """The version after that of a schema, if the opset has a later implementation."""
+        """The version after the version of a schema, if the opset has a later implementation."""
         history = schemas.history(schema.domain, schema.name)
         later = [one.since for one in history if one.since > schema.since]
         return later[0] if later and later[0] <= self.opset(schema.domain) else None

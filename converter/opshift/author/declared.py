@@ -34,7 +34,7 @@ def completed(known: TypeProto | None, declared: TypeProto | None) -> TypeProto 
 
 
 def _adds(known: TypeProto, declared: TypeProto) -> bool:
-    """Whether a declaration has an element type or a rank that inference does not know."""
+    """Whether a declaration has an element type or a rank that inference does not find."""
     if schemas.type_name(known) is None:
         return schemas.type_name(declared) is not None or rank_of(declared) is not None
     return known.HasField("tensor_type") and rank_of(known) is None is not rank_of(declared)

@@ -33,7 +33,7 @@ class ModelEnv(Env):
 
     @abstractmethod
     def length_symbol(self, name: str, axis: int) -> str:
-        """The symbol of a length that inference does not know."""
+        """The symbol of a length that inference does not find."""
 
     @abstractmethod
     def types_alone(self, model: ModelProto) -> Mapping[str, TypeProto | None]:

@@ -233,7 +233,7 @@ class Facts:
         self._before._lengths = self._lengths
 
     def length_symbol(self, scope: Scope, name: str, axis: int) -> str:
-        """The symbol of a length of a value of which inference knows no number."""
+        """The symbol for a length of a value, if inference finds no number for it."""
         known = self._lengths
         key = self._twins.get(scope, scope), name, axis
         return known.setdefault(key, f"{LENGTH}{len(known)}")
@@ -611,7 +611,7 @@ class Facts:
         return told and any(rank_of(found) is None for found in outputs)
 
     def _is_news(self, place: Scope, name: str) -> bool:
-        """Whether inference of the whole model did not know this type or constant."""
+        """Whether inference of the whole model did not find this type or constant."""
         owner = place.owner(name)
         position = owner.producers.get(name) if owner is not None else None
         if owner is None or position is None:

@@ -110,7 +110,7 @@ class Either(Term):
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The axes of a reduction: the one in an attribute, or all from that one on."""
+    """The axes of a reduction: the axis in an attribute, or all axes from there on."""
 
     name: str
     last: bool

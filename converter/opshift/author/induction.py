@@ -29,7 +29,7 @@ class _Declared:
             self.infos.setdefault(info.name, []).append(info)
 
     def of(self, name: str, *, add: bool) -> list[ValueInfoProto]:
-        """The declarations of a value; a new one if it has none and `add` says so."""
+        """The declarations of a value; with `add`, a new one if there are none."""
         found = self.infos.get(name, [])
         if add and name and not found:
             found = self.infos[name] = [self.graph.value_info.add(name=name)]

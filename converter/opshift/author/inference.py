@@ -149,7 +149,7 @@ def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -
 
 
 def _lacks_rank(kind: TypeProto | None) -> bool:
-    """Whether a type is that of a tensor without a rank."""
+    """Whether a type is a tensor without a rank."""
     return kind is not None and kind.HasField("tensor_type") and rank_of(kind) is None
 
 

@@ -275,7 +275,7 @@ class Value(Infix):
     def claimed_dims_or_none(self) -> Dims | None:
         """Like `dims_or_none`, with numbers that come only from a declaration.
 
-        Use it if there is no form that computes the shape. The report names the value.
+        Use it if no form computes the shape. The report names the value.
         """
         found = self.dims_or_none
         return None if found is None else self.env.claimed_dims(self.name, found)
@@ -475,7 +475,7 @@ class Node:
         return Value(name, self.env, param.types, lambda: self._peers(name, param))
 
     def _peers(self, name: builtins.str, param: schemas.Param) -> Iterator[builtins.str]:
-        """The other inputs whose type variable in the schema is that of a parameter."""
+        """The other inputs with the type variable of a parameter in the schema."""
         for i, other in enumerate(self.proto.input if not param.variadic else ()):
             twin = self.schema.input_at(i) if self.schema is not None else None
             if not other or other == name or twin is None or twin.variadic:
@@ -606,7 +606,7 @@ class Node:
         """The result of a function that looks at all nodes of this graph or function.
 
         It gets the nodes in order, those of inner graphs last, and the names of the outputs of all
-        these graphs. It is called once for all nodes that ask.
+        these graphs. It is called once for all nodes of the graph.
         """
         return self.env.survey(look)
 

@@ -131,7 +131,7 @@ class _Constants(TypesOnly):
 
     @functools.cached_property
     def held(self) -> dict[str, list[TensorProto | AttributeProto]]:
-        """The constants by name. They are collected when a node asks for one."""
+        """The constants by name. They are collected when a node first needs one."""
         found: dict[str, list[TensorProto | AttributeProto]] = {}
         for container in self.containers:
             for tensor in container.initializer if isinstance(container, GraphProto) else ():

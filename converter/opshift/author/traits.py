@@ -155,7 +155,7 @@ class OutputShapes(SingleTrait):
 class OutputTypes(SingleTrait):
     """The element types of the outputs of operators that have no schema here.
 
-    Each output has an element type by name, or that of whichever of some inputs is known. The first
+    Each output has an element type by name, or the first known type of some inputs. The first
     output has a rank by number, or the largest one of some inputs.
     """
 

@@ -141,7 +141,7 @@ class Adapter:
 
     @property
     def rewrites(self) -> bool:
-        """Whether the function is asked about every node."""
+        """Whether the function is called for every node."""
         return isinstance(self.verdict, Rewrite)
 
     @property
@@ -262,7 +262,7 @@ def retired(
     """Declares how operators without a schema are replaced, at any version.
 
     Either ONNX removed them, or a runtime accepted them before ONNX had them. The latter stay as
-    they are if the target knows them.
+    they are if the target has them.
     """
     return adapter(ops, *RETIRED, domain=domain, emits=emits, handles_types=True)
 
@@ -289,7 +289,7 @@ def leaving(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares how operators of a vendor's domain are written in ai.onnx.
 
-    The engine asks it if the result must not use the domain. `since` is the lowest opset of
+    The engine calls it if the result must not use the domain. `since` is the lowest opset of
     ai.onnx at which it can be written; a model below it is raised first.
     """
     return adapter(

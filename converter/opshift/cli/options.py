@@ -250,7 +250,7 @@ def operators_domain(text: str) -> Callable[[_Command], _Command]:
 
 
 def page(ctx: click.Context, param: click.Parameter, path: str | None) -> str | None:
-    """Returns the path of a page, whose name must end as that of a page."""
+    """Returns the path of a page; raises if the name has no ending of a page."""
     if path is not None and not path.lower().endswith((".html", ".htm")):
         raise click.BadParameter(
             f"{path}: a report is an HTML page; give it a name that ends in .html"

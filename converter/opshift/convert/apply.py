@@ -142,7 +142,7 @@ class Applier:
                 missed.update(dict.fromkeys(node.output, avoided))
 
     def _functions_near(self, change: NodeChange) -> set[FunctionId]:
-        """The functions around a node and behind its inputs."""
+        """The functions around a node, and the functions that compute its inputs."""
         scope, own = change.place[0], change.place[0].root.function
         return self.document.calls_behind(scope, change.node.proto) | ({own} if own else set())
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asks an adapter about one node, and checks its answer."""
+"""Calls an adapter for one node, and checks its answer."""
 
 from __future__ import annotations
 

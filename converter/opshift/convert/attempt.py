@@ -201,7 +201,7 @@ class Conversion(State):
         return self._with_callers({one for one in found if one is not None}).union(late)
 
     def _with_callers(self, found: set[FunctionId]) -> set[FunctionId]:
-        """Functions that are called, and those that call them."""
+        """Functions that are called, and the functions that call them."""
         around = {root.function: root.calls for root in self.document.roots if root.function}
         new = found
         while new := {one for one, calls in around.items() if calls.keys() & new} - found:
@@ -235,7 +235,7 @@ class Conversion(State):
         return self.left_late or bool(self._written_late()) or bool(self.unrunnable)
 
     def _written_late(self) -> list[FunctionId]:
-        """The functions that the result cannot hold, if steps may know more about their nodes."""
+        """The functions that the result cannot hold, if steps may find more about their nodes."""
         return self.late if any(step.rewritten for step in self.steps) else []
 
     def _inexact(self) -> set[FunctionId]:

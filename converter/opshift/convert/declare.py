@@ -60,7 +60,7 @@ def ranks(
 ) -> bool:
     """Declares the ranks that the source proves and that are lost; returns whether any was.
 
-    Runtimes fuse normalizations only if they know which axis is the last one. `confirmed` gives
+    Runtimes fuse normalizations only if the last axis is known. `confirmed` gives
     the type of a value of the source whose rank does not come from a declaration.
     """
     if not inference.LOWEST <= version < AXES_MAY_BE_NEGATIVE:

@@ -110,8 +110,8 @@ def corrected(facts: Facts) -> list[str]:
 def _objected_before(state: State, error: str | None) -> bool:
     """Whether onnx rejects the source model, or a body of a function with an operator's name.
 
-    `error` is the objection to the source model. If it is about an operator that its opset lacks,
-    it says nothing of the types.
+    `error` is the objection to the source model. An objection to an operator that the opset lacks
+    is no objection to types.
     """
     if error and not checker.is_of_operators(error):
         return True

@@ -35,7 +35,7 @@ class Guard:
 
     @property
     def structural(self) -> bool:
-        """Whether a check other than that of types can fail."""
+        """Whether a check other than the check of types can fail."""
         return bool(self.lost_attributes or self.lost_inputs or self.fewer_outputs)
 
     def check_types(self, node: Node, possible: frozenset[str]) -> None:

@@ -30,7 +30,7 @@ def plan(state: State) -> None:
 
 
 def write_early(state: State) -> None:
-    """Writes the older form of content before the steps, if the way says so."""
+    """Writes the older form of content before the steps, if the path requires it."""
     to = ir_of_goal(state)
     features = ir_plan.due(state.lowerings, to, rewrite=True, inline=False)
     if _lowered(state, to, [one for one in features if one.says in state.way.early]):

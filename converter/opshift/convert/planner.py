@@ -94,7 +94,7 @@ class CrossingPlan:
         self.follow(key[0], [key[1]], version, self.goal.get(key[0], version))
 
     def dead_end(self, domain: str, op: str, version: int, goal: int) -> DeadEnd | None:
-        """Where the verdicts stop an operator on its way to a goal; None if they reach it."""
+        """The version at which an operator stops on its way to a goal; None if it arrives."""
         trail, name, at = [op], op, _entry(domain, op, version, goal)
         while (here := schemas.schema(domain, name, at)) is not None:
             edge = edge_of(self.adapters, domain, name, here.since, down=goal < version)

@@ -169,7 +169,7 @@ class Request:
 
     @property
     def only_ir(self) -> bool:
-        """Whether only another IR version is asked for."""
+        """Whether the request names only another IR version."""
         asked = replace(
             self, check="default", allow_approximate=False, assume=(), drop_metadata=False,
             strict_ir=False, drop_training=False, prune_imports=self.prune_imports or None,

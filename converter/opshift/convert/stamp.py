@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entries that a caller wants in a result: a new model version, and producer notes."""
+"""The entries that a caller adds to a result: a new model version, and producer notes."""
 
 from __future__ import annotations
 

@@ -376,7 +376,7 @@ class Stepper:
         return done if self.runs is None or self.runs(done) else None
 
     def _runs_if_allowed(self, place: Place, task: Task) -> bool:
-        """Whether the runtime runs the form for which an adapter asks the caller's permission."""
+        """Whether the runtime runs the form that needs the caller's permission."""
         if self.runs is None:
             return True
         if self.allow_approximate:

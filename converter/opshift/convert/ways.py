@@ -223,7 +223,7 @@ def dip_for(refused: Refused, opset: int) -> int:
 def stops_help(refusals: Iterable[RefusedNode], came_at: int, prefix: str) -> bool:
     """Whether a fact about a node is missing that a step has written.
 
-    Inference of a whole model finds more than that of the nodes which the steps have written.
+    Inference of a whole model finds more than inference of the written nodes.
     """
     return any(
         not one.domain and one.boundary[0] != came_at

@@ -105,7 +105,7 @@ class Diff(Shown):
 
     @property
     def advice(self) -> str:
-        """The SemVer advice, and what the code of users must do, in one or two sentences."""
+        """The SemVer advice, and the changes that users need, in one or two sentences."""
         tasks = "; ".join(change.task for change in self.changes if change.task)
         return (
             f"{self._version_advice} Code that uses the model {tasks}."

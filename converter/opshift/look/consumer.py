@@ -56,7 +56,7 @@ def written_for(text: str) -> ModelVersion:
 
 @diagnose.protobuf_errors()
 def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> Acceptance:
-    """Whether nothing in a model breaks the consumer; nothing is converted."""
+    """Whether a consumer can use a model without a conversion."""
     with documents.beside(model):
         return _may_use(model, consumer, registry.default())
 
@@ -102,8 +102,8 @@ def _above(model: ModelProto, consumer: Consumer) -> Iterator[tuple[str, int]]:
 def _later(model: ModelProto, domain: str, knows: int) -> tuple[str, bool]:
     """A sentence about a later operator set, and whether no operator of the model changed in it.
 
-    A consumer that does not know the whole operator set must refuse the model by the letter of
-    ONNX's rules. Many runtimes look only at the operators.
+    By the letter of ONNX's rules, a consumer without the whole operator set must refuse the model.
+    Many runtimes look only at the operators.
     """
     shown, option = domain or "ai.onnx", f"{domain}={knows}" if domain else knows
     changed = sorted(_changed(model, domain, knows))
@@ -121,7 +121,7 @@ def _later(model: ModelProto, domain: str, knows: int) -> tuple[str, bool]:
 
 
 def _changed(model: ModelProto, domain: str, knows: int) -> set[str]:
-    """The operators of a model that have another meaning at the version that the consumer knows."""
+    """The operators of a model that have another meaning at the consumer's version."""
     known, found = changelog.default(), set()
     for node, versions in imports.operators(model):
         if normal(node.domain) == domain and versions.get(domain, 0) > knows:

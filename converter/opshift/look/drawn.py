@@ -33,7 +33,7 @@ Key: TypeAlias = tuple[Any, ...]
 
 @dataclass(slots=True)
 class DrawnForm:
-    """One form of a rewritten place: as it was at the first place, and where it is."""
+    """One form of a rewritten place: the first such place before the conversion, and all places."""
 
     before: Drawing
     after: Drawing

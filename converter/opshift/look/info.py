@@ -119,7 +119,7 @@ class Info(Shown):
         return json.dumps(self.as_dict(), indent=2, sort_keys=True)
 
     def lines(self) -> Iterator[Line]:
-        """Versions first, then the signature, the content, and where the model can go."""
+        """The versions, the signature, the content, and the versions that can be reached."""
         versions = show_versions({**self.imports, "IR": self.ir_version})
         without = "" if self.imports else ", and no opset is imported"
         yield Line(f"{self.path or 'the model'}: {versions}{without}", Role.GOOD)
@@ -316,7 +316,7 @@ def _text(data: Any, field: _Field) -> str:
 
 
 def _value(data: Any, field: _Field) -> str:
-    """`x: float[N,3]`, or the name alone where the type is not a tensor."""
+    """`x: float[N,3]`, or only the name if the type is not a tensor."""
     value = _fields(data, *field[:2])
     name = _text(data, value[1][0]) if 1 in value else ""
     kind = _fields(data, *value[2][0][:2]) if 2 in value else {}

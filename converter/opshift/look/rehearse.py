@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rehearsals: conversions of the skeleton, which write no file.
 
-The questions about one model open it once. A rehearsal that goes further than the one before it
-goes on from there, so there is one run down and one run up.
+The questions about one model open it once. A longer rehearsal continues the previous one, so there
+is one run down and one run up.
 """
 
 from __future__ import annotations
@@ -132,19 +132,19 @@ def rehearsed(
 
 
 def newest(domain: str, source: Mapping[str, int]) -> int:
-    """The highest version of a domain that can be asked for."""
+    """The highest version of a domain that a request can name."""
     return schemas.latest(domain) or source.get(domain, 1)
 
 
 def _towards(options: Request, domain: str, end: int) -> Request:
-    """The same request for one version of one domain, with a limit for what it may write."""
+    """The same request for one version of one domain, with a limit for the written nodes."""
     return dataclasses.replace(
         options, target={domain: end}, ir_version="auto", minimal=False, node_budget=NODE_BUDGET
     )
 
 
 def _on_the_way(told: Rehearsed | None, domain: str, start: int, end: int) -> int:
-    """Where the result of a conversion is on the way to the end; the start if it is elsewhere."""
+    """The version of the result on the way to the end; the start if the result is elsewhere."""
     at = told.report.result.get(domain, start) if told and told.report else start
     return at if min(start, end) <= at <= max(start, end) else start
 

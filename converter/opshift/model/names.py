@@ -122,7 +122,7 @@ class Names:
         return self._families[root]
 
     def forget(self) -> None:
-        """Counts the readers again when they are asked for, because nodes have changed."""
+        """Marks the readers to be counted again at the next use, because nodes have changed."""
         self._counts.clear()
         self._by_name.clear()
 

@@ -10,7 +10,7 @@ from opshift.protos import GraphProto, NodeProto
 
 
 def rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Renames values in a node, and in its subgraphs where they capture them."""
+    """Renames values in a node, and in its subgraphs that capture them."""
     rename_own(node, names)
     for _, graph in graphs_of(node):
         _rename_graph(graph, names)

@@ -86,7 +86,7 @@ def _kind(attribute: AttributeProto) -> AttributeProto.AttributeType:
 
 
 def _spelling(model: ModelProto) -> Iterator[str]:
-    """Replaces the domain 'ai.onnx' by '', because the checker does not know the long name."""
+    """Replaces the domain 'ai.onnx' by '', because the checker rejects the long name."""
     owners: list[ModelProto | FunctionProto] = [model, *model.functions]
     imports = [entry for owner in owners for entry in owner.opset_import]
     for what, entries in (("nodes", nodes(model)), ("imports", imports)):

@@ -79,7 +79,7 @@ def _take_away(document: Document, replacement: Replacement) -> None:
 
 
 def _orphan(document: Document, replacement: Replacement) -> None:
-    """Remembers the inputs and outputs of the old node that nothing may read any more."""
+    """Remembers the inputs and outputs of the old node that may be unread now."""
     scope, position = replacement.place
     node = scope.node(position)
     read = {name for one in replacement.nodes for name in one.input}

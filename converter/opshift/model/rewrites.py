@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places in which one model is a rewritten form of another, found from both models alone.
+"""The places in which one model is a rewritten form of another, found without the report.
 
 A value that both models compute has one name in both, and a name that only one of them has was
 removed or written. Therefore a rewritten place is a group of nodes that differ, held together by
@@ -132,7 +132,7 @@ class _Groups:
         return kept
 
     def _takes_part(self, side: int, number: int) -> bool:
-        """Whether a node belongs to a rewritten place. A constant of one model alone does not."""
+        """Whether a node belongs to a rewritten place. A constant of only one model does not."""
         if number in self.kept[side]:
             return False
         node, other = self.sides[side].nodes[number], self.sides[1 - side]

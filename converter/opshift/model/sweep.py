@@ -23,7 +23,7 @@ def sweep(document: Document) -> bool:
 class Sweep:
     """One search for values that became unread, from the values that a conversion stopped reading.
 
-    Values that were unread before the conversion are kept: their removal was not asked for.
+    Values that were unread before the conversion are kept, because nobody requested their removal.
     """
 
     def __init__(self, document: Document) -> None:

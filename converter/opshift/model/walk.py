@@ -57,7 +57,7 @@ def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 
 
 def name_of(node: NodeProto) -> str:
-    """The name of a node, or its first output where it has none."""
+    """The name of a node, or its first output if it has no name."""
     return node.name or next((o for o in node.output if o), "")
 
 

@@ -28,14 +28,14 @@ Key = tuple[str, str]  # (domain, operator)
 
 @dataclass(frozen=True, slots=True)
 class FieldTable:
-    """The fields that the measured releases of one runtime do not know."""
+    """The fields that the measured releases of one runtime do not have."""
 
     runtime: str
     releases: tuple[str, ...]
     unknown: Mapping[Key, Mapping[str, tuple[int, ...]]]  # by operator and field: which releases
 
     def of(self, key: Key, release: str) -> frozenset[str]:
-        """The fields of an operator that a release does not know."""
+        """The fields of an operator that a release does not have."""
         around = measured.around(release, self.releases)
         found = self.unknown.get(key, {}).items() if around else ()
         return frozenset(field for field, releases in found if around <= set(releases))

@@ -211,7 +211,7 @@ def variables(schema: Schema) -> tuple[str, ...]:
 def features(node: NodeProto, schema: Schema, rank: int | None) -> frozenset[str]:
     """The features of a node: its attributes off their defaults, and its optional inputs.
 
-    `rank` is that of its first input, if it is known.
+    `rank` is the rank of its first input, if it is known.
     """
     from opshift.protos import helper
 
@@ -314,7 +314,7 @@ def line(key: Key, since: int, one: Outcomes, names: tuple[str, ...]) -> str:
 
 
 def shippable(table: ProbeTable) -> ProbeTable:
-    """What runs of the table, without the choices of rare element types.
+    """The part of the table that runs, without the choices of rare element types.
 
     A model of one node may fail for the sizes of its example, so that a failure is no proof that
     the operator fails in a network.

@@ -83,7 +83,7 @@ def _state(attribute: Attribute) -> str:
 def _pairs(
     old: tuple[Param, ...], new: tuple[Param, ...]
 ) -> Iterator[tuple[int, Param, int, Param]]:
-    """Each parameter with its successor: the one of its name, or else of its position."""
+    """Each parameter with its successor: the parameter of its name, or else at its position."""
     place = {param.name: at for at, param in enumerate(new)}
     names = {param.name for param in old}
     for at, before in enumerate(old):

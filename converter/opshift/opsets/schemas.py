@@ -176,7 +176,7 @@ def _registered() -> Sequence[Any]:
 
 @described.remembered
 def _described(operator: OperatorId) -> Schema | None:
-    """The full schema of an implementation; None where the installed onnx is too old for it."""
+    """The full schema of an implementation; None if the installed onnx is too old for it."""
     if is_documented(operator.domain):
         one = described.operator(operator.domain, operator.op_type, operator.since_version)
         return None if one is None else one.schema

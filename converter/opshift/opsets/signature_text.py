@@ -85,7 +85,7 @@ def read_schema(
     text: str, domain: str, op: str, since: int, where: str, *, has_body: bool,
     is_open: bool = False,
 ) -> Schema:  # fmt: skip
-    """The schema that some lines describe; `where` begins the sentence about a fault."""
+    """The schema that some lines describe; the sentence about a fault begins with `where`."""
     variables: dict[str, frozenset[str]] = {}
     params: dict[str, list[Param]] = {"input": [], "output": []}
     least = {"input": 0, "output": 0}

@@ -42,7 +42,7 @@ STATED = (
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """Where something in a row is from, and when it was read there or measured."""
+    """The source of a field of a row, and the date on which it was read or measured."""
 
     source: str
     date: str
@@ -214,7 +214,7 @@ class Ceiling:
         return known or (fields is not None and key in fields.unknown)
 
     def unknown_fields(self, key: Key) -> frozenset[str]:
-        """The attributes, inputs and outputs of an operator that it does not know."""
+        """The attributes, inputs and outputs of an operator that it does not have."""
         table = field_tables.shipped().get(self.kernels)
         return table.of(key, self.release) if table else frozenset()
 

@@ -111,7 +111,7 @@ def alike(was: TypeProto, now: TypeProto) -> bool:
 
 
 def confirms(known: TypeProto, declared: TypeProto) -> bool:
-    """Whether a type contradicts no declaration, and knows every length that is declared."""
+    """Whether a type contradicts no declaration, and has every declared length."""
     if not alike(known, declared) or rank_of(known) is None is not rank_of(declared):
         return False
     pairs = zip(dims_of(known), dims_of(declared), strict=False)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Pages of reports, each written as one HTML file.
 
-A report is a class that returns the sections of its page; this package knows no kind of report.
+A report is a class that returns the sections of its page; this package is the same for all reports.
 """
 
 from __future__ import annotations

@@ -229,5 +229,5 @@ class _Layout:
 
 
 def _port(item: _Item, wires: list[int], wire: int) -> float:
-    """Where a wire meets the top of an item; several stand side by side."""
+    """The point at the top of an item where a wire ends; several wires end side by side."""
     return item.x + item.width * (wires.index(wire) + 1) / (len(wires) + 1)

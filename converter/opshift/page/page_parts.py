@@ -71,7 +71,7 @@ class NameList:
     names: Sequence[str]
 
     def html(self) -> str:
-        """The list, folded where it is long."""
+        """The list, folded if it is long."""
         more = len(self.names) - SHOWN
         listed = "".join(f"<li>{words(name)}" for name in self.names[:SHOWN])
         listed += f"<li>and {more:,} more" if more > 0 else ""
@@ -90,7 +90,7 @@ class BeforeAfter:
     places: NameList
 
     def html(self) -> str:
-        """Both drawings, side by side where there is room."""
+        """Both drawings, side by side if there is room."""
         sides = "".join(
             f"<figure><figcaption>{name}</figcaption>{drawing.svg()}</figure>"
             for name, drawing in (("Before", self.before), ("After", self.after))

@@ -78,7 +78,7 @@ def _row(probing: Probing) -> dict[str, Any] | None:
 
 
 def _ship(path: Path, table: probed.ProbeTable) -> None:
-    """Writes what runs into the shipped file, without rare element types."""
+    """Writes the running models into the shipped file, without rare element types."""
     head, *texts = path.read_text("utf-8").split("\nruntime ")
     known = {one.runtime: one for one in map(probed.read, (f"runtime {text}" for text in texts))}
     former = [known[table.runtime]] if table.runtime in known else []

@@ -2,7 +2,7 @@
 """The messages of onnx: the same classes that `import onnx` gives, without the package onnx.
 
 Everything else of onnx is in a module of this package: `checker`, `inference`, `defs` and `helper`
-need no numpy; `whole` is the package itself. Nobody else imports onnx.
+need no numpy; `whole` is the package itself. No other module imports onnx.
 """
 
 from __future__ import annotations

@@ -29,7 +29,7 @@ _LISTS = {
 
 
 def get_attribute_value(attribute: AttributeProto) -> Any:
-    """The value of an attribute; None where it has no type."""
+    """The value of an attribute; None if it has no type."""
     if attribute.ref_attr_name:
         raise ValueError(f"attribute {attribute.name!r} refers to one of its function")
     if (name := _FIELDS.get(attribute.type)) is not None:

@@ -30,7 +30,7 @@ def infer_shapes(
 ) -> ModelProto:
     """A copy of a model with the types that inference finds.
 
-    A `risky` model may end the process, so a child infers it where that is wanted.
+    A `risky` model may end the process, so inference can run in a child process.
     """
     data = unknown_sizes.unknown(model if isinstance(model, bytes) else model.SerializeToString())
     found = isolation.call("infer_shapes", data, check_type, strict_mode, data_prop, risky=risky)

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Messages without negative sizes, because onnx ends the process if a Slice reads one.
 
-Some exporters write -1 for a size that they do not know, and every runtime reads it so.
+Some exporters write -1 for an unknown size, and every runtime reads it so.
 """
 
 from __future__ import annotations

@@ -84,7 +84,7 @@ def divisible(model: ModelProto, feeds: dict[str, Any]) -> dict[str, Any]:
 
 
 def _edged(value: Any, name: str, given: bool) -> Any:
-    """The value with elements of the set; None where it has none of the kind.
+    """The value with elements of the set; None if the set has no element of the kind.
 
     A given integer is often a size or an axis: only the places -1 and 0 are always legal.
     """
@@ -128,7 +128,7 @@ def _extreme(value: Any, draw: _Draw) -> Any:
 
 
 def _negative(value: Any, draw: _Draw) -> Any:
-    """Where an element is NaN it stays: the sign of a NaN means nothing."""
+    """An element that is NaN stays, because the sign of a NaN has no meaning."""
     return np.where(np.isnan(value), value, -np.abs(value) - value.dtype.type(0.25))
 
 

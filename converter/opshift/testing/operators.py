@@ -52,7 +52,7 @@ def _converts(
     imports: Mapping[str, int] | None = None,
     **how: Any,
 ) -> ModelProto:
-    """`to` is the other end where it is not the newest version."""
+    """`to` is the other end if that is not the newest version."""
     newest = schemas.latest(domain) if to is None else to
     if newest is None:
         raise AssertionError(f"nothing is known about the versions of {domain!r}")

@@ -17,7 +17,7 @@ from opshift.records import dataclass
 class Hint:
     """A kind of values that `generate.py` can make.
 
-    An index says whose shape bounds it: `data`, along `axis`, or along every axis where None. The
+    An index says whose shape bounds it: `data`, along `axis`; along every axis if that is None. The
     keys of an attention are those of `data`, after those of `past`.
     """
 

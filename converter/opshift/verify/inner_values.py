@@ -2,7 +2,7 @@
 """Compares values inside of subgraphs and functions, by models of the nodes that compute them.
 
 No output can show such a value: a branch may not run, and a Loop computes the value many times. So
-the nodes between the value and what both models know become a model of their own on each side.
+the nodes between the value and the values of both models become a small model on each side.
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The mark beside a result: its key, and the stamps of its files.
+"""The mark next to a result: its key, and the stamps of its files.
 
 A mark is written after its result. A result without a mark, or one that has changed since, is
 converted again.

@@ -152,7 +152,7 @@ def _searched(runner: Runner, folder: Path, result: Path) -> runtime_table.Told:
 
 
 def _later(runtime: Installed, cache: Path, folder: Path, result: Path) -> dict[str, str]:
-    """How the same result fares in later releases of onnxruntime, up to one where it is right."""
+    """The outcome of the result in later releases of onnxruntime, up to the first right one."""
     told = {"outcome": "not here", "why": "no later release"}
     for release in LATER:
         if runtime.name == "onnxruntime" and numbers(release) <= numbers(runtime.version):
@@ -170,7 +170,7 @@ def _later(runtime: Installed, cache: Path, folder: Path, result: Path) -> dict[
 
 
 def _stamped(original: Path, result: Path) -> Path:
-    """The original under the numbers of the result: the nodes are as they came."""
+    """The source nodes with the versions of the result."""
     model, read = onnx.load(original), onnx.load(result, load_external_data=False)
     model.ir_version = read.ir_version
     del model.opset_import[:]

@@ -55,7 +55,7 @@ class Installed:
 
     @property
     def environment(self) -> dict[str, str]:
-        """The environment of the child; that of node has its PATH."""
+        """The environment of the child process; node also gets PATH."""
         usual = dict(os.environ) if self.name == WEB else child_python.bare_environment()
         return {**usual, "PYTHONPATH": self.site, "PYTHONNOUSERSITE": "1"}
 

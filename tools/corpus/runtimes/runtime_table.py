@@ -133,7 +133,7 @@ HEADER = (
 
 
 def builds(measured: Iterable[Measured]) -> str:
-    """The builds that converted some models, the one of most models first."""
+    """The builds that converted some models; the build of most models is first."""
     counts = Counter(one.get("by", {}).get("build", "not recorded") for one in measured)
     (most, _), *others = counts.most_common() or [("-", 0)]
     return ", ".join([most, *(f"{name} ({count})" for name, count in others)])

@@ -144,7 +144,7 @@ def _convert(
     verifies: bool,
     judge: OtherRuntime | None,
 ) -> int:
-    """Converts one model as the options ask, prints the outcome, and returns the exit code."""
+    """Converts one model with the options, prints the outcome, and returns the exit code."""
     from opshift.model.bytes import documents
 
     file, target = _places(source, output, in_place)
@@ -315,7 +315,7 @@ def _verified(
 
 
 def _named(found: Verification, source: Opened, target: str) -> Verification:
-    """A comparison with the names that the caller knows."""
+    """A comparison with the names that the caller gave."""
     names = (source.path, f"{target} (converted)" if target == source.path else target)
     first, second = (
         dataclasses.replace(side, model=name) for side, name in zip(found.sides, names, strict=True)

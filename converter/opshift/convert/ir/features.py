@@ -45,7 +45,7 @@ class OlderForms(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Feature:
-    """A kind of content, the IR version that brought it, and what to do below that version.
+    """A kind of content, the IR version that introduced it, and its treatment below that version.
 
     `find` searches a model for it, and `where` names its places. `lower` writes the exact
     older form; where `drop` names an option, `lower` removes the content if that option is given.

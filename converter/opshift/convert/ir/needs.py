@@ -45,14 +45,14 @@ def needs(document: Document, facts: Facts) -> list[Feature]:
 
 
 def held(document: Document, facts: Facts, above: int) -> list[Feature]:
-    """The content of a model that came with a later IR version than `above`."""
+    """The content of a model that an IR version later than `above` introduced."""
     bare = any(n not in scope.inputs for scope in document.scopes() for n in scope.initializers)
     content = look_at(Content, document.model.SerializeToString())
     return of_content(content, _types(document, facts, above), bare=bare, above=above)
 
 
 def _types(document: Document, facts: Facts, above: int) -> frozenset[str]:
-    """The element types of a model that came with a later IR version than `above`."""
+    """The element types of a model that an IR version later than `above` introduced."""
     from opshift.author.present_types import collect_present_types
 
     found = frozenset(facts.present_types & TYPES.keys())

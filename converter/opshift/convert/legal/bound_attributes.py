@@ -16,7 +16,7 @@ Values: TypeAlias = dict[bytes, AttributeProto]  # by their bytes without a name
 
 
 class BoundAttributes:
-    """Finds the values behind the attribute references of a model."""
+    """Finds the values of the attribute references in a model."""
 
     def __init__(self, document: Document) -> None:
         self.document = document

@@ -236,7 +236,7 @@ def tolerates(document: Document, adapters: Registry, error: str) -> bool:
 
 
 def _contradiction(error: InferenceError) -> str | None:
-    """The first objection, except those about types that inference cannot know, as after Cast-1."""
+    """The first objection, except about types that inference cannot find, as after Cast-1."""
     unknown = ("instead is null", "was 0")  # a type that is not there, in the words of two places
     lines = str(error).removeprefix("[ShapeInferenceError] Inference error(s): ").splitlines()
     return next((one for one in lines if one and not one.endswith(unknown)), None)

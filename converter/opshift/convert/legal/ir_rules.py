@@ -120,7 +120,7 @@ def _graph_identifiers(document: Document) -> Iterator[NamedText]:
 
 
 def _identifiers(what: str, names: Iterable[str]) -> Iterator[NamedText]:
-    """The specification wants names that C would accept; no runtime does."""
+    """The specification requires names that C would accept; no runtime does."""
     bad = frozenset(name for name in names if name and not _IDENTIFIER.fullmatch(name))
     if bad:
         count = f"{len(bad)} {what} names are" if len(bad) > 1 else f"a {what} name is"
@@ -140,7 +140,7 @@ def _bindings(document: Document) -> Iterator[NamedText]:
 
 
 def _initializations(document: Document) -> Iterator[NamedText]:
-    """The graph that computes what training begins with reads nothing from outside."""
+    """The graph that computes the initial values of training reads no value from outside."""
     for i, training in enumerate(document.model.training_info):
         if names := frozenset(one.name for one in training.initialization.input):
             text = f"the initialization of training_info[{i}] has {_some(names, 'input')}, which"

@@ -224,7 +224,7 @@ def above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
 
 
 def skipped_above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
-    """Content that computes nothing and came with a later IR version than the model states."""
+    """Content without a computation from a later IR version than the model states."""
     for one in _held(checked):
         if not one.computes:
             text = f"{one.says} came with IR {one.ir}; readers of IR {_ir(checked)} skip it"

@@ -11,7 +11,7 @@ from opshift.author.registry import Registry
 
 
 class Asker(Crossing, Protocol):
-    """The step that asks about nodes."""
+    """The step that needs the answers."""
 
     facts: Facts
     adapters: Registry

@@ -60,7 +60,7 @@ class Records:
     def find(
         self, asker: Asker, task: Task, scope: Scope, node: NodeProto
     ) -> tuple[Branch, NodeTokens] | None:
-        """The end of a record that decides a node; asks the adapter if there is none.
+        """The end of a record that decides a node; calls the adapter if there is no record.
 
         None means that the call cannot be recorded; the adapter is then called for each such node.
         """
@@ -93,7 +93,7 @@ class Records:
         )  # fmt: skip
 
     def _record(self, tree: Branch, asker: Asker, task: Task, binding: NodeTokens) -> bool:
-        """Asks the adapter, and adds the record of the call to a tree; whether it could."""
+        """Calls the adapter and adds the record to a tree; returns whether that was possible."""
         recorder = Recorder(binding)
         try:
             leaf = asked(asker, task, recorder)

@@ -94,7 +94,7 @@ def give_shape(declared: TypeProto, wanted: Sequence[int]) -> None:
 
 
 def shown(sizes: Sequence[int | str | None]) -> str:
-    """`1,3,224,224`, as the option is written; `()` for that of a scalar."""
+    """`1,3,224,224`, as the option is written; `()` for the shape of a scalar."""
     return ",".join("?" if size is None else str(size) for size in sizes) or "()"
 
 

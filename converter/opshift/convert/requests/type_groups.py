@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values around one node that have one element type, because its schema says so."""
+"""The values around one node that have one element type by its schema."""
 
 from __future__ import annotations
 

@@ -221,7 +221,7 @@ class TypeRewriting:
             self._retype(attribute.tp)
 
     def _leaves(self, number: int) -> bool:
-        """Whether a type must leave the model, also where it is only that of a sum in a node."""
+        """Whether a type must leave the model, even if only a sum inside a node has it."""
         changes = changes_of(self.choice.types)
         return changes.get(number) is Change.WIDENS or number == T.DOUBLE
 

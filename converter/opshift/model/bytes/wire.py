@@ -216,7 +216,7 @@ def skip(data: Buffer, pos: int, end: int) -> int:
 
 
 def _end(view: bytes, at: int) -> int:
-    """Where a varint ends."""
+    """The end of a varint."""
     return at + 1 if view[at] < 0x80 else read_varint(view, at)[1]
 
 
@@ -392,7 +392,7 @@ class _Weaver(Generic[Piece]):
         return [*pieces, self.view[done:end]]
 
     def tensor(self, pos: int, end: int) -> list[memoryview | bytes | Piece]:
-        """The stub without its marker; the payload goes where a serializer would write it."""
+        """The stub without its marker, in two parts; the payload goes between them."""
         before: list[tuple[int, int]] = []  # the fields before the marker, in order
         for start, tag, body, stop, _ in fields(self.data, pos, end):
             if body == self.next and tag >> 3 == _EXTERNAL_DATA:

@@ -116,7 +116,7 @@ def _as_input(tensor: TensorProto, name: str) -> ValueInfoProto:
 
 
 def _show_nested(view: ModelProto, store: Weights | None) -> None:
-    """Turn all stubs of a private copy into main-graph inputs, or zeros where that cannot be."""
+    """Turns all stubs of a private copy into inputs of the main graph, or else into zeros."""
     names = Counter(walk.defined_names(view.graph))
     inputs: list[ValueInfoProto] = []
     _hoist(view.graph, names, inputs, main=True)
@@ -196,7 +196,7 @@ def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
 
 
 def _zero_sparse(sparse: SparseTensorProto, store: Weights | None) -> None:
-    """Fill a sparse tensor with zeros, at its first positions where its own cannot be read."""
+    """Fills a sparse tensor with zeros; unreadable positions become the first ones."""
     _zero(sparse.values)
     if store is not None and store.has(sparse.indices):
         _zero(sparse.indices, store.load(sparse.indices).astype("<i8").tobytes())

@@ -44,7 +44,7 @@ def binary(file: Opened) -> Opened:
 
 
 def encoded(model: ModelProto, path: str) -> bytes:
-    """The model in the format that a file name asks for; raises if the format loses content."""
+    """The model in the format of a file name; raises if the format loses content."""
     form = _serializer(path)
     with _silenced():
         try:

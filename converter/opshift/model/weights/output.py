@@ -157,7 +157,7 @@ def _named(region: Region) -> Named:
 def _in_form(
     pieces: list[memoryview | bytes | Moved], name: str
 ) -> list[memoryview | bytes | Moved]:
-    """The bytes of a result in the format that its name asks for."""
+    """The bytes of a result in the format of its name."""
     if not is_text(name):
         return pieces
     import tempfile

@@ -111,7 +111,7 @@ class Weights:
             Named(path, seen).check_unchanged()
 
     def source(self, tensor: TensorProto) -> Source | None:
-        """Where the payload of a carved stub is; None for every other tensor."""
+        """The place of the payload of a carved stub; None for every other tensor."""
         return None if (mark := marker_of(tensor)) is None else self.marked(mark)
 
     def marked(self, mark: str) -> Source:

@@ -25,7 +25,7 @@ def compare(
     ulp: int = 0,
     signed_zero: bool = False,
 ) -> str | None:
-    """None when equal, else where and how the first differing output differs."""
+    """None if all are equal; else the first different output, with its place and difference."""
     if len(expected) != len(actual):
         return f"{len(expected)} outputs expected, {len(actual)} given"
     for index, (one, other) in enumerate(zip(expected, actual, strict=True)):

@@ -47,7 +47,7 @@ def evaluate(
     model: ModelProto, inputs: Mapping[str, Value], *,
     seed: int = 0, seen: Seen | None = None, load: Load = to_array,
 ) -> list[Value]:  # fmt: skip
-    """The values of the model's outputs, in order; OracleError where a version forbids a node.
+    """The values of the model's outputs, in order; OracleError if a version forbids a node.
 
     `seen` is called with the name and the value of each output of a node, also inside of nodes.
     `load` reads an initializer before its first reader; no value outlives its last reader.

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Where kernels are written down: which operator, which versions, one function."""
+"""The registry of kernels: one function for some versions of an operator."""
 
 from collections.abc import Callable
 from typing import Any

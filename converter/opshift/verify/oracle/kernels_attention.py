@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Attention, where the reference and the text differ."""
+"""Attention, because the reference differs from the specification."""
 
 from typing import Any
 

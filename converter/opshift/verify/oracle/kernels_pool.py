@@ -13,7 +13,7 @@ from opshift.verify.oracle.values import OracleError, wide
 
 @dataclass(frozen=True, slots=True)
 class Windows:
-    """Where every window of one spatial axis looks: positions [outputs, kernel]."""
+    """The positions that each window of one spatial axis covers: [outputs, kernel]."""
 
     positions: np.ndarray
     size: int

@@ -168,7 +168,7 @@ def tile(call: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
 
 @kernel("Squeeze", until=12)
 def squeeze_attribute(call: Call, x: np.ndarray) -> np.ndarray:
-    """An empty list counts as absent, as in runtimes; the reference squeezes nothing."""
+    """An empty list counts as absent, as in runtimes; in the reference, it squeezes no axis."""
     return x.squeeze(tuple(call["axes"]) if call["axes"] else None)
 
 

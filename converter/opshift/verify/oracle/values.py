@@ -79,7 +79,7 @@ def type_of(value: Value) -> str:
 
 
 def declared(proto: TypeProto) -> str:
-    """The ONNX name of a declared type, "?" where it is left open."""
+    """The ONNX name of a declared type, "?" if it is open."""
     match proto.WhichOneof("value"):
         case "tensor_type":
             if not proto.tensor_type.elem_type:

@@ -43,7 +43,7 @@ class Carrier(Protocol):
         """Starts a call, without retries; returns a handle."""
 
     def ended(self, handles: Sequence[Any], seconds: float) -> list[Any]:
-        """The handles of calls that have ended; waits for one, but not longer than that."""
+        """The handles of finished calls; waits for one of them up to a time limit."""
 
     def result(self, handle: Any) -> Any:
         """The result of a call; raises if the call was lost, ClusterLost if nothing can run."""
