@@ -165,7 +165,7 @@ def keeps_aspect(node: Node) -> bool:
 
 
 def in_proportion(node: Node, op: Builder, sizes: Value, kind: int) -> list[ResampledAxis]:
-    """The axes under their common scale, which is not the ratio of the rounded sizes."""
+    """The axes with one common scale, which differs from the ratio of the rounded sizes."""
     x, wide = node["X"], T.DOUBLE
     olds = {axis: size_of(op, x, axis) for axis in sorted(axes(node))}
     widths = {axis: op.Cast(old, to=wide) for axis, old in olds.items()}

@@ -50,7 +50,7 @@ def _chosen(node: NodeProto, env: ModelEnv, branches: list[GraphProto]) -> Types
 
 
 def _carried(node: NodeProto, env: ModelEnv, rule: Carries, body: GraphProto) -> Types | None:
-    """The types of a loop, if the facts about its body begin with all that is known of its inputs.
+    """The types of a loop, if facts about its inputs also hold in its body.
 
     Otherwise inference of the whole loop may find more by induction.
     """

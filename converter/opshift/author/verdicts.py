@@ -272,7 +272,8 @@ def form(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares an equal form of operators that more runtimes run, at any version.
 
-    It runs at the end of a conversion. It returns KEEP if the node has that form already, or if a
+    The form is written at the end of a conversion. It returns KEEP if the node has that form
+    already, or if a
     value that it depends on is unknown. It never refuses.
     """
     return adapter(ops, *FORM, domain=domain, emits=emits, handles_types=True)

@@ -256,7 +256,8 @@ def _judged(document: Document, store: Weights, adapters: Registry) -> Judged:
 class KnownResults:
     """The results for a few releases, which prove that others have a result, too.
 
-    At equal versions, two results differ only in forms. A release that runs the result for another
+    Two results of equal versions differ only in the forms of nodes. A release that runs the result
+    for another
     one is therefore known to have a result. A refusal names the runtime, so it is not used again.
     """
 

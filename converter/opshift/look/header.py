@@ -109,7 +109,7 @@ def _looks_closer(row: Ceiling, operators: Collection[Key]) -> bool:
 def _ir_fits(
     data: bytes, current: int, target: int | Mapping[str, int] | Wanted, goal: Mapping[str, int]
 ) -> bool:
-    """Whether no content has to be rewritten for the IR version that a named target demands."""
+    """Whether the IR version of a named target needs no rewritten content."""
     if not isinstance(target, Wanted):
         return True
     aim = target.ir("auto", current, goal, raised=bool(target.at_least or target.exact))

@@ -149,7 +149,7 @@ class _Layout:
         self._place()
 
     def _ranked(self, last: int) -> list[list[int]]:
-        """The items by depth: an input is just above the first box that reads it."""
+        """The items by row: an input is in the row above the first box that reads it."""
         depths = [0] * len(self.items)
         first = len(self.drawing.inputs)
         for _ in self.items:  # a graph has no circle, so this many rounds are enough

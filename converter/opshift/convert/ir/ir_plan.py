@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of the IR version: one verdict for each kind of content that a later version brought.
+"""The plan of the IR version: one verdict for each kind of content of a later version.
 
 Below the version that brought a feature, one verdict says what happens to it, and leads to every
 feature that its older form has. A feature that is lowered without a planned edge is a bug. The

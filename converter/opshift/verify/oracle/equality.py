@@ -103,7 +103,7 @@ def _tensor(
 
 
 def _steps(one: np.ndarray, other: np.ndarray) -> np.ndarray | None:
-    """How many representable numbers lie between, as float64; None for the smallest types."""
+    """The number of representable numbers between two arrays; None for the smallest types."""
     bits = _BITS.get(one.dtype)
     if bits is None:
         return None
