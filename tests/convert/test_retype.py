@@ -684,3 +684,35 @@ def test_the_cost_in_weights_is_stated():
     source.graph.initializer.append(numpy_helper.from_array(np.ones((8, 4), "f2"), "w"))
     (told,) = plan(source, types={"float16": "float"}).approximations
     assert "(1 constant, 64 B before and 128 B now)" in told
+
+
+FLOATS_AND_INTEGERS = [one for one in PAIRS if one.start in (T.FLOAT, T.DOUBLE, T.FLOAT16, T.INT64)]
+
+
+def named(pair):
+    return pair.start.name.lower(), pair.to.name.lower()
+
+
+@pytest.mark.parametrize("weight", ["1.5", "100000"])
+@pytest.mark.parametrize(
+    ("first", "other"),
+    [(a, b) for a in FLOATS_AND_INTEGERS for b in FLOATS_AND_INTEGERS if a.start != b.start],
+    ids=lambda pair: "-".join(named(pair)),
+)
+def test_a_cast_between_two_types_that_change_follows_both(first, other, weight):
+    (start, to), a, c = named(first), first.start, other.start
+    weight = "1.5" if T.FLOAT16 in (a, c) else weight
+    m = model(
+        f"({start}[2,3] x) => ({start}[2,3] y) {{ c = Cast<to={int(c)}>(x) e = Mul(c, c)"
+        f" d = Cast<to={int(a)}>(e) w = Constant<value = float {{{weight}}}>() v = Cast<to={int(a)}>(w)"
+        " s = Add(x, d) y = Mul(s, v) }",
+        13,
+    )
+    x = np.array([[0, 1, 2], [3, 4, 5]], a.element.numpy)
+    made = convert(m, types=dict([(start, to), named(other)])).model
+    given = as_tensor(x, made.graph.input[0].type.tensor_type.elem_type)
+    before, after = (
+        ReferenceEvaluator(one).run(None, {"x": value})[0]
+        for one, value in ((m, x), (made, to_array(given)))
+    )
+    assert np.allclose(before.astype(float), after.astype(float), rtol=1e-2)

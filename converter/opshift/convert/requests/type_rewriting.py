@@ -5,11 +5,13 @@ from __future__ import annotations
 
 import math
 from collections import Counter
+from collections.abc import Mapping
 
 from opshift.author.present_types import TYPE_ATTRIBUTES
 from opshift.author.traits import Saturates
 from opshift.convert.requests.input_sizes import free_inputs
 from opshift.convert.requests.known_branches import constant_node
+from opshift.convert.requests.type_choice import element_number
 from opshift.convert.requests.type_groups import INNER, NUMBERS, TypeGroup, named_type, numbers_in
 from opshift.convert.requests.typed_values import TypeChoice, changes_of
 from opshift.convert.state import State
@@ -120,8 +122,7 @@ class TypeRewriting:
                     continue
                 node.output[at] = self.state.document.fresh(value[1])
                 self._after(place, node.output[at], has, name)
-        if not any(group.stays for group in groups):
-            self._rewrite_attributes(place, groups)
+        self._rewrite_attributes(node, groups)
 
     def _bounded(self, place: Place, start: int, name: str) -> str:
         """The name of an output before it is bounded as its old type bounded it."""
@@ -189,22 +190,25 @@ class TypeRewriting:
 
     # -- attributes ------------------------------------------------------------------------------
 
-    def _rewrite_attributes(self, place: Place, groups: list[TypeGroup]) -> None:
-        scope, position = place
-        node = scope.node(position)
+    def _rewrite_attributes(self, node: NodeProto, groups: list[TypeGroup]) -> None:
+        led = {group.by_attribute: group for group in groups}
         for attribute in node.attribute:
-            self._rewrite_attribute(attribute)
+            mine = [led[attribute.name]] if attribute.name in led else groups
+            staying = {group.start for group in mine if group.stays}
+            types = self.choice.types
+            self._rewrite_attribute(attribute, {at: types[at] for at in types.keys() - staying})
         written = {attribute.name for attribute in node.attribute}
         for group in groups:
             to = self.choice.types[group.start]
+            if group.stays:
+                continue
             if group.by_attribute and group.by_attribute not in written:
                 node.attribute.add(name=group.by_attribute, type=AttributeProto.INT, i=to)
             elif group.by_value and not written:  # the default is a zero of the old type
                 zero = as_tensor(np.zeros(1), to)
                 node.attribute.add(name="value", type=AttributeProto.TENSOR).t.CopyFrom(zero)
 
-    def _rewrite_attribute(self, attribute: AttributeProto) -> None:
-        types = self.choice.types
+    def _rewrite_attribute(self, attribute: AttributeProto, types: Mapping[int, int]) -> None:
         if attribute.name in TYPE_ATTRIBUTES:
             if attribute.type == AttributeProto.STRING:
                 number = TensorProto.DataType.Value(attribute.s.decode())
@@ -213,11 +217,13 @@ class TypeRewriting:
                 attribute.i = types.get(attribute.i, attribute.i)
         elif attribute.name in NUMBERS and NUMBERS[attribute.name] in types:
             self._write_tensor(attribute)
-        elif attribute.HasField("t"):
+        elif attribute.HasField("t") and attribute.t.data_type in types:
             self._change(attribute.t)
         elif attribute.HasField("sparse_tensor"):
-            self._change(attribute.sparse_tensor.values)
-        elif attribute.HasField("tp"):
+            values = attribute.sparse_tensor.values
+            if values.data_type in types:
+                self._change(values)
+        elif attribute.HasField("tp") and element_number(attribute.tp) in types:
             self._retype(attribute.tp)
 
     def _leaves(self, number: int) -> bool:
