@@ -40,7 +40,7 @@ INVALID = (
 )  # fmt: skip
 DEPTH = int(os.environ.get("OPSHIFT_GROWTH", "0"))
 LARGEST_EXPONENT = 1.15
-SHORT, PATIENCE = 1.0, 15.0  # seconds of CPU for a call that is repeated, and before larger models
+SHORT, PATIENCE = 5.0, 15.0  # seconds of CPU for a call that is repeated, and before larger models
 
 
 def calls_in(act: Callable[[ModelProto], object], model: ModelProto) -> int:

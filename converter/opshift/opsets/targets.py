@@ -128,6 +128,9 @@ class Ceiling:
     meant: tuple[str, str] = ("", "")  # the runtime and release that `same_as` means
     between: str = ""  # the unknown release that a user named, and that lies before `later`
     later: Ceiling | None = None  # the row after that release
+    _lacking: dict[Key, list[Lacking]] = field(
+        default_factory=dict, init=False, compare=False, repr=False
+    )
 
     @property
     def shown(self) -> str:
@@ -161,6 +164,11 @@ class Ceiling:
 
     def lacking(self, key: Key) -> list[Lacking]:
         """The versions of an operator that it does not read, each with the name of the operator."""
+        if (known := self._lacking.get(key)) is None:
+            known = self._lacking[key] = self._find_lacking(key)
+        return known
+
+    def _find_lacking(self, key: Key) -> list[Lacking]:
         found = [one for one in self.without if one.names(key)]
         if found or not self.only or key[0]:
             return found
