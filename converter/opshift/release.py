@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import re
 
-VERSION = "0.3.0.dev4"
+VERSION = "0.3.0.dev5"
 """A release, or `.devN` before it. Each fix of a wrong result raises N (`advisories.toml`)."""
 
 RELEASED = 1 << 30

@@ -105,6 +105,21 @@ def rounds_up(node: Node) -> bool:
     return knows(node, "ceil_mode") and bool(node.int("ceil_mode")) and not same_size(node)
 
 
+def adds_windows(node: Node) -> bool:
+    """Whether `ceil_mode` makes, or may make, more windows than rounding down."""
+    if not rounds_up(node):
+        return False
+    x = node["X"]
+    pads, rank = explicit_pads(node, x), len(node.ints("kernel_shape"))
+    for axis, (span, stride) in enumerate(zip(spans(node), per_axis(node, "strides"), strict=True)):
+        length = size(x, 2 + axis)
+        if stride > 1 and (
+            length is None or (length + pads[axis] + pads[axis + rank] - span) % stride
+        ):
+            return True
+    return False
+
+
 def last_starts_in_pad(node: Node, op: Builder) -> bool:
     """Whether `ceil_mode`, by its text, counts a window that starts in the end padding.
 

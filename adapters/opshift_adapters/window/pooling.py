@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """AveragePool, MaxPool, their global forms and MaxRoiPool."""
 
+from functools import partial
 from itertools import accumulate
 from operator import mul
 
@@ -10,6 +11,7 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    Surroundings,
     Value,
     Why,
     adapter,
@@ -22,7 +24,7 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
-from opshift_adapters._lib import windows
+from opshift_adapters._lib import merged_pads, windows
 from opshift_adapters._lib.blocks import END, size_of
 
 INDICES_ORDER = {"storage_order": "it orders the indices, and nothing reads them"}
@@ -73,13 +75,13 @@ def average_pool_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added `ceil_mode`; below it, wider end pads that do not count are written."""
     if not (windows.rounds_up(node) and node.int("count_include_pad")):
         return windows.rounded_down(node, op)
-    return _with_counted_pads_written(node, op)
+    return _with_counted_pads_written(node, op, node["X"])
 
 
-def _with_counted_pads_written(node: Node, op: Builder) -> Result:
+def _with_counted_pads_written(node: Node, op: Builder, x: Value) -> Result:
     """The pads that count are written as Pad; the pads of the pooling do not count."""
     inner, outer = windows.counted_pads(node, node["X"])
-    inputs = {"X": windows.padded(op, node["X"], inner, 0.0)}
+    inputs = {"X": windows.padded(op, x, inner, 0.0)}
     counts = None if any(outer) else 1  # the same without pads, and onnxruntime may merge the Pad
     return op.same(
         node, inputs=inputs, pads=outer, auto_pad=None, ceil_mode=None, count_include_pad=counts
@@ -95,7 +97,7 @@ def _with_counted_pads_written(node: Node, op: Builder) -> Result:
     since=10,
 )
 def counts_beyond_the_end(node: Node) -> bool:
-    return node.int("ceil_mode") == 1 and node.int("count_include_pad") == 1
+    return node.int("count_include_pad") == 1 and windows.adds_windows(node)
 
 
 @misread(
@@ -112,25 +114,84 @@ def counts_beyond_the_end_below_19(node: Node) -> bool:
 
 @misread(
     "AveragePool",
-    "onnxruntime 1.19..1.20",
-    "AveragePool of the result of Pad gives other numbers",
-    source="2026-11-29 measured in 1.16, 1.18 to 1.21, 1.23, 1.27 and 1.31: 16 forms at 13 and 19",
-    since=7,
+    "onnxruntime 1.21..1.24",
+    "AveragePool with count_include_pad and other pads at the end than at the begin gives other"
+    " numbers",
+    source="2026-11-29 measured in 1.16 to 1.32: 3,360 forms with and without a Pad",
+    since=19,
 )
-def follows_a_pad(node: Node) -> bool:
-    made = node["X"].producer
-    return made is not None and made.op == "Pad" and not node.int("count_include_pad")
+def counts_uneven_pads(node: Node) -> bool:
+    pads = node.ints_or_none("pads") or []
+    return node.int("count_include_pad") == 1 and merged_pads.differ_by_side(pads)
+
+
+AFTER_A_PAD = partial(
+    misread,
+    says="{op} of the result of a Pad of zeros, which is merged with it, gives other numbers or is"
+    " not loaded",
+    source="2026-11-29 measured in 1.14 to 1.32: 5,648 and 3,360 forms of Pad before an operator",
+)
+
+
+@AFTER_A_PAD("AveragePool", "onnxruntime 1.19..1.20", since=7, before=21)
+def is_merged_with_pads(node: Node, around: Surroundings) -> bool:
+    pads = merged_pads.merged_pads(node, around)
+    return bool(pads) and (not node.int("count_include_pad") or _gives_others(node, pads))
+
+
+def _gives_others(node: Node, pads: list[int]) -> bool:
+    """Whether onnxruntime computes a pooling that counts its pads otherwise with these pads."""
+    return windows.adds_windows(node) or merged_pads.reach_the_kernel(pads, node)
+
+
+def _counted(node: Node, around: Surroundings) -> list[int]:
+    """The pads after a merger that makes all of them count; empty if there is none."""
+    if not node.int("count_include_pad") and any(node.ints_or_none("pads") or []):
+        return []
+    return merged_pads.merged_pads(node, around)
+
+
+@AFTER_A_PAD("AveragePool", "onnxruntime 1.21..1.24", since=7, before=21)
+def counts_merged_pads(node: Node, around: Surroundings) -> bool:
+    pads = _counted(node, around)
+    return bool(pads) and _gives_others(node, pads)
+
+
+@AFTER_A_PAD("AveragePool", "onnxruntime 1.21..1.24", since=19, before=21)
+def counts_uneven_merged_pads(node: Node, around: Surroundings) -> bool:
+    return merged_pads.differ_by_side(_counted(node, around))
+
+
+@AFTER_A_PAD("AveragePool", "onnxruntime 1.25..1.31", since=7)
+def counts_merged_pads_at_every_opset(node: Node, around: Surroundings) -> bool:
+    return counts_merged_pads.run(node, around)
 
 
 @alternative("AveragePool", runtime="onnxruntime==1.16")
 def average_of_counted_pads(node: Node, op: Builder) -> Result:
-    """onnxruntime up to 1.28 divides the last windows of `ceil_mode` by other counts."""
-    if windows.rounds_up(node) and node.int("count_include_pad"):
-        return _with_counted_pads_written(node, op)
-    x = node["X"]
-    if op.version < 7 or windows.rounds_up(node) or any(windows.explicit_pads(node, x)):
-        return KEEP
-    return op.same(node, count_include_pad=1)
+    """Pads that count are written as Pad, which a Concat keeps apart from the pooling.
+
+    onnxruntime up to 1.28 divides the last windows of `ceil_mode` by other counts, 1.21 to 1.24
+    misread uneven pads, and 1.19 to 1.31 merge a Pad with the pooling after it.
+    """
+    if op.version < 7:
+        return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
+    x, pads = node["X"], any(windows.explicit_pads(node, node["X"]))
+    if node.int("count_include_pad") and (windows.rounds_up(node) or pads):
+        return _with_counted_pads_written(node, op, _apart(op, x))
+    if not windows.rounds_up(node) and not pads and not node.int("count_include_pad"):
+        return op.same(node, count_include_pad=1)  # as the merged one
+    return op.same(node, inputs={"X": _apart(op, x)}) if _is_padded(x) else KEEP
+
+
+def _apart(op: Builder, x: Value) -> Value:
+    """A value, after a Concat that changes nothing if it is the result of a Pad."""
+    return op.Concat(x, axis=0) if _is_padded(x) else x
+
+
+def _is_padded(x: Value) -> bool:
+    made = x.producer
+    return made is not None and made.op == "Pad"
 
 
 @misread(
@@ -145,11 +206,34 @@ def counts_by_columns(node: Node) -> bool:
     return node.int("storage_order") == 1 and axes > 1 and indices is not None and indices.used
 
 
+@AFTER_A_PAD("MaxPool", "onnxruntime 1.17..1.19", since=7, before=21)
+def competes_with_stated_pads(node: Node, around: Surroundings) -> bool:
+    return node.has("pads") and competes_with_pads.run(node, around)
+
+
+@AFTER_A_PAD("MaxPool", "onnxruntime 1.20..1.24", since=7, before=21)
+def competes_with_pads(node: Node, around: Surroundings) -> bool:
+    """The zeros of the Pad compete with negative elements, and those of a pooling do not."""
+    pads = merged_pads.merged_pads(node, around) if node.n_outputs == 1 else []
+    made = node["X"].producer if pads else None
+    if made is None:
+        return False
+    return not merged_pads.is_never_negative(made["data"]) or _gives_others(node, pads)
+
+
+@AFTER_A_PAD("MaxPool", "onnxruntime 1.25..1.31", since=7)
+def competes_with_pads_at_every_opset(node: Node, around: Surroundings) -> bool:
+    return competes_with_pads.run(node, around)
+
+
 @alternative("MaxPool", runtime="onnxruntime==1.2")
 def max_pool_by_rows(node: Node, op: Builder) -> Result:
-    """onnxruntime up to 1.2 misreads `storage_order=1`; Indices are counted anew by columns."""
+    """onnxruntime up to 1.2 misreads `storage_order=1`; Indices are counted anew by columns.
+
+    Releases from 1.17 to 1.31 merge the pooling with a Pad; a Concat keeps them apart.
+    """
     if op.version < 8 or node.int("storage_order") != 1:  # opset 8 added it
-        return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
+        return op.same(node, inputs={"X": _apart(op, node["X"])}) if node.n_outputs == 1 else KEEP
     y, place = op.same(node, outputs=2, storage_order=None)
     sizes = [size_of(op, node["X"], axis) for axis in range(2, node["X"].rank)]
     before = list(accumulate(sizes, mul))
