@@ -30,7 +30,7 @@ class Affected(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The known facts about one conversion; None stands for an unknown one.
+    """The known facts about one conversion; None means unknown.
 
     An unknown release is empty, and so is the runtime of a conversion without one.
     """
@@ -45,7 +45,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Advisory:
-    """One fix of a result that was wrong: what it did, for which models, and in which releases."""
+    """One fix of a wrong result: the fault, the affected models, and the releases."""
 
     id: str
     wrong: str

@@ -40,7 +40,7 @@ def printable(text: str) -> str:
 
 
 def columns(text: str) -> int:
-    """The columns of a terminal that a text takes; a wide letter takes two."""
+    """The width of a text in columns of a terminal; a wide letter has two columns."""
     if text.isascii():
         return len(text)
     import unicodedata

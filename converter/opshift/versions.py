@@ -80,7 +80,7 @@ def installed_name() -> str:
 
 @functools.cache
 def installed() -> Release:
-    """The release of onnx that is installed, or the newest before it that is known here."""
+    """The installed release of onnx, or the newest known release before it."""
     numbers = _numbers(installed_name())
     return max((r for r in RELEASES if _numbers(r.name) <= numbers), key=lambda r: _numbers(r.name))
 

@@ -34,7 +34,7 @@ def table(package: str) -> str:
 
 
 def _rows(row: str, sets: Collection[frozenset[str]]) -> Iterator[frozenset[str]]:
-    """The sets of a form for runtimes; for any other adapter, one set of all operators."""
+    """The sets of operators of a form for runtimes; for other adapters, one set of all."""
     if example_results.is_for_runtimes(row):
         # Some nodes become a constant only.
         yield from filter(None, sets) if any(sets) else sets

@@ -34,7 +34,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _objections(names: Sequence[str], measured: bool) -> list[str]:
-    """The files that differ; measured, also the branches that no example takes."""
+    """The files that differ; if `measured`, also the branches that no example takes."""
     left = branches.unreached() if measured else []
     paths = [path for name in names for path in generated.differing(name)]
     told = [f"{path} is not current: run python -m tools.author update" for path in paths]

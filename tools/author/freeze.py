@@ -167,7 +167,7 @@ def model_of(frozen: dict[str, Any]) -> Any:
 
 
 def broken(frozen: dict[str, Any]) -> tuple[list[str], int]:
-    """The broken promises for one frozen model, and the number of results with other bytes."""
+    """The broken promises of one frozen model, and the number of results with other bytes."""
     model, told, other = model_of(frozen), [], 0
     inputs = {name: decoded(value) for name, value in frozen["inputs"].items()}
     expected = [decoded(value) for value in frozen["outputs"]]

@@ -71,7 +71,7 @@ def _functions(tree: ast.Module) -> Iterator[tuple[str, ast.FunctionDef]]:
 
 
 def found(module: ModuleType, name: str) -> FunctionType | None:
-    """The function or the method of that name, also if a declaration or a property holds it."""
+    """The function or the method of that name, even inside a declaration or a property."""
     owner, _, method = name.rpartition(".")
     value = vars(getattr(module, owner)).get(method) if owner else getattr(module, name, None)
     for _ in range(3):

@@ -135,7 +135,7 @@ def _forget(module: ModuleType) -> None:
 
 
 def _functions(old: CodeType, new: CodeType) -> Iterator[tuple[FunctionType, CodeType]]:
-    """The functions that run a code, with the new one."""
+    """The functions that run a code object, each with its new code object."""
     if old.co_freevars == new.co_freevars:
         yield from ((one, new) for one in _runners(old, old.co_filename))
     inner = [[c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new)]

@@ -45,7 +45,7 @@ class Benchmark:
 
 @dataclass(frozen=True)
 class Measurement:
-    """One engine on one case."""
+    """The measured figures of one engine in one case."""
 
     cpu: float = 0.0
     wall: float = 0.0

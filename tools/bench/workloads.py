@@ -196,7 +196,7 @@ def nested(opset: int, nodes: int) -> Any:
 
 
 def _nested_unit(g: Graph, x: str) -> tuple[str, int]:
-    """One If with a Loop in it with a Scan in it; the number of its nodes, all depths counted."""
+    """An If around a Loop around a Scan; and the number of nodes at all depths."""
     from onnx import TensorProto, helper
 
     at = f"{g.prefix}u{len(g.nodes)}_"

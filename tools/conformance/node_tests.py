@@ -43,7 +43,7 @@ def official(only: Sequence[str]) -> list[NodeTest]:
 
 
 def collected() -> list[Any]:
-    """The node tests of the installed onnx, which warns of numbers in some of them."""
+    """The node tests of the installed onnx, without its warnings."""
     from onnx.backend.test.case.node import collect_testcases
 
     with warnings.catch_warnings():
@@ -62,7 +62,7 @@ def _plain(value: Any) -> Any:
 
 
 def subject(model: ModelProto) -> tuple[str, str]:
-    """The operator under test: of the domain that is not the default one, if there is one."""
+    """The operator under test: the first operator of another domain, or else the first operator."""
     keys = [(schemas.normal(n.domain), n.op_type) for n in model.graph.node]
     return next((key for key in keys if key[0]), keys[0])
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One run of the fuzzer: a model that has been tampered with, and a call that is made with it."""
+"""One run of the fuzzer: a changed model, and a call with this model."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def make(pool: Sequence[bytes], seed: int, verbs: Sequence[str] = VERBS) -> Case
 
 
 def _second(rng: Random, text: bytes, donor: bytes) -> bytes:
-    """The same model, the same with other bytes, or another one."""
+    """The same model, the same model with other bytes, or another model."""
     match rng.randrange(3):
         case 0:
             return text

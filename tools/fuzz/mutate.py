@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Changes a model in ways in which one can have gone wrong; the same seed makes the same change."""
+"""Changes a model at random, as a faulty writer would; the same seed makes the same change."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def messages(root: Message) -> Iterator[Message]:
 
 
 def any_message(rng: Random, root: Message) -> Message:
-    """A message of a kind drawn first: there are many dimensions and one set of imports."""
+    """A random message. Its kind is drawn first, because some kinds are much more frequent."""
     kinds: dict[str, list[Message]] = {}
     for message in messages(root):
         kinds.setdefault(message.DESCRIPTOR.name, []).append(message)
@@ -203,7 +203,7 @@ def splice(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def attribute(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Adds an attribute, or gives one another kind, value, name or reference."""
+    """Adds an attribute, or changes the kind, value, name or reference of an attribute."""
     nodes = every(model, NodeProto)
     if not nodes:
         return
@@ -262,7 +262,7 @@ def tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 
 def large_tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
-    """Puts a payload that is worth carving where a small one was, or leaves it short."""
+    """Replaces a small payload by a large one, which may be too short."""
     tensors = every(model, TensorProto)
     if tensors:
         one = rng.choice(tensors)

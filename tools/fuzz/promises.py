@@ -184,7 +184,7 @@ def _convert_file(case: Case) -> tuple[str, str]:
 
 
 def _asked(case: Case, ask: Callable[[Any], Any], kind: str = "answered") -> tuple[str, str]:
-    """The answer of a verb that only looks: it changes nothing, and it can be shown and stored."""
+    """The result of a verb that reads only: it changes no file, and can be printed and stored."""
     before = tree()
     try:
         at_path = case.call.place == "path"
@@ -354,7 +354,7 @@ def _typed(source: bytes, result: bytes) -> bytes:
 def _in_a_child(text: bytes, folder: str) -> str:
     """The objection of the full check; onnx's inference ends the process at some models.
 
-    A size of -1 means an unknown one to every runtime, but another one than 2 to inference.
+    A size of -1 means an unknown size in every runtime, but inference compares it as a number.
     """
     reader, writer = os.pipe()
     child = os.fork()

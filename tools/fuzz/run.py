@@ -127,7 +127,7 @@ def fuzz(
 
 
 def _memory() -> str | None:
-    """A file system that does not have to write anything to a disk, if there is one."""
+    """A file system in memory, if there is one."""
     return "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
@@ -147,7 +147,7 @@ def replay(path: Path) -> int:
 
 
 def make_smaller(path: Path) -> int:
-    """Writes a saved finding, made smaller, in its place; one that kills would kill us too."""
+    """Replaces a saved finding by a smaller one, in this process, which it may kill."""
     case = Case.load(path)
     first = fuzz_judge.judge(case)
     if not first.is_finding:

@@ -33,7 +33,7 @@ def pool(sources: Sequence[str]) -> list[bytes]:
 
 
 def today() -> int:
-    """The number from which the runs of a day are made, such as 20261122."""
+    """The number of the first run of a day, such as 20261122."""
     return int(f"{datetime.now(timezone.utc):%Y%m%d}")
 
 

@@ -63,7 +63,7 @@ def run(
 
 
 def _crashed(code: int, log: str) -> CallOutcome:
-    """Names the signal that ended the child, and the last line that it wrote."""
+    """The signal that ended the child process, and its last line."""
     reason = signal.Signals(-code).name if code < 0 else f"exit code {code}"
     return CallOutcome(error=": ".join([reason, *log.strip().splitlines()[-1:]]), trace=log)
 

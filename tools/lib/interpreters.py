@@ -19,7 +19,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 @functools.cache
 def pythons() -> dict[str, str]:
-    """Interpreters by minor version: those on PATH, those of pyenv, and this one."""
+    """Interpreters by minor version: from PATH, from pyenv, and this interpreter."""
     root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
     found: dict[str, str] = {}
     named = [shutil.which(f"python3.{minor}") for minor in range(6, 20)]

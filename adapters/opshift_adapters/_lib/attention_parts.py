@@ -70,7 +70,7 @@ def reaches_all(node: Node, mask: Value) -> bool:
 
 
 def full_mask(node: Node, op: Builder, keys: Value) -> Value | None:
-    """The mask for all keys; a short one hides the keys that it does not reach."""
+    """The mask for all keys; a shorter mask hides the keys after its end."""
     mask = mask_of(node, op)
     if mask is None or reaches_all(node, mask):
         return mask

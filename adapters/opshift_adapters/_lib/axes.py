@@ -21,7 +21,7 @@ def in_order(
 ) -> Result:
     """The node with ascending `axes` from the front, if the axes and the rank are known.
 
-    `along` names the inputs that hold one or two entries for each axis. If one of them is
+    `along` names the inputs that have one or two entries for each axis. If one of them is
     computed, the axes keep their order. Inserted axes are those of the output.
     """
     if "axes" in node.attributes:

@@ -51,7 +51,7 @@ def broadcast(*shapes: tuple[int, ...]) -> list[int]:
 
 
 def reshaped(op: Builder, x: Value, sizes: Sequence[int | str | None]) -> Value | None:
-    """`x` in these sizes, if at most one of them is unknown and none is known to be 0."""
+    """`x` in these sizes, if at most one size is unknown and no known size is 0."""
     unknown = [at for at, size in enumerate(sizes) if not isinstance(size, int)]
     if len(unknown) > 1 or 0 in sizes:
         return None
@@ -74,7 +74,7 @@ def longer_sizes(op: Builder, own: Value, other: Value) -> Value:
 
 
 def one_number(x: Value, other: Value) -> Any:
-    """A constant that is one number and does not broadcast the other value; None if it is not."""
+    """A constant of one number that does not broadcast the other value; else None."""
     known = x.const_or_none()
     if known is None or known.size != 1 or known.ndim > (other.rank_or_none or 0):
         return None
@@ -120,7 +120,7 @@ def times_vector(op: Builder, x: Value, vector: Value) -> Value:
 
 
 def one_slice(op: Builder, x: Value, number: float, axis: int) -> Value:
-    """One number as a slice of one element along an axis; the other sizes are those of `x`."""
+    """One number as a slice of one element along an axis, with the other sizes of `x`."""
     dims = x.dims_or_none or (None,) * x.rank
     sizes = [1 if i == axis else size for i, size in enumerate(dims)]
     known = [size for size in sizes if isinstance(size, int)]
@@ -153,7 +153,7 @@ def element(op: Builder, vector: Value, at: int) -> Value:
 
 
 def column(op: Builder, vector: Value, rank: int, axis: int) -> Value:
-    """A vector that lies along one axis of a tensor; writes Unsqueeze."""
+    """A vector along one axis of a tensor; writes Unsqueeze."""
     behind = list(range(1, rank - axis))
     return op.Unsqueeze(vector, op.const(behind)) if behind else vector
 
@@ -239,8 +239,8 @@ SHORT = 64  # the largest size for which a table of its places is written
 def count_from_front(op: Builder, place: Value, size: Value) -> Value:
     """int64 places from -size to size - 1, counted from the front (opset 7 and later).
 
-    The remainder of place + size for a known size; a small size uses a table. A computed size may
-    be 0: then there are no places, but runtimes refuse to divide by it.
+    The remainder of place + size for a known size; a small size uses a table. At least 1, because
+    runtimes refuse to divide by a computed size of 0.
     """
     known = size.const_or_none()
     if known is None or not known.all():

@@ -2,8 +2,8 @@
 """The blocks of channels of a model: their width, and the values that lie in them.
 
 onnxruntime writes operators of com.microsoft.nchwc for the processor at hand: channels lie in
-blocks of 8 or of 16, and their number is a multiple of that. No attribute holds the width, but the
-sizes that its kernels demand often fit only one width.
+blocks of 8 or of 16, and their number is a multiple of that. No attribute has the width, but the
+sizes of its inputs often fit only one width.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -130,7 +130,7 @@ class ConvFilter:
 
     @property
     def reads_blocks(self) -> bool:
-        """Whether the input lies in blocks: few channels in one group are read as they are."""
+        """Whether the input is stored in blocks: few channels in one group are not."""
         return self.groups > 1 or self.inputs >= self.width
 
     @property

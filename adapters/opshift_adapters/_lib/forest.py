@@ -95,7 +95,7 @@ class Forest:
 
 
 def grown(node: Node, nodes: list[Split | Leaf], roots: Iterable[int]) -> Forest:
-    """A forest in which every path ends at a leaf; another one is an invalid model."""
+    """A forest in which every path ends at a leaf; otherwise, the model is invalid."""
     forest = Forest(tuple(nodes), tuple(roots))
     state = dict.fromkeys(range(len(nodes)), "new")
     waiting = [*state, *forest.roots]

@@ -23,6 +23,6 @@ def differ(one: Size, other: Size) -> bool:  # pragma: no cover: only illegal no
 
 
 def broadcasts(own: Dims, dims: Dims) -> bool:  # pragma: no cover: as above
-    """Whether the known sizes allow that a shape broadcasts to the end of another one."""
+    """Whether a shape with these known sizes may broadcast to the end of another shape."""
     pairs = zip(own[::-1], dims[::-1], strict=False)
     return not any(one != 1 and differ(one, whole) for one, whole in pairs)

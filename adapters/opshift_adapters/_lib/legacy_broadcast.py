@@ -74,7 +74,7 @@ def _expanded(op: Builder, x: Value, other: Value) -> Value:
 
 
 def _block(large: Dims | None, small: Dims | None) -> tuple[int, int] | None:
-    """Start and end of the part of `small` that matches `large`, without ones around, or None."""
+    """The part of `small` that matches `large`, without outer sizes of 1: its start and end."""
     if small == ():
         return 0, 0
     if large is None or small is None or len(small) > len(large):

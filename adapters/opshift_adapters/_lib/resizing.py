@@ -110,7 +110,7 @@ def _keeps_its_size(one: ResampledAxis) -> bool:
 
 
 def _whole_only(node: Node, lines: list[ResampledAxis]) -> None:
-    """Refuses a crop by scales that give a size which is not whole, because texts differ on it."""
+    """Refuses a crop by scales that give a fractional size, because specifications differ there."""
     if node.str("coordinate_transformation_mode") != "tf_crop_and_resize":
         return
     for one in lines:

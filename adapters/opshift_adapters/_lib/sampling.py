@@ -207,8 +207,8 @@ def _smoothed(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter)
 def _smoothed_later(op: Builder, x: Value, rank: int, one: ResampledAxis, how: Filter) -> Value:
     """Like `_smoothed`, with weights that are computed when the model runs.
 
-    An element outside of the filter, which may be infinite, is not read. The nearest one is read in
-    its place, and its weight is shared among all taps that read it.
+    An element outside of the filter, which may be infinite, is not read. The nearest element is
+    read instead, and all taps that read it share its weight.
     """
     one = replace(one, scale=as_type(op, one.scale, T.DOUBLE))
     place, last = _places(op, one, how.places, T.DOUBLE), _last(op, one, T.DOUBLE)
@@ -303,7 +303,7 @@ def _rounded(op: Builder, place: Value, one: ResampledAxis, rounding: str) -> Va
 
 
 def tap_weights(off: Value, mode: str, a: float) -> list[Value]:
-    """The weights of the elements around a position, which lies `off` after the lower one."""
+    """The weights of the elements around a position, which is `off` after the lower element."""
     rest = 1 - off
     if mode == "linear":
         return [rest, off]

@@ -59,7 +59,7 @@ Place = Callable[[Value], Value]
 
 
 def single(op: Builder, p: Value, x: Value) -> Value:
-    """The one scale or zero point below opset 13; a list of one would give a scalar a rank."""
+    """The scale or zero point below opset 13 as a scalar; a list would have a rank."""
     return op.Reshape(p, op.const([])) if p.rank_or_none != 0 and not x.rank_or_none else p
 
 

@@ -28,7 +28,7 @@ class Turned(NamedTuple):
 
     @property
     def moves_the_first(self) -> bool:
-        """Whether the first axis goes to one of the last two places, after those of the batch."""
+        """Whether the first axis moves to one of the last two places, after the batch axes."""
         rank = len(self.order)
         batch, last = self.order[:-2], self.order[-2:]
         return rank > 2 and batch == [*range(1, rank - 1)] and sorted(last) == [0, rank - 1]

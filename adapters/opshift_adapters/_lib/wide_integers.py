@@ -172,7 +172,7 @@ Number = tuple[Value, Value]  # a 64-bit integer, and the double nearest to it
 def _most_of_quotient(
     op: Builder, dividend: Number, divisor: Number, kind: int
 ) -> tuple[Value, Value, Value]:
-    """Two quotients in double, rounded towards 0, and the remainder of a; 1 more may fit."""
+    """Two quotients in double, rounded towards 0, and the remainder; the sum may be 1 too small."""
     (a, real_a), (b, real_b) = dividend, divisor
     first = _from_below(op, real_a, real_b, kind)
     rest = _difference(op, a, multiply_stacked(op, kind, first, b), kind)

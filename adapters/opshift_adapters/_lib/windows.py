@@ -92,7 +92,7 @@ def _end(length: int, end: int, span: int, stride: int) -> int:
 
 
 def counted_pads(node: Node, x: Value) -> tuple[list[int], list[int]]:
-    """The pads that AveragePool counts as elements, and the pads around them that it does not."""
+    """The pads that AveragePool counts as elements, and the uncounted pads around them."""
     asked, total = explicit_pads(node, x), floor_pads(node, x)
     if not node.int("count_include_pad"):
         return [0] * len(total), total

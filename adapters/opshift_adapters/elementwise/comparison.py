@@ -192,7 +192,7 @@ def _select(op: Builder, condition: Value, x: Value, y: Value) -> Value:
 
 
 def _as_large(op: Builder, x: Value, y: Value) -> tuple[Value, Value] | None:
-    """`y` and `x`, the smaller one with the shape of the other; None if that shape is computed."""
+    """`y` and `x`, the smaller with the shape of the larger; None if that is computed."""
     if x.dims_or_none is None or y.dims_or_none is None:
         return None
     if equal(x.dims, y.dims):

@@ -12,7 +12,7 @@ BROADCAST_7 = boundary(
 
 @in_other_words("And Or Xor")
 def logic_in_numbers(node: Node, op: Builder) -> Result:
-    """And is a product of 0 and 1, Or the larger one, and Xor a difference that is not 0."""
+    """And is a product of 0 and 1, Or the larger number, and Xor a difference other than 0."""
     a, b = (op.Cast(node[name], to=T.FLOAT) for name in "AB")
     found = {"And": op.Mul, "Or": op.Max, "Xor": op.Sub}[node.op](a, b)
     return op.Cast(found, to=T.BOOL)

@@ -122,9 +122,9 @@ def _round_in_float(op: Builder, x: Value) -> Value:
 
 
 def _round_halves(op: Builder, x: Value) -> Value:
-    """Ceil, minus 1 where that is nearer, halves to the even one.
+    """Ceil, minus 1 where that is nearer; a half is rounded to the even integer.
 
-    Above an odd number, the largest number below one half stands for one half.
+    Above an odd number, the largest number below one half counts as one half.
     """
     half = op.const(0.5, like=x)
     step = op.const(T(x.elem_type).fraction.below_one, like=x)

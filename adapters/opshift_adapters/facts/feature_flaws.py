@@ -17,7 +17,7 @@ def _features(node: Node) -> int | None:
 
 @flaw("Scaler", domain=ML)
 def numbers_for_other_features(node: Node) -> str | None:
-    """There is a number for each feature, or one for all."""
+    """There is a number for each feature, or one number for all."""
     count = _features(node)
     for name in ("offset", "scale"):
         given = len(node.floats(name)) if name in node.attributes else 1

@@ -161,7 +161,7 @@ def categories(node: Node) -> str | None:
 
 @flaw("ConstantOfShape")
 def fillings(node: Node) -> str | None:
-    """`value` of ConstantOfShape holds one number."""
+    """`value` of ConstantOfShape has one number."""
     count = node.tensor("value").size if "value" in node.attributes else 1
     return f"value holds {count} numbers, and takes one" if count != 1 else None
 
@@ -182,7 +182,7 @@ def zero_points_of_other_shapes(node: Node) -> str | None:
 
 @flaw("DequantizeLinear QuantizeLinear")
 def scales_along_no_axis(node: Node) -> str | None:
-    """Scales in a list lie along an axis of the input, one for each of its places."""
+    """A list of scales belongs to an axis of the input, and has a scale for each place there."""
     dims, scales = (one and one.dims_or_none for one in node.inputs[:2])
     if dims is None or scales is None or scales in ((), (1,)):
         return None
@@ -329,7 +329,7 @@ def windows_of_other_ranks(node: Node) -> str | None:
 
 @flaw("BatchNormalization")
 def parameters_of_other_ranks(node: Node) -> str | None:
-    """From opset 9 on there is one number for each channel."""
+    """From opset 9 on, there is one number for each channel."""
     new = node.schema is not None and node.schema.since >= 9
     ranks = [value and value.rank_or_none for value in node.inputs[1:5]]
     other = [rank for rank in ranks if rank not in (None, 1)] if new else []

@@ -25,7 +25,7 @@ def small(value: Value) -> Array:
 
 
 def numpy_type(kind: int) -> str:
-    """The type in which numpy computes with an element type as onnx does; empty without one."""
+    """The type in which numpy computes an element type like onnx; empty if there is none."""
     has_numbers = T.has(kind) and kind not in (T.UNDEFINED, T.STRING)
     return T(kind).element.numpy if has_numbers else ""
 

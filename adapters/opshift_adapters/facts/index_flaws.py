@@ -87,7 +87,7 @@ def pictures_outside(node: Node) -> str | None:
 
 @flaw("Pad")
 def pads_beyond_the_axis(node: Node) -> str | None:
-    """A pad repeats or mirrors places that its axis has after cropping, the mirror except one."""
+    """A pad repeats or mirrors places of its axis after cropping, a mirror without the border."""
     dims, mode = dims_of(node, "data") or (), node.str("mode")
     pads = _pads_by_axis(node, len(dims)) if dims and mode in ("edge", "reflect") else {}
     sizes = {axis: size for axis, size in enumerate(dims) if isinstance(size, int)}

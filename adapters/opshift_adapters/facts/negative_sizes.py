@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Operators for which onnx's inference finds negative sizes, and operators that cannot have one.
 
-`tests/author/test_shrinking.py` shows that there are no others (OPSHIFT_INFERENCE).
+`tests/author/test_shrinking.py` tests that no other operator needs this (OPSHIFT_INFERENCE).
 """
 
 from collections.abc import Callable
@@ -56,7 +56,7 @@ def anyhow(node: Node) -> bool:
 
 @shrinks("AveragePool Conv ConvInteger DeformConv LpPool MaxPool QLinearConv")
 def windows(node: Node) -> bool:
-    """A window that covers at most its pads and one stride fits into an input of any size."""
+    """A window no larger than its pads and one stride fits into an input of any size."""
     if knows(node, "auto_pad") and node.str("auto_pad").startswith("SAME"):
         return True  # pragma: no cover: no example has this window and a Slice
     spans, strides, pads = windows_of(node)

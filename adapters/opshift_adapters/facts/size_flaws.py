@@ -24,7 +24,7 @@ def factors_that_do_not_broadcast(node: Node) -> str | None:
 
 @flaw("Einsum")
 def letters_of_two_sizes(node: Node) -> str | None:
-    """A letter stands for axes of one size, or of size 1."""
+    """All axes of a letter have one size, or size 1."""
     terms = node.str("equation").replace(" ", "").partition("->")[0].split(",")
     sizes: dict[str, int] = {}
     for term, value in zip(terms, node.inputs, strict=False):
@@ -245,7 +245,7 @@ def _of_lines(dims: Dims, axis: int) -> Dims:  # pragma: no cover: only illegal 
 
 @flaw("ReverseSequence")
 def lengths_of_another_batch(node: Node) -> str | None:
-    """There is a length for each sequence, and one axis has the sequences, another one the time."""
+    """There is a length for each sequence; the axes of sequences and time differ."""
     batch, time = node.int("batch_axis"), node.int("time_axis")
     if batch == time:
         return f"its batch and its time have one axis, {batch}"

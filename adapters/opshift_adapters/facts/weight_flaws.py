@@ -70,7 +70,7 @@ def channels_of_no_group(node: Node) -> str | None:
 
 @flaw("SoftmaxCrossEntropyLoss NegativeLogLikelihoodLoss")
 def more_labels_than_scores(node: Node) -> str | None:
-    """There is a label for each place; onnxruntime reads fewer ones."""
+    """There is a label for each place; onnxruntime also reads shorter lists."""
     scores, labels = (one and one.dims_or_none for one in node.inputs[:2])
     pairs = zip(labels or (), (scores[0], *scores[2:]) if scores else (), strict=False)
     if not any(isinstance(a, int) and isinstance(b, int) and a > b for a, b in pairs):

@@ -41,7 +41,7 @@ def windows_beyond_the_input(node: Node) -> str | None:
 
 @flaw("AveragePool LpPool MaxPool")
 def windows_over_nothing(node: Node) -> str | None:
-    """A window lies over elements, unless there is no batch."""
+    """A window covers elements, unless there is no batch."""
     dims = _dims(node) or ()
     empty = [axis for axis, size in enumerate(dims) if axis and size == 0]
     return f"axis {empty[0]} of its input has no places" if empty and dims[0] != 0 else None

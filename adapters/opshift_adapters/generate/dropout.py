@@ -122,7 +122,7 @@ def dropout_10_9(node: Node, op: Builder) -> Result:
 @adapter("Dropout", 9, 10, handles_types=True)
 @example("no mask", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
 def dropout_9_10(node: Node, op: Builder) -> Result:
-    """Opset 10 made the mask bool; it is cast to the type of the data, which it had."""
+    """Opset 10 made the mask bool; below it, the mask has the type of the data and is cast."""
     if mask_of(node) is None:
         return op.same(node, outputs=1)
     y, mask = op.same(node, outputs=2)

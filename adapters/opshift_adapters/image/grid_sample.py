@@ -249,7 +249,7 @@ def _elements(op: Builder, x: Value, data: Value, place: Value, sizes: Value, fr
 
 
 def _every_tap(op: Builder, values: Value, number: int, count: int, taps: int) -> Value:
-    """The taps of one coordinate for all combinations of taps, which lie in one dimension."""
+    """The taps of one coordinate for all combinations of taps, in one dimension."""
     which = np.arange(taps**count) // taps**number % taps
     return op.Gather(op.Gather(values, op.const(number), axis=0), op.const(which), axis=0)
 

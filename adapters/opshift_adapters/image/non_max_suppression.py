@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""NonMaxSuppression: removes boxes that overlap a better one."""
+"""NonMaxSuppression removes boxes that overlap a better box."""
 
 import functools
 from dataclasses import dataclass
@@ -88,7 +88,7 @@ def _field(node: Node, op: Builder, limit: Value) -> Field:
 
 
 def _candidates(node: Node, op: Builder) -> tuple[Value, Value, Value]:
-    """Boxes, scores, and which scores suffice; with one more box if there may be none."""
+    """The boxes, their scores, and a mask of sufficient scores; a box is added to an empty list."""
     boxes, scores, least = node["boxes"], node["scores"], node.input("score_threshold")
     if least is None:
         good = op.ConstantOfShape(op.Shape(scores), value=np.array([True]))
@@ -133,7 +133,7 @@ def _round(op: Builder, field: Field, i: Value, alive: Value) -> tuple[Value, ..
 
 
 def _overlapped(op: Builder, field: Field, place: Value) -> Value:
-    """Which boxes overlap those at `place` too much, computed as runtimes do."""
+    """A mask of the boxes that overlap the box at `place` too much, computed like in runtimes."""
 
     def there(values: Value) -> Value:
         return op.Unsqueeze(op.Gather(op.Reshape(values, op.const([-1])), place, axis=0), axes=[2])

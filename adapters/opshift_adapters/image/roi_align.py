@@ -45,7 +45,7 @@ def roi_align_10_9(node: Node, op: Builder) -> Result:
 
 @dataclass(frozen=True, slots=True)
 class SampledAxis:
-    """The samples along one axis: two pixels for each, their weights, and whether it is inside."""
+    """The samples along one axis: two pixels, their weights, and whether the sample is inside."""
 
     low: Value
     high: Value

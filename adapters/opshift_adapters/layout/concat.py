@@ -276,7 +276,7 @@ def splits_a_constant(node: Node) -> bool:
 
 @alternative("Split", runtime="opencv==4.5.5")
 def parts_as_constants(node: Node, op: Builder) -> Result:
-    """OpenCV 4.5.5 splits no constant; each part is written as one."""
+    """OpenCV 4.5.5 cannot split a constant, so each part is written as a constant."""
     x, axis = node["input"], node.int("axis")
     known = x.const_or_none() if 2 <= op.version < 13 else None
     if known is None or not known.shape[axis]:

@@ -118,8 +118,8 @@ def _covering(op: Builder, elements: Value, sources: Value) -> Value:
 def _sources(node: Node, image: Array, block: Array) -> tuple[Array, int]:
     """For each pixel the indices of the elements that it sums, and the number of elements.
 
-    The index of an element is its place in the block, then the block. The index after the last one
-    stands for no element.
+    The index of an element is its place in the block, then the block. The index after the last
+    element means that there is no element.
     """
     axes = len(image)
     strides = np.array(node.ints_or_none("strides") or [1] * axes)

@@ -136,7 +136,8 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
 
 
 def _by_sign(op: Builder, pads: Value) -> tuple[Value, Value]:
-    """The pads that add elements, and as doubles the pads that remove some; all others are 0.
+    """The pads that add elements, and as doubles the pads that remove elements; the other entries
+    are 0.
 
     Older opsets limit only floats. A double holds every pad, because no tensor has more elements.
     """
@@ -201,7 +202,7 @@ def _few_wrapped(op: Builder, x: Value, axis: int, more: Sequence[Value]) -> lis
 
 
 def _strip(op: Builder, x: Value, axis: int, start: int, stop: int) -> Value:
-    """A strip from one end of `x`, which repeats if `x` is shorter; no axis is empty."""
+    """A strip from one end of `x`; it repeats if `x` is shorter. No axis is empty."""
     wanted = op.const([start]), op.const([stop]), op.const([axis])
     strip = op.Slice(x, *wanted)
     width = -start or stop

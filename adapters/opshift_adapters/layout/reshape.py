@@ -228,7 +228,7 @@ def _meets_no_zero(x: Value, shape: Value) -> bool:
 
 
 def _reshaped(op: Builder, x: Value, shape: Value) -> Value:
-    """Reshape with a computed 0, which means the size 0 here and a copied size at the other opset.
+    """Reshape with a computed 0, which means size 0 here and a copied size at the other opset.
 
     An empty input first gets size 0 on each axis with a 0 in the shape, so that the copy is right.
     """
@@ -394,7 +394,7 @@ def _nowhere(op: Builder, shape: Value) -> Value:
 
 
 def _false(op: Builder, shape: Value) -> Value:
-    """False in a computed shape; Tile repeats one of at least one axis."""
+    """False for a computed shape; Tile repeats a shape of at least one axis."""
     if shape.shape_or_none is not None:
         return op.Tile(op.const(np.zeros([1] * shape.shape[0]), T.BOOL), shape)
     sizes = op.Concat(op.const([1]), shape, axis=0)

@@ -131,7 +131,7 @@ def _unsqueezed(op: Builder, x: Value, axes: Value) -> Value:
 
 
 def _others(op: Builder, rank: Value, axes: Value) -> tuple[Value, Value]:
-    """A vector of ones as long as the rank, and the axes that `axes` does not name."""
+    """A vector of ones with the length of the rank, and the axes outside of `axes`."""
     ones = op.Expand(op.const([1]), rank)
     zeros = op.Expand(op.const([0]), op.Shape(axes))
     marked = op.ScatterElements(ones, axes, zeros, axis=0)

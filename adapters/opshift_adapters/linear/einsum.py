@@ -90,7 +90,7 @@ def _parsed(equation: str, values: list[Value]) -> tuple[list[str], str]:
 
 
 def _without_ones(op: Builder, term: Operand, terms: list[Operand], wanted: str) -> Operand:
-    """The term without axes of size 1 that are summed with longer ones of another term."""
+    """The term without axes of size 1 that are summed with longer axes of another term."""
     sizes = [dict(zip(one.letters, one.value.dims_or_none or (), strict=False)) for one in terms]
     own = dict(zip(term.letters, term.value.dims_or_none or (), strict=False))
     longer = {x for one in sizes for x, size in one.items() if isinstance(size, int) and size != 1}

@@ -46,7 +46,7 @@ def gemm_6_7(node: Node, op: Builder) -> Result:
 
 @adapter("Gemm", 7, 6)
 def gemm_7_6(node: Node, op: Builder) -> Result:
-    """Below opset 7 C is one element, a row or full; other shapes are transposed or expanded."""
+    """Below opset 7, C is an element, a row or a matrix; others are transposed or expanded."""
     c = node["C"]
     rows, columns = _result_dims(node)
     if c.rank < 2:
@@ -70,7 +70,7 @@ def _result_dims(node: Node) -> tuple[int | str | None, int | str | None]:
 
 
 def _surely(size: int | str | None, wanted: int | str | None) -> bool:
-    """Whether a size other than 1 is known to be the wanted one; a number always is."""
+    """Whether a size other than 1 is known to equal the wanted size; a number always counts."""
     return isinstance(size, int) or (size is not None and size == wanted)
 
 
@@ -264,7 +264,7 @@ NARROW = (T.FLOAT16, T.BFLOAT16)
 
 
 def _sides(node: Node) -> Iterator[tuple[Turned, Value, Value]]:
-    """Each input that a Transpose gives, perhaps through a Cast: how, it, and the other input."""
+    """Each input from a Transpose, perhaps after a Cast: permutation, input, and other input."""
     a, b = node["A"], node["B"]
     for value, other in ((a, b), (b, a)):
         if (found := turned(value)) is not None:
@@ -354,7 +354,7 @@ def multiplies_cast_batches(node: Node, around: Surroundings) -> bool:
 
 
 def _is_swapped(value: Value) -> bool:
-    """Whether a release joins the Transpose of the other input, so that it ends well."""
+    """Whether a release merges the Transpose of the other input, which avoids the fault."""
     how = turned(value)
     return how is not None and (how.swaps or how.keeps)
 

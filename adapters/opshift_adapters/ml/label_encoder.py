@@ -88,7 +88,7 @@ def _as_objects(array: Array) -> Array:
 
 
 def _distinct(table: KeyTable, *, last_wins: bool) -> KeyTable:
-    """The table with each key once; below version 4 it is undefined which of equal keys counts."""
+    """The table with each key once; below version 4, the value of repeated keys is undefined."""
     rows: dict[Any, int] = {}
     plain = table.keys.tolist()
     for i, key in enumerate(plain):

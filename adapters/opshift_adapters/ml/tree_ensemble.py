@@ -142,7 +142,7 @@ HINTS = dict.fromkeys(
 
 @adapter("TreeEnsembleRegressor", 4, 5, domain=ML, since=7, ignores=HINTS)
 def regressor_4_5(node: Node, op: Builder) -> Result:
-    """ai.onnx.ml 5 has TreeEnsemble for all ensembles; it has one vote for each leaf."""
+    """ai.onnx.ml 5 has TreeEnsemble for all ensembles, with one vote for each leaf."""
     forest = read_classic(node, "target")
     how = node.str("aggregate_function")
     if how in ("MIN", "MAX") and forest.least_votes < 1:

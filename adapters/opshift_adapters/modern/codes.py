@@ -14,7 +14,7 @@ CODES = (T.INT8, T.UINT8, T.INT16, T.UINT16)
 
 
 def limits_of(kind: int | None) -> tuple[int, int] | None:
-    """The smallest and the largest code of a type, if it is one of codes."""
+    """The smallest and the largest code of a type, if it is a type of codes."""
     return T(kind).element.limits if kind in CODES else None
 
 
@@ -60,7 +60,7 @@ def reshaped(found: Found, side: str, kind: int | None) -> dict[str, Any] | None
 
 
 def lying(found: Found, side: str, kind: int | None) -> dict[str, Any] | None:
-    """The axis of constants that lie along it already, or of vectors along the last axis."""
+    """The axis of constants with this orientation, or of vectors along the last axis."""
     scale, zero = f"{side}_scale", f"{side}_zero_point"
     shape = found[scale].shape_or_none
     if not shape or found[zero].shape_or_none != shape or any(size != 1 for size in shape[1:]):

@@ -42,7 +42,7 @@ def blocks(found: Found) -> dict[str, Any] | None:
 
 
 def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
-    """The axis along which a tensor is repeated, and how often; None if it is not one axis."""
+    """The axis along which a tensor is repeated, and the count; None if it is not one axis."""
     behind, repeats = told["behind"], told["repeats"]
     if not behind or len(behind) != 1 or not repeats or len(repeats) != rank + 1:
         return None, 0

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Softmax, LogSoftmax and Hardmax: from exponentials and their sum, and of turned axes.
 
-Opset 1 has them, so no adapter takes them away at an opset and `mirrored` has no nodes to read. The
+Opset 1 has these operators, so no adapter removes them and `mirrored` has no nodes to read. The
 permutation around turned axes depends on the rank.
 """
 

@@ -23,7 +23,7 @@ WIDTH = (T.FLOAT16, T.FLOAT, T.DOUBLE)
 
 
 def arity(node: Node) -> int:
-    """The number of outputs to list: one, or all that the training mode has."""
+    """The number of outputs to list: one, or all outputs of the training mode."""
     return 1 if node.n_outputs == 1 else len(node.outputs)
 
 
@@ -32,7 +32,7 @@ TYPES_15 = boundary(15, "BatchNormalization:241e77", directions="up")
 
 @adapter("BatchNormalization", 15, 14)
 def batch_normalization_15_14(node: Node, op: Builder) -> Result:
-    """Opset 15 lets `scale` and `B` have another type than X; below it, they are cast to one."""
+    """Opset 15 allows `scale` and `B` another type than X; below it, all are cast to one type."""
     x, y, scale = node["X"], node.output("Y"), node["scale"].elem_type
     data = y.elem_type if y is not None and x.elem_type_or_none is None else x.elem_type
     if data == scale:

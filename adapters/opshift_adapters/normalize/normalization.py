@@ -104,7 +104,7 @@ def stretched(found: Found) -> dict[str, Any] | None:
 
 
 def in_float(found: Found) -> dict[str, Any] | None:
-    """The attributes, if the mean and the deviation have types that LayerNormalization gives."""
+    """The attributes, if mean and deviation have the types of LayerNormalization's outputs."""
     stash = found.numbers.get("stash_type", found["X"].elem_type_or_none)
     return stretched(found) if stash in (T.FLOAT, T.BFLOAT16) else None
 

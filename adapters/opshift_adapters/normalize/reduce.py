@@ -333,7 +333,7 @@ def reduces_a_matrix(node: Node) -> bool:
 
 @alternative("ReduceMax ReduceSum", runtime="opencv==4.5.5")
 def of_one_matrix(node: Node, op: Builder) -> Result:
-    """OpenCV 4.5.5 reduces no matrix; an axis of size one before the others makes it read it."""
+    """OpenCV 4.5.5 cannot reduce a matrix, so an axis of size 1 is added in front."""
     x = node["data"]
     if "axes" not in node.attributes or x.rank_or_none != 2:
         return KEEP

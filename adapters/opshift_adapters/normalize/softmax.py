@@ -82,7 +82,7 @@ def softmax_12_13(node: Node, op: Builder) -> Result:
 
 
 def sizes_survive(dims: tuple[int | str | None, ...], axis: int) -> bool:
-    """Whether each size that may be 0 keeps its place in the matrix, so that Reshape copies it."""
+    """Whether each size that may be 0 keeps its position, so that Reshape can copy it."""
     kept = ({0} if axis > 0 else set()) | ({1} if axis <= 1 else set())
     return all(at in kept or (isinstance(n, int) and n > 0) for at, n in enumerate(dims))
 

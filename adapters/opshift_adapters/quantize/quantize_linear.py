@@ -159,7 +159,7 @@ def over_unsigned_codes(node: Node, op: Builder) -> Result:
 
 
 def dequantize_widened(node: Node, op: Builder) -> Result:
-    """The older opset lacks this type; a type that holds its values is written instead."""
+    """The older opset lacks this type, so a type with a larger range is written."""
     x = _from_a_wider_pair(node["x"], op) or widened(op, node["x"])
     zero, scale = widened(op, node.input("x_zero_point")), widened(op, node["x_scale"])
     return op.same(node, inputs={"x": x, "x_zero_point": zero, "x_scale": scale})

@@ -191,7 +191,7 @@ def _by_digits(
 
 
 def _per_channel(op: Builder, p: Value, behind: int) -> Value:
-    """One number for all, or one for each output channel with `behind` more axes."""
+    """One number for all, or a number for each output channel, then `behind` axes of size 1."""
     return p if p.rank == 0 else op.Reshape(p, op.const([-1] + [1] * behind))
 
 

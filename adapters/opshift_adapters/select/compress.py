@@ -132,7 +132,7 @@ def _counts_from_the_front(indices: Value) -> bool:
 
 @form("OneHot")
 def depth_in_a_vector(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 accepts no scalar depth below opset 11; a vector of one is written."""
+    """onnxruntime 0.4 rejects a scalar depth below opset 11; a vector of one element is written."""
     known = node["depth"].const_or_none() if op.version < 11 else None
     if known is None or known.ndim:
         return KEEP

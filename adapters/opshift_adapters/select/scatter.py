@@ -22,7 +22,7 @@ from opshift_adapters._lib.kinds import as_type
 
 @adapter("Scatter", 9, 8)
 def scatter_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added Scatter; below it, each element is gathered from the old and the new ones."""
+    """Opset 9 added Scatter; below it, Gather takes each element from old and new values."""
     data, updates, axis = node["data"], node["updates"], node.int("axis")
     indices = node["indices"]
     if indices.rank == 0:

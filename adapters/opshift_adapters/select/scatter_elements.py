@@ -156,7 +156,7 @@ class _Lines:
         return combined(op, self.name, self.data, total)
 
     def by_element(self) -> Value:
-        """Each update is a row of one element, and its place is one in the flattened data."""
+        """Each update is a row of one element, with its position in the flattened data."""
         op, data, flat = self.op, self.data, self.op.const([-1])
         indices = as_type(op, self.indices, T.INT64)
         counted = from_front(op, indices, data, self.axis)
@@ -231,7 +231,7 @@ def _compared(op: Builder, indices: Value, shape: tuple[int, ...], axis: int) ->
 def _line_by_line(
     op: Builder, name: str, axis: int, data: Value, indices: Value, updates: Value
 ) -> Value:
-    """A Loop that reduces one element of each line along the axis; these never share a place."""
+    """A Loop over the axis, which reduces one element of each line; no two have the same place."""
 
     def write(b: Builder, i: Value, keep: Value, now: Value) -> tuple[Value, Value]:
         one = b.Unsqueeze(i, b.const([0]))
@@ -327,7 +327,7 @@ def _from_front(indices: Array, data: Value, axis: int) -> Array | None:
 
 
 def _one_by_one(op: Builder, name: str, data: Value, indices: Value, updates: Value) -> Value:
-    """The reduction by a Loop, one row of the indices after the other."""
+    """The reduction by a Loop over the rows of the indices."""
     count = _row_count(op, indices)
     rows = _as_rows(op, indices, count, indices.rank - 1)
     news = _as_rows(op, updates, count, indices.rank - 1)

@@ -14,7 +14,7 @@ Step = Callable[[Builder, Value, Value], Value]
 def along(node: Node, op: Builder, step: Step, start: int) -> Value:
     """The result of `step` from each element to the next, beginning with `start`.
 
-    A known number of elements is combined in runs that double, another one by a Scan.
+    A known number of elements is combined in steps of doubled length, an unknown number by a Scan.
     """
     x = node["x"]
     narrow = x.elem_type == T.BFLOAT16 and op.version < 16  # which Scan and If do not carry
@@ -33,7 +33,7 @@ def along(node: Node, op: Builder, step: Step, start: int) -> Value:
 
 
 def _axis_of_known_size(node: Node) -> int | None:
-    """The axis, if it and the number of elements along it are known, and there are some."""
+    """The axis, if it is known and its number of elements is known and not 0."""
     dims, axis = node["x"].dims_or_none, node["axis"].const_or_none()
     if not dims or axis is None or axis.size != 1:
         return None
@@ -176,7 +176,7 @@ def _short_axis(x: Value, axis: Value) -> tuple[int, int] | None:
 
 
 def _sums_of_picked(node: Node, op: Builder, axis: int, size: int) -> Value:
-    """For each element, the sum of the elements up to it, and of a zero for each other one."""
+    """For each element, the sum of all elements up to it."""
     x, place = node["x"], np.arange(size)
     before = place - place[:, None]
     before = -before if node.int("reverse") else before

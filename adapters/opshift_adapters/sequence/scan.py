@@ -251,7 +251,7 @@ def _backwards(op: Builder, value: Value, element: Value) -> Value:
 
 @adapter("Scan", 8, 7)
 def scan_8_7(node: Node, op: Builder) -> Result:
-    """Opset 8 added Scan; below it, a Loop processes one element after the other."""
+    """Opset 8 added Scan; below it, a Loop processes the elements one by one."""
     lengths, values, scanned, directions = _read_scan_8(node)
     count, n_outputs = len(values) - scanned, node.n_outputs
     body = node.graph("body")

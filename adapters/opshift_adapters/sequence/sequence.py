@@ -201,7 +201,7 @@ def concat_from_sequence_11_10(node: Node, op: Builder) -> Result:
 
 
 def _rejoined(op: Builder, split: Node, axis: int, new: bool) -> Value:
-    """A tensor that was split one by one, joined: its axis moves to `axis` or merges with it."""
+    """Joins a tensor that was split into single elements; its axis moves to `axis` or merges."""
     x, kept, cut = split["input"], split.int("keepdims") == 1, split_axis(split)
     rank = x.rank - 1 + kept + new
     if not -rank <= axis < rank:

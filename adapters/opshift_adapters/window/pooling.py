@@ -79,7 +79,7 @@ def average_pool_10_9(node: Node, op: Builder) -> Result:
 
 
 def _with_counted_pads_written(node: Node, op: Builder, x: Value) -> Result:
-    """The pads that count are written as Pad; the pads of the pooling do not count."""
+    """Counted pads are written as Pad; pads of the pooling do not count."""
     inner, outer = windows.counted_pads(node, node["X"])
     inputs = {"X": windows.padded(op, x, inner, 0.0)}
     counts = None if any(outer) else 1  # the same without pads, and onnxruntime may merge the Pad

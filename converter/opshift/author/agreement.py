@@ -2,8 +2,8 @@
 """A quick proof that the declared shapes of a model agree with its inputs.
 
 The types of nodes are inferred one by one, and once for all nodes that have one operation and one
-kind of inputs. They follow from the inputs of the model alone, and inference of the whole model
-finds no other ones, only more. So a declaration that they confirm contradicts nothing.
+kind of inputs. They follow only from the inputs of the model. Inference of the whole model may find
+more types, but no different ones. So a declaration that they confirm contradicts nothing.
 """
 
 from __future__ import annotations

@@ -119,7 +119,7 @@ class Builder:
 
     @property
     def version(self) -> int:
-        """The version being entered, of the domain that is stepping (ai.onnx if one is left)."""
+        """The version after the step of the converted domain (of ai.onnx if a domain is left)."""
         return self.opset(self.crossing.enters)
 
     def opset(self, domain: str = "") -> int:
@@ -160,7 +160,7 @@ class Builder:
 
         If the opset has the operator only later, or later in this form, the node is converted down;
         if it had this form earlier, the node is converted up.
-        `since` is the first version of the form that is meant, if an older one looks like it.
+        `since` is the first version of the intended form, if an older version looks the same.
         """
         schema = self._fitting(domain, op_type, len(inputs), named, since)
         names = [self._input_name(op_type, i) for i in inputs]

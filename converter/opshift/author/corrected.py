@@ -83,7 +83,7 @@ def _dimension(one: int | str | None) -> TensorShapeProto.Dimension:
 def _misjudged(
     model: ModelProto, rules: Rules, *, all_of_them: bool
 ) -> Iterator[tuple[Output, TypeProto]]:
-    """The outputs that have a length which no rule confirms, with the types to give them."""
+    """The outputs with an unconfirmed length, and their corrected types."""
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
     calls = _calls(model, rules)
     seen = ((TypesOnly(one.visible), node) for one in by_graph(model) for node in one.graph.node)

@@ -40,7 +40,7 @@ def build(domains: tuple[str, ...]) -> OpsetChangelog:
 
 
 def change(history: list[schemas.Schema], adapters: Registry) -> Change:
-    """One operator at the version that brings or changes it, which is the last of its history."""
+    """One operator at the version that adds or changes it, the last one of its history."""
     schema = history[-1]
     domain, op, version = schema.domain, schema.name, schema.since
     instead = adapters.get(domain, op, version - 1, version)
@@ -51,7 +51,7 @@ def change(history: list[schemas.Schema], adapters: Registry) -> Change:
 
 
 def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
-    """The old entries as they are, and the versions that only the new ones have."""
+    """The unchanged old entries, and the versions that only the new entries have."""
     result = OpsetChangelog()
     result.CopyFrom(old)
     present = {domain.name: domain for domain in result.domains}

@@ -89,7 +89,7 @@ def may_propagate(known: ModelBytes, *, risky: bool = False) -> bool:
 
 
 def _names_a_huge_size(one: SizedTensor) -> bool:
-    """Whether a constant may be such a size; the last integer is how a Slice names its end."""
+    """Whether a constant may be such a size; the largest integer only names the end of a Slice."""
     if raw := one.raw_data:
         return len(raw) <= 8 * LARGEST_RANK and _is_huge_in(raw, one.data_type)
     numbers = (*one.int64_data[:LARGEST_RANK], *one.int32_data[:LARGEST_RANK])

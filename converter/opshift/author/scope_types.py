@@ -61,7 +61,7 @@ def by_name(scopes: Iterable[GraphTypes]) -> Inferred:
 
 
 def paths_inside(scope: Scope, path: Path) -> Iterator[tuple[Scope, Path]]:
-    """The graphs that the nodes of a graph of a document hold, and the path of each."""
+    """The subgraphs of the nodes of one graph, with the path of each."""
     for node in scope.proto.node:
         for i, (_, graph) in enumerate(graphs_of(node)):
             if (inner := scope.root.by_graph.get(id(graph))) is not None:

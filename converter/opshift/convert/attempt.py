@@ -75,7 +75,7 @@ class Conversion(State):
         return stamp.labelled(self.skeleton, report, self.options, before)
 
     def numbered(self, report: Report) -> Report:
-        """Numbers the new names by the result alone, so that every way gives equal names."""
+        """Numbers the new names in the order of the result, whatever path led to it."""
         if not self.prefixes or not report.changed:
             return report
         names = numbering.number(self.skeleton, self.prefixes)

@@ -257,7 +257,7 @@ def _numbers(schema: schemas.Schema) -> dict[str, Any]:
 
 
 def choices(mirror: Mirror, adapters: Registry) -> list[dict[str, Any]]:
-    """Each combination of the legal values of attributes that have few."""
+    """Each combination of values, for attributes with few legal values."""
     schema = schemas.schema("", mirror.op, mirror.since)
     assert schema is not None
     allowed: dict[str, Sequence[str]] = {}

@@ -159,7 +159,7 @@ class Plan(Paged):
             yield Line(f"    {_name(path)} x{path.count}{way}", Role.FAINT, more=True)
 
     def _changes(self) -> list[tuple[Path, list[Hop]]]:
-        """Each path with the hops that change a node: not the compatible ones, nor idle ones."""
+        """Each path with only the hops that change a node."""
         kept, done = set[tuple[str, str, int, int]](), set[tuple[str, str, int, int]]()
         for step in self.steps:
             kept |= {(step.domain, op, step.start, step.to) for op in step.kept}

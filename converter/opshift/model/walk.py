@@ -120,7 +120,7 @@ def containers_in(container: Container) -> Iterator[Container]:
 
 
 def graphs_in(graph: GraphProto, *, nested: bool = True) -> Iterator[GraphProto]:
-    """A graph, and every graph inside it at any depth; there is none if it is not `nested`."""
+    """A graph and all graphs inside it; without `nested`, only the graph."""
     yield graph
     for inner in graphs_directly_in(graph) if nested else ():
         yield from graphs_in(inner)

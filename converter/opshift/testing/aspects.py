@@ -83,7 +83,7 @@ class Use:
         return self.runs_empty or any(d.HasField("dim_value") and not d.dim_value for d in sizes)
 
     def has_type(self, places: tuple[int, ...], types: frozenset[int]) -> bool:
-        """Whether one of these inputs, or one that follows a variadic one, has such a type."""
+        """Whether one of these inputs, or an input in the same variadic list, has such a type."""
         return any(
             _elem_type(one) in types
             for place, one in enumerate(self.inputs)

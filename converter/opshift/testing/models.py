@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Asserts that a model converts to an equal one, or is refused for an expected reason."""
+"""Asserts that a model converts to an equal model, or is refused for an expected reason."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ def modern_rules(package: str) -> list[tuple[Modern | Mirror, Example]]:
 
 
 def modern_model(rule: Modern | Mirror, example: Example) -> ModelProto:
-    """The example as a model, at the lowest opset that has the operator unless it names one."""
+    """The example as a model, at its opset, or else at the lowest opset that has the operator."""
     imports = {rule.domain: rule.since, **example.imports}
     ir = example.ir_version or max(versions.ir_for(imports), 4)
     listed = ", ".join(f'"{domain}" : {version}' for domain, version in imports.items())

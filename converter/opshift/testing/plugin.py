@@ -48,7 +48,7 @@ _EVALUATE = pytest.StashKey[Any]()
 
 
 class PackageTest(pytest.Item):
-    """A test of one package, which the brackets of its name hold."""
+    """A test of one package; the package is in the brackets of its name."""
 
     @property
     def package(self) -> str:

@@ -64,7 +64,7 @@ def cases(
     *,
     calm: bool = False,
 ) -> Iterator[InputSet]:
-    """One set of inputs for each way to size the dynamic axes; calm ones are small and positive."""
+    """One set of inputs for each choice of sizes; `calm` numbers are small and positive."""
     fed = {tensor.name for tensor in model.graph.initializer}
     fed |= {tensor.values.name for tensor in model.graph.sparse_initializer}
     free = [info for info in model.graph.input if info.name not in fed]

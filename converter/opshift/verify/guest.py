@@ -2,9 +2,9 @@
 """Runs models in a runtime of the interpreter that reads this file, Python 3.6 or later.
 
 It does not import opshift. Its folder holds job.json and the inputs of case N of model M as
-in<M>_<N>.npz. It leaves the arrays as out<M>_<N>.npz, and a line of JSON for each model in
-answers<FIRST>.jsonl, so that a model which ends this process is known. FIRST is the number of
-models that it skips.
+in<M>_<N>.npz. It writes the arrays to out<M>_<N>.npz, and a line of JSON for each model to
+answers<FIRST>.jsonl, so that the last line names the model that ended this process. FIRST is the
+number of models that it skips.
 
 To add a runtime, add a function and an entry of RUNTIMES. The function takes a model (the keys
 are path, inputs and outputs) and returns a function from inputs to outputs, both by name.

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds the first value that differs between two models, its nodes, and their adapters.
 
-A difference can vanish further down (after a Relu, for example) and another one begin there, so
-that a binary search would miss the first. Therefore every common value is compared, in order: many
-values in one run, and in halves if one run cannot hold them.
+A difference can vanish later (after a Relu, for example) and another can begin, so a binary search
+may miss the first difference. Therefore every common value is compared, in order: many values in
+one run, and in halves if one run cannot hold them.
 """
 
 from __future__ import annotations

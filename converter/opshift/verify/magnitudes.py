@@ -32,9 +32,9 @@ def magnitudes(
 ) -> tuple[Largest, str]:
     """The largest magnitudes of values of the main graph, and of all others if they are wanted.
 
-    The text is the reason if there are none. The folder is for files; a model that is not large
-    lies in it with its data.
-    A large model runs node by node, and so does a model whose inner values are wanted.
+    The text is the reason if there are none. The folder for files; a model that is not large is
+    stored there with its data. A large model runs node by node, and so does a model whose inner
+    values are wanted.
     """
     model, adapters = Path(path), registry.default()
     subject = opened(model, Path(folder), "a", adapters)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs models in a runtime of another Python interpreter, such as that of a device."""
+"""Runs models in a runtime of another Python interpreter, for example on a device."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ def _run_all(
 ) -> dict[int, tuple[str, str]]:
     """Runs all models; returns the outcome and the reason for models that ended their process.
 
-    A model counts as the cause only if it is the first one of a process.
+    A model counts as the cause only if it is the first model of a process.
     """
     failed: dict[int, tuple[str, str]] = {}
     done = 0
@@ -180,7 +180,7 @@ def _run_all(
 
 
 def _call(python: str, folder: Path, first: int, seconds: float) -> tuple[str, str]:
-    """Runs the guest from one model on; returns how and why it ended before the last one."""
+    """Runs the guest from one model on; returns the reason if it ended before the last model."""
     program = os.path.abspath(shutil.which(python) or python)
     with (folder / "log").open("wb") as log:
         try:

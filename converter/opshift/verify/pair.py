@@ -49,7 +49,7 @@ class Pair:
             object.__setattr__(self, "in_double", self._types_differ())
 
     def _types_differ(self) -> bool:
-        """Whether callers see other element types, or an output is computed in another one."""
+        """Whether the interface or the computation of an output has other element types."""
         outputs = [one.name for one in self.a.model.graph.output]
         computed_in = filter(all, map(self.computed_in, outputs))
         ends = retyped_ends(self.a.model, self.b.model)

@@ -45,7 +45,7 @@ LIMITS = Limits()
 
 @dataclass(frozen=True, slots=True)
 class Candidate:
-    """A conversion that may give a model which the runtime runs."""
+    """A conversion whose result the runtime may run."""
 
     opset: int = 0  # 0: by the row
     other_forms: tuple[str, ...] = ()
@@ -101,7 +101,7 @@ class SearchResult:
 def convert_and_run(
     file: Opened, request: Request, runtime: OtherRuntime, limits: Limits | None = None
 ) -> SearchResult:
-    """Converts a file so that a runtime runs the result, if there is such a result.
+    """Converts a file so that a runtime runs the result, if possible.
 
     Raises Refused if no conversion has a result.
     """
@@ -205,7 +205,7 @@ class _Search:
     def _others(
         self, model: ModelProto, nearest: int, failing: Collection[str]
     ) -> Iterator[Candidate]:
-        """The other candidates for a model whose operators are those of the first result."""
+        """The other candidates for a model with the operators of the first result."""
         operators = {
             node.op_type for node, _ in imports.operators(model) if not normal(node.domain)
         }

@@ -40,7 +40,7 @@ def opened(model: Model, folder: Path, name: str, adapters: Registry) -> Subject
 
 
 def _with_imports(subject: Subject, folder: Path, name: str, adapters: Registry) -> Subject:
-    """The subject with the imports that it lacks and that are clear."""
+    """The subject with its missing imports, if their versions are clear."""
     skeleton, store = weights.carve_file(source.opened(subject.path))
     model_opening.mend_imports(skeleton, adapters)
     path = folder / f"{name}-with-import.onnx"

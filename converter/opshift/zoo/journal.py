@@ -132,7 +132,7 @@ def _opened(path: str) -> sqlite3.Connection:
 
 
 def _begin(db: sqlite3.Connection) -> None:
-    """Makes an empty file a journal, in one transaction and for one of several processes."""
+    """Turns an empty file into a journal, in one transaction and in one of several processes."""
     db.execute("BEGIN IMMEDIATE")
     if not db.execute("SELECT 1 FROM sqlite_master").fetchone():
         db.execute(_FORM)
@@ -141,7 +141,7 @@ def _begin(db: sqlite3.Connection) -> None:
 
 
 def _is_empty(path: str) -> bool:
-    """Whether a journal begins here; raises for a file that is not one, before SQLite opens it."""
+    """Whether a new journal begins here; raises for another file before SQLite opens it."""
     try:
         status = os.stat(path)
     except FileNotFoundError:
@@ -172,7 +172,7 @@ def _has_only_outcomes(path: str) -> bool:
 
 
 def _unchanged(path: str) -> sqlite3.Connection:
-    """A database that is only read; without a trace of the reader if no other process writes."""
+    """A database that is only read; the reader leaves no file if no other process writes."""
     alone = "" if os.path.exists(f"{path}-wal") else "&immutable=1"
     return sqlite3.connect(f"{Path(path).absolute().as_uri()}?mode=ro{alone}", uri=True)
 

@@ -40,7 +40,7 @@ class Mark:
 
     @staticmethod
     def decoded(data: bytes) -> Mark | None:
-        """A mark that was written by this version, if it is one."""
+        """The mark in a text, if this version wrote it."""
         try:
             raw = json.loads(data)
             writes = tuple(

@@ -261,7 +261,7 @@ class ZooRun:
             yield journal
 
     def outcomes(self, engine: Engine, journal: Journal | None) -> Iterator[Outcome]:
-        """An outcome for each model: first the known ones, then the others as they end."""
+        """An outcome for each model: first the known outcomes, then the others as they arrive."""
         waiting = []
         if journal and is_url(self.dst):
             self.listed.below(self.dst)

@@ -82,7 +82,7 @@ def stored(
 
 
 def measure(runtime: Installed, contrib: list[str], only: list[str]) -> dict[str, Any]:
-    """The choices that a release has no kernel for, and how many of them had which answer."""
+    """The choices without a kernel in a release, and the number of choices with each answer."""
     runner, counts = Runner(runtime, 60, CHILD), Counter[str]()
     lacks: list[Choice] = []
     row = targets.find(f"onnxruntime=={runtime.version}")

@@ -124,7 +124,7 @@ def _model(schema: defs.OpSchema, probe: Probe, rank: int | None) -> str:
 
 
 def _needed(schema: defs.OpSchema, chosen: dict[str, str]) -> int:
-    """How many inputs choose all types: an optional one may be the only one of its type."""
+    """The number of inputs that determine all types; an optional input may determine one."""
     needed, read = max(schema.min_input, 1), set[str]()
     for i, formal in enumerate(schema.inputs):
         if i >= needed and formal.type_str in chosen and formal.type_str not in read:

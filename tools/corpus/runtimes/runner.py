@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A child in another interpreter that runs models; it is started again when one ends it."""
+"""A child process of another interpreter that runs models; it restarts after a crash."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 
 Below the version that brought a feature, one verdict says what happens to it, and leads to every
 feature that its older form has. A feature that is lowered without a planned edge is a bug. The
-solved verdicts are in the table of those of operators; going up, each feature stays as it is.
+solved verdicts are in the table of verdicts on operators. On the way up, no feature changes.
 """
 
 from __future__ import annotations

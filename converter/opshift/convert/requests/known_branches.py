@@ -42,7 +42,7 @@ def _known(state: State, sizes: Collection[str]) -> Iterator[tuple[Place, GraphP
 
 
 def _outermost(known: dict[Place, GraphProto]) -> Iterator[tuple[Place, GraphProto]]:
-    """The nodes that lie in no graph of another one; the others are taken afterwards."""
+    """The nodes outside of the subgraphs of other nodes; inner nodes follow later."""
     holders = {
         id(graph) for scope, at in known for _, graph in graphs_of(scope.node(at))
     }  # fmt: skip

@@ -101,7 +101,7 @@ class Content:
         return any(graph.node.attribute.ref_attr_name for graph in self.graphs)
 
     def types(self) -> set[str]:
-        """The newer element types and containers that may occur; any integer could be a type."""
+        """The newer element types and containers that may occur; any integer may be a type."""
         numbers: set[int] = set()
         for tensor in self.tensors:
             numbers.update(tensor.data_type)

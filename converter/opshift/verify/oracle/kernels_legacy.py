@@ -75,7 +75,7 @@ def equal_shapes(call: Call, *values: np.ndarray) -> np.ndarray:
 
 @kernel("PRelu", until=6)
 def prelu_channel(call: Call, x: np.ndarray, slope: np.ndarray) -> np.ndarray:
-    """A slope of length C lies along axis 1; a slope of one element is for all."""
+    """A slope of length C belongs to axis 1; a slope of one element applies to all."""
     if slope.size == 1:
         slope = slope.reshape(())
     elif slope.ndim == 1 and x.ndim >= 2 and slope.shape[0] == x.shape[1]:

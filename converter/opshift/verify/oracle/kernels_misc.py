@@ -187,7 +187,7 @@ def group_normalization_first(
 
 @kernel("Det")
 def det(_call: Call, x: np.ndarray) -> np.ndarray:
-    """The reference gives a double for bfloat16 and half; here one rounding to the input's type."""
+    """The reference returns double for bfloat16 and half; here, the type is kept."""
     return np.asarray(np.linalg.det(wide(x))).astype(x.dtype)
 
 

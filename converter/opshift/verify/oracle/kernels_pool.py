@@ -43,7 +43,7 @@ def _pads(call: Call, rank: int) -> list[int]:
 
 
 def windows(call: Call, sizes: Sequence[int], kernel_shape: Sequence[int]) -> list[Windows]:
-    """The windows of every spatial axis; one that starts in the end padding is dropped."""
+    """The windows of every spatial axis, without windows that start in the end padding."""
     rank = len(sizes)
     strides = _attribute(call, "strides", rank, 1)
     dilations = _attribute(call, "dilations", rank, 1)

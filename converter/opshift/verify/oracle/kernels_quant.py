@@ -168,7 +168,7 @@ def mat_mul_integer(
     a_zero: np.ndarray | None = None,
     b_zero: np.ndarray | None = None,
 ) -> np.ndarray:
-    """Zero points may be one per row or column; the reference broadcasts them as they are."""
+    """There may be a zero point for each row or column, which the reference broadcasts wrongly."""
     return _in_32_bits(_shifted(a, a_zero, rows=True) @ _shifted(b, b_zero))
 
 

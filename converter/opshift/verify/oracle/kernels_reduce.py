@@ -97,7 +97,7 @@ def reduce_input(call: Call, x: np.ndarray, axes: np.ndarray | None = None) -> n
 
 @kernel("ReduceSum", since=13)
 def reduce_sum_input(call: Call, x: np.ndarray, axes: np.ndarray | None = None) -> np.ndarray:
-    """All versions share one arithmetic, which equals that of the reference."""
+    """All versions compute like the reference."""
     return _by_input(call, x, axes)
 
 

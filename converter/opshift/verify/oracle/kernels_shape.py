@@ -19,7 +19,7 @@ def reshape_attribute(call: Call, x: np.ndarray) -> np.ndarray:
 
 
 def reshape(x: np.ndarray, shape: Sequence[int]) -> np.ndarray:
-    """`x` in a shape in which 0 copies a size and one -1 is inferred."""
+    """`x` in a shape; 0 copies a size, and one size of -1 is inferred."""
     if any(size == 0 and place >= x.ndim for place, size in enumerate(shape)):
         raise OracleError(f"Reshape-1: a 0 beyond the rank of {x.shape}")
     return x.reshape([x.shape[place] if size == 0 else size for place, size in enumerate(shape)])
@@ -275,7 +275,7 @@ def upsample_attribute(call: Call, x: np.ndarray) -> np.ndarray:
 
 @kernel("Upsample", since=9, until=9)
 def upsample_input(call: Call, x: np.ndarray, scales: np.ndarray) -> np.ndarray:
-    """All versions share one arithmetic, that of Resize-10."""
+    """All versions compute like Resize-10."""
     return upsample(x, scales.tolist(), call["mode"])
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The page of a run: one file without dependencies, in which names are never markup.
+"""The page of a run: one file without dependencies. Names are escaped.
 
 The counts are written here. The rows of the models are data, from which the browser makes the
 visible lines.

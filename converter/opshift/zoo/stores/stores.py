@@ -35,7 +35,7 @@ class StoreError(OSError):
 
 
 class Store(Protocol):
-    """Objects by key. A missing one raises FileNotFoundError, an existing one FileExistsError."""
+    """Objects by key. Missing objects raise FileNotFoundError, existing ones FileExistsError."""
 
     root: str
 
@@ -98,7 +98,8 @@ def look(path: str) -> tuple[int, str]:
     """The present size and version of a file or an object.
 
     The times of files are set to a fixed date by many tools. A new inode number shows that a file
-    was replaced. A new change time, which no tool can set, shows that it was written to.
+    was replaced. A new change time shows that the file was written, because no tool can set that
+    time.
     """
     if is_url(path):
         store, key = at(path)

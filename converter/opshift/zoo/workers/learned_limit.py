@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Learns from the models that were converted how long a model may take.
 
-A model that takes longer is put aside, and is tried once more when all others are done. So a model
+A model that takes longer is postponed, and is tried once more after all others. So a model
 that hangs costs little while others wait, and a slow model still has time.
 """
 

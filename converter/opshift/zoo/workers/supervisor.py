@@ -72,7 +72,7 @@ class Supervisor:
         self.aside.clear()
 
     def _feed(self, fn: Callable[..., Outcome], fresh: Iterator[Job]) -> Iterator[Outcome]:
-        """Gives idle workers an item, after starting the needed ones, then busy ones the next."""
+        """Starts the needed workers, and gives idle workers an item and busy ones their next."""
         while not self.stopping:
             if not (job := self._next(fresh)):
                 return

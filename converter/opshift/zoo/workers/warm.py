@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs once, in the server that starts workers, the work that each of them would begin with."""
+"""Does the first work of all workers once, in the server that starts them."""
 
 from __future__ import annotations
 
