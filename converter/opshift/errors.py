@@ -111,6 +111,7 @@ class RefusedNode:
     detail: str
     missed: Assumption | None = None  # it would have avoided the refused node
     types: str = ""  # the change of types that would avoid it, such as bfloat16=float
+    shape: str = ""  # a fixed shape of an input that may make a constant of the node
 
     @property
     def cure(self) -> str:
@@ -118,6 +119,9 @@ class RefusedNode:
         if self.types:
             kinds = terms.option("types", self.types)
             return f"Change the element type with {kinds}, or choose a nearer version."
+        if self.shape:
+            fixed = terms.option("shape", self.shape)
+            return f"Fix the sizes, as with {fixed}, or choose a newer release of the runtime."
         return (self.missed or self.why).cure
 
     def as_dict(self) -> dict[str, Any]:

@@ -148,3 +148,16 @@ def test_a_runtime_that_casts_by_itself_names_the_change_until_it_is_made():
     assert casts("tensorrt==8.6", double="float") == [f"{whole} int64 as int32"]
     assert casts("tensorrt==10.0") == ["tensorrt==10.0 computes double as float"]
     assert casts("onnxruntime==1.17") == []
+
+
+def test_fixed_sizes_are_named_if_the_form_computes_with_sizes():
+    source = parse_model(
+        '<ir_version: 8, opset_import: ["" : 17]> g (double[1,N,1] x) => (double[a,b,c] y)'
+        " { y = DFT<axis=1>(x) }"
+    )
+    with pytest.raises(Refused) as refused:
+        convert(source, "onnxruntime==1.10")
+    (one, *_) = refused.value.refusals
+    assert one.shape == "x=1x8x1"
+    assert terms.option("shape", one.shape) in str(refused.value)
+    assert convert(source, "onnxruntime==1.10", shape={"x": (1, 8, 1)}).report.result

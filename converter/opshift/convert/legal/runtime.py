@@ -52,6 +52,8 @@ else:
 ABSENT = "absent"
 Seen: TypeAlias = "dict[tuple[int, Key, tuple[str, ...]], list[Types]]"
 
+SIZE = 8  # of an axis in the example of a shape
+
 
 @dataclass(frozen=True, slots=True)
 class RuntimeLack:
@@ -63,6 +65,7 @@ class RuntimeLack:
     count: int
     says: str
     types: str = ""  # the change of element types that would avoid it, such as bfloat16=float
+    shape: str = ""  # a fixed shape of an input that may make constants of the nodes
 
     def __str__(self) -> str:
         more = f" and {self.count - 1} more" if self.count > 1 else ""
@@ -73,8 +76,9 @@ class RuntimeLack:
         boundary = (version, version)
         why = Why.TARGET_LACKS
         return RefusedNode(
-            self.node, self.op, self.domain, boundary, why, self.says, types=self.types
-        )
+            self.node, self.op, self.domain, boundary, why, self.says, types=self.types,
+            shape=self.shape,
+        )  # fmt: skip
 
 
 def lacking(document: Document, row: Ceiling) -> list[RuntimeLack]:
@@ -156,22 +160,22 @@ def kernels(
 
     A caller that checks one document for many releases passes the same `seen` each time.
     """
-    found: dict[str, tuple[Key, list[NodeProto], str]] = {}
+    found: dict[str, tuple[Key, list[NodeProto], str, str]] = {}
     for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
         if types not in missing.choices:
             continue
         kinds = ", ".join(one for one in types if one)
         fate = probed.WORDS.get(missing.outcomes.get(types, ""), "has no kernel in {}")
         says = f"{qualified(*key)} of {kinds} {fate.format(f'{row.name} {row.release}')}"
-        offer = _other_types(types, missing)
+        offer, shape = _other_types(types, missing), ""
         if offer and _has_own_type(node_at(facts, scope, at), offer.partition("=")[0], document):
-            offer = ""
-        found.setdefault(says, (key, [], offer))[1].append(scope.node(at))
+            offer, shape = "", _fixed_shape(document.model.graph)
+        found.setdefault(says, (key, [], offer, shape))[1].append(scope.node(at))
     for (scope, at), key, element in contrib_without_kernel(document, row, facts):
         of = f" of {element}" if element else ""
         says = f"{key[0]}.{key[1]}{of} has no kernel on the CPU in {row.name} {row.release}"
-        found.setdefault(says, (key, [], ""))[1].append(scope.node(at))
-    return [_lack(*key, nodes, says, offer) for says, (key, nodes, offer) in found.items()]
+        found.setdefault(says, (key, [], "", ""))[1].append(scope.node(at))
+    return [_lack(*key, nodes, says, *offers) for says, (key, nodes, *offers) in found.items()]
 
 
 def _other_types(types: Types, missing: Missing) -> str:
@@ -200,6 +204,15 @@ def _has_own_type(node: Node, element: str, document: Document) -> bool:
             return False
         waiting.extend(one.producer.inputs if one.producer is not None else ())
     return True
+
+
+def _fixed_shape(graph: GraphProto) -> str:
+    """A shape of the first input with free sizes, as an option has it; empty if none is free."""
+    for info in graph.input:
+        if rank_of(info.type) and not all(isinstance(size, int) for size in dims_of(info.type)):
+            sizes = (size if isinstance(size, int) else SIZE for size in dims_of(info.type))
+            return f"{info.name}={'x'.join(map(str, sizes))}"
+    return ""
 
 
 def without_kernel(
@@ -676,6 +689,6 @@ def _since(root: Root, key: Key) -> int:
 
 
 def _lack(
-    domain: str, op: str, nodes: Collection[NodeProto], says: str, types: str = ""
+    domain: str, op: str, nodes: Collection[NodeProto], says: str, types: str = "", shape: str = ""
 ) -> RuntimeLack:
-    return RuntimeLack(op, domain, name_of(next(iter(nodes))), len(nodes), says, types)
+    return RuntimeLack(op, domain, name_of(next(iter(nodes))), len(nodes), says, types, shape)
