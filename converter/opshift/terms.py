@@ -86,7 +86,8 @@ def _in_python(name: str, value: str) -> str:
         return f'{name}=["{value}"]'
     if name in _MAPPINGS or (name == "target" and re.search(r"\w=\w", value)):
         key, _, found = value.partition("=")
-        return f'{name}={{"{key}": {_literal(found)}}}'
+        shown = str(tuple(map(int, found.split("x")))) if name == "shape" else _literal(found)
+        return f'{name}={{"{key}": {shown}}}'
     return f"{name}={_literal(value)}"
 
 

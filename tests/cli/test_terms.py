@@ -32,6 +32,8 @@ ERF = "(double[2] x) => (double[2] y) { y = Erf(x) }"
         ("target", "ai.onnx.ml=3", "--to ai.onnx.ml=3", 'target={"ai.onnx.ml": 3}'),
         ("target", "onnxruntime==1.10", "--for onnxruntime==1.10", 'target="onnxruntime==1.10"'),
         ("external", "inline", "--external-data inline", 'external="inline"'),
+        ("shape", "x=1x3x224", "--shape x=1x3x224", 'shape={"x": (1, 3, 224)}'),
+        ("shape", "x=8", "--shape x=8", 'shape={"x": (8,)}'),
         ("assume", "no-zero-dims", "--assume no-zero-dims", 'assume=["no-zero-dims"]'),
         ("types", "double=float", "--types double=float", 'types={"double": "float"}'),
     ],

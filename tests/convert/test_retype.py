@@ -686,6 +686,19 @@ def test_the_cost_in_weights_is_stated():
     assert "(1 constant, 64 B before and 128 B now)" in told
 
 
+def test_a_sparse_weight_may_be_read_after_an_operator_without_inference():
+    m = parse_model(
+        '<ir_version: 8, opset_import: ["" : 13, "com.microsoft" : 1]> g (float[2,4] x)'
+        " => (float[2,4] y) { h = com.microsoft.Gelu(x) y = MatMul(h, w) }"
+    )
+    values = numpy_helper.from_array(np.array([1.5, 2.5], np.float32), "w")
+    places = numpy_helper.from_array(np.array([0, 3]))
+    sparse = onnx.SparseTensorProto(values=values, indices=places, dims=[4, 4])
+    m.graph.sparse_initializer.append(sparse)
+    made = convert(m, types={"float": "double"}).model.graph
+    assert made.sparse_initializer[0].values.data_type == TensorProto.DOUBLE
+
+
 FLOATS_AND_INTEGERS = [one for one in PAIRS if one.start in (T.FLOAT, T.DOUBLE, T.FLOAT16, T.INT64)]
 
 

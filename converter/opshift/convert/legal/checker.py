@@ -13,7 +13,7 @@ from opshift.model import imports, repair
 from opshift.model.document import Document
 from opshift.model.functions import functions_of
 from opshift.model.scope import Imports, Root, call_id
-from opshift.model.walk import HOLDERS, Container, named, nodes_in
+from opshift.model.walk import HOLDERS, Container, containers, named, nodes_in
 from opshift.model.weights import Weights
 from opshift.opsets import changelog, schemas
 from opshift.protos import (
@@ -123,7 +123,15 @@ def whole(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str | 
     if full and safe_inference.is_at_risk(view, adapters):
         return whole(view, adapters, full=False) or types(view, adapters)
     error = _objection(lambda: onnx_checker.check_model(view, full_check=full))
+    if error and full and _has_sparse_weights(view):
+        return whole(view, adapters, full=False)
     return error or _of_documents(view)
+
+
+def _has_sparse_weights(view: bytes | ModelProto) -> bool:
+    """Whether a model has sparse initializers, which inference takes for values of another type."""
+    model = view if isinstance(view, ModelProto) else ModelProto.FromString(view)
+    return any(isinstance(g, GraphProto) and g.sparse_initializer for g in containers(model))
 
 
 def _of_documents(view: bytes | ModelProto) -> str | None:
