@@ -23,7 +23,7 @@ _usual = list[Any]()  # one entry for each use that has not ended
 
 
 def search_path() -> list[str]:
-    """The folders in which a child process finds modules: the named ones of this process."""
+    """The folders in which a child process finds modules: the named folders of this process."""
     return [folder for folder in sys.path if folder]
 
 
@@ -78,7 +78,7 @@ def safe_multiprocessing() -> Iterator[None]:
 
 
 def leave_working_folder() -> None:
-    """Takes the folder off the path that `python -m` put there."""
+    """Removes the folder that `python -m` added to the path."""
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         first = sys.path[0] or os.curdir
         if os.path.realpath(first) == os.path.realpath(os.curdir):

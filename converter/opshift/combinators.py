@@ -101,7 +101,7 @@ def drop_attribute(name: str) -> Run:
 
 
 def positive_axis(name: str = "axis", *, of: int = 0, extra: int = 0) -> Run:
-    """Writes negative axes as positive ones, which needs the rank of an input."""
+    """Writes negative axes as positive axes, which needs the rank of an input."""
 
     def down(node: Node, op: Builder) -> Result:
         value = node.attr(name)

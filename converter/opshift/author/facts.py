@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """The facts known about values before the model runs: constants, types and shapes.
 
-A fact depends on the model alone: on the model as it was opened, and on the nodes that the steps
-have written since. It never depends on earlier questions. A value keeps its name and its meaning
-while steps replace the node that computes it, so a fact about the model as it was opened holds to
-the end; other facts come from the present nodes.
+A fact depends only on the model: on the opened model, and on the nodes that steps wrote later. It
+never depends on earlier questions. A value keeps its name and its meaning while steps replace the
+node that computes it, so a fact about the model as it was opened holds to the end; other facts come
+from the present nodes.
 """
 
 from __future__ import annotations
@@ -73,8 +73,8 @@ _Rule = TypeVar("_Rule")
 class Proved(NamedTuple):
     """The type that follows from the inputs of the model, without the declaration of the value.
 
-    `claimed`: its rank follows from a rank that another value only declares; `counted`: of its
-    lengths, at least one does.
+    `claimed`: its rank follows from the declared rank of another value. `counted`: at least one
+    length does.
     """
 
     kind: TypeProto | None
@@ -87,7 +87,7 @@ Claims: TypeAlias = "Mapping[str, str]"  # by value: the part of its type that i
 
 
 class Evaluated(NamedTuple):
-    """A fact that follows from the values of other values, and the claims that it rests on."""
+    """A fact that follows from the contents of other values, and the claims behind it."""
 
     found: Any
     claims: Claims
@@ -445,7 +445,7 @@ class Facts:
     def _path(self, scope: Scope) -> Path:
         """The place of a graph in the model, as inference numbers it.
 
-        It is unknown if no node of the graph around holds it any more.
+        It is unknown if the graph is no longer part of the model.
         """
         around = scope.parent
         if around is None:
@@ -652,7 +652,7 @@ class Facts:
     def present_types(self) -> frozenset[str]:
         """Every element type that can occur in the model. Most type checks need no more.
 
-        For operators without a schema, it is assumed that they add no other type.
+        Operators without a schema are assumed to add no other type.
         """
         if self._present is None:
             self._present = frozenset(collect_present_types(self.document))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Formulas: the computation of an operator, written like a decomposition and searched in a model.
 
-A formula is a function of the inputs of an operator. It is called once with terms in place of
-values; the terms that it returns are a pattern. Sums and products are sets: the order and the
-grouping of their operands do not matter.
+A formula is a function of the inputs of an operator. It is called once with terms instead of
+values. The returned terms are a pattern. Sums and products are sets: the order and the grouping of
+their operands do not matter.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Number(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group(Term):
-    """Operands that are joined, and operands that are taken away from them."""
+    """Operands that are added, and operands that are subtracted."""
 
     kind: ClassVar[str]
     plus: tuple[Term, ...]

@@ -26,7 +26,7 @@ class Binding:
             yield replace(self, values={**self.values, name: value})
 
     def with_number(self, name: str, number: Any) -> Iterator[Binding]:
-        """This binding with one more attribute; None if it has another value already."""
+        """This binding with one more attribute; None if the attribute already has another value."""
         if self.numbers.get(name, number) == number:
             yield replace(self, numbers={**self.numbers, name: number})
 

@@ -46,7 +46,7 @@ def body_of(node: Node, imports: Imports) -> FunctionProto:
 
 
 def _with_placeholders(proto: NodeProto) -> NodeProto:
-    """A copy with one node in each graph: the graphs inside would keep names that onnx replaces."""
+    """A copy with one node in each graph; inner graphs would keep names that onnx replaces."""
     copy = NodeProto()
     copy.CopyFrom(proto)
     for attribute in copy.attribute:

@@ -36,7 +36,7 @@ def types_of_results(node: NodeProto, env: ModelEnv) -> Types | None:
 
 
 def _chosen(node: NodeProto, env: ModelEnv, branches: list[GraphProto]) -> Types:
-    """The types of a node whose outputs are the results of one of its graphs."""
+    """The types of a node whose outputs are the results of a subgraph."""
     found: Types = {}
     inside = [env.inside(branch) for branch in branches]
     for i, name in enumerate(node.output):

@@ -37,7 +37,7 @@ class _Declared:
 
 
 class Carried(NamedTuple):
-    """One value that a node with a body carries from one iteration into the next."""
+    """A value that a loop passes from one iteration to the next."""
 
     given: str  # to the node
     inside: ValueInfoProto  # the body's input
@@ -52,9 +52,9 @@ def confirm(
 ) -> Found:
     """The result of inference, with the types of carried values that induction proves.
 
-    The first hypothesis is the declared type, which one inference confirms for loops in a
-    chain of any length. If it is wrong, the hypothesis is that a value keeps the type that it
-    begins with. If a body gives another type back, the hypothesis loses the dimensions that differ.
+    The first hypothesis is the declared type. One inference confirms it for any number of loops. If
+    that is wrong, the second hypothesis is that a value keeps its first type. If a body gives
+    another type back, the hypothesis loses the dimensions that differ.
     """
     carried = list(_carried(model, rules)) if nested else []
     if carried and (known := _confirmed(model, infer, carried, _carried(original, rules))):
@@ -92,7 +92,7 @@ def confirm(
 def _confirmed(
     model: ModelProto, infer: Infer, carried: Sequence[Carried], declared: Iterable[Carried]
 ) -> Found | None:
-    """The result of inference under the declared types; None unless it gives exactly them."""
+    """The result of inference with the declared types; None if inference gives other types."""
     symbols = symbols_of(model)
     kinds = (one.inside.type for one in declared)
     held = [without_marks(one, symbols) for one in kinds if rank_of(one) is not None]
@@ -147,7 +147,7 @@ def _weaker(
     held: TypeProto | None,
     symbols: frozenset[str],
 ) -> TypeProto | None:
-    """The part of a hypothesis that the types found under it confirm; None if there is none."""
+    """The part of a hypothesis that inference confirms; None if inference confirms no part."""
     if held is None:
         return None if given is None or rank_of(given) is None else without_marks(given, symbols)
     if result is None or given is None or not rank_of(given) == rank_of(result) == rank_of(held):

@@ -83,7 +83,7 @@ def _known(
 
 
 def _shadowing(scopes: Iterable[GraphTypes]) -> Iterator[tuple[GraphTypes, str]]:
-    """The computed values that inference takes for an outer one of their name."""
+    """The computed values that inference confuses with an outer value of the same name."""
     for one in scopes:
         if one.path:
             around = one.visible.parents
@@ -113,7 +113,7 @@ def _lengths(scopes: Sequence[GraphTypes]) -> dict[Place, frozenset[tuple[int, i
 def _infer(
     model: ModelProto, adapters: DeclaredRules, *, nested: bool
 ) -> tuple[list[GraphTypes], ModelProto | None]:
-    """The types that several passes of inference find; no model if it rejects the first."""
+    """The types that several passes of inference find; none if the first rejects the model."""
     found: list[GraphTypes] = []
     inferred: ModelProto | None = None
     for _ in range(PASSES):
@@ -156,7 +156,7 @@ def _lacks_rank(kind: TypeProto | None) -> bool:
 def infer_node(node: NodeProto, env: ModelEnv, version: int | None = None) -> dict[str, TypeProto]:
     """One node's output types from its input types; each unknown length has its own symbol.
 
-    Two values of one unknown length have one symbol, so that no adapter repeats one of them.
+    Values of one unknown length have one symbol, so that no adapter repeats one of them.
     """
     found = _types_of(node, env, version)
     for name, kind in found.items():
@@ -265,7 +265,7 @@ def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
 def _correct(
     inferred: Mapping[str, TypeProto], node: NodeProto, schema: schemas.Schema | None, env: ModelEnv
 ) -> None:
-    """Gives outputs for which onnx's inference is wrong or finds no rank the shapes of a rule."""
+    """Gives outputs the shapes of a rule, if onnx's inference is wrong or finds no rank."""
     key = (schemas.normal(node.domain), node.op_type)
     rule = env.rules(OutputShapes).get(key)
     told = corrected.shapes_of(rule, Node(node, schema, env))

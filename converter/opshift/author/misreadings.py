@@ -75,9 +75,9 @@ def misread(
     `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The function returns
     whether a node has the form at the opsets from `since` to below `before`. A second parameter
     gets the `Surroundings` of the node. `{op}` in `says` is the operator. `wider` names an
-    input: if its element type is wider, the runtime reads the node. `processors` names the only
-    ones on which it is misread: the verdict is then "not known", and an `@alternative` is written.
-    `source` starts with its date.
+    input: if its element type is wider, the runtime reads the node. If only some `processors`
+    misread it, the verdict is "not known", and an `@alternative` is written. `source` starts with
+    its date.
     """
     runtime, _, listed_releases = releases.partition(" ")
     names = listed(ops)

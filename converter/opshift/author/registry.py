@@ -71,11 +71,11 @@ class Registry:
         return cast(LazyTable[_Rule], self._tables[kind])
 
     def traits(self, kind: type[_Trait]) -> LazyTable[tuple[_Trait, ...]]:
-        """The traits of one kind, of which an operator may have several, by operator."""
+        """The traits of one kind by operator; an operator may have several."""
         return cast("LazyTable[tuple[_Trait, ...]]", self._tables[kind])
 
     def each(self, kind: type[_Trait]) -> list[_Trait]:
-        """Each declaration of one kind once, also if it is about several operators."""
+        """Each declaration of one kind once, even if it names several operators."""
         single = issubclass(kind, SingleTrait)
         rows = ((row,) if single else row for row in self._tables[kind].values())
         return list({id(one): one for row in rows for one in row}.values())
@@ -99,7 +99,7 @@ class Registry:
                 table[key] = tuple(sorted(row, key=self._home))
 
     def _home(self, declared: Declared) -> int:
-        """The number of the module of a declaration; those without one are last."""
+        """The number of the module of a declaration; declarations without a module are last."""
         return self._homes.get(id(declared), len(self._numbers))
 
     def _add_verdict(self, declared: Adapter) -> None:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Type inference without crashes: for some operators onnx ends the process on unknown types.
 
-Of others it rejects nodes that leave an attribute at its default.
+In other operators, it rejects nodes that omit an attribute with a default.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ NO_PATH: Path = (("", -1),)
 
 
 class GraphTypes(NamedTuple):
-    """The types that the nodes of one graph see; None if they are unknown."""
+    """The types of the values in the scope of one graph; None if they are unknown."""
 
     graph: GraphProto
     path: Path  # for each graph around it: the first output of the node, and the graph's number

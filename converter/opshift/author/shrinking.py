@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Negative sizes that onnx's inference finds: some of its operators end the process at one.
+"""Negative sizes from onnx's inference, at which some of its operators end the process.
 
-Nodes whose output has a negative size are hidden, as far as one inference without those operators
-shows them. A size that depends on their results stays unknown before.
+Nodes are hidden if inference without these operators finds a negative size in their output. A size
+that depends on their results stays unknown before.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def _has_any(found: Iterator[object]) -> bool:
 def hide(model: ModelProto, domain: str, adapters: DeclaredRules, infer: Infer) -> bool:
     """Gives the nodes with a negative size this domain; returns whether others may have one, too.
 
-    `infer` is called for a model in which the operators that must not see one have that domain.
+    `infer` gets a model in which the operators in danger have that domain.
     """
     fatal = list(_fatal(model, adapters))
     suspects = list(_suspects(model, adapters)) if fatal else []

@@ -63,10 +63,10 @@ class DeclaredRules(Protocol):
         """The rules of one kind, by operator."""
 
     def traits(self, kind: type[_Trait]) -> Mapping[tuple[str, str], tuple[_Trait, ...]]:
-        """The traits of one kind, of which an operator may have several, by operator."""
+        """The traits of one kind by operator; an operator may have several."""
 
     def each(self, kind: type[_Trait]) -> list[_Trait]:
-        """Each declaration of one kind once, also if it is about several operators."""
+        """Each declaration of one kind once, even if it names several operators."""
 
 
 # What a rule that tells facts of a node raises where a fact is missing, the node is not legal, or
@@ -142,7 +142,7 @@ class OutputBounds(SingleTrait):
 class OutputShapes(SingleTrait):
     """The shapes of an operator's outputs, if onnx's inference finds wrong lengths or no rank.
 
-    None stands for an output with correctly inferred lengths, and `...` for such a dimension.
+    None means an output with correctly inferred lengths, and `...` a correctly inferred dimension.
     """
 
     table = "output_shapes"
@@ -183,7 +183,7 @@ class Carries(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chooses(SingleTrait):
-    """An operator that runs one of its graphs by the value of its first input."""
+    """An operator that runs one of its graphs, depending on its first input."""
 
     table = "chooses"
     twice = "two rules tell what is chosen by"
@@ -237,7 +237,7 @@ class ByWidth(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Illegal(Trait):
-    """A rule against nodes that onnx's checker accepts and that no conversion may use."""
+    """A rule against invalid nodes that onnx's checker accepts."""
 
     table = "illegal"
     objection: Objection
@@ -280,7 +280,7 @@ class FatalSizes(Trait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinks(Trait):
-    """An operator for which onnx's inference may find a negative size, and nodes that exclude it.
+    """An operator for which onnx's inference may find a negative size, and a test that excludes it.
 
     The function sees only the attributes of a node and its constants that no other node computes.
     """
@@ -363,7 +363,7 @@ def output_types(
     *outputs: str | tuple[int, ...],
     rank: int | tuple[int, ...] | None = None,
 ) -> OutputTypes:
-    """Declares the element types of outputs: by name, or as those of one of these inputs.
+    """Declares the element types of outputs, by name or by an input with the same type.
 
     `rank` is the rank of the first output, or the inputs that broadcast or multiply to it.
     """
@@ -399,7 +399,7 @@ def scales(op: str, *, by: str, along: Along, reads_codes: bool, domain: str = "
 
 
 def by_value(op: str, *inputs: int, floats: bool = False, domain: str = "") -> ByValue:
-    """Declares inputs that may hold equal integers, or `floats` too, in a wider type."""
+    """Declares inputs that accept the same integers (or `floats`) in a wider type."""
     return ByValue(ops=(op,), domain=domain, inputs=inputs, floats=floats)
 
 
@@ -410,7 +410,7 @@ def by_width(
     unless: Callable[[Node], bool] | None = None,
     domain: str = "",
 ) -> ByWidth:
-    """Declares operators that may give other results in wider integers, or in wider `floats` too.
+    """Declares operators whose results may differ in wider integers (or `floats`).
 
     `unless` is true for the nodes that give the same results.
     """

@@ -173,7 +173,7 @@ class FormulaSearch:
         name: str,
         known: Binding,
     ) -> Iterator[Binding]:
-        """A constant that equals a combination of numbers, one of which may be an attribute."""
+        """A constant that equals a combination of numbers and at most one attribute."""
         found = self._scalar(name)
         if found is None:
             return

@@ -169,7 +169,7 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror(Trait):
-    """An adapter that takes an operator away: its formulas are derived from the nodes it writes."""
+    """An adapter that replaces an operator. Formulas are derived from the nodes that it writes."""
 
     table = "mirrors"
     down: Adapter
@@ -228,9 +228,9 @@ def adapter(
     itself handles element types which the other version lacks (otherwise the engine refuses them
     before the adapter is asked); `ignores` gives the reason for each attribute and input that the
     adapter may leave unread; `since` is the lowest opset of ai.onnx at which an adapter of another
-    domain writes nodes of ai.onnx. With `in_other_words`, an adapter that takes operators away is
-    also the rule that writes them in others. With `mirrored`, `--modernize` finds the operator in
-    the nodes that it writes; a function in place of True gets the found nodes, and returns the
+    domain writes nodes of ai.onnx. With `in_other_words`, an adapter that replaces operators is
+    also used for runtimes that lack them. With `mirrored`, `--modernize` finds the operator in the
+    nodes that it writes; a function in place of True gets the found nodes, and returns the
     attributes, or None if the node would be illegal.
     """
     names = listed(ops)
@@ -272,9 +272,8 @@ def form(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares an equal form of operators that more runtimes run, at any version.
 
-    The form is written at the end of a conversion. It returns KEEP if the node has that form
-    already, or if a
-    value that it depends on is unknown. It never refuses.
+    The form is written at the end of a conversion. It returns KEEP if the node already has that
+    form, or if a needed value is unknown. It never refuses.
     """
     return adapter(ops, *FORM, domain=domain, emits=emits, handles_types=True)
 
@@ -321,10 +320,10 @@ def in_other_words(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares how operators are written in others, for runtimes that lack them, at any version.
 
-    A conversion for such a runtime writes the form if the runtime runs each of its nodes, or if
-    other rules lead from them to operators that it has; rules may lead in circles. The function
-    writes the newest form of each operator, and returns KEEP for a node that it cannot write. The
-    examples are converted for a runtime that lacks only the operators.
+    A conversion for such a runtime writes the form if the runtime runs each of its nodes, directly
+    or after other rules. Rules may form circles. The function writes the newest form of each
+    operator, and returns KEEP for a node that it cannot write. The examples are converted for a
+    runtime that lacks only the operators.
     """
     return adapter(
         ops, *WORDS, domain=domain, emits=emits, handles_types=True, approximate=approximate
@@ -334,7 +333,7 @@ def in_other_words(
 def _in_other_words(below: Adapter) -> Adapter:
     """The function of an adapter as a rule, with the examples that it converts.
 
-    It keeps nodes of a version that has other inputs or attributes than the first one.
+    It keeps nodes of versions whose inputs or attributes differ from the first version.
     """
     verdict = below.verdict
     assert isinstance(verdict, Rewrite)

@@ -54,7 +54,7 @@ class Made:
         self.makers.update(dict.fromkeys(node.output, node))
 
     def drop_idle(self, results: Collection[str] = ()) -> None:
-        """Takes back the constants that it wrote as nodes and that no other node reads."""
+        """Removes unread constants that it wrote as nodes."""
         if not self.held:
             return
         read, kept = set(results), list[NodeProto]()

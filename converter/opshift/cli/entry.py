@@ -127,7 +127,7 @@ def _sentence(error: click.ClickException) -> str:
 
 
 def _other_option(name: str, ctx: click.Context) -> str:
-    """An option, argument or command that a caller may mean who gives an option that is missing."""
+    """The option, argument or command that a caller of an unknown option may mean."""
     if name in OTHER_NAMES:
         return f"; write {OTHER_NAMES[name]} after the name of the command"
     known, own = _options(ctx.command, ctx), ctx.command.params

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exit codes of the command, and which one stands for an error or for several models."""
+"""The exit codes of the command, also for errors and for several models."""
 
 from __future__ import annotations
 

@@ -2,9 +2,9 @@
 """Defaults of options from `opshift.toml`, or from `[tool.opshift]` in `pyproject.toml`.
 
 The nearest file in the working folder and its parents counts, up to the root of the repository or
-the home folder. A name is an option without its dashes; a table with the name of a command holds
-what only this command takes. A folder may come from anybody, so settings cannot make a command
-run or write anything, and a file of another user does not count.
+the home folder. A name is an option without its dashes. A table with the name of a command has the
+options of only this command. A folder may come from anybody, so settings cannot make a command run
+or write anything, and a file of another user does not count.
 """
 
 from __future__ import annotations
@@ -31,14 +31,14 @@ LARGEST = 1 << 20  # bytes of a file with settings
 
 @dataclass(frozen=True, slots=True)
 class SettingsSearch:
-    """The file that counts with its content, and the files of other users, which do not."""
+    """The used file with its content, and the ignored files of other users."""
 
     path: Path | None = None
     table: Mapping[str, Any] = field(default_factory=dict)
     ignored: tuple[Path, ...] = ()
 
     def lines(self) -> Iterator[Line]:
-        """The files that were found; only -v shows the file that counts."""
+        """The files that were found; -v also shows the used file."""
         for path in self.ignored:
             text = f"note: {path} belongs to another user; its settings are ignored"
             yield Line(text, Role.CAUTION)
@@ -74,7 +74,7 @@ def _places() -> Iterator[Path]:
 
 
 def _is_trusted(path: Path) -> bool:
-    """Whether the file, and the link if it is one, belong to the user or to root."""
+    """Whether the file, and a link to it, belong to the user or to root."""
     if not hasattr(os, "geteuid"):
         return True
     return {os.stat(path).st_uid, os.lstat(path).st_uid} <= {0, os.geteuid()}

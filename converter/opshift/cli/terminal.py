@@ -149,7 +149,7 @@ class Output:
 
     @contextmanager
     def counting(self, things: str) -> Iterator[Callable[[int, int], None]]:
-        """Shows on stderr how many things are done: a line that changes, or one for each tenth."""
+        """Shows progress on stderr: a changing line, or a line for each tenth."""
         tenths = set[int]()
 
         def show(done: int, total: int) -> None:

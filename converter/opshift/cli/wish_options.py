@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of every command that converts: one list, from which a request is made."""
+"""The options of every command that converts: one list, from which requests are made."""
 
 from __future__ import annotations
 

@@ -122,7 +122,7 @@ class Applier:
                 self.facts.record_type(scope, name, kind, claimed=claimed, counted=counted)
 
     def _remember_origin(self, change: NodeChange) -> None:
-        """Records for which node of the model others were written, so that refusals name it."""
+        """Records the source node of written nodes, so that refusals name it."""
         proto, origins, prefix = change.node.proto, self.document.origins, self.document.prefix
         written = [o for node in change.made.nodes for o in node.output if o.startswith(prefix)]
         if written:

@@ -129,7 +129,7 @@ def _check_reads(adapter: Adapter, node: Node) -> None:
 
 
 def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: Adapter) -> None:
-    """Gives the values that replace the node's outputs the names those outputs have."""
+    """Gives the replaced outputs' names to the values that replace them."""
     if op.made.unread is not None:
         if answer != () or op.made.nodes:
             raise AdapterBug(
@@ -179,7 +179,7 @@ def _leave_out(made: Made, spare: set[str]) -> None:
 
 
 def require_declared(adapter: Adapter) -> None:
-    """Raises if an adapter that approximates does not declare it, whether it is allowed or not."""
+    """Raises if an adapter approximates without a declaration, even if that is allowed."""
     if not adapter.approximate:
         raise AdapterBug(
             f"{adapter.source} calls op.approximate, but does not declare it; add approximate=True"

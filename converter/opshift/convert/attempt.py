@@ -189,7 +189,7 @@ class Conversion(State):
         )  # fmt: skip
 
     def _unread(self, lacking: Collection[Key]) -> Collection[Key]:
-        """The operators that the runtime reads at other versions than those in the result."""
+        """The operators that the runtime reads only at other versions than in the result."""
         row = self.runtime
         return {key for key in lacking if row is not None and row.names(key)}
 
@@ -211,7 +211,8 @@ class Conversion(State):
     def _elsewhere(self, gaps: Collection[Key]) -> Collection[int]:
         """The nearest opsets on both sides with other versions of these operators.
 
-        With them the highest and the preferred one, at which another operator may replace these.
+        The highest and the preferred version come too, because another operator may replace these
+        there.
         """
         target, own = self.options.target, self.document.imports.get("") or 0
         if self.runtime is None or not isinstance(target, Wanted) or "" in target.exact:

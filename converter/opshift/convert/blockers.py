@@ -127,7 +127,7 @@ def refuse_what_is_read(
 
 
 def refuse_what_lies_too_deep(changes: Sequence[NodeChange], blockers: Blockers) -> None:
-    """Refuses to write graphs deeper inside each other than a model may hold them."""
+    """Refuses nested graphs that are deeper than a model file allows."""
     for change in changes:
         scope, proto = change.place[0], change.node.proto
         if scope.depth + walk.levels(change.made.nodes) > MAX_NESTING:

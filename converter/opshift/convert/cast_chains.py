@@ -26,7 +26,7 @@ def writes_casts(kinds: Iterable[Rewritten]) -> bool:
 
 
 def may_lose(first: int, last: int) -> bool:
-    """Whether two Casts to these types give other numbers than the last one, for some source."""
+    """Whether two Casts to these types can differ from only the last Cast."""
     middle, target = T(first).name.lower(), T(last).name.lower()
     return any(cast_pairs.narrows(kind.name.lower(), middle, target) for kind in T)
 

@@ -53,7 +53,7 @@ def convert(
 ) -> tuple[ModelProto, Weights, Report]:
     """Converts a skeleton by the straight way, or by the cheapest way if there is a choice.
 
-    A model that is invalid on one of the ways is invalid. A straight way that writes only a header
+    If one path finds the model invalid, it is invalid. A straight way that writes only a header
     does not look. If the model is `opened` for several conversions, it stays as it is.
     """
     ways, adapters = Ways(), registry.default()
@@ -87,7 +87,7 @@ def _attempt(
     adapters: Registry,
     opened: Callable[[], Conversion] | None,
 ) -> Conversion:
-    """The conversion by one way, of the opened model unless it needs the source model."""
+    """The conversion along one path, from the opened model if that is enough."""
     as_it_came = options.only_ir or options.bump_model_version or way.inlined
     if opened is None or as_it_came:
         return Conversion(*carve(), options, adapters, way)

@@ -132,7 +132,8 @@ def _lacked(state: State, row: Ceiling) -> Lacked:
 
 
 def _write_in_other_words(state: State, row: Ceiling) -> None:
-    """Writes the nodes that a runtime still lacks in other operators, down to those of the runtime.
+    """Writes nodes that the runtime still lacks in other operators, until all are known to the
+    runtime.
 
     A node is never written as an operator from which it was written, so that the search ends.
     """
@@ -182,7 +183,7 @@ def _leads(
 
 
 def _kind(node: NodeProto, builder: Builder) -> str:
-    """The element type that a node computes in; "" if it is not known to be one."""
+    """The element type in which a node computes; "" if it is unknown."""
     names = filter(None, (*node.input, *node.output))
     kinds = {element_of(builder.env.type(name)) for name in names} - {"bool"}
     return kinds.pop() if len(kinds) == 1 else ""
@@ -279,7 +280,7 @@ def _part_casts(state: State) -> None:
 def _write_others(
     state: State, runs: Runs | None, lacked: Lacked, place: Boundary = ALTERNATIVE
 ) -> bool:
-    """Writes other forms of nodes, if a runtime runs them; whether there are any."""
+    """Writes other forms of nodes, if a runtime runs them; returns whether it wrote any."""
     written = False
     for (root, domain), places in lacked.items():
         version = root.imports.get(domain)

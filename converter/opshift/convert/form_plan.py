@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of the forms at the goal: other forms that may be written for operators there.
+"""The plan of other forms that may be written at the goal.
 
-Each other form of an operator is a planned edge, which leads to every operator that it may write.
-The own form writes no node, so it is the cheapest: another form is for a node that cannot keep it.
+Each other form of an operator is an edge of the plan, to every operator that it may write.
+The present form writes no node, so it is the cheapest. Other forms are for nodes that cannot stay.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ class Guard:
 
 @described.remembered
 def derive(domain: str, op: str, start: int, to: int) -> Guard | None:
-    """The guard between two versions; None if the operator is not stated at one of them."""
+    """The guard between two versions; None if one version has no stated schema."""
     old, new = schemas.schema(domain, op, start), schemas.schema(domain, op, to)
     if old is None or new is None or not (old.stated and new.stated):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Imports that a model lacks, if its operators mean the same in every version that it may mean."""
+"""Missing imports of a model, if its operators mean the same in every possible version."""
 
 from __future__ import annotations
 
@@ -31,9 +31,8 @@ def add(model: ModelProto, adapters: Registry) -> list[str]:
 
 
 def add_domains(model: ModelProto, adapters: Registry) -> list[str]:
-    """Imports the domains of nodes that a model with other imports lacks; returns the notes.
-
-    onnxruntime writes and reads such models.
+    """Adds missing imports of domains to a model with other imports; returns the notes. onnxruntime
+    writes and reads such models.
     """
     notes = []
     for domain, ops in sorted(lacking(model).items()):
@@ -47,7 +46,7 @@ def add_domains(model: ModelProto, adapters: Registry) -> list[str]:
 
 
 def lacking(model: ModelProto) -> dict[str, set[str]]:
-    """The operators of the graph by domains that a model with other imports lacks."""
+    """The operators of the graph, by missing imports of a model with other imports."""
     known = {*imports.versions(model), *(function.domain for function in model.functions), ""}
     found: dict[str, set[str]] = {}
     for node in nodes_in(model.graph) if model.opset_import else ():

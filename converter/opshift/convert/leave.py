@@ -55,7 +55,8 @@ def lowest(adapters: Registry, left: Collection[Key]) -> int:
 def leave(document: Document, left: Collection[Key], cross: Cross) -> Iterator[Step]:
     """Writes the nodes that can be written with the known facts; raises if there are none.
 
-    A node may need the type of a value that another such node computes. The type is known after
+    One such node may need the type of a value that another such node computes. The type is known
+    after
     the other node is written, so the caller repeats this until no operator is left.
     """
     done, refused = False, []

@@ -223,7 +223,7 @@ def _engine(
 
 
 def _carrier(module: ModuleType, kind: str, cluster: str | None) -> Any:
-    """The connection to a cluster, which is started if it has no address."""
+    """The connection to a cluster; a cluster without an address is started."""
     from opshift.errors import ClusterLost
 
     try:

@@ -148,7 +148,7 @@ def _exported(domain: str, version: int) -> bytes:
 
 
 def _built(domain: str) -> bytes:
-    """The version database of a domain that is not one of ONNX's."""
+    """The version database of a domain outside of ONNX."""
     from opshift import versions
     from opshift.author import database
 

@@ -52,8 +52,8 @@ def command(
 ) -> int:
     """List the runtimes that --for knows.
 
-    With MODEL, show which of them run the model as it is and after a conversion with these options:
-    one row for each runtime, or for each release of the runtimes that are named.
+    With MODEL, show which of them run the model as it is, and after a conversion with these
+    options. There is a row for each runtime, or for each release of the named runtimes.
     """
     from opshift.convert.request import Request as Options
 

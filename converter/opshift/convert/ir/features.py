@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One row for each kind of content that an IR version brought; this needs no onnx."""
+"""One row for each kind of content that an IR version introduced; this needs no onnx."""
 
 from __future__ import annotations
 

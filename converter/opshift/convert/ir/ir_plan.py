@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of the IR version: one verdict for each kind of content of a later version.
 
-Below the version that brought a feature, one verdict says what happens to it, and leads to every
-feature that its older form has. A feature that is lowered without a planned edge is a bug. The
+Below the version that introduced a feature, one verdict says how the feature is written, and names
+the features of its older form. A feature that is lowered without a planned edge is a bug. The
 solved verdicts are in the table of verdicts on operators. On the way up, no feature changes.
 """
 

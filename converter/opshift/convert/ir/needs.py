@@ -83,7 +83,7 @@ def stays(feature: Feature) -> str:
 
 
 def skipped(features: Iterable[Feature], ir: int) -> list[str]:
-    """One note about the fields that stay in the result and that readers of its IR skip."""
+    """One note about fields of the result that readers of its IR version skip."""
     names = [feature.says for feature in features]
     if not names:
         return []

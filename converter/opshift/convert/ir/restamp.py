@@ -64,7 +64,7 @@ class Restamp:
         return wire.varint(_IR << 3) + wire.varint(self.report.ir_after)
 
     def _overwrite(self) -> bool:
-        """Writes the number, which is one byte, in its place, so that no reader sees a part of it.
+        """Overwrites the number, which is one byte, so that no reader sees a part of it.
 
         A file with a second name (hard link) is not overwritten, for the users of that name.
         """

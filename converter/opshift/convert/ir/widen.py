@@ -36,7 +36,7 @@ class _Constant:
 
 
 def widen(model: ModelProto, weights: Weights, to: int, by_value: Rules) -> int:
-    """Gives constants of types that IR `to` lacks a wider type, in place; returns their number.
+    """Gives a wider type to constants whose type IR `to` lacks; returns their number.
 
     This is exact, because each is read only by inputs that `by_value` declares. All other
     constants stay.

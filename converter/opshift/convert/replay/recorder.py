@@ -48,7 +48,7 @@ class Recorder(ModelEnv):
         return self.asked[question]
 
     def _ask_of(self, kind: str, name: str, *more: Any) -> Any:
-        """The recorded fact about a value of the model; other values have no facts."""
+        """The recorded fact about a value of the model; other values have no recorded facts."""
         return self.ask(kind, name, *more) if tokens.is_value(name) else None
 
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
