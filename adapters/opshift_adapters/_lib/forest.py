@@ -189,14 +189,14 @@ def read_classic(node: Node, votes: str) -> Forest:
     """A forest from nodes with ids, and votes (`target` or `class`) that refer to them."""
     trees, ids = node.ints("nodes_treeids"), node.ints("nodes_nodeids")
     modes = node.strings("nodes_modes")
-    values = _either(node, "nodes_values")
+    values = either(node, "nodes_values")
     place = {key: i for i, key in enumerate(zip(trees, ids, strict=True))}
     missing = node.ints_or_none("nodes_missing_value_tracks_true") or [0] * len(ids)
     features = node.ints("nodes_featureids")
     true, false = node.ints("nodes_truenodeids"), node.ints("nodes_falsenodeids")
     given: dict[int, list[tuple[int, Any]]] = {}
     lists = (node.ints(f"{votes}_{name}") for name in ("treeids", "nodeids", "ids"))
-    for tree, leaf, target, weight in zip(*lists, _either(node, f"{votes}_weights"), strict=True):
+    for tree, leaf, target, weight in zip(*lists, either(node, f"{votes}_weights"), strict=True):
         given.setdefault(place[tree, leaf], []).append((target, weight))
     nodes: list[Split | Leaf] = []
     children: set[int] = set()
@@ -213,7 +213,7 @@ def read_classic(node: Node, votes: str) -> Forest:
     return grown(node, nodes, roots)
 
 
-def _either(node: Node, name: str) -> Array:
+def either(node: Node, name: str) -> Array:
     """A list of floats, or the tensor that may replace it."""
     if f"{name}_as_tensor" in node.attributes:
         return node.tensor(f"{name}_as_tensor").ravel()

@@ -7,6 +7,7 @@
 from opshift.adapter import Node, differs, np
 
 from opshift_adapters._lib.kinds import UNSIGNED
+from opshift_adapters._lib.windows import knows
 
 ML = "ai.onnx.ml"
 
@@ -75,19 +76,14 @@ def votes_for_both_classes(node: Node) -> str | None:
 @differs("TreeEnsemble", domain=ML)
 def exchanged_transforms(node: Node) -> str | None:
     """The codes of SOFTMAX and LOGISTIC in TreeEnsemble."""
-    named = {1: "SOFTMAX", 2: "LOGISTIC"}.get(node.int("post_transform"))
-    return (
-        f"{named} is computed as {'LOGISTIC' if named == 'SOFTMAX' else 'SOFTMAX'}"
-        if named
-        else None
-    )
+    told = {1: "SOFTMAX is computed as LOGISTIC", 2: "LOGISTIC is computed as SOFTMAX"}
+    return told.get(node.int("post_transform"))
 
 
 @differs("AveragePool MaxPool LpPool")
 def padding_without_dilations(node: Node) -> str | None:
     """`auto_pad` together with dilations."""
-    known = node.schema.attributes if node.schema is not None else {}
-    dilations = node.ints_or_none("dilations") if "dilations" in known else None
+    dilations = node.ints_or_none("dilations") if knows(node, "dilations") else None
     if not node.str("auto_pad").startswith("SAME") or not dilations or set(dilations) == {1}:
         return None
     return "the padding is computed as if there were no dilations"
@@ -96,9 +92,8 @@ def padding_without_dilations(node: Node) -> str | None:
 @differs("Clip")
 def bounds_that_are_nan(node: Node) -> str | None:
     """Bounds of Clip that are NaN."""
-    known = node.schema.attributes if node.schema is not None else {}
     for name in ("min", "max"):
-        if name in known:
+        if knows(node, name):
             bound = np.array(node.attr(name) if node.has(name) else 0.0)
         else:
             value = node.input(name)
@@ -131,8 +126,7 @@ def places_in_a_larger_shape(node: Node) -> str | None:
 @differs("Resize")
 def a_size_that_stays_under_a_filter(node: Node) -> str | None:
     """`antialias` with a scale that is rounded to the old size."""
-    known = node.schema.attributes if node.schema is not None else {}
-    if "antialias" not in known or not node.int("antialias"):
+    if not knows(node, "antialias") or not node.int("antialias"):
         return None
     scales = node.input("scales")
     if scales is None and node.str("keep_aspect_ratio_policy") == "stretch":

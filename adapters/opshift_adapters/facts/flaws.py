@@ -10,56 +10,39 @@ from opshift_adapters._lib.by_place import unfit_updates
 from opshift_adapters._lib.known_sizes import differ
 from opshift_adapters.facts.illegal_attributes import POOLS, REDUCING
 
+VECTORS = (
+    "starts ends axes steps shape pads roi scales sizes split repeats condition window"
+    " image_shape block_shape output_shape nonpad_kv_seqlen"
+)
+WITH_VECTORS = (
+    "Attention CenterCropPad Col2Im Compress Expand MaxUnpool Pad Reshape Resize STFT Slice Split"
+    f" Tile Upsample {REDUCING}"
+)
 RANKS = (
     ranks(
-        "Attention",
-        Q="3 4",
-        K="3 4",
-        V="3 4",
-        attn_mask="1 2 3 4",
-        past_key="4",
-        past_value="4",
-        nonpad_kv_seqlen="1",
+        "Attention", Q="3 4", K="3 4", V="3 4", attn_mask="1 2 3 4", past_key="4", past_value="4"
     ),
-    ranks(REDUCING, axes="1"),
-    ranks("Gemm", A="2", B="2", C="0 1 2"),
-    ranks("NegativeLogLikelihoodLoss", weight="1"),
-    ranks("SoftmaxCrossEntropyLoss", weights="1"),
-    ranks("GRU LSTM RNN", X="3", W="3", R="3", B="2", P="2"),
-    ranks("Scan", sequence_lens="1"),  # at opset 8
-    ranks("GRU LSTM RNN", sequence_lens="1", initial_h="3", initial_c="3"),
-    ranks("Resize", roi="1", scales="1", sizes="1"),
-    ranks("Upsample", scales="1"),
-    ranks("Col2Im", image_shape="1", block_shape="1"),
-    ranks("CenterCropPad Expand Reshape", shape="1"),
+    ranks(WITH_VECTORS, **dict.fromkeys(VECTORS.split(), "1")),
+    ranks("AffineGrid", theta="3", size="1"),
     ranks("ConstantOfShape", input="1"),
-    ranks("Compress", condition="1"),
-    ranks("MaxUnpool", output_shape="1"),
-    ranks("Tile", repeats="1"),
     ranks("TopK", K="1"),
-    ranks("Split", split="1"),
+    ranks("NegativeLogLikelihoodLoss SoftmaxCrossEntropyLoss", weight="1", weights="1"),
+    ranks("Gemm", A="2", B="2", C="0 1 2"),
+    ranks("GRU LSTM RNN", X="3", W="3", R="3", B="2", P="2", initial_h="3", initial_c="3"),
+    ranks("GRU LSTM RNN Scan", sequence_lens="1"),  # of Scan at opset 8
     ranks("Squeeze Unsqueeze", axes="0 1"),
     ranks("DepthToSpace SpaceToDepth", input="4"),
     ranks("MaxRoiPool RoiAlign", X="4", rois="2", batch_indices="1"),
     ranks("NonMaxSuppression", boxes="3", scores="3"),
-    ranks("GroupNormalization", X="2+"),
+    ranks("GroupNormalization InstanceNormalization", X="2+", input="2+"),
     ranks("GroupNormalization InstanceNormalization", scale="1", bias="1", B="1"),
-    ranks("Slice", starts="1", ends="1", axes="1", steps="1"),
-    ranks("Pad", pads="1", axes="1"),
-    ranks("AffineGrid", theta="3", size="1"),
     ranks("Conv ConvTranspose DeformConv QLinearConv", B="1"),
-    ranks(
-        "ConvInteger QLinearConv",
-        x_zero_point="0 1",
-        w_zero_point="0 1",
-        x_scale="0 1",
-        w_scale="0 1",
-    ),
+    ranks("ConvInteger QLinearConv", x_zero_point="0 1", w_zero_point="0 1"),
+    ranks("QLinearConv", x_scale="0 1", w_scale="0 1"),
     ranks("EyeLike", input="2"),
     ranks("LinearAttention", query="3", key="3", value="3", decay="3", beta="3"),
     ranks("RotaryEmbedding", X="3 4", cos_cache="2 3", sin_cache="2 3", position_ids="2"),
     ranks("SplitToSequence", split="0 1"),
-    ranks("STFT", window="1"),
     ranks("TensorScatter", past_cache="2+", update="2+"),
 )
 
@@ -68,22 +51,15 @@ POSITIVE = (
     positive("Resize Upsample", "scales sizes"),
     positive("TopK", "K"),
 )
-SINGLES = (
-    singles("BlackmanWindow HammingWindow HannWindow", "size"),
-    singles("Clip", "min max"),
-    singles("CumProd CumSum", "axis"),
-    singles(
-        "MelWeightMatrix", "num_mel_bins dft_length sample_rate lower_edge_hertz upper_edge_hertz"
-    ),
-    singles("DFT", "dft_length axis"),
-    singles("NonMaxSuppression", "max_output_boxes_per_class iou_threshold score_threshold"),
-    singles("OneHot", "depth"),
-    singles("Pad", "constant_value"),
-    singles("Range", "start limit delta"),
-    singles("SequenceAt SequenceErase SequenceInsert", "position"),
-    singles("STFT", "frame_step frame_length"),
-    singles("Tile", "tiles axis"),  # below opset 6
-    singles("TopK", "K"),
+WITH_SINGLES = (
+    "BlackmanWindow Clip CumProd CumSum DFT HammingWindow HannWindow MelWeightMatrix"
+    " NonMaxSuppression OneHot Pad Range STFT SequenceAt SequenceErase SequenceInsert Tile TopK"
+)
+SINGLES = singles(
+    WITH_SINGLES,
+    "K axis constant_value delta depth dft_length frame_length frame_step iou_threshold limit"
+    " lower_edge_hertz max max_output_boxes_per_class min num_mel_bins position sample_rate"
+    " score_threshold size start tiles upper_edge_hertz",
 )
 
 LEAST = (

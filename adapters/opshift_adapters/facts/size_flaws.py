@@ -2,11 +2,8 @@
 """Sizes that must agree, although onnx's inference does not compare them."""
 
 from opshift.adapter import Node, flaw
-from opshift.objections import ranks
 
 from opshift_adapters._lib.known_sizes import Dims, Size, broadcasts, differ, dims_of
-
-RANKS = ranks("InstanceNormalization", input="2+")
 
 
 @flaw("LayerNormalization RMSNormalization")

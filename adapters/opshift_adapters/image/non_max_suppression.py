@@ -3,7 +3,6 @@
 
 import functools
 from dataclasses import dataclass
-from typing import Any
 
 from opshift.adapter import Builder, Node, Result, T, Value, adapter, boundary, np
 
@@ -11,23 +10,6 @@ from opshift_adapters._lib.blocks import arange, part, size_of
 
 NMS_11 = boundary(11, "NonMaxSuppression:ba6b91")
 
-SOME: dict[str, Any] = {
-    "b": [
-        [
-            [0, 0, 1, 1],
-            [0, 0.1, 1, 1.1],
-            [1, 0.9, 0, -0.1],
-            [0, 10, 1, 11],
-            [0, 10.1, 1, 11.1],
-            [0, 100, 1, 101],
-        ],
-        [[0, 0, 2, 2], [0, 0, 2, 2], [1, 1, 1, 1], [0, 0, 0.5, 4], [-1, -1, 3, 3], [5, 5, 6, 6]],
-    ],
-    "s": [
-        [[0.9, 0.75, 0.6, 0.95, 0.5, 0.3], [0.1, 0.2, 0.3, 0.3, 0.3, 0.05]],
-        [[0.5, 0.5, 0.5, 0.5, 0.5, 0.5], [-1, 0.2, 0.9, 0.8, 0.1, 0.11]],
-    ],
-}
 
 NO_BOXES = dict.fromkeys(
     ("boxes", "scores", "iou_threshold", "score_threshold", "center_point_box"),

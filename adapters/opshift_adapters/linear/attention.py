@@ -19,7 +19,6 @@ from opshift_adapters._lib import attention_parts as parts
 from opshift_adapters._lib.heads import together
 
 MASK = by_width("Attention")  # numbers in the mask are added, and bools hide
-QKV = "(float[2,2,3,4] q, float[2,2,5,4] k, float[2,2,5,6] v"
 Y, Y3 = ") => (float[2,2,3,6] y) ", ") => (float[2,3,12] y) "
 HEADS_OF_FOUR_AXES = dict.fromkeys(
     ("q_num_heads", "kv_num_heads"), "with four axes, the second axis is the number of heads"

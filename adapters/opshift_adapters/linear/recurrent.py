@@ -14,10 +14,6 @@ from opshift.adapter import (
 )
 from opshift.combinators import cast_around
 
-RNN = "(float[4,2,3] x, float[1,5,3] w, float[1,5,5] r"
-GRU = "(float[4,2,3] x, float[1,15,3] w, float[1,15,5] r"
-Y = "float[4,1,2,5] y"
-
 BFLOAT16_22 = boundary(22, "RNN:fd4c07 GRU:405f19 LSTM:40d096", cast=cast_around("float"))
 LAYOUT_14 = boundary(14, "RNN:228454 GRU:452a0a LSTM:ec6f5e", directions="up")
 

@@ -24,6 +24,7 @@ from opshift_adapters._lib.forest import (
     Forest,
     copies,
     counting,
+    either,
     fits_float,
     float_splits,
     in_float,
@@ -42,8 +43,6 @@ BOTH = "TreeEnsembleClassifier TreeEnsembleRegressor"
 NODE_LISTS = "treeids nodeids featureids modes values truenodeids falsenodeids"
 VOTE_LISTS = "treeids nodeids ids weights"
 PAIRS = {"nodes_values", "nodes_hitrates", "base_values", "target_weights", "class_weights"}
-
-X = "(float[N,2] x) => (float[N,k] y) { y = ai.onnx.ml.TreeEnsembleRegressor<"
 
 
 @flaw(BOTH, domain=ML)
@@ -106,7 +105,7 @@ def codes_of_nothing(node: Node) -> str | None:
 TENSORS_3_UP = boundary(
     3,
     "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:2f9dd9",
-    domain="ai.onnx.ml",
+    domain=ML,
     directions="up",
 )
 
@@ -173,7 +172,7 @@ def _scores(
             Why.NOT_EXPRESSIBLE,
             f"{post} cannot be applied, because the scores are summed outside of the trees",
         )
-    code = ("AVERAGE", "SUM", "MIN", "MAX").index("SUM" if averaged else how)
+    code = WAYS.index("SUM" if averaged else how)
     named = write_ensemble(copies(forest, repeat=how in ("MIN", "MAX")), targets, kind)
     y: Value = op.emit(
         "TreeEnsemble", x, domain=ML, aggregate_function=code,
@@ -194,10 +193,7 @@ def _in_double(node: Node) -> bool:
 
 
 def _base(node: Node) -> Array | None:
-    if "base_values_as_tensor" in node.attributes:
-        base = node.tensor("base_values_as_tensor").ravel()
-    else:
-        base = np.array(node.attr("base_values") or [], dtype=np.float32)
+    base = either(node, "base_values")
     return base if base.size else None
 
 
@@ -284,7 +280,7 @@ def _one_sum(node: Node, op: Builder, forest: Forest, base: Array | None) -> tup
 DEPRECATED_5_DOWN = boundary(
     5,
     "TreeEnsembleClassifier:dca779 TreeEnsembleRegressor:fbe62a",
-    domain="ai.onnx.ml",
+    domain=ML,
     directions="down",
 )
 

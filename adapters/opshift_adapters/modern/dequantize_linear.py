@@ -7,9 +7,6 @@ from opshift.adapter import Formula, Found, T, Term, modern
 
 from opshift_adapters.modern.codes import CODES, is_scalar, lying, reshaped, whole_point
 
-# -- of blocks with repeated scales: the form below opset 21 ---------------------------------------
-
-
 SMALL = (T.INT8, T.UINT8, T.INT16, T.UINT16, T.INT32)
 
 
@@ -53,21 +50,15 @@ def block_of(told: dict[str, Any], rank: int) -> tuple[int | None, int]:
 
 @modern("DequantizeLinear", since=21, when=blocks)
 def dequantize_blocks(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """(x - zero point) * scale, with a zero point and a scale for each block."""
+    """(x - zero point) * scale, of blocks with repeated scales: the form below opset 21."""
     shifted = op.cast(x, "kind") - spread(op, op.cast(x_zero_point))
     return op.cast(shifted * op.cast(spread(op, x_scale), "kind"))
 
 
-# -- of blocks without zero points: the form below opset 21 ----------------------------------------
-
-
 @modern("DequantizeLinear", since=21, when=blocks)
 def dequantize_blocks_around_zero(op: Formula, x: Term, x_scale: Term) -> Term:
-    """x * scale, with a scale for each block."""
+    """x * scale, of blocks without zero points: the form below opset 21."""
     return op.cast(op.cast(x, "kind") * op.cast(spread(op, x_scale), "kind"))
-
-
-# -- along an axis with reshaped scales: the form below opset 13 -----------------------------------
 
 
 def dequantizes_reshaped(found: Found) -> dict[str, Any] | None:
@@ -78,13 +69,10 @@ def dequantizes_reshaped(found: Found) -> dict[str, Any] | None:
 
 @modern("DequantizeLinear", since=13, when=dequantizes_reshaped)
 def dequantize_channels(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """(x - zero point) * scale, with a zero point and a scale for each channel."""
+    """(x - zero point) * scale, with reshaped scales: the form below opset 13."""
     scale = op.Reshape(x_scale, shape=op.attribute("goal"))
     zero = op.Reshape(op.cast(x_zero_point), shape=op.attribute("zero_goal"))
     return (op.Cast(x, to=T.FLOAT) - zero) * scale
-
-
-# -- with scales that lie along an axis already, as constants below opset 13 -----------------------
 
 
 def dequantizes_lying(found: Found) -> dict[str, Any] | None:
@@ -94,11 +82,8 @@ def dequantizes_lying(found: Found) -> dict[str, Any] | None:
 
 @modern("DequantizeLinear", since=13, when=dequantizes_lying)
 def dequantize_by_the_last_axes(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """(x - zero point) * scale, whose shapes already broadcast along the channels."""
+    """(x - zero point) * scale, with scales that lie along an axis, as constants below opset 13."""
     return (op.Cast(x, to=T.FLOAT) - op.cast(x_zero_point)) * x_scale
-
-
-# -- of a whole tensor: the form below opset 10 ----------------------------------------------------
 
 
 def dequantizes(found: Found) -> dict[str, Any] | None:
@@ -110,5 +95,5 @@ def dequantizes(found: Found) -> dict[str, Any] | None:
 
 @modern("DequantizeLinear", since=10, when=dequantizes)
 def dequantize_linear(op: Formula, x: Term, x_scale: Term, x_zero_point: Term) -> Term:
-    """(x - zero point) * scale."""
+    """(x - zero point) * scale, of a whole tensor: the form below opset 10."""
     return (op.Cast(x, to=T.FLOAT) - op.cast(x_zero_point)) * x_scale

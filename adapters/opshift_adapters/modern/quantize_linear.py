@@ -7,10 +7,7 @@ from opshift.adapter import Formula, Found, T, Term, dtype_of, modern, np
 
 from opshift_adapters.modern.codes import is_scalar, length_of, limits_of, lying, reshaped
 
-# -- around a constant: below opset 10, a sum with a large float rounds to even --------------------
-
-
-WHOLE = 3 * 2**22  # floats of this size have no fraction
+WHOLE = 3 * 2**22  # floats of this size have no fraction, so a sum rounds to even
 
 
 def rounds(found: Found, start: float) -> bool:
@@ -42,11 +39,8 @@ def rounded(op: Formula, sum_: Term, start: str) -> Term:
 
 @modern("QuantizeLinear", since=10, when=around_a_number)
 def quantize_around_a_number(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
-    """x / scale + a number without fractions, minus that number less the zero point."""
+    """x / scale + a number without fractions, minus that less the zero point, below opset 10."""
     return rounded(op, x / y_scale + op.number("whole"), "start")
-
-
-# -- around a computed zero point: a sum with a large float, below opset 10 ------------------------
 
 
 def around_a_point(found: Found) -> dict[str, Any] | None:
@@ -59,12 +53,9 @@ def around_a_point(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=10, when=around_a_point)
 def quantize_around_a_point(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
-    """x / scale + a number without fractions + the zero point, minus that number."""
+    """x / scale + a number without fractions + the zero point, minus that, below opset 10."""
     moved = x / y_scale + op.number("whole") + op.cast(y_zero_point)
     return rounded(op, moved, "whole")
-
-
-# -- to uint8 without zero points: the form below opset 13 -----------------------------------------
 
 
 def around_zero(found: Found) -> dict[str, Any] | None:
@@ -87,12 +78,9 @@ def around_zero(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=13, when=around_zero)
 def quantize_around_zero(op: Formula, x: Term, y_scale: Term) -> Term:
-    """Round(x / scale) within the limits of unsigned bytes."""
+    """Round(x / scale) within the limits of unsigned bytes: the form below opset 13."""
     cut = op.Clip(op.Round(x / y_scale), op.number("low"), op.number("high"))
     return op.Cast(cut, to=op.attribute("to"))
-
-
-# -- along an axis with reshaped scales: the form below opset 13 -----------------------------------
 
 
 def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
@@ -104,14 +92,11 @@ def quantizes_reshaped(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=13, when=quantizes_reshaped)
 def quantize_channels(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
-    """Round(x / scale) + zero point within the limits, with a scale for each channel."""
+    """Round(x / scale) + zero point, with reshaped scales: the form below opset 13."""
     scale = op.Reshape(y_scale, shape=op.attribute("goal"))
     zero = op.Reshape(op.Cast(y_zero_point, to=T.FLOAT), shape=op.attribute("zero_goal"))
     cut = op.Clip(op.Round(x / scale) + zero, op.number("low"), op.number("high"))
     return op.Cast(cut, to=op.attribute("to"))
-
-
-# -- with scales that lie along an axis already, as constants below opset 13 -----------------------
 
 
 def quantizes_lying(found: Found) -> dict[str, Any] | None:
@@ -124,12 +109,9 @@ def quantizes_lying(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=13, when=quantizes_lying)
 def quantize_by_the_last_axes(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
-    """Round(x / scale) + zero point within limits, whose shapes already broadcast."""
+    """Round(x / scale) + zero point, with scales that lie along an axis, below opset 13."""
     shifted = op.Round(x / y_scale) + op.cast(y_zero_point)
     return op.Cast(op.Clip(shifted, op.number("low"), op.number("high")), to=op.attribute("to"))
-
-
-# -- of a whole tensor to 16 bits: the form below opset 21 -----------------------------------------
 
 
 def quantizes(found: Found) -> dict[str, Any] | None:
@@ -142,7 +124,7 @@ def quantizes(found: Found) -> dict[str, Any] | None:
 
 @modern("QuantizeLinear", since=11, when=quantizes)
 def quantize_linear(op: Formula, x: Term, y_scale: Term, y_zero_point: Term) -> Term:
-    """Round(x / scale) + zero point, within the limits of the type."""
+    """Round(x / scale) + zero point of a whole tensor: the form of 16 bits below opset 21."""
     shifted = op.Round(x / y_scale) + op.Cast(y_zero_point, to=T.FLOAT)
     cut = op.Clip(shifted, op.number("low"), op.number("high"))
     return op.Cast(cut, to=op.attribute("to"))

@@ -9,10 +9,6 @@ BFLOAT16_22 = boundary(22, "Conv:fa6396 ConvTranspose:ec0d21", cast=cast_around(
 # does, too.
 TEXT_11 = boundary(11, "Conv:2d0976 ConvTranspose:52a9e2")
 
-SAME = (
-    "(float[1,1,4,4] x, float[1,1,3,3] w) => (float[a,b,c,d] y) {{ y = ConvTranspose<auto_pad ="
-    ' "SAME_{end}", strides = [{step}, {step}]>(x, w) }}'
-)
 MEASURED = "2026-11-29 measured in 20 releases from 0.4 to 1.32: kernels of 3 and strides of 1 to 3"
 
 
