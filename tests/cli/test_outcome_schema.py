@@ -99,6 +99,6 @@ def test_a_field_has_the_type_of_its_hint(name):
 
 
 def test_a_refusal_has_the_fields_of_its_node_and_the_cure():
-    """The cure names what the other two fields stand for."""
-    fields = {one.name for one in dataclasses.fields(RefusedNode)} - {"missed", "types"}
+    """The cure names the assumption, the types or the shape that would help."""
+    fields = {one.name for one in dataclasses.fields(RefusedNode)} - {"missed", "shape", "types"}
     assert set(SCHEMA["$defs"]["refusal"]["properties"]) == fields | {"cure"}

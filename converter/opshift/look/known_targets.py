@@ -117,10 +117,11 @@ def _marked(name: str) -> list[Ceiling]:
 
 
 def _as_dict(row: Ceiling) -> dict[str, Any]:
-    """A row with the forms that it misreads; how it was probed stands for the outcomes."""
+    """A row with the forms that it misreads, and with the date of a probe for its outcomes."""
     how = dataclasses.asdict(row.probed.how) if row.probed is not None else None
+    fields = dataclasses.asdict(dataclasses.replace(row, probed=None, later=None))
     return {
-        **dataclasses.asdict(dataclasses.replace(row, probed=None, later=None)),
+        **{name: value for name, value in fields.items() if not name.startswith("_")},
         "built_on": row.built_on or "",
         "later": row.later.versions if row.later is not None else "",
         "probed": how,
