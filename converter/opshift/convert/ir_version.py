@@ -13,6 +13,7 @@ from opshift.convert.aim import ir_of_goal
 from opshift.convert.ir import ir_plan, lower, needs
 from opshift.convert.ir.features import FUNCTIONS, METADATA, TRAINING, Feature
 from opshift.convert.ir.lift import lift
+from opshift.convert.legal import function_limits
 from opshift.convert.legal.function_rules import called
 from opshift.convert.state import State
 from opshift.errors import Refusal, Refused, RefusedNode
@@ -117,8 +118,10 @@ def _drop(state: State) -> list[str]:
 
 def _inlines(state: State) -> bool:
     """Whether functions are written out for every IR version."""
-    runs_none = state.runtime is not None and not state.runtime.functions
-    return runs_none and bool(state.skeleton.functions)
+    row, functions = state.runtime, state.skeleton.functions
+    if row is None or not functions:
+        return False
+    return not row.functions or any(function_limits.unloaded(functions, row))
 
 
 def _refused(state: State, refusals: list[Refusal], aim: int, found: Iterable[Feature]) -> Refused:

@@ -138,6 +138,7 @@ def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
     fields["outputs"] = [f"outputs of {kind}" for kind in row.outputs]
     fields["other_forms"] = [f"the usual form of {op}" for op in row.other_forms]
     fields["functions"] = [] if row.functions else ["functions of the model"]
+    fields["not_in_functions"] = [f"functions with {one}" for one in row.not_in_functions]
     found = [(one, row.facts.get(name, own)) for name, lacked in fields.items() for one in lacked]
     found += [
         (one.described(op), Fact(one.source, one.date))

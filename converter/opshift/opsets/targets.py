@@ -35,7 +35,8 @@ FIELDS = {"onnx": "", "ml": versions.ML, "training": versions.TRAINING}
 ALL = "all"  # a word for every runtime
 Key = tuple[str, str]  # (domain, operator)
 STATED = (
-    "casts", "domains", "fixed_sizes", "functions", "inputs", "kernels", "only", "other_forms",
+    "casts", "domains", "fixed_sizes", "functions", "inputs", "kernels", "not_in_functions", "only",
+    "other_forms",
     "outputs", "prefer", "strict", "types", "without",
 )  # fmt: skip
 
@@ -124,6 +125,7 @@ class Ceiling:
     casts: Mapping[str, str] = field(default_factory=dict)  # types that it computes in others
     compares: bool = True  # whether it rejects a version above its own
     strict: bool = False  # at its highest opset, whether declared shapes must agree with inference
+    not_in_functions: tuple[str, ...] = ()  # what functions may not have, in order to be loaded
     facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
     meant: tuple[str, str] = ("", "")  # the runtime and release that `same_as` means
     between: str = ""  # the unknown release that a user named, and that lies before `later`
@@ -486,7 +488,7 @@ _OF_NAME = {"aliases", "default", "answer", "providers", "releases", "probed"}
 _OF_ROW = {
     *FIELDS, "versions", "ir", "same_as", "domains", "source", "date", "prefer", "without",
     "types", "inputs", "outputs", "kernels", "closed", "also", "functions", "only",
-    "other_forms", "facts", "fixed_sizes", "compares", "strict", "casts",
+    "other_forms", "facts", "fixed_sizes", "compares", "strict", "casts", "not_in_functions",
 }  # fmt: skip
 
 
@@ -526,6 +528,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
         also if isinstance(also, dict) else dict.fromkeys(also, ""),
         fixed_sizes=bool(row.get("fixed_sizes", False)), compares=bool(row.get("compares", True)),
         strict=bool(row.get("strict", False)), casts=dict(row.get("casts", {})),
+        not_in_functions=tuple(row.get("not_in_functions", ())),
         facts={name: facts[name] for name in STATED if name in row and name in facts},
     )  # fmt: skip
 

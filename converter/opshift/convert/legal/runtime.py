@@ -23,7 +23,7 @@ from opshift.author.present_types import collect_present_types
 from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.author.traits import DeclaredRules
 from opshift.codes.refusals import Why
-from opshift.convert.legal import checker
+from opshift.convert.legal import checker, function_limits
 from opshift.convert.legal.model_rules import is_beyond
 from opshift.errors import RefusedNode
 from opshift.lazy import deferred
@@ -82,11 +82,16 @@ class RuntimeLack:
 
 
 def lacking(document: Document, row: Ceiling) -> list[RuntimeLack]:
-    """Domains, operators and element types of a model that a runtime is known to lack."""
+    """Domains, operators, element types and functions of a model that a runtime lacks."""
     return [
         *_domains(document, row), *_operators(document, row), *_types(document, row),
-        *_added_late(document, row),
+        *_added_late(document, row), *_functions(document, row),
     ]  # fmt: skip
+
+
+def _functions(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
+    for name, says in function_limits.unloaded(document.model.functions, row):
+        yield RuntimeLack("", "", name, 1, says)
 
 
 def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:

@@ -1,0 +1,39 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The functions of a model that a runtime does not load, although it loads others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TYPE_CHECKING
+
+from opshift.model import walk
+
+if TYPE_CHECKING:
+    from opshift.opsets.targets import Ceiling
+    from opshift.protos import FunctionProto
+
+
+def _has_graphs(function: FunctionProto) -> bool:
+    return any(map(walk.holds_graphs, function.node))
+
+
+def _has_unread_inputs(function: FunctionProto) -> bool:
+    read = {*function.output, *(name for node in walk.nodes_in(function) for name in node.input)}
+    for graph in walk.graphs_directly_in(function):
+        read.update(out.name for inner in walk.graphs_in(graph) for out in inner.output)
+    return not read.issuperset(function.input)
+
+
+CONTENTS = {
+    "graphs": (_has_graphs, "a node with a graph"),
+    "unread inputs": (_has_unread_inputs, "an input that no node reads"),
+}
+
+
+def unloaded(functions: Iterable[FunctionProto], row: Ceiling) -> Iterator[tuple[str, str]]:
+    """The functions that a runtime does not load, by their names, each with the reason."""
+    for function in functions:
+        for name in row.not_in_functions:
+            has, shown = CONTENTS[name]
+            if has(function):
+                yield function.name, f"{row.shown} loads no function with {shown}"

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Functions that a release does not load are written out, and the verdict names the reason."""
+
+from __future__ import annotations
+
+import opshift
+import pytest
+from opshift.testing.model_text import parse_model
+
+HEADER = '<ir_version: 8, opset_import: ["" : 16, "d" : 1]>'
+FUNCTION = '<domain: "d", opset_import: ["" : 16]>'
+PLAIN = f"""{HEADER} g (float[3] x) => (float[3] y) {{ y = d.f(x) }}
+{FUNCTION} f (a) => (b) {{ b = Abs(a) }}"""
+UNREAD = f"""{HEADER} g (float[3] x) => (float[3] y) {{ y = d.f(x, x) }}
+{FUNCTION} f (a, k) => (b) {{ b = Abs(a) }}"""
+BRANCHES = f"""{HEADER} g (float[3] x, bool c) => (float[3] y) {{ y = d.f(x, c) }}
+{FUNCTION} f (a, c) => (b) {{
+  b = If(c) <then_branch = t() => (p) {{ p = Abs(a) }}, else_branch = e() => (q) {{ q = Neg(a) }}>
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("text", "release", "reason"),
+    [
+        (PLAIN, "1.11", ""),
+        (PLAIN, "1.14", ""),
+        (UNREAD, "1.11", "no function with an input that no node reads"),
+        (UNREAD, "1.13", "no function with an input that no node reads"),
+        (UNREAD, "1.14", "no function with an input that no node reads"),
+        (UNREAD, "1.16", ""),
+        (BRANCHES, "1.11", "no function with a node with a graph"),
+        (BRANCHES, "1.14", ""),
+    ],
+)
+def test_functions_that_a_release_does_not_load(text, release, reason):
+    model = parse_model(text)
+    verdict = opshift.accepts(model, f"onnxruntime=={release}")
+    assert verdict.answer == ("no" if reason else "yes")
+    assert reason in " ".join(map(str, verdict.reasons))
+    result = opshift.convert(model, f"onnxruntime=={release}")
+    assert bool(result.model.functions) == (not reason)
+    assert result.report.runtime.answer == "yes"
