@@ -68,6 +68,10 @@ CASES = {
     "LinearRegressor": Case("ai.onnx.ml.LinearRegressor<coefficients = [1.0, 2.0], intercepts = [0.0]>(x)", (2, 2), ((2, 3),)),
     "MatMulNBits": Case("com.microsoft.MatMulNBits<K = 16, N = 1, bits = 4, block_size = 16>(x, w[1,1,8], w[1])", (2, 16), ((2, 17),)),
     "ArrayFeatureExtractor": Case("ai.onnx.ml.ArrayFeatureExtractor(x, i{0,4})", (2, 5), ((2, 4),)),
+    "BiasGelu": Case("com.microsoft.BiasGelu(x, w[3])", (2, 3), ((2, 4),)),
+    "FastGelu": Case("com.microsoft.FastGelu(x, w[3])", (2, 3), ((2, 4),)),
+    "SkipLayerNormalization": Case("com.microsoft.SkipLayerNormalization(x, x, w[3])", (1, 2, 3), ((1, 2, 4),)),
+    "SkipSimplifiedLayerNormalization": Case("com.microsoft.SkipSimplifiedLayerNormalization(x, x, w[3])", (1, 2, 3), ((1, 2, 4),)),
     "FusedMatMul": Case("com.microsoft.FusedMatMul<transB = 1>(x, w[4,3])", (2, 3), ((2, 4),)),
 }  # fmt: skip
 GROUPS = {
@@ -273,3 +277,18 @@ def test_features_behind_an_operator_without_inference_are_counted(before, after
     assert runs(convert(model, shape={"x": (3, 2)}).model, (3, 2))
     with pytest.raises(BadTarget, match=r"Regressor 'y' cannot compute with these sizes: "):
         convert(model, shape={"x": (2, 3)})
+
+
+@pytest.mark.parametrize("op", ["FastGelu", "Gelu", "QuickGelu", "Trilu"])
+def test_the_reader_of_an_operator_of_com_microsoft_is_refused(op):
+    case = Case(f"com.microsoft.{op}(x)", (3, 3), ())
+    source = network(case, ("N", "M"))
+    weight = onnx.numpy_helper.from_array(np.ones((3, 2), np.float32), "w")
+    source.graph.initializer.append(weight)
+    source.graph.node.append(onnx.helper.make_node("MatMul", ["y", "w"], ["z"]))
+    source.graph.output[0].name = "z"
+    assert runs(source, case.good)
+    assert convert(source, shape={"x": case.good}).report.result
+    assert not runs(source, (3, 4))
+    with pytest.raises(BadTarget, match="MatMul"):
+        convert(source, shape={"x": (3, 4)})

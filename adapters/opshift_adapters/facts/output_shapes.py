@@ -5,6 +5,8 @@ from collections.abc import Sequence
 
 from opshift.adapter import Node, ToldDims, output_shapes
 
+from opshift_adapters._lib.contrib import MICROSOFT
+
 
 @output_shapes("Attention")
 def attention(node: Node) -> Sequence[ToldDims | None]:
@@ -66,3 +68,15 @@ def compress(node: Node) -> Sequence[ToldDims | None]:
 def like_the_only_input(node: Node) -> Sequence[ToldDims | None]:
     """onnx infers nothing."""
     return [tuple(... if size is None else size for size in node["X"].dims)]
+
+
+@output_shapes(
+    "BiasAdd", "BiasGelu", "FastGelu", "Gelu", "Inverse", "QLinearLeakyRelu", "QLinearSigmoid",
+    "QLinearSoftmax", "QuickGelu", "RotaryEmbedding", "SkipLayerNormalization",
+    "SkipSimplifiedLayerNormalization", "Trilu",
+    domain=MICROSOFT,
+)  # fmt: skip
+def like_the_first_input(node: Node) -> Sequence[ToldDims | None]:
+    """onnx infers nothing."""
+    first = node.inputs[0]
+    return [] if first is None else [tuple(... if size is None else size for size in first.dims)]

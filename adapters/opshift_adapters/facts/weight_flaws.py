@@ -34,6 +34,20 @@ SIZES = (
     sizes("MaxRoiPool", rois="R 5"),
     sizes("ConvTransposeWithDynamicPads", domain=MS, X="N C ...", W="C ..."),
     sizes("GatedRMSNorm", domain=MS, X="A B C", gate="A B C", scale="C"),
+    sizes("BiasGelu", domain=MS, A="... C", B="C"),
+    sizes("FastGelu", domain=MS, X="... C", bias="C"),
+    sizes(
+        "SkipLayerNormalization", domain=MS,
+        input="... C", skip="... C", gamma="C", beta="C", bias="C",
+    ),
+    sizes(
+        "SkipSimplifiedLayerNormalization", domain=MS,
+        input="... C", skip="... C", gamma="C", bias="C",
+    ),
+    sizes("Attention", domain=MS, input="B S I", weights="I W", bias="W"),
+    sizes("MultiHeadAttention", domain=MS, query="B ...", key="B ...", value="B ..."),
+    sizes("CDist", domain=MS, A="M K", B="N K"),
+    sizes("RotaryEmbedding", domain=MS, cos_cache="M R", sin_cache="M R"),
 )  # fmt: skip
 
 

@@ -33,13 +33,15 @@ def is_proven(
 ) -> bool:
     """Whether values certainly have the types that they declare; False proves nothing."""
     own = ModelBytes.of(model)
-    corrected = (op for _, op in adapters.rules(OutputShapes))
-    if not (own.content.is_flat and own.operators.isdisjoint(corrected)):
+    if not own.content.is_flat or safe_inference.is_at_risk(own, adapters):
         return False
-    if safe_inference.is_at_risk(own, adapters):
+    bare = declared.without(own.data, nested=False)
+    imported = imports.versions(bare)
+    corrected = (op for domain, op in adapters.rules(OutputShapes) if domain in imported)
+    if not own.operators.isdisjoint(corrected):
         return False
     claims = {one.name: one.type for one in values if rank_of(one.type) is not None}
-    kinds = _Kinds(declared.without(own.data, nested=False), adapters)
+    kinds = _Kinds(bare, adapters)
     return all(name not in claims or confirms(found, claims[name]) for name, found in kinds)
 
 
