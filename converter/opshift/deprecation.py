@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Old names that still work: each use warns and names the new one."""
+"""Old names that still work; each use warns and names the new name."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         return Page("conversion", next(self.lines()), "", facts, (blocking(self.refusals),))
 
     def to_html(self) -> str:
-        """The page as one HTML file, which needs nothing else."""
+        """The page as one HTML file without other files."""
         return self.page().html()
 
     def __reduce__(self) -> tuple[type[Refused], tuple[object, ...]]:
@@ -266,7 +266,7 @@ def blockers(refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
 
 
 def blocking_nodes(refusals: Iterable[RefusedNode], indent: str) -> Iterator[Line]:
-    """A line for each node; of nodes that differ only in their names, one line without -v."""
+    """A line for each node; without -v, one line for nodes that differ only in their names."""
     alike: dict[tuple[object, ...], list[RefusedNode]] = {}
     for one in refusals:
         detail = _QUOTED.sub("", one.detail)

@@ -24,7 +24,7 @@ IGNORED = "OPSHIFT_IGNORE"  # distributions without parts for opshift: names or 
 
 
 class Point(NamedTuple):
-    """An entry point: a module, or an attribute of one, and the name it is offered by."""
+    """An entry point: a module or an attribute of a module, and its name."""
 
     group: str
     name: str

@@ -15,7 +15,8 @@ from opshift.protos import NodeProto
 
 
 def offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool) -> str:
-    """A change such as `bfloat16=float` that an operator accepts at a version; empty if none.
+    """A change such as `bfloat16=float` that an operator accepts at a version; empty if there is
+    none.
 
     An operator that only `scales` codes of floats is written in another way if they get wider.
     """
@@ -35,7 +36,7 @@ def offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool)
 def _refused(
     env: ModelEnv, ends: list[tuple[str, Param | None]]
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """The element types that a schema does not accept, each with the types that it accepts."""
+    """The element types that a schema rejects, each with the types that it accepts."""
     for name, param in ends:
         kind = element_of(env.type(name))
         if param is not None and kind in NAMED and f"tensor({kind})" not in param.types:

@@ -37,7 +37,7 @@ def _no_rules() -> nx.DiGraph:
 
 @dataclass(slots=True)
 class OtherWords:
-    """The operators that can be written in operators which a runtime reads at one opset.
+    """The operators that can be rewritten into operators of a runtime at one opset.
 
     If there is an element type, the runtime must have kernels for it.
     """
@@ -99,7 +99,7 @@ class OtherWords:
                     self.rules.add_edge(rule, other)
 
     def _choices(self, key: Key) -> Iterator[set[Key]]:
-        """The operators that each rule of an operator writes; no rule for one that is read."""
+        """The operators that each rule of an operator writes; no rules if the runtime reads it."""
         if self._is_read(key):
             return
         schema, history = schemas.schema(*key, self.opset), schemas.history(*key)

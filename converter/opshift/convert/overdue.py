@@ -19,7 +19,7 @@ Cross = Callable[[str, int, int], Stepper]
 def replace(
     document: Document, adapters: Registry, domain: str, goal: int, cross: Cross
 ) -> Iterator[Step]:
-    """Converts such nodes from the last version that had them to the imported version.
+    """Converts nodes of operators that the imported version lacks, from the last version with them.
 
     This is done only if the operator is deprecated at the goal too. A refused node stays.
     """

@@ -89,7 +89,7 @@ class CrossingPlan:
             self.edges.update(way_of(self.adapters, domain, op, version, goal))
 
     def extend(self, key: Key, version: int) -> None:
-        """Plans the steps of an operator that an adapter wrote, although no edge leads there."""
+        """Plans the steps of an operator that an adapter wrote against the plan."""
         self.unforeseen.add((key, version))
         self.follow(key[0], [key[1]], version, self.goal.get(key[0], version))
 

@@ -61,7 +61,7 @@ class NodeAnswer(NamedTuple):
 
 
 def is_idle(adapter: Adapter, derived: Guard) -> bool:
-    """Whether two schemas prove that no node with types which both accept changes."""
+    """Whether two schemas prove that nodes stay, if both accept their types."""
     return isinstance(adapter.verdict, Unchanged | CastNarrowed) and not derived.structural
 
 
@@ -267,7 +267,7 @@ class Stepper:
                     self.step.touched[place] = adapter.source
 
     def _places(self, root: Root, key: Key) -> list[Place]:
-        """The nodes of one operator that cross."""
+        """The nodes of one operator that the step converts."""
         places = root.index[key]
         if self.only is None:
             return list(places)
@@ -331,7 +331,7 @@ class Stepper:
         return guard.derive(*key, self.start, self.to) if self.start != self.to else None
 
     def _lost_here(self, derived: Guard | None) -> frozenset[str]:
-        """The types that the new schema lacks and the model can hold; usually none."""
+        """The types that the new schema lacks and that may occur in the model; usually none."""
         return _lost(derived, self.facts.present_types) if derived else frozenset()
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:

@@ -84,7 +84,7 @@ class Reached:
 
 @dataclass(slots=True)
 class Ways:
-    """A search over the ways of one conversion, those of the least work first."""
+    """A search over the paths of one conversion, by increasing work."""
 
     waiting: list[tuple[tuple[int, ...], int, Way]] = field(default_factory=list)
     known: set[Way] = field(default_factory=set)
@@ -102,7 +102,7 @@ class Ways:
                 yield way
 
     def reached(self, found: Reached, others: Iterable[Way]) -> None:
-        """Records a result, and adds the ways that may give a better one.
+        """Records a result, and adds the paths that may give a better result.
 
         To limit the search, other functions are tried only after the best result so far.
         """
@@ -114,7 +114,7 @@ class Ways:
                 self._add(way)
 
     def _loses_more(self, way: Way) -> bool:
-        """Whether a way costs more than the best one, because it loses more functions."""
+        """Whether a path costs more than the best path, because it loses more functions."""
         best = self.best
         exact = best is not None and not best.report.approximations
         return exact and best is not None and len(way.inlined) > best.lost
@@ -141,7 +141,7 @@ class Ways:
         raise self.answer
 
     def refused(self, way: Way, refused: Refused, others: Iterable[Way]) -> None:
-        """Records a refusal, and adds other ways unless the refusal is a known one."""
+        """Records a refusal, and adds other paths unless the refusal is known."""
         plain = replace(way, inlined=(), leaves_first=False) == STRAIGHT
         if plain or refused.refusals not in self.seen:
             for one in others:
@@ -177,7 +177,7 @@ def alternatives(
     unsure: Collection[FunctionId] = (),
     opsets: Collection[int] = (),
 ) -> Iterator[Way]:
-    """The ways that differ from this way in one choice.
+    """The paths that differ from this path in one choice.
 
     The functions must be written out together, and each of the `unsure` ones perhaps.
     """
@@ -201,7 +201,7 @@ def alternatives(
 def _inlining(
     way: Way, functions: Iterable[FunctionId], unsure: Collection[FunctionId]
 ) -> Iterator[Way]:
-    """The ways that write out other functions: none, one or all optional ones."""
+    """The paths that inline other functions: none, one, or all optional functions."""
     for which in way.inlined:
         if which in way.unsure:
             yield replace(way, inlined=tuple(one for one in way.inlined if one != which))

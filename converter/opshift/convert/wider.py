@@ -66,7 +66,7 @@ def _adapter(key: Key, wider: Wider) -> Adapter:
 
 
 def _without_kernel(state: State, row: Ceiling) -> Iterator[tuple[Place, Key, Wider]]:
-    """The nodes whose types have no kernel, each with the nearest types that have one."""
+    """The nodes whose types have no kernel, each with the nearest types with a kernel."""
     asked = state.document, row, state.facts
     for place, key, types, missing in runtime.without_kernel(*asked, untried=True):
         root = place[0].root
@@ -117,7 +117,7 @@ def _only_moves(
 ) -> bool:
     """Whether an operator moves or compares the elements, so that floats may hold integers.
 
-    It does not compute with elements if it accepts strings, or if no output has their type.
+    An operator only moves elements if it accepts strings, or if no output has the element type.
     """
     return "tensor(string)" in accepted[variable] or variable not in made
 

@@ -254,11 +254,11 @@ def _judged(document: Document, store: Weights, adapters: Registry) -> Judged:
 
 
 class KnownResults:
-    """The results for a few releases, which prove that others have a result, too.
+    """The results for a few releases, from which results for other releases follow.
 
-    Two results of equal versions differ only in the forms of nodes. A release that runs the result
-    for another
-    one is therefore known to have a result. A refusal names the runtime, so it is not used again.
+    Two results of equal versions differ only in the forms of nodes. Therefore a release has a
+    result if it runs the result for another release. A refusal names the runtime, so it is not used
+    again.
     """
 
     def __init__(self, opened: _SourceOrResult, adapters: Registry) -> None:

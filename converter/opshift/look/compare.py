@@ -183,7 +183,7 @@ def _rows(kind: str, rows: list[Difference]) -> Iterator[Line]:
 
 
 def diff(first: Model, second: Model, *, isolate: bool | None = None) -> Diff:
-    """Compare two models: which change is the second one for the users of the first one?
+    """Compare two models: what must users of the first model change for the second?
 
     Parameters
     ----------
@@ -336,7 +336,7 @@ def _reads(row: Ceiling, model: ModelProto) -> bool:
 
 
 def _same(first: Model, a: _Side, b: _Side) -> str | None:
-    """How it was shown that both models compute the same; None if it was not.
+    """The proof that both models compute the same; None if there is no proof.
 
     The first model is converted to the versions of the second; a result with the nodes and weights
     of the second shows that the second is a conversion of the first.
@@ -363,7 +363,7 @@ def _same(first: Model, a: _Side, b: _Side) -> str | None:
 
 
 def _goal(model: ModelProto, wanted: Mapping[str, int]) -> dict[str, int]:
-    """The wanted versions of domains that the model or its functions import at another one."""
+    """The wanted versions of domains that the model or its functions import at other versions."""
     present = [pair for one in imports.owners(model) for pair in imports.versions(one).items()]
     return {d: wanted[d] for d, version in present if d in wanted and version != wanted[d]}
 

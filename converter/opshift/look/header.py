@@ -48,7 +48,7 @@ class _Root:
 
 
 def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnly | None:
-    """The conversion of a file in which no operator changes; None in every other or odd case."""
+    """The conversion of a file in which no operator changes; None for every other file."""
     if is_text(file.path):
         return None
     try:
@@ -71,7 +71,7 @@ def changes(file: Opened, target: int | Mapping[str, int] | Wanted) -> HeaderOnl
 
 
 def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[str, int] | None:
-    """The wanted versions; None if one of them may be refused."""
+    """The wanted versions; None if the request may be refused."""
     imported = roots[0].imports
     if isinstance(target, Wanted):
         highest: dict[str, int] = {}

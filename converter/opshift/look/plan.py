@@ -31,7 +31,7 @@ OUTGROWN = "Beyond this range of {} the model would become too large; opshift di
 
 @dataclass(frozen=True, slots=True)
 class Hop:
-    """One boundary that changes an operator, or one version at which it gets another form."""
+    """A boundary at which an operator changes, or a version at which its form changes."""
 
     op: str
     start: int
@@ -48,7 +48,7 @@ class Hop:
 
 @dataclass(frozen=True, slots=True)
 class Path:
-    """How one operator of the model gets to the target; `dead_end` says why it may not."""
+    """The path of one operator to the target; `dead_end` is the reason if it may not arrive."""
 
     domain: str
     op: str

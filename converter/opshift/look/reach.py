@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""In which releases of each runtime a model runs, as one line for each runtime."""
+"""The releases that run a model, in one line for each runtime."""
 
 from __future__ import annotations
 

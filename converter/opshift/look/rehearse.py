@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Rehearsals: conversions of the skeleton, which write no file.
 
-The questions about one model open it once. A longer rehearsal continues the previous one, so there
+All questions about one model share one opened model. A longer rehearsal continues the previous one,
+so there
 is one run down and one run up.
 """
 
@@ -157,7 +158,7 @@ def _growth(report: Report) -> int:
 def _settles(
     refused: Refused | None, start: int, wanted: Mapping[str, int] | None, end: int
 ) -> bool:
-    """Whether the blockers of one conversion also block one that goes further."""
+    """Whether the blockers of one conversion also block a longer conversion."""
     if refused is None or wanted is None or len(wanted) != 1:
         return False
     (target,) = wanted.values()

@@ -10,7 +10,7 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 
 def cycles(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
-    """Each largest set of items that lead to each other; an item that leads to itself is one.
+    """Each largest set of items that lead to each other; an item that leads to itself counts.
 
     This is the algorithm of Tarjan without recursion: every edge is followed once.
     """

@@ -176,7 +176,7 @@ class Document:
     # -- names and constants -----------------------------------------------------------------
 
     def fresh(self, hint: str) -> str:
-        """A name that occurs nowhere: the prefix was chosen so that no name begins with it."""
+        """An unused name: no name of the model begins with the prefix."""
         self._made += 1
         self.has_written = True
         return f"{self.prefix}{self._made}_{hint}"
@@ -192,7 +192,7 @@ class Document:
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
     ) -> TensorProto:
-        """A tensor with a name. Equal `content` gives one tensor."""
+        """A tensor with a name; equal `content` gets the same tensor."""
         known = self._constants.get((root, content))
         if known is None:
             known = self._constants[root, content] = self._named(root, tensor())

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies an opened model, so that several conversions can go on from one state."""
+"""Copies an opened model, so that several conversions can continue from one state."""
 
 from __future__ import annotations
 

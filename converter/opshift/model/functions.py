@@ -133,7 +133,7 @@ def _callees_first(bodies: Mapping[FunctionId, _Body]) -> Iterator[FunctionId]:
 
 
 def _computing(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:
-    """The number of nodes of a body that compute something, with those that its calls stand for."""
+    """The number of nodes of a body without constants, including the bodies of its calls."""
     called = {which: count for which, count in body.calls.items() if which in sizes}
     nodes = sum(count * sizes[which] for which, count in called.items())
     if nodes > MOST_NODES:

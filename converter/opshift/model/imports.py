@@ -37,7 +37,7 @@ def operators(model: ModelProto) -> Iterator[tuple[NodeProto, Versions]]:
 
 
 def merge(model: ModelProto) -> list[str]:
-    """Keeps one of several equal imports of a domain, for which `ai.onnx` and '' are one name."""
+    """Keeps one of several equal imports of a domain; `ai.onnx` and '' are the same domain."""
     merged = [name for where in owners(model) if (name := _merge(where, model)) is not None]
     return [f"{name or 'ai.onnx'} was imported twice; one import was removed" for name in merged]
 

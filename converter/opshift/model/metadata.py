@@ -39,7 +39,7 @@ FORMS: dict[str, tuple[str, Callable[[str], bool]]] = {
 
 
 def standard(key: str) -> str | None:
-    """The standard name that a key means; the names for images have no case."""
+    """The standard name of a key; the case of names for images does not matter."""
     if key in FORMS:
         return key
     return next((name for name in FORMS if "." in name and name.lower() == key.lower()), None)

@@ -41,8 +41,8 @@ _BITS = {VersionFormat.SEMVER: (15, 16, 32), VersionFormat.HISTORIC: (8, 8, 16)}
 class ModelVersion:
     """A version as `1.2.345`; a plain number is all patch.
 
-    A model does not store the pre-release and the build: `pack` leaves them out, and no version
-    that was read from a model has them. A pre-release comes before its version; builds are equal.
+    A model does not store the pre-release and the build: `pack` omits them, and a version that was
+    read from a model does not have them. A pre-release comes before its version; builds are equal.
 
     Attributes
     ----------
@@ -86,8 +86,8 @@ class ModelVersion:
         """The version that the number `model_version` stores.
 
         Something in the upper four bytes makes it SemVer, whose major or minor is never zero. Below
-        that, something in the highest of the lower four bytes makes it the historic form, unless it
-        reads as a date. The rest are plain numbers.
+        that, a highest byte of the lower four bytes means the historic form, unless the number is a
+        date. The rest are plain numbers.
         """
         if not -(2**63) <= number < 2**63:
             raise BadTarget(f"model_version is a number of 64 bits, not {number}")

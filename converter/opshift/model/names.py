@@ -26,8 +26,8 @@ def unused_prefix(data: bytes) -> str:
 class Names:
     """The readers of all values of a document, counted again after each change of its nodes.
 
-    A training algorithm continues the main graph and reads its values. Therefore both belong to
-    one family of roots; every other root is a family of its own.
+    A training algorithm continues the main graph and reads its values. Therefore both belong to one
+    family of roots; every other root is a separate family.
     """
 
     def __init__(self, model: ModelProto, roots: list[Root]) -> None:
@@ -79,7 +79,7 @@ class Names:
         return self._bound
 
     def _bindings(self) -> Iterator[tuple[Owned, Owned]]:
-        """Which initializer each training binding sets, and the value that it is set to."""
+        """The initializer and the new value of each training binding."""
         if not self.model.training_info:
             return
         tops = {root.name: root.top for root in self.roots if root.kind == "training"}
@@ -105,7 +105,7 @@ class Names:
                 yield scope.owner(name), name
 
     def _names(self, root: Root) -> Counter[str]:
-        """How often each name is read, for a root that has one scope and is a family of its own."""
+        """The number of readers of each name, for a root of one scope that is a separate family."""
         if root not in self._by_name:
             counts = self._by_name[root] = names_read(root.top)
             counts.update(name for _, name in self._from_outside([root]))

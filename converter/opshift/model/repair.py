@@ -158,7 +158,7 @@ def _is_equal(first: Message, other: Message, store: Weights) -> bool:
 
 
 def add_types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:
-    """Gives inputs and outputs the types and shapes that they lack; returns their names."""
+    """Adds missing types and shapes of inputs and outputs; returns their names."""
     vague = [v for v in (*model.graph.input, *model.graph.output) if is_vague(v.type)]
     inferred = infer() if vague else None
     if inferred is None:

@@ -2,8 +2,8 @@
 """The places in which one model is a rewritten form of another, found without the report.
 
 A value that both models compute has one name in both, and a name that only one of them has was
-removed or written. Therefore a rewritten place is a group of nodes that differ, held together by
-the names that only one model has and by the values that both compute.
+removed or written. Therefore a rewritten place is a group of different nodes. They are connected by
+names of only one model, and bounded by values of both models.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class RewrittenPlace:
 
 
 def rewrites(before: ModelProto, after: ModelProto) -> Iterator[RewrittenPlace]:
-    """Every place of the second model that is a rewritten form of one of the first."""
+    """Every place of the second model that is a rewritten place of the first model."""
     others = {_key(top, i): (top, _imports(after, top)) for i, top in enumerate(tops(after))}
     for number, top in enumerate(tops(before)):
         found = others.get(_key(top, number))
@@ -104,7 +104,7 @@ def _nested(before: Body, after: Body, old: NodeProto, new: NodeProto) -> Iterat
 
 
 class _Groups:
-    """The nodes that differ, joined until each group is one place."""
+    """The different nodes, merged into groups until each group is one place."""
 
     def __init__(self, before: Body, after: Body) -> None:
         self.sides = (before, after)

@@ -248,7 +248,7 @@ class Imports:
 
 @dataclass(slots=True, eq=False)
 class Root:
-    """A graph or function that lies in no other graph, with everything nested inside."""
+    """A main graph or a function, with its nested graphs."""
 
     kind: str  # "graph", "function" or "training"
     name: str

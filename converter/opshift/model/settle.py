@@ -55,7 +55,7 @@ def _left_to(document: Document, name: str) -> Heritage | None:
 
 
 def _is_free(document: Document, left: Heritage, root: Root) -> bool:
-    """Whether the model no longer has a name, and no graph that can read the constant uses it."""
+    """Whether a name is free in the model, and unused in graphs that can read the constant."""
     if left.name not in document.gone.get(left.owner, ()):
         return False
     return not any(

@@ -44,7 +44,7 @@ _forgetting: list[Callable[[], None]] = []  # for the answers of the process, if
 
 
 class _SetsOfWork:
-    """All sets that count for some work with sets of its own, and the values computed from them."""
+    """All operator sets of a task with documents, and the values computed from them."""
 
     __slots__ = ("answers", "documents", "sets")
 
@@ -96,7 +96,7 @@ def remembered(function: _Answer) -> _Answer:
 
 
 def give(paths: Iterable[str]) -> dict[str, int]:
-    """Makes this process, and those that it starts, use some documents; returns their versions."""
+    """Makes this process and its child processes use some documents; returns their versions."""
     listed = [os.path.abspath(path) for path in paths]
     found = dict(sorted(map(_read, listed)))  # of two versions of a domain, the later one
     known = list(filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)))

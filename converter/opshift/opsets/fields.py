@@ -4,8 +4,8 @@
 `fields.txt` is written by `python -m tools.corpus.runtimes.field_table`. Its first line names a
 runtime and its measured releases. Each further line names an operator and its unknown fields, each
 with the releases that do not know it: an attribute by its name, more than two outputs as
-`outputs>2`. A field such as `i1@0+2` says that there is no kernel on the CPU where the first or
-the third input is int8, and `*` that there is none at all.
+`outputs>2`. A field such as `i1@0+2` means that the CPU has no kernel if the first or third input
+is int8; `*` means no kernel at all.
 """
 
 from __future__ import annotations

@@ -13,7 +13,7 @@ FILE = "late_changes.txt"
 
 @dataclass(frozen=True, slots=True)
 class LateChange:
-    """One change of an implementation, and the first release of onnx that has it."""
+    """One change of an implementation, and the first release of onnx with this change."""
 
     release: str
     kind: str  # "added", "removed", "deprecated", "gained" or "lost"
@@ -50,7 +50,7 @@ def operators_added() -> frozenset[tuple[str, str]]:
 
 
 def added_after(domain: str, op: str, since: int, release: str) -> str | None:
-    """The release of onnx, later than this one, that added an implementation; None if none did."""
+    """The release of onnx after this one that added an implementation; None if there is none."""
     changes = table().get((domain, op, since), ())
     added = (one.release for one in changes if one.kind == "added")
     return next((one for one in added if _number(one) > _number(release)), None)

@@ -366,7 +366,7 @@ def _long(text: str) -> Types:
 
 
 def merged(tables: Iterable[ProbeTable]) -> ProbeTable | None:
-    """One table of several of the same runtime; of equal releases, the last one counts."""
+    """One table of several of the same runtime; of equal releases, the last one is used."""
     by_release = {
         one.name: (table, number)
         for table in tables

@@ -118,8 +118,8 @@ class Choice:
 def choose(name: str, asked: str, rows: Sequence[tuple[str, Mapping[str, str]]]) -> Choice:
     """The row that a version selects.
 
-    For an unknown release, it is the nearest earlier one, with the nearest later one if there is
-    one: a gap that only one of them has may be in the release or not.
+    For an unknown release, it is the nearest earlier release and, if possible, the nearest later
+    one. A gap in only one of them may exist in the release or not.
     """
     for number, (_, also) in enumerate(rows):
         if asked in also:

@@ -156,7 +156,7 @@ def better(declared: TypeProto | None, inferred: TypeProto | None) -> TypeProto 
 
 
 def shared(one: TypeProto | None, other: TypeProto | None) -> TypeProto | None:
-    """The type of one of two values; if only one has an element type, both have it."""
+    """The common type of two values; if only one has an element type, both have it."""
     if one is None or other is None:
         kind = one or other
         return None if kind is None else _without_ranks(kind)

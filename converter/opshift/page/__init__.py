@@ -24,5 +24,5 @@ class Paged(Shown):
         raise NotImplementedError
 
     def to_html(self) -> str:
-        """The page as one HTML file, which needs nothing else."""
+        """The page as one HTML file without other files."""
         return self.page().html()

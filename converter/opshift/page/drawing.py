@@ -30,9 +30,8 @@ _MARKS = {"": "", ADDED: " added", REMOVED: " removed"}
 class Box:
     """A node: its operator and its content, such as `axis` and `1`.
 
-    `inputs` are the names of constant inputs in its content. `sign` marks a node that the other
-    drawing of a pair lacks; `signs` marks its attributes and constants that the other drawing
-    lacks.
+    `inputs` are the names of constant inputs in its content. `sign` marks a node that is missing in
+    the other drawing of a pair; `signs` marks such attributes and constants.
     """
 
     op: str
@@ -170,7 +169,7 @@ class _Layout:
         return [self._ordered(row) for row in rows if row]
 
     def _ordered(self, row: list[int]) -> list[int]:
-        """Sorts a row by the positions of the items that it reads, so that few wires cross."""
+        """Sorts a row by the positions of its inputs, so that few wires cross."""
         sources: dict[int, list[int]] = {}
         for start, to in self.wires:
             sources.setdefault(to, []).append(start)

@@ -46,14 +46,14 @@ def _words(text: str) -> str:
 
 
 def _parts(word: str, depth: int = 0) -> list[str]:
-    """A long name in its parts; a short one, such as a date or a version, stays whole."""
+    """The parts of a long name; a short name, such as a date or a version, stays whole."""
     if len(word) <= SHORT or depth == len(_SEPARATED):
         return [word]
     return [one for part in _SEPARATED[depth].split(word) for one in _parts(part, depth + 1)]
 
 
 def _word(word: str) -> str:
-    """One word; the end of a very long one is shown only as a tooltip."""
+    """One word; the end of a very long word is shown only as a tooltip."""
     if len(word) <= LONGEST:
         return markup(word)
     return f'<span class="long" title="{markup(word)}">{markup(word)}</span>'

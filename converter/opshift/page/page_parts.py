@@ -53,7 +53,7 @@ class Table:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """Sentences, one below the other."""
+    """Sentences, one in each line."""
 
     lines: Sequence[Line]
 

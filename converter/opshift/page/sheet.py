@@ -51,7 +51,7 @@ class Page:
         return replace(self, sections=(*self.sections, *more))
 
     def html(self) -> str:
-        """The page as one HTML file, which needs nothing else."""
+        """The page as one HTML file without other files."""
         title = self.title or self.kind
         facts = "".join(
             f"<div><dt>{words(name)}<dd>{words(value)}</div>" for name, value in self.facts
@@ -73,7 +73,7 @@ def _verdict(line: Line, kind: str = "") -> str:
 
 
 def document(title: str, styles: str, body: str, policy: str = POLICY) -> str:
-    """One HTML file with everything that it needs."""
+    """One HTML file without dependencies."""
     return (
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         '<meta name="viewport" content="width=device-width, initial-scale=1">'

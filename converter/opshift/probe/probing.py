@@ -213,8 +213,8 @@ def _batches(
 ) -> Iterator[tuple[int, list[ProbeCase]]]:
     """The number of models, and the cases of the legal ones.
 
-    The size of a batch follows the time of the last one: a start of some runtimes takes seconds,
-    and so does a model in others.
+    The size of a batch follows the time of the last batch, because some runtimes need seconds to
+    start, and others for each model.
     """
     start, size = 0, FIRST_BATCH
     while start < len(waiting):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of a model behind the tokens of one node, and the answers about them."""
+"""The values of a model for the tokens of one node, and the facts about them."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class NodeTokens:
         self.outputs = self.bind(scope, node.output)
 
     def bind(self, scope: Scope, names: Iterable[str]) -> tuple[str, ...]:
-        """The tokens of names that a scope sees; one value has one token."""
+        """The tokens of all names in a scope; one value has one token."""
         return tuple([self._token(scope, name) if name else "" for name in names])
 
     def _token(self, scope: Scope, name: str) -> str:
@@ -49,7 +49,7 @@ class NodeTokens:
         return known
 
     def place(self, token: str) -> tuple[ScopeEnv, str]:
-        """The name that a token stands for, and the scope that sees it."""
+        """The name of a token, and the scope in which it is visible."""
         if not tokens.is_value(token):
             raise Untraceable
         scope, name = self._places[int(token[2:-1])]

@@ -38,7 +38,7 @@ MOST = 100_000  # branches of one registry; then its records begin anew
 class Branch:
     """A question with a branch for each answer, or the end of a record.
 
-    `untraceable`: the next question of the adapter has an answer that no record can hold.
+    `untraceable`: the next fact that the adapter reads cannot be recorded.
     """
 
     question: tuple[Any, ...] | None = None
@@ -127,7 +127,7 @@ def _walk(tree: Branch, binding: NodeTokens) -> Branch | None:
 
 
 def asked(asker: Asker, task: Task, recorder: Recorder) -> Leaf | None:
-    """The answer of an adapter for a node with tokens for names; None if no record can hold it."""
+    """The result of an adapter with tokens instead of names; None if it cannot be recorded."""
     binding = recorder.binding
     crossing = RecordingCrossing(asker, recorder)
     proto = in_tokens(binding.node, binding.inputs, binding.outputs)

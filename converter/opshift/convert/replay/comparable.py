@@ -31,11 +31,11 @@ class Untraceable(Exception):  # noqa: N818 - it is not an error
 
 
 class NoAnswer(Untraceable):
-    """Raised if no record can hold the answer about this node, although others may be recorded."""
+    """Raised if the result for this node cannot be recorded, although others may be."""
 
 
 class ConstantAnswer:
-    """A constant that equals another one with the same type, shape and elements."""
+    """A constant; two constants with the same type, shape and elements are equal."""
 
     __slots__ = ("_key", "array")
 

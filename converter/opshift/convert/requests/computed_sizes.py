@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Facts about a model in which constants that nodes compute are written as constants.
+"""Facts about a model in which computed constants are replaced by initializers.
 
 onnx's inference of a whole model reads no list of sizes behind an Identity or a Cast.
 """

@@ -25,7 +25,7 @@ def take_known(state: State, sizes: Collection[str]) -> list[Replacement]:
 
 
 def _known(state: State, sizes: Collection[str]) -> Iterator[tuple[Place, GraphProto]]:
-    """The nodes that always run one branch."""
+    """The If nodes that always run the same branch."""
     rules = state.adapters.rules(Chooses)
     for root in state.document.roots:
         for key in sorted(root.index) if root.kind != "function" else ():

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Changes element types in a whole model: values, weights, attributes, subgraphs, declarations.
 
-A node whose operator does not accept the new type keeps the old one, between two Casts. Weights are
+If an operator does not accept the new type, its node keeps the old type between two Casts. Weights
+are
 converted when they are written.
 """
 

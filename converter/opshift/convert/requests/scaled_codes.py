@@ -25,7 +25,7 @@ FLOATS = (T.FLOAT, T.FLOAT16, T.BFLOAT16)
 
 
 def write_scaled(state: State, types: Mapping[int, int]) -> None:
-    """Writes the operators on such codes that get a wider type in other words."""
+    """Writes operators on such codes in other operators if the codes get a wider type."""
     wider = frozenset(one for one in types if ELEMENTS[one].is_float8)
     found = False
     for key, rule in state.adapters.rules(Scales).items() if wider else ():

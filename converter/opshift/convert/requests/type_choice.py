@@ -179,7 +179,7 @@ def _limits(number: int) -> tuple[float, float]:
 
 
 def limits_of(store: Weights, tensor: TensorProto) -> tuple[float, float]:
-    """The smallest magnitude that is not zero, and the largest finite one."""
+    """The smallest magnitude other than zero, and the largest finite magnitude."""
     low, high = math.inf, 0.0
     for part in store.parts(tensor):
         sizes = np.abs(part)
@@ -197,7 +197,7 @@ def limits_of(store: Weights, tensor: TensorProto) -> tuple[float, float]:
 
 
 def _spread_reasons(state: State, choice: TypeChoice) -> None:
-    """Marks the groups that read or give a value that stays, and containers between them.
+    """Marks the groups that read or compute an unchanged value, and containers between them.
 
     A node and its graphs pass values of one type to each other, and no Cast is between them.
     """
@@ -237,7 +237,7 @@ def _passed(state: State, choice: TypeChoice) -> dict[tuple[Place, int], list[Ow
 
 
 def _keep_between(state: State, choice: TypeChoice) -> None:
-    """Keeps the type of values that only nodes give and read that keep it."""
+    """Keeps the type of values that only unchanged nodes compute and read."""
     wanted = set[Owned]()  # by a node in the new type, or by the end of a graph
     stay = dict[Owned, str]()
     for scope in state.document.scopes():

@@ -108,7 +108,7 @@ def _key(param: Param | None, at: int, is_output: bool) -> object:
 
 
 def _joined(groups: list[TypeGroup], start: int) -> list[TypeGroup]:
-    """The groups with one in place of all inputs of a type: a container holds the others."""
+    """The groups, with one group for all inputs in a container."""
     mine = [one for one in groups if one.start == start and one.inputs]
     for one in mine[1:]:
         mine[0].inputs += one.inputs

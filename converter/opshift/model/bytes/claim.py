@@ -130,7 +130,7 @@ def tidy(model: str) -> None:
 
 
 def _claimed(folder: str, token: str, name: str) -> Claim | None:
-    """The claim on a name that no other run has at this moment."""
+    """The claim on a name; only one run has it at a time."""
     path, claim = leftovers.run_file(folder, token), None
     fd, is_new = _opened(path, name)
     if fd is None:

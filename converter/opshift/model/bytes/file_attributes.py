@@ -32,7 +32,7 @@ def create(path: str, sources: Sequence[Readers]) -> int:
 def create_result(path: str, replaced: str, sources: Sequence[Readers]) -> int:
     """Creates a file with the mode of the replaced file, or with the mode that the umask permits.
 
-    Neither gives the group or others a permission that a source does not give them.
+    Neither gives the group or other users a permission beyond those of a source.
     """
     fd = create(path, sources)
     status = os.fstat(fd)
@@ -59,7 +59,7 @@ def _create(path: str, mode: int) -> int:
 
 
 def allowed(mode: int, group: int | None, sources: Iterable[Readers]) -> int:
-    """A mode without the permissions that a source does not give to its group or to others."""
+    """A mode without permissions that a source denies to its group or to other users."""
     for of_source, its_group in sources:
         others = of_source & 0o007
         shared = of_source & 0o070 if its_group in (group, -1) else others << 3

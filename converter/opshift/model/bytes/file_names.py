@@ -23,7 +23,7 @@ def digest(name: str) -> str:
 
 
 def stem(name: str) -> str:
-    """The name, or a shorter one if the name is too long for another ending."""
+    """The name, or a shorter name if another ending would make it too long."""
     data = os.fsencode(name)
     if len(data) <= _LONGEST:
         return name

@@ -11,7 +11,7 @@ _OF_FUNCTION = 9  # a field of FunctionProto
 
 
 def domains(data: wire.Buffer) -> set[str]:
-    """Every domain that the model or one of its functions imports."""
+    """Every imported domain of the model and of its functions."""
     found = set[str]()
     for _, tag, body, end, _ in wire.fields(data, 0, len(data)):
         if tag >> 3 == IMPORT:

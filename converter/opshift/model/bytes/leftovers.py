@@ -2,8 +2,8 @@
 """Finds and removes the files that a killed run left in a folder.
 
 A run has one hidden file in each folder that it writes to (`claim.py`). It is locked while the run
-lives. It lists the data files that appear and disappear with a model, because those have names of
-their own.
+lives. It lists the data files that appear and disappear with a model, because their names differ
+from the model's name.
 """
 
 from __future__ import annotations
@@ -104,7 +104,7 @@ def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> S
 
 
 def sweep_below(folder: str, *, leave_out: str) -> None:
-    """Sweeps a folder and all folders in it but those of one name; each is listed once."""
+    """Sweeps a folder and all folders in it, except folders of one name; each is listed once."""
     for name in sweep(folder).folders:
         if name != leave_out:
             sweep_below(os.path.join(folder, name), leave_out=leave_out)

@@ -16,7 +16,7 @@ _FAR = 1 << 30  # on Windows a locked byte cannot be read, so it lies after the 
 
 
 def lock(fd: int, *, shared: bool = False) -> bool | None:
-    """Takes a lock without waiting; returns whether it was free, or None if there are no locks."""
+    """Takes a lock without waiting; returns whether it was free, or None without locks."""
     if sys.platform == "win32":
         import msvcrt
 

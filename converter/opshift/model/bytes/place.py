@@ -19,7 +19,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Stream:
-    """A pipe, a device or the standard output: bytes go there one after the other."""
+    """A pipe, a device or the standard output, to which bytes are written in order."""
 
     name: str
     fd: int | None = None

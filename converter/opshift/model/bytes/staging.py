@@ -150,7 +150,7 @@ class Staging:
         claim.retired |= retired
 
     def _name(self, name: str, place: str) -> None:
-        """Renames a staged data file to a name that no other file has."""
+        """Renames a staged data file to an unused name."""
         own = os.path.basename(place) in self._own
         if os.path.lexists(place):
             _require_same(name, place)

@@ -41,7 +41,7 @@ MARK_KEY = b"\n" + bytes([len(MARK)]) + MARK.encode()
 
 
 def fits(data_type: int, fields: set[int]) -> bool:
-    """Whether a payload is in exactly one field, which its element type may use."""
+    """Whether a payload is in exactly one field, and its element type may use that field."""
     return data_type in ELEMENTS and fields in ({RAW}, {ELEMENTS[data_type].field})
 
 

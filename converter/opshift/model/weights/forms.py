@@ -76,7 +76,7 @@ def _encoded(form: ProtoSerializer, model: ModelProto) -> bytes:
 
 
 def _difference(wanted: Message, held: Message) -> str:
-    """Names the first field of which two messages of one type hold different values, or ''."""
+    """The first field with different values in two messages of one type; '' if all are equal."""
     fields = dict(wanted.ListFields()) | dict(held.ListFields())
     for field in sorted(fields, key=lambda field: field.number):
         one, other = getattr(wanted, field.name), getattr(held, field.name)

@@ -35,7 +35,7 @@ def _replace_fields(source: Message, target: Message, keep: str) -> None:
 
 
 def _reconcile(wanted: Any, weights: Weights, present: Any) -> int:
-    """Give `present` the content and order of `wanted`, touching no payload that both have."""
+    """Gives `present` the content and order of `wanted`, without copying equal payloads."""
     old = list(present)
     place = {id(tensor): i for i, tensor in enumerate(old)}
     by_name = {tensor.name: i for i, tensor in enumerate(old) if not is_large(tensor)}
@@ -80,7 +80,7 @@ def _added(container: Any, tensor: TensorProto) -> TensorProto:
 
 
 def delete_others(container: Any, kept: Iterable[int]) -> None:
-    """Delete all elements but those at the given indices, one slice per gap."""
+    """Deletes all elements except at the given indices, one slice for each gap."""
     end = len(container)
     for index in sorted(kept, reverse=True):
         if index + 1 < end:

@@ -214,7 +214,7 @@ class InModel:
 
 @dataclass(frozen=True, slots=True)
 class InFile:
-    """A payload that is in a file, tags included, in one piece or in several."""
+    """A payload in a file with its tags, in one or several pieces."""
 
     field: int
     pieces: tuple[bytes | Region, ...]
