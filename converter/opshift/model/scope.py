@@ -4,7 +4,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import field
 from typing import Any, TypeAlias
 
@@ -25,6 +26,11 @@ Key: TypeAlias = tuple[str, str]  # (domain, op_type)
 FunctionId: TypeAlias = tuple[str, str, str]  # (domain, name, overload)
 
 
+def _ordered(names: Iterable[str]) -> AbstractSet[str]:
+    """A set whose order is that of the model, so that nothing depends on hashes."""
+    return dict.fromkeys(names).keys()
+
+
 @dataclass(slots=True, eq=False)
 class Scope:
     """One list of nodes and the names defined with it; `parent` is the graph around it."""
@@ -37,25 +43,26 @@ class Scope:
     removed: set[int] = field(default_factory=set)
     ahead: dict[int, int] = field(default_factory=dict)  # versions of nodes that the imports lack
     _producers: dict[str, int] | None = None
-    _inputs: frozenset[str] | None = None
+    _inputs: AbstractSet[str] | None = None
     _initializers: dict[str, TensorProto] | None = None
-    _sparse: frozenset[str] | None = None
+    _sparse: AbstractSet[str] | None = None
     _declared: dict[str, TypeProto] | None = None
     _initializer_types: dict[str, TypeProto] | None = None
     _node_names: set[str] | None = None
     _repeated_names: frozenset[str] | None = None
 
     @property
-    def inputs(self) -> frozenset[str]:
+    def inputs(self) -> AbstractSet[str]:
+        """The names of the inputs of the graph or function, in their order."""
         if self._inputs is None:
             named = self.proto.input
-            self._inputs = frozenset(i if isinstance(i, str) else i.name for i in named)
+            self._inputs = _ordered(i if isinstance(i, str) else i.name for i in named)
         return self._inputs
 
     @property
-    def outputs(self) -> frozenset[str]:
-        """The names of the outputs of the graph or function."""
-        return frozenset(o if isinstance(o, str) else o.name for o in self.proto.output)
+    def outputs(self) -> AbstractSet[str]:
+        """The names of the outputs of the graph or function, in their order."""
+        return _ordered(o if isinstance(o, str) else o.name for o in self.proto.output)
 
     @property
     def initializers(self) -> dict[str, TensorProto]:
@@ -130,11 +137,11 @@ class Scope:
         return None
 
     @property
-    def sparse(self) -> frozenset[str]:
-        """Names of sparse initializers."""
+    def sparse(self) -> AbstractSet[str]:
+        """The names of sparse initializers, in their order."""
         if self._sparse is None:
             held = () if isinstance(self.proto, FunctionProto) else self.proto.sparse_initializer
-            self._sparse = frozenset(one.values.name for one in held)
+            self._sparse = _ordered(one.values.name for one in held)
         return self._sparse
 
     def rename_initializer(self, name: str, new: str) -> TensorProto:
