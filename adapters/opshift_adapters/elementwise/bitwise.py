@@ -113,7 +113,7 @@ def bitwise_18_17(node: Node, op: Builder) -> Result:
 def _with_number(op: Builder, name: str, x: Value, number: int, weights: Sequence[int]) -> Value:
     """x and a number: the result for zero, plus the change that each bit of x makes.
 
-    An exclusive or of 64 bits would add beyond the largest int64.
+    For an exclusive or of 64 bits, the sum would exceed the largest int64.
     """
     held = [number >> i & 1 for i in range(len(weights))]
     kept = {"BitwiseAnd": held, "BitwiseOr": [1 - bit for bit in held]}

@@ -83,7 +83,7 @@ class Crossing(Versions, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Later:
-    """The opset at which an adapter writes that converts a node down on the way to the model's."""
+    """The opset of an adapter that converts a node down on its way to the opset of the model."""
 
     domain: str
     version: int

@@ -47,7 +47,7 @@ def _inherit(document: Document, root: Root) -> None:
 
 
 def _left_to(document: Document, name: str) -> Heritage | None:
-    """The inheritance of a new constant; a constant of an earlier step passes on its own."""
+    """The inherited name and notes of a new constant, also through constants of earlier steps."""
     left = document.heirs.get(name)
     while left is not None and document.is_fresh(left.name):
         left = document.heirs.get(left.name)
