@@ -7,10 +7,12 @@ from opshift.adapter import (
     Node,
     Refusal,
     Result,
+    T,
     Value,
     Why,
     adapter,
     boundary,
+    misread,
 )
 from opshift.combinators import cast_around
 
@@ -63,3 +65,13 @@ def gru_2_3(node: Node, op: Builder) -> Result:
     if node.str("direction") == "foward":
         return op.same(node, direction="forward")
     return KEEP
+
+
+@misread(
+    "GRU LSTM",
+    "onnxruntime 0.4..1.32",
+    "{op} of double is loaded and does not run, and one of float does",
+    source="2026-11-29 measured in 13 releases from 0.4 to 1.32: RNN, GRU and LSTM of double",
+)
+def is_computed_in_double(node: Node) -> bool:
+    return node["X"].elem_type_or_none == T.DOUBLE

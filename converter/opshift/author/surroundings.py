@@ -46,6 +46,11 @@ class Surroundings:
         """Whether the graph gives a value."""
         return value.name in self._scope.outputs
 
+    def is_default(self, value: Value) -> bool:
+        """Whether a value is a weight of the same graph that callers may replace."""
+        names = self._facts.document.names
+        return value.name in self._scope.initializers and names.may_be_set(self._scope, value.name)
+
     def readers(self, value: Value) -> list[Node]:
         """The nodes of the same graph that read a value."""
         found = self._read_by(self._scope).get(value.name, ())

@@ -1,0 +1,31 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Weights that are inputs, too, so that callers may replace them: forms that runtimes misread."""
+
+from functools import partial
+
+from opshift.adapter import Node, Surroundings, T, misread
+
+MEASURED = partial(
+    misread,
+    source="2026-11-29 measured in 1.17, 1.20 and each release from 1.22 to 1.32: 18 forms with a"
+    " weight of float16 that is an input, too; 44 operators in 1.22 to 1.24, 1.29 and 1.30; four"
+    " exports of Chainer and tf2onnx in 1.24",
+)
+WITHOUT_A_KERNEL_OF_FLOAT16 = (
+    "Abs Add Conv ConvTranspose Div Einsum Equal Erf Exp Greater Less Mean Mul Neg PRelu Pow"
+    " ReduceMean ReduceSum Relu Sigmoid Sqrt Sub Sum Tanh Where"
+)
+ENDS = "{op} of float16 with a weight that is an input, too, ends the process"
+
+
+@MEASURED(WITHOUT_A_KERNEL_OF_FLOAT16, "onnxruntime 1.23..1.29", ENDS)
+def reads_a_default_of_float16(node: Node, around: Surroundings) -> bool:
+    return any(
+        value is not None and value.elem_type_or_none == T.FLOAT16 and around.is_default(value)
+        for value in node.inputs
+    )
+
+
+@MEASURED("Gemm MatMul", "onnxruntime 1.23..1.28", ENDS)
+def multiplies_by_a_default_of_float16(node: Node, around: Surroundings) -> bool:
+    return bool(reads_a_default_of_float16.run(node, around))
