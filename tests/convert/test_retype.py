@@ -729,3 +729,28 @@ def test_a_cast_between_two_types_that_change_follows_both(first, other, weight)
         for one, value in ((m, x), (made, to_array(given)))
     )
     assert np.allclose(before.astype(float), after.astype(float), rtol=1e-2)
+
+
+SIZES_IN_FLOATS = (
+    "(float[N,3] x) => (float[a,b] y) <int64[1] zero = {0}, int64[1] one = {1}, float[1] h = {2}> {"
+    " s = Shape(x) f = Cast<to=1>(s) p = Slice(f, zero, one) m = Mul(p, h) d = Div(m, h)"
+    " q = Cast<to=7>(d) c = ConstantOfShape(q) u = Unsqueeze<axes = [1]>(c) y = Add(x, u) }"
+)
+
+
+@pytest.mark.parametrize("rows", [5, 2049])
+def test_sizes_that_are_computed_in_floats_stay_exact(rows):
+    found = convert(model(SIZES_IN_FLOATS, 11), types={"float": "float16"})
+    assert any("'f', 'p', 'm', 'd'" in note and "2048" in note for note in found.report.notes)
+    x = np.ones((rows, 3), np.float16)
+    (made,) = ReferenceEvaluator(found.model).run(None, {"x": x})
+    assert made.dtype == np.float16
+    assert np.array_equal(made, x)
+
+
+def test_sizes_that_the_new_type_holds_change():
+    fixed = model(SIZES_IN_FLOATS.replace("N,3", "9,3"), 11)
+    assert not convert(fixed, types={"float": "float16"}).report.notes[1:]
+    wide = model(SIZES_IN_FLOATS.replace("float", "double").replace("to=1", "to=11"), 11)
+    notes = convert(wide, types={"double": "float"}).report.notes
+    assert not any("size" in note for note in notes)

@@ -8,7 +8,7 @@ from collections import defaultdict
 from collections.abc import Iterator, Mapping
 
 from opshift.author.traits import Saturates
-from opshift.convert.requests import integer_classes
+from opshift.convert.requests import integer_classes, sizes_in_floats
 from opshift.convert.requests.overflow import magnitudes
 from opshift.convert.requests.type_groups import (
     NUMBERS,
@@ -45,6 +45,7 @@ def choose(state: State, types: Mapping[int, int], *, keep_io: bool) -> TypeChoi
                 choice.groups[scope, position] = found
     _keep_out_of_range(state, choice)
     _keep_overflowing(state, choice)
+    sizes_in_floats.keep(state, choice)
     if Change.BOUNDED in changes_of(types).values():
         integer_classes.keep_unproved(state, choice, keep_io=keep_io)
     if keep_io:
