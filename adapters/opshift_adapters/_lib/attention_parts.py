@@ -91,9 +91,6 @@ def hide(op: Builder, mask: Value | None, allowed: Value) -> Value:
     return mask + op.Where(allowed, nothing, hidden)
 
 
-# -- heads and scores ------------------------------------------------------------------------------
-
-
 def by_head(op: Builder, node: Node, name: str) -> Value:
     return apart(op, node[name], node.int("q_num_heads" if name == "Q" else "kv_num_heads"))
 

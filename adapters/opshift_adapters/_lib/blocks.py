@@ -8,8 +8,6 @@ from typing import Any
 
 from opshift.adapter import Builder, InvalidModel, T, Value, dtype_of, np
 
-# -- shapes --------------------------------------------------------------------------------------
-
 
 def shape_of(op: Builder, x: Value) -> Value:
     """The shape as a constant if it is static, else computed."""
@@ -79,9 +77,6 @@ def one_number(x: Value, other: Value) -> Any:
     if known is None or known.size != 1 or known.ndim > (other.rank_or_none or 0):
         return None
     return known.item()
-
-
-# -- moving --------------------------------------------------------------------------------------
 
 
 END = 2**63 - 1
@@ -161,9 +156,6 @@ def column(op: Builder, vector: Value, rank: int, axis: int) -> Value:
 def squared(op: Builder, x: Value, kind: int) -> Value:
     """`x` to the power of 2, in the form that exporters write and runtimes fuse; writes Pow."""
     return op.Pow(x, op.const(2, kind))
-
-
-# -- counting ------------------------------------------------------------------------------------
 
 
 LONGEST = 1 << 20  # a longer constant would be most of the model

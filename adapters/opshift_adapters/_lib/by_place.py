@@ -128,9 +128,6 @@ def _by_matrix(op: Builder, rows: Rows, count: int) -> Value:
     return total
 
 
-# -- by lists ------------------------------------------------------------------------------------
-
-
 @dataclass(frozen=True, slots=True)
 class _Lists:
     """The first rows of all places, then the second ones, and so on."""
@@ -189,9 +186,6 @@ def _computed_lists(op: Builder, places: Value, count: int, length: int) -> _Lis
     rows = op.ScatterElements(empty, at, op.const(np.arange(length)), axis=0)
     ones = op.const(np.ones(length), T.FLOAT)
     return _Lists(rows, op.Slice(ones, op.const([0]), most, op.const([0])))
-
-
-# -- by doubling ---------------------------------------------------------------------------------
 
 
 BEHIND_ALL = 2**63 - 1  # a place of no tensor

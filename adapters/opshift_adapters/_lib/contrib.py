@@ -3,7 +3,7 @@
 
 from typing import Any
 
-from opshift.adapter import Builder, Node, Refusal, T, Value, Why, np
+from opshift.adapter import Builder, Node, Refusal, T, Value, Why
 
 from opshift_adapters._lib.blocks import squared
 from opshift_adapters._lib.kinds import as_type
@@ -55,7 +55,7 @@ def layer_normalized(
     mean = mean_of_last(op, wide)
     gap = wide - mean
     variance = mean_of_last(op, squared(op, gap, _stash(kind)))
-    deviation = op.Sqrt(variance + number(op, epsilon, wide))
+    deviation = op.Sqrt(variance + op.const(epsilon, like=wide))
     normal = gap / deviation
     y = as_type(op, normal, kind) * scale
     return y if bias is None else y + bias, mean, op.Reciprocal(deviation)
@@ -71,14 +71,9 @@ def root_mean_square_normalized(op: Builder, x: Value, scale: Value, epsilon: fl
     kind = scale.elem_type
     wide = as_type(op, x, _stash(kind))
     square = mean_of_last(op, squared(op, wide, _stash(kind)))
-    root = op.Sqrt(square + number(op, epsilon, wide))
+    root = op.Sqrt(square + op.const(epsilon, like=wide))
     normal = wide / root
     return as_type(op, normal, kind) * scale
-
-
-def number(op: Builder, value: float, like: Value) -> Value:
-    """A constant with the element type of another value."""
-    return op.const(np.asarray(value), like=like)
 
 
 _PARAMETERS: dict[str, tuple[str, ...]] = {
@@ -98,7 +93,7 @@ def activated(op: Builder, x: Value, name: str, parameters: list[float]) -> Valu
     if not is_known_activation(name, len(parameters)):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"the activation {name!r} has no known form")
     if name == "Clip":
-        low, high = (number(op, one, x) for one in parameters)
+        low, high = (op.const(one, like=x) for one in parameters)
         return op.Clip(x, low, high)
     named: dict[str, Any] = dict(zip(_PARAMETERS[name], parameters, strict=False))
     made: Value = op.emit(name, x, **named)

@@ -8,6 +8,8 @@ from typing import Any
 
 from opshift.adapter import Array, InvalidModel, Node, Refusal, Why, np
 
+from opshift_adapters._lib.kinds import fits_float
+
 MODES = (
     "BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ",
     "BRANCH_MEMBER",
@@ -136,17 +138,6 @@ def numbered(forest: Forest) -> Forest:
     return replace(forest, nodes=tuple(nodes))
 
 
-# -- numbers -------------------------------------------------------------------------------------
-
-
-def fits_float(values: Array) -> bool:
-    """Whether float32 holds these numbers exactly."""
-    with np.errstate(over="ignore"):
-        return np.array_equal(
-            values.astype(np.float32).astype(values.dtype), values, equal_nan=True
-        )
-
-
 def in_float(values: Array) -> Array:
     """The numbers as float32; refuses them if float32 does not hold them."""
     if not fits_float(values):
@@ -180,9 +171,6 @@ def narrowed(forest: Forest) -> Forest:
         for node, value in zip(forest.nodes, float_splits(values, modes), strict=True)
     )
     return Forest(nodes, forest.roots)
-
-
-# -- the lists of TreeEnsembleRegressor and TreeEnsembleClassifier -------------------------------
 
 
 def read_classic(node: Node, votes: str) -> Forest:
@@ -277,9 +265,6 @@ def _tested(split: Split, member: int) -> Any:
     if split.mode != "BRANCH_MEMBER":
         return split.value
     return split.members[member] if split.members else np.nan
-
-
-# -- the lists of TreeEnsemble -------------------------------------------------------------------
 
 
 def read_ensemble(node: Node) -> Forest:

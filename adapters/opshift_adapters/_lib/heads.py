@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from opshift.adapter import Builder, InvalidModel, Node, Refusal, Value, Why
 
 from opshift_adapters._lib.blocks import END, count_elements, part
-from opshift_adapters._lib.contrib import attribute, number
+from opshift_adapters._lib.contrib import attribute
 
 LOWEST = -(2 - 2**-23) * 2.0**127  # the lowest float
 
@@ -75,7 +75,7 @@ def with_past(op: Builder, past: Value | None, new: Value) -> Value:
 def attended(op: Builder, q: Value, k: Value, v: Value, scale: float, biases: list[Value]) -> Value:
     """The values weighted by the softmax of the scaled products plus biases."""
     products = op.MatMul(q, op.Transpose(k, perm=[0, 1, 3, 2]))
-    scores = products * number(op, scale, q)
+    scores = products * op.const(scale, like=q)
     for bias in biases:
         scores = scores + bias
     return together(op, op.MatMul(op.Softmax(scores, axis=-1), v))
@@ -91,7 +91,7 @@ def scale_of(node: Node, size: int) -> float:
 
 def padding(node: Node, op: Builder, mask: Value, batch: Value, k: Value, fill: Value) -> Value:
     """The addend of a mask: a mask of rank 1 holds the ends of rows, and perhaps their starts."""
-    none = number(op, 0, k)
+    none = op.const(0, like=k)
     kept = _between(op, mask, batch, k) if mask.rank == 1 else mask > 0
     added = op.Where(kept, none, fill)
     if mask.rank == 3:
@@ -124,14 +124,14 @@ def causal(op: Builder, q: Value, k: Value, fill: float) -> Value:
     keys = op.Range(zero, total, one)
     queries = op.Range(total - own, total, one)
     kept = op.LessOrEqual(keys, op.Unsqueeze(queries, op.const([1])))
-    return op.Where(kept, number(op, 0, q), number(op, fill, q))
+    return op.Where(kept, op.const(0, like=q), op.const(fill, like=q))
 
 
 def biases_of(
     node: Node, op: Builder, mask: Value | None, bias: Value | None, q: Value, k: Value
 ) -> list[Value]:
     """All that is added to the products: the mask, the causal order and a given bias."""
-    fill = number(op, attribute(node, "mask_filter_value", -10000.0), k)
+    fill = op.const(attribute(node, "mask_filter_value", -10000.0), like=k)
     found = [] if mask is None else [padding(node, op, mask, q, k, fill)]
     if node.int("unidirectional"):
         found.append(causal(op, q, k, LOWEST))

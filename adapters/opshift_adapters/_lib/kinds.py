@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sets of element types, and values in other element types."""
 
-from opshift.adapter import Builder, T, Value, dtype_of, np
+from opshift.adapter import Array, Builder, T, Value, dtype_of, np
 
 FLOATS = (T.FLOAT, T.DOUBLE, T.FLOAT16, T.BFLOAT16)
 SMALL_INTS = (T.INT8, T.UINT8, T.INT16, T.UINT16)
@@ -10,6 +10,13 @@ INTS = SMALL_INTS + WIDE_INTS
 UNSIGNED = (T.UINT8, T.UINT16, T.UINT32, T.UINT64)
 EXACT_IN_FLOAT = 2**24  # float holds every integer up to this one
 EXACT = 2**53  # below it a double holds every integer, and the integers around it
+
+
+def fits_float(values: Array) -> bool:
+    """Whether float32 holds these numbers exactly."""
+    with np.errstate(over="ignore"):
+        rounded = values.astype(np.float32).astype(values.dtype)
+    return np.array_equal(rounded, values, equal_nan=True)
 
 
 def as_type(op: Builder, x: Value, kind: int) -> Value:

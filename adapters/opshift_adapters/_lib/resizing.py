@@ -121,9 +121,6 @@ def _whole_only(node: Node, lines: list[ResampledAxis]) -> None:
             raise Refusal(Why.AMBIGUOUS, "scales may give a fraction of an element")
 
 
-# -- axes, proportion and smoothing, which opset 18 added -----------------------------------------
-
-
 def all_axes(node: Node, op: Builder) -> dict[str, Value | None]:
     """The lists with an entry for every axis, also if `axes` names only some."""
     x = node["X"]

@@ -53,9 +53,6 @@ def _is(value: Value | None, number: float) -> bool:
     return known is not None and bool(known == number)
 
 
-# -- lines ---------------------------------------------------------------------------------------
-
-
 def place_type(x: Value, mode: str) -> int:
     """The type of positions: float, but double if doubles are interpolated."""
     return T.DOUBLE if mode != "nearest" and x.elem_type == T.DOUBLE else T.FLOAT
@@ -82,9 +79,6 @@ def sized_line(op: Builder, x: Value, axis: int, sizes: Value, kind: int) -> Res
         return ResampledAxis(axis, old, new, op.const(1, kind))
     ratio = op.Cast(new, to=kind) / op.Cast(old, to=kind)
     return ResampledAxis(axis, old, new, ratio)
-
-
-# -- resampling ----------------------------------------------------------------------------------
 
 
 def resampled(op: Builder, x: Value, rank: int, lines: list[ResampledAxis], how: Filter) -> Value:
@@ -352,9 +346,6 @@ def _extrapolated(
     if known is not None and not known.any():
         return y
     return op.Where(column(op, outside, rank, one.axis), op.const(how.extrapolation, like=y), y)
-
-
-# -- places --------------------------------------------------------------------------------------
 
 
 def _places(op: Builder, one: ResampledAxis, name: str, kind: int) -> Value:

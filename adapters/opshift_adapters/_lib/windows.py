@@ -13,11 +13,10 @@ def knows(node: Node, attribute: str) -> bool:
     return node.schema is not None and attribute in node.schema.attributes
 
 
-def per_axis(node: Node, name: str) -> list[int]:
+def per_axis(node: Node, name: str, count: int | None = None) -> list[int]:
     """Strides or dilations; 1 if they are absent or the opset has none."""
-    return (node.ints_or_none(name) if knows(node, name) else None) or [1] * len(
-        node.ints("kernel_shape")
-    )
+    given = node.ints_or_none(name) if knows(node, name) else None
+    return given or [1] * (len(node.ints("kernel_shape")) if count is None else count)
 
 
 def dilated(node: Node) -> bool:
@@ -220,16 +219,12 @@ def windows_of(node: Node) -> tuple[list[int], list[int], list[int]]:
     """The spans, the strides and the pads of both sides, for each axis."""
     kernel = node.ints_or_none("kernel_shape") if knows(node, "kernel_shape") else None
     sizes = kernel or list(_weights(node).shape[2:])
-    strides, dilations = (_each(node, name, len(sizes)) for name in ("strides", "dilations"))
+    strides, dilations = (per_axis(node, name, len(sizes)) for name in ("strides", "dilations"))
     valid = knows(node, "auto_pad") and node.str("auto_pad") == "VALID"
     pads = (None if valid else node.ints_or_none("pads")) or [0] * (2 * len(sizes))
     begins, ends = pads[: len(sizes)], pads[len(sizes) :]
     spans = [(size - 1) * step + 1 for size, step in zip(sizes, dilations, strict=True)]
     return spans, strides, [a + b for a, b in zip(begins, ends, strict=True)]
-
-
-def _each(node: Node, name: str, count: int) -> list[int]:
-    return (node.ints_or_none(name) if knows(node, name) else None) or [1] * count
 
 
 def _weights(node: Node) -> Value:

@@ -3,7 +3,7 @@
 
 from opshift.adapter import Builder, Node, Refusal, Result, Value, Why, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, number
+from opshift_adapters._lib.contrib import MICROSOFT
 
 
 @leaving("CDist", domain=MICROSOFT, since=8)
@@ -13,9 +13,9 @@ def cdist(node: Node, op: Builder) -> Result:
     if metric not in ("sqeuclidean", "euclidean"):
         raise Refusal(Why.NOT_EXPRESSIBLE, f"{node.op} with the metric {metric!r}")
     a, b = node["A"], node["B"]
-    twice = op.MatMul(a, op.Transpose(b, perm=[1, 0])) * number(op, -2.0, a)
+    twice = op.MatMul(a, op.Transpose(b, perm=[1, 0])) * op.const(-2.0, like=a)
     squares = twice + _squares(op, a) + op.Transpose(_squares(op, b), perm=[1, 0])
-    distances = op.Max(squares, number(op, 0.0, a))
+    distances = op.Max(squares, op.const(0.0, like=a))
     return op.Sqrt(distances) if metric == "euclidean" else distances
 
 

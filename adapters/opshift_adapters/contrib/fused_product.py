@@ -3,7 +3,7 @@
 
 from opshift.adapter import Builder, Node, Result, Value, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, activated, attribute, number
+from opshift_adapters._lib.contrib import MICROSOFT, activated, attribute
 
 
 @leaving("FusedGemm", domain=MICROSOFT, since=11)
@@ -21,7 +21,7 @@ def fused_matmul(node: Node, op: Builder) -> Result:
     """FusedMatMul is alpha * A @ B of transposed inputs; Transpose, MatMul and Mul are written."""
     product = op.MatMul(_turned(node, op, "A"), _turned(node, op, "B"))
     alpha = node.float("alpha")
-    return product if alpha == 1 else product * number(op, alpha, node["A"])
+    return product if alpha == 1 else product * op.const(alpha, like=node["A"])
 
 
 def _turned(node: Node, op: Builder, side: str) -> Value:

@@ -13,7 +13,7 @@ from opshift.adapter import (
     leaving,
 )
 
-from opshift_adapters._lib.contrib import MICROSOFT, mean_of_last, named, number
+from opshift_adapters._lib.contrib import MICROSOFT, mean_of_last, named
 from opshift_adapters._lib.kinds import as_type
 
 
@@ -34,7 +34,7 @@ def scaled_silu(node: Node, op: Builder) -> Result:
     alpha = 1.0 if scale is not None else node.float("alpha")
     if scale is not None or alpha != 1:
         wide = as_type(op, x, T.FLOAT)
-        by = number(op, alpha, wide) if scale is None else as_type(op, scale, T.FLOAT)
+        by = op.const(alpha, like=wide) if scale is None else as_type(op, scale, T.FLOAT)
         x = as_type(op, wide * by, x.elem_type)
     return x * op.Sigmoid(x)
 
@@ -55,15 +55,11 @@ def gated_rms_norm(node: Node, op: Builder) -> Result:
         )
     before = [0] * (x.rank - 1)
     rows = wide if whole == width else op.Reshape(wide, op.const([*before, whole // width, width]))
-    normal = _normalized(op, rows, node.float("epsilon")) * scale
+    mean = mean_of_last(op, rows * rows)
+    normal = rows / op.Sqrt(mean + op.const(node.float("epsilon"), like=rows)) * scale
     if whole != width:
         normal = op.Reshape(normal, op.const([*before, whole]))
     return as_type(op, normal * _activated(node, op, gate), kind)
-
-
-def _normalized(op: Builder, x: Value, epsilon: float) -> Value:
-    """The rows divided by the root of their mean squares."""
-    return x / op.Sqrt(mean_of_last(op, x * x) + number(op, epsilon, x))
 
 
 def _activated(node: Node, op: Builder, gate: Value) -> Value:

@@ -3,7 +3,7 @@
 
 from opshift.adapter import Builder, Node, Result, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, number
+from opshift_adapters._lib.contrib import MICROSOFT
 
 
 @leaving("Gelu", domain=MICROSOFT, since=9)
@@ -29,4 +29,4 @@ def fast_gelu(node: Node, op: Builder) -> Result:
 def quick_gelu(node: Node, op: Builder) -> Result:
     """QuickGelu is x * Sigmoid(alpha * x); Mul and Sigmoid are written."""
     x, alpha = node["X"], node.float("alpha")
-    return x * op.Sigmoid(x if alpha == 1 else x * number(op, alpha, x))
+    return x * op.Sigmoid(x if alpha == 1 else x * op.const(alpha, like=x))

@@ -3,7 +3,7 @@
 
 from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, leaving
 
-from opshift_adapters._lib.contrib import MICROSOFT, attribute, number
+from opshift_adapters._lib.contrib import MICROSOFT, attribute
 from opshift_adapters._lib.heads import LOWEST, length, scale_of, turn, width
 
 
@@ -28,9 +28,9 @@ def group_query_attention(node: Node, op: Builder) -> Result:
     grouped = op.Transpose(grouped, perm=[0, 2, 3, 1, 4])  # [batch, shared, group, sequence, size]
     wide_keys, wide_values = (op.Unsqueeze(one, op.const([2])) for one in (keys, values))
     scores = op.MatMul(grouped, op.Transpose(wide_keys, perm=[0, 1, 2, 4, 3]))
-    scores = scores * number(op, scale_of(node, size), q)
+    scores = scores * op.const(scale_of(node, size), like=q)
     if cap := attribute(node, "softcap", 0.0):
-        scores = op.Tanh(scores / number(op, cap, q)) * number(op, cap, q)
+        scores = op.Tanh(scores / op.const(cap, like=q)) * op.const(cap, like=q)
     scores = scores + _hidden(node, op, places, keys)
     y = op.MatMul(op.Softmax(scores, axis=-1), wide_values)
     y = op.Reshape(op.Transpose(y, perm=[0, 3, 1, 2, 4]), op.const([0, 0, heads * size]))
@@ -85,5 +85,5 @@ def _hidden(node: Node, op: Builder, places: Value, keys: Value) -> Value:
     window = node.int("local_window_size")
     if window > 0:
         seen = seen & (along > own - op.const(window))
-    added = op.Where(seen, number(op, 0, keys), number(op, LOWEST, keys))
+    added = op.Where(seen, op.const(0, like=keys), op.const(LOWEST, like=keys))
     return op.Unsqueeze(added, op.const([1, 2]))

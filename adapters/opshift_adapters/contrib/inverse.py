@@ -21,7 +21,7 @@ def inverse(node: Node, op: Builder) -> Result:
         )
     op.approximate(f"{node.op}: {COFACTORS}")
     cofactors = _of_two(op, x) if size == 2 else _of_three(op, x)
-    determinant = _sum_of_rows(op, x * cofactors)
+    determinant = op.ReduceSum(x * cofactors, op.const([x.rank - 1]), keepdims=1)
     axes = list(range(x.rank))
     return op.Transpose(cofactors, perm=[*axes[:-2], axes[-1], axes[-2]]) / determinant
 
@@ -43,8 +43,3 @@ def _of_three(op: Builder, x: Value) -> Value:
         return op.Gather(moved, steps[columns], axis=x.rank - 1)
 
     return behind(1, 1) * behind(2, 2) - behind(1, 2) * behind(2, 1)
-
-
-def _sum_of_rows(op: Builder, x: Value) -> Value:
-    """The sum of each row, which keeps size 1."""
-    return op.ReduceSum(x, op.const([x.rank - 1]), keepdims=1)

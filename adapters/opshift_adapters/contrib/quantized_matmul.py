@@ -7,16 +7,8 @@ from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters._lib.saturation import SAYS, saturating, with_unsigned
 
 
-def _product(
-    op: Builder,
-    a: Value,
-    b: Value,
-    zeros: tuple[Value | None, Value | None],
-    scale: Value,
-    bias: Value | None,
-) -> Value:
-    sums = op.Cast(op.MatMulInteger(a, b, *zeros), to=T.FLOAT)
-    y = sums * scale
+def _scaled(op: Builder, sums: Value, scale: Value, bias: Value | None) -> Value:
+    y = op.Cast(sums, to=T.FLOAT) * scale
     return y if bias is None else y + bias
 
 
@@ -24,8 +16,9 @@ def _product(
 def dynamic_quantize_matmul(node: Node, op: Builder) -> Result:
     """DynamicQuantizeMatMul becomes DynamicQuantizeLinear, MatMulInteger, and Mul by the scales."""
     a, scale, zero = op.DynamicQuantizeLinear(node["A"], outputs=3)
-    whole, zeros = scale * node["b_scale"], (zero, node.input("b_zero_point"))
-    return _product(op, a, node["B"], zeros, whole, node.input("bias"))
+    whole = scale * node["b_scale"]
+    sums = op.MatMulInteger(a, node["B"], zero, node.input("b_zero_point"))
+    return _scaled(op, sums, whole, node.input("bias"))
 
 
 @saturating("DynamicQuantizeMatMul", "onnxruntime 1.4..1.32", SAYS, domain=MICROSOFT)
@@ -44,7 +37,7 @@ def matmul_integer_to_float(node: Node, op: Builder) -> Result:
     """MatMulIntegerToFloat becomes MatMulInteger, and Mul by the scales."""
     scale = node["a_scale"] * node["b_scale"]
     zeros = node.input("a_zero_point"), node.input("b_zero_point")
-    return _product(op, node["A"], node["B"], zeros, scale, node.input("bias"))
+    return _scaled(op, op.MatMulInteger(node["A"], node["B"], *zeros), scale, node.input("bias"))
 
 
 @leaving("MatMulInteger16", domain=MICROSOFT, since=9)

@@ -32,7 +32,6 @@ from opshift_adapters._lib.kinds import FLOATS, as_type
 AS_FLOAT = cast_around("float")
 WITHOUT_CONSUMED = drop_attribute("consumed_inputs")
 
-# -- changes of existing operators ---------------------------------------------------------------
 
 ACTIVATION_6 = boundary(
     6, "Elu:7faca4 HardSigmoid:5108d7 LeakyRelu:fb33b2 Relu:ec92d9", up=WITHOUT_CONSUMED
@@ -120,8 +119,6 @@ def _celu(op: Builder, x: Value, alpha: float) -> Value:
 
 
 CELU_28 = boundary(28, "Celu:3c82cb", cast=celu_28_27)
-
-# -- operators added after opset 1, newest first -------------------------------------------------
 
 
 def _number(op: Builder, value: Any, x: Value) -> Value:

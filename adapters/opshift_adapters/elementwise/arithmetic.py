@@ -83,9 +83,6 @@ def in_64_bits(node: Node, op: Builder) -> Result:
 ARITHMETIC_14 = boundary(14, "Add:e908c6 Sub:ff37b3 Mul:9fd848 Div:88f015", cast=in_64_bits)
 
 
-# -- unsigned integers of 32 and 64 bits for runtimes without kernels ------------------------------
-
-
 OPENVINO = partial(
     misread,
     source="2026-11-23 measured: nodes that gave other numbers in a corpus of 299 models, in"
@@ -155,8 +152,6 @@ def _by_powers_of_two(node: Node, op: Builder) -> Result:
 def _floor_div(op: Builder, x: Value, by: Value) -> Value:
     return (x - op.Mod(x, by)) / by
 
-
-# -- Pow -----------------------------------------------------------------------------------------
 
 POW_12 = boundary(12, "Pow:8c38fc", directions="up")
 
@@ -338,9 +333,6 @@ def _repeated_product(op: Builder, x: Value, exponent: int) -> Value:
 
 
 POW_15 = boundary(15, "Pow:edfedc", cast=cast_around("float"))
-
-
-# -- Mod -----------------------------------------------------------------------------------------
 
 
 @adapter(

@@ -25,8 +25,6 @@ from opshift_adapters._lib.kinds import INTS, UNSIGNED, as_type
 
 UNSIGNED_OF = {8: T.UINT8, 16: T.UINT16, 32: T.UINT32, 64: T.UINT64}
 
-# -- BitShift ------------------------------------------------------------------------------------
-
 
 @adapter("BitShift", 11, 10, in_other_words=True)
 def bit_shift_11_10(node: Node, op: Builder) -> Result:
@@ -84,9 +82,6 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
     bare = UNSIGNED_OF[T(kind).element.bits]
     shifted = op.BitShift(op.Cast(x, to=bare), op.Cast(amount, to=bare), direction=direction)
     return op.Cast(shifted, to=kind)
-
-
-# -- BitwiseAnd, BitwiseOr, BitwiseXor, BitwiseNot -----------------------------------------------
 
 
 @adapter("BitwiseAnd BitwiseOr BitwiseXor", 18, 17, in_other_words=True)
@@ -160,8 +155,6 @@ def bitwise_not_18_17(node: Node, op: Builder) -> Result:
     x = node["X"]
     return op.const(-1, like=x) - x
 
-
-# -- BitCast -------------------------------------------------------------------------------------
 
 UINT2, INT2 = 25, 26  # older releases of onnx do not name them
 # A Cast between the two types of a pair changes no bit.

@@ -38,9 +38,6 @@ def _elem_type(node: Node) -> int:
     return next(filter(None, kinds), None) or node["input"].elem_type
 
 
-# -- up ------------------------------------------------------------------------------------------
-
-
 @adapter(
     "Clip", 5, 6, ignores={"consumed_inputs": "it is a hint about memory, which opset 6 removed"}
 )
@@ -109,9 +106,6 @@ def with_scalar_bounds(node: Node, op: Builder) -> Result:
             for name, value in bounds.items()
         },
     )
-
-
-# -- down ----------------------------------------------------------------------------------------
 
 
 @adapter("Clip", 13, 12)

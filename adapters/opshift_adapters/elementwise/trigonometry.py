@@ -25,8 +25,6 @@ TRIG_7 = impossible(
     cases=[("any", "(float[2] x) => (float[2] y) { y = {op}(x) }")],
 )  # fmt: skip
 
-# -- 9: hyperbolic functions, in double so that rounding to a smaller type hides the last digits --
-
 
 def _number(op: Builder, value: float) -> Value:
     return op.const(value, T.DOUBLE)

@@ -20,8 +20,6 @@ from opshift.combinators import cast_around, drop_attribute
 from opshift_adapters._lib.kinds import FLOATS, UNSIGNED, as_type, not_nan
 from opshift_adapters._lib.wide_integers import multiply_stacked
 
-# -- 6: `consumed_inputs` is removed, Abs and Neg accept integers --------------------------------
-
 WITHOUT_CONSUMED = drop_attribute("consumed_inputs")
 MATH_6 = boundary(
     6,
@@ -60,8 +58,6 @@ def _as(op: Builder, x: Value, elem_type: int) -> Value:
 
 ABS_6 = boundary(6, "Abs:e06ecc", up=WITHOUT_CONSUMED, cast=abs_6_5)
 NEG_6 = boundary(6, "Neg:08394b", up=WITHOUT_CONSUMED, cast=neg_6_5)
-
-# -- 9, 10, 11: new operators ---------------------------------------------------------------------
 
 
 @adapter("Sign", 9, 8, in_other_words=True)
@@ -141,8 +137,6 @@ def times_minus_one(node: Node, op: Builder) -> Result:
         return KEEP  # pragma: no cover: only a runtime of the caller asks for this form
     return node["X"] * -1
 
-
-# -- 13, 20, 22: element types -------------------------------------------------------------------
 
 MATH_13 = boundary(
     13,

@@ -68,7 +68,7 @@ def extreme_of_doubles(op: Builder, name: str, inputs: list[Value]) -> Value:
 def _in_one_shape(op: Builder, inputs: list[Value]) -> list[Value]:
     """The inputs in the shape to which all of them broadcast."""
     largest = _largest(inputs)
-    zeros = reduce(lambda a, b: a + b, [_negative_zeros(op, x) for x in largest])
+    zeros = reduce(lambda a, b: a + b, [-op.Cast(x < x, to=x.elem_type) for x in largest])
     return [x if largest == [x] else x + zeros for x in inputs]
 
 
@@ -86,10 +86,6 @@ def _one_shape(inputs: list[Value]) -> bool:
 def _largest(inputs: list[Value]) -> list[Value]:
     """The inputs that are not scalars, or all inputs if each is a scalar."""
     return [x for x in inputs if x.rank_or_none != 0] or inputs
-
-
-def _negative_zeros(op: Builder, x: Value) -> Value:
-    return -op.Cast(x < x, to=x.elem_type)
 
 
 @example("floats", "(float[2,3] a, float[3] b) => (float[2,3] y) { y = {op}(a, b) }", gives="{op}")

@@ -62,14 +62,11 @@ SINGLES = singles(
     " score_threshold size start tiles upper_edge_hertz",
 )
 
+CONVOLUTIONS = "Conv ConvInteger ConvTranspose DeformConv QLinearConv"
 LEAST = (
-    at_least(
-        f"Col2Im Conv ConvInteger ConvTranspose DeformConv QLinearConv {POOLS}",
-        strides=1,
-        dilations=1,
-    ),
+    at_least(f"Col2Im {CONVOLUTIONS} {POOLS}", strides=1, dilations=1),
     at_least(f"Conv ConvTranspose {POOLS}", kernel_shape=1),
-    at_least("Conv ConvInteger ConvTranspose DeformConv QLinearConv", group=1),
+    at_least(CONVOLUTIONS, group=1),
     at_least("DeformConv", offset_group=1),
     at_least("DequantizeLinear QuantizeLinear", block_size=0, output_dtype=0, precision=0),
     at_least("GlobalLpPool LpPool", p=1),

@@ -10,7 +10,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
-from opshift.adapter import Array, Node, Refusal, T, Value, example, fold, np
+from opshift.adapter import Array, Node, Refusal, T, Value, fold, np
 
 MAX_ELEMENTS = 1 << 16  # the most elements of a constant that is read
 MAX_FILLED = 1 << 20
@@ -75,9 +75,6 @@ def sized(shape: Sequence[int]) -> tuple[int, ...]:
     return tuple(int(size) for size in shape)
 
 
-# -- shapes ----------------------------------------------------------------------------------
-
-
 def sizes(node: Node) -> list[int | str | None]:
     """The output of a Shape node: numbers, symbols, or None for unknown sizes."""
     return list(node["data"].dims)[setting(node, "start", 0) : setting(node, "end")]
@@ -105,13 +102,11 @@ def picked(found: Array) -> Array | None:
 
 
 @fold("Shape", sizes=(0,))
-@example("static", "(float[2,3] x) => (int64[2] y) { y = Shape(x) }")
 def shape(node: Node) -> Array | None:
     return static(np.array(sizes(node), dtype=object))
 
 
 @fold("Size", sizes=(0,))
-@example("static", "(float[2,3] x) => (int64 y) { y = Size(x) }")
 def size(node: Node) -> Array | None:
     value = node["data"]
     found = value.shape_or_none
@@ -139,9 +134,6 @@ def slice_(node: Node) -> Array | None:
     return picked(data[tuple(cut)])
 
 
-# -- movement --------------------------------------------------------------------------------
-
-
 @fold("Concat")
 def concat(node: Node) -> Array | None:
     parts = [known(node, i) for i in range(len(node.inputs))]
@@ -149,7 +141,6 @@ def concat(node: Node) -> Array | None:
 
 
 @fold("Squeeze")
-@example("all", "() => (int64[2] y) <int64[1,2,1] a = {1, 2}> { y = Squeeze(a) }")
 def squeeze(node: Node) -> Array | None:
     axes = listed(node, "axes", 1)
     if axes == []:
@@ -182,7 +173,6 @@ def flatten(node: Node) -> Array | None:
 
 
 @fold("Transpose")
-@example("transposed", "() => (int64[2,1] y) <int64[1,2] a = {1, 2}> { y = Transpose(a) }")
 def transpose(node: Node) -> Array | None:
     return known(node, 0).transpose(setting(node, "perm"))
 
@@ -204,14 +194,12 @@ def tile(node: Node) -> Array | None:
 
 
 @fold("NonZero")
-@example("places", "() => (int64[2,n] y) <int64[2,2] a = {0, 2, 3, 0}> { y = NonZero(a) }")
 def non_zero(node: Node) -> Array | None:
     data = numbers(node, 0)
     return np.array(np.nonzero(data), dtype=np.int64) if data.ndim else None
 
 
 @fold("Trilu")
-@example("above", "() => (int64[2,2] y) <int64[2,2] a = {1, 2, 3, 4}> { y = Trilu(a) }")
 def trilu(node: Node) -> Array | None:
     data = numbers(node, 0)
     if data.ndim < 2:
@@ -221,11 +209,7 @@ def trilu(node: Node) -> Array | None:
     return chosen.astype(data.dtype)
 
 
-# -- generators ------------------------------------------------------------------------------
-
-
 @fold("ConstantOfShape")
-@example("zeros", "() => (float[2,1] y) <int64[2] s = {2, 1}> { y = ConstantOfShape(s) }")
 def constant_of_shape(node: Node) -> Array | None:
     filler = node.tensor("value") if node.has("value") else np.zeros(1, dtype=np.float32)
     return np.full(sized(row(node, 0)), filler.flat[0], dtype=filler.dtype)

@@ -15,7 +15,6 @@ Run = Callable[[Node], Array | None]
 
 
 @fold("Cast")
-@example("cut off", "() => (int64[2] y) <float[2] a = {2.5, -2.5}> { y = Cast<to=7>(a) }")
 def cast(node: Node) -> Array | None:
     data, to = numbers(node, 0), node.attr("to")
     number = T.__members__.get(to.decode(), T.UNDEFINED) if isinstance(to, bytes) else int(to)

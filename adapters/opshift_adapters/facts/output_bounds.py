@@ -11,7 +11,6 @@ from opshift.adapter import (
     Node,
     T,
     Value,
-    example,
     for_all,
     moved_bounds,
     np,
@@ -28,7 +27,6 @@ def needed(value: Value | None) -> Value:
 
 
 @output_bounds("Shape")
-@example("some dimensions", "(float[N,3,M] x) => (int64[2] y) { y = Shape<start=1>(x) }")
 def shape(node: Node) -> Told:
     dims = needed(node.inputs[0]).dims_or_none
     if dims is None:
@@ -41,25 +39,21 @@ def shape(node: Node) -> Told:
 
 
 @output_bounds("Size")
-@example("known", "(float[2,3] x) => (int64 y) { y = Size(x) }")
 def size(node: Node) -> Told:
     return [for_all(0, min(math.prod(longest(node.inputs[0])), LONGEST))]
 
 
 @output_bounds("ArgMax", "ArgMin")
-@example("known", "(float[N,3] x) => (int64[N] y) { y = {op}<axis=-1, keepdims=0>(x) }")
 def place(node: Node) -> Told:
     return [below(node.inputs[0], node.int("axis"))]
 
 
 @output_bounds("NonZero")
-@example("known", "(float[2,3] x) => (int64[2,k] y) { y = NonZero(x) }")
 def places(node: Node) -> Told:
     return [for_all(0, max(longest(node.inputs[0])))]
 
 
 @output_bounds("TopK")
-@example("known", "(float[N,3] x) => (int64[N,2] i) <int64[1] k = {2}> { v, i = TopK(x, k) }")
 def places_of_the_largest(node: Node) -> Told:
     return [None, below(node.inputs[0], node.int("axis"))]
 
@@ -127,7 +121,6 @@ def _picks(node: Node) -> tuple[Pick, Pick]:
 
 
 @output_bounds("Cast")
-@example("of a bool", "(bool[3] x) => (int64[3] y) { y = Cast<to=7>(x) }")
 def cast(node: Node) -> Told:
     x, to = needed(node.inputs[0]), node.attr("to")
     known = x.bounds_or_none
@@ -155,7 +148,6 @@ def computed(node: Node, compute: Callable[..., tuple[Any, Any]]) -> Told:
 
 
 @output_bounds("Add")
-@example("left out", "(float[N,3] x) => (int64 y) { s = Size(x) y = Add(s, s) }")
 def add(node: Node) -> Told:
     return computed(node, lambda a, b: (a[0] + b[0], a[1] + b[1]))
 

@@ -57,11 +57,6 @@ def like_the_first_input(node: Node) -> Sequence[int]:
     return [found.rank] if found is not None else []
 
 
-@output_ranks("Scaler", "Imputer", "Normalizer", domain="ai.onnx.ml")
-def like_the_only_input(node: Node) -> Sequence[int]:
-    return [node["X"].rank]
-
-
 @output_ranks("BatchNormalization")
 def batch_normalization(node: Node) -> Sequence[int]:
     """Below opset 14, inference gives no type of the statistics; they are shaped as the inputs."""

@@ -229,15 +229,11 @@ def parameters_of_other_rows(node: Node) -> str | None:
             own = dims_of(node, name)
             if not dims or not own or len(dims) < 2:
                 continue
-            wanted = [dims[axis]] if len(own) == 1 else [*dims[:-2], *_of_lines(dims, axis)]
+            lines = (dims[-2], 1) if letter == "a" else (1, dims[-1])
+            wanted = [dims[axis]] if len(own) == 1 else [*dims[:-2], *lines]
             if not broadcasts(own, wanted):
                 return f"{name} has the shape {list(own)}, and must have the shape {wanted}"
     return None
-
-
-def _of_lines(dims: Dims, axis: int) -> Dims:  # pragma: no cover: only illegal nodes reach this
-    """The last two sizes of a tensor with one number for each row, or for each column."""
-    return (dims[-2], 1) if axis == -2 else (1, dims[-1])
 
 
 @flaw("ReverseSequence")

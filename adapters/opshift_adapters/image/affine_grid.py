@@ -21,8 +21,6 @@ IMAGE_DECODER_20 = impossible(
     cases=[("any", "(uint8[N] x) => (uint8[H,W,C] y) { y = {op}(x) }")],
 )  # fmt: skip
 
-# -- AffineGrid ----------------------------------------------------------------------------------
-
 
 @adapter("AffineGrid", 20, 19, in_other_words=True)
 def affine_grid_20_19(node: Node, op: Builder) -> Result:

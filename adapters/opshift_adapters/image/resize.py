@@ -99,9 +99,6 @@ def _asymmetric(node: Node, op: Builder, x: Value, scales: Value, **named: Any) 
     return made
 
 
-# -- 11 and 13 -----------------------------------------------------------------------------------
-
-
 @adapter("Resize", 11, 10, handles_types=True, ignores=OF_OTHER_MODES)
 def resize_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added modes and `sizes`; below it, other modes are written as sampling."""
@@ -178,9 +175,6 @@ def resize_13_12(node: Node, op: Builder) -> Result:
     empty = op.const([], T.FLOAT)
     lists = {name: node.input(name) or empty for name in ("roi", "scales")}
     return op.same(node, inputs=lists)
-
-
-# -- 18 and 19 -----------------------------------------------------------------------------------
 
 
 RESIZE_18_UP = boundary(18, "Resize:5422e9", directions="up")

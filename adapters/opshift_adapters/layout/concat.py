@@ -31,8 +31,6 @@ from opshift_adapters._lib.blocks import arange, extent, part
 from opshift_adapters._lib.kinds import FLOATS
 from opshift_adapters._lib.moved import moved
 
-# -- Concat --------------------------------------------------------------------------------------
-
 CONCAT_13 = boundary(13, "Concat:961c13 Tile:2ac827")
 AXIS_11 = boundary(11, "Concat:bcd325 Split:282133", down=positive_axis())
 
@@ -50,9 +48,6 @@ def concat_4_3(node: Node, op: Builder) -> Result:
 def concat_3_4(node: Node, op: Builder) -> Result:
     """Opset 4 requires `axis` of Concat; the old default 1 is written."""
     return KEEP if node.has("axis") else op.same(node, axis=1)
-
-
-# -- Split ---------------------------------------------------------------------------------------
 
 
 @adapter("Split", 17, 18)
@@ -175,8 +170,6 @@ def split_1_2(node: Node, op: Builder) -> Result:
         node, inputs={"split": None}, outputs=len(node.outputs), axis=axis, split=split or None
     )
 
-
-# -- Tile ----------------------------------------------------------------------------------------
 
 UNHELD = (T.INT64, T.UINT64, T.STRING, T.COMPLEX64, T.COMPLEX128)  # no float holds all their values
 MOST_COPIES = 256  # inputs of a Concat

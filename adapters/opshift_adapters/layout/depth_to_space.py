@@ -28,8 +28,6 @@ ADDED = by_width("Col2Im")  # integers wrap around
 DEPTH_28 = boundary(28, "DepthToSpace:164247")
 TYPES_13 = boundary(13, "DepthToSpace:a1acc4 SpaceToDepth:66b78b")
 
-# -- order of channels ---------------------------------------------------------------------------
-
 
 def _transposed_channels(op: Builder, x: Value, shape: Sequence[int]) -> Value:
     """`x` with reordered channels: the channel axis in the given shape of two axes, transposed."""
@@ -65,9 +63,6 @@ def depth_to_space_11_10(node: Node, op: Builder) -> Result:
         return op.same(node, mode=None)
     ordered = _transposed_channels(op, node["input"], [-1, node.int("blocksize") ** 2])
     return op.same(node, inputs={"input": ordered}, mode=None)
-
-
-# -- Col2Im --------------------------------------------------------------------------------------
 
 
 @adapter("Col2Im", 18, 17, in_other_words=True)

@@ -24,6 +24,7 @@ from opshift.objections import LARGEST_RANK
 
 from opshift_adapters._lib.axes import in_order
 from opshift_adapters._lib.blocks import END, arange, part, shape_of
+from opshift_adapters._lib.kinds import fits_float
 from opshift_adapters._lib.moved import moved
 from opshift_adapters.layout.reshape import by_float16
 
@@ -33,8 +34,6 @@ TYPES_23 = boundary(23, "Pad:a7d266")
 TYPES_21 = boundary(21, "Pad:568996", cast=by_float16)
 
 UNUSED_FILLER = {"constant_value": "only the mode constant writes it"}
-
-# -- axis by axis --------------------------------------------------------------------------------
 
 
 def _by_axis(node: Node, op: Builder) -> Value:
@@ -243,9 +242,6 @@ def _places(mode: str, begin: int, size: int, end: int) -> Array:
     return place
 
 
-# -- forms ---------------------------------------------------------------------------------------
-
-
 @misread(
     "Pad",
     "onnxruntime 1.14",
@@ -278,9 +274,6 @@ def _cropped_last(node: Node, op: Builder) -> Result:
     ends = [min(pads[axis + rank], 0) or END for axis in axes]
     padded = op.same(node, pads=[max(pad, 0) for pad in pads])
     return op.Slice(padded, op.const(starts), op.const(ends), op.const(axes))
-
-
-# -- boundaries ----------------------------------------------------------------------------------
 
 
 @adapter("Pad", 19, 18, ignores=UNUSED_FILLER)
@@ -348,7 +341,7 @@ def pad_11_10(node: Node, op: Builder) -> Result:
     filler = value and value.const_or_none()
     number = 0.0 if value is None else None if filler is None else filler.item()
     wide = data.elem_type in (T.INT64, T.UINT64)
-    if pads is None or number is None or wide or not _is_float(number):
+    if pads is None or number is None or wide or not fits_float(np.array(number)):
         return _by_axis(node, op)
     filled = None if str(number) in ("0", "0.0") else float(number)
     gone = {"pads": None, "constant_value": None}
@@ -357,12 +350,6 @@ def pad_11_10(node: Node, op: Builder) -> Result:
         [data],
         lambda v, _: op.same(node, inputs={"data": v[0], **gone}, pads=pads.tolist(), value=filled),
     )
-
-
-def _is_float(number: float) -> bool:
-    """Whether single precision holds the number exactly."""
-    with np.errstate(over="ignore"):
-        return number != number or float(np.float32(number)) == number
 
 
 @adapter("Pad", 10, 11)
@@ -385,9 +372,6 @@ def pad_2_1(node: Node, op: Builder) -> Result:
 def pad_1_2(node: Node, op: Builder) -> Result:
     """Opset 2 renamed `paddings` of Pad to `pads`; both list all begins, then all ends."""
     return op.same(node, paddings=None, pads=node.ints("paddings"))
-
-
-# -- CenterCropPad -------------------------------------------------------------------------------
 
 
 @adapter("CenterCropPad", 18, 17, in_other_words=True)

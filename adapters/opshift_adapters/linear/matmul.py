@@ -35,8 +35,6 @@ from opshift_adapters._lib.transposes import Turned, is_fixed, turned
 
 GEMM_6 = boundary(6, "Gemm:ddbc0c")
 
-# -- Gemm at 7: C broadcasts in both directions --------------------------------------------------
-
 
 @adapter("Gemm", 6, 7, ignores={"broadcast": "C broadcasts, or has the shape of the result"})
 def gemm_6_7(node: Node, op: Builder) -> Result:
@@ -90,9 +88,6 @@ def _column(node: Node, op: Builder, c: Value) -> Value:
     return op.Transpose(turned, perm=[1, 0])
 
 
-# -- integers at 9 -------------------------------------------------------------------------------
-
-
 @example("vector and matrix", "(int32[4] a, int32[3,4,2] b) => (int32[3,2] y) { y = MatMul(a, b) }")
 def _integer_product(node: Node, op: Builder) -> Result:
     """Opset 9 added integers; below it, products of their digits are computed in double."""
@@ -115,7 +110,6 @@ def _times(op: Builder, x: Value, factor: float) -> Value:
 
 MATRIX_9 = boundary(9, "Gemm:eddd78 MatMul:433a95", cast=_integer_product)
 
-# -- Gemm without C at 11 ------------------------------------------------------------------------
 
 GEMM_11 = boundary(11, "Gemm:113567", directions="up")
 
@@ -239,8 +233,6 @@ def _zero_row(node: Node, op: Builder) -> Value | None:
     return op.const(np.zeros(count), like=node["B"]) if known else None
 
 
-# -- MatMul after Transpose, which onnxruntime joins ---------------------------------------------
-
 JOINED = partial(
     misread,
     source="2026-11-29 measured in 22 releases from 1.2 to 1.32: 103 forms of Transpose, Cast and"
@@ -362,8 +354,6 @@ def apart_from_a_transpose(node: Node, op: Builder) -> Result:
     }
     return op.same(node, inputs=apart) if apart else KEEP
 
-
-# -- Det -----------------------------------------------------------------------------------------
 
 WRITTEN_OUT = 4  # the most rows; there are 24 products
 

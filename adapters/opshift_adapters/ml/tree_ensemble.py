@@ -25,7 +25,6 @@ from opshift_adapters._lib.forest import (
     copies,
     counting,
     either,
-    fits_float,
     float_splits,
     in_float,
     narrowed,
@@ -36,6 +35,7 @@ from opshift_adapters._lib.forest import (
     write_classic,
     write_ensemble,
 )
+from opshift_adapters._lib.kinds import fits_float
 
 ML = "ai.onnx.ml"
 WAYS = ("AVERAGE", "SUM", "MIN", "MAX")
@@ -100,8 +100,6 @@ def codes_of_nothing(node: Node) -> str | None:
     return f"there is no {wrong[0]}" if wrong else None
 
 
-# -- 3: tensors beside the lists -----------------------------------------------------------------
-
 TENSORS_3_UP = boundary(
     3,
     "TreeEnsembleClassifier:878395 TreeEnsembleRegressor:2f9dd9",
@@ -128,9 +126,6 @@ def trees_3_2(node: Node, op: Builder) -> Result:
             values = in_float(values)
         changed |= {long: None, name: values.astype(np.float32).tolist()}
     return op.same(node, **changed) if changed else KEEP
-
-
-# -- 5: TreeEnsemble -----------------------------------------------------------------------------
 
 
 HINTS = dict.fromkeys(

@@ -155,9 +155,6 @@ def over_unsigned_codes(node: Node, op: Builder) -> Result:
     return op.Cast(op.Cast(codes, to=T.INT32) - 128, to=T.INT8)
 
 
-# -- types that are only in weights, or between the two operators --------------------------------
-
-
 def dequantize_widened(node: Node, op: Builder) -> Result:
     """The older opset lacks this type, so a type with a larger range is written."""
     x = _from_a_wider_pair(node["x"], op) or widened(op, node["x"])
@@ -197,7 +194,6 @@ QUANTIZE_28 = boundary(28, "QuantizeLinear:53d63b")
 DEQUANTIZE_25 = boundary(25, "DequantizeLinear:8bb9bf", cast=dequantize_widened)
 QUANTIZE_25 = boundary(25, "QuantizeLinear:172e0f", cast=gone_with_its_reader)
 
-# -- scales of eight bits ------------------------------------------------------------------------
 
 DEQUANTIZE_24 = boundary(24, "DequantizeLinear:3afd7a", cast=dequantize_widened)
 
@@ -210,7 +206,6 @@ def quantize_widened(node: Node, op: Builder) -> Result:
 
 QUANTIZE_24 = boundary(24, "QuantizeLinear:eddcb4", cast=quantize_widened)
 
-# -- types of the result and of the division -----------------------------------------------------
 
 QUANTIZE_23_UP = boundary(23, "QuantizeLinear:d1c854 DequantizeLinear:3bd8fa", directions="up")
 
@@ -237,8 +232,6 @@ def quantize_linear_23_22(node: Node, op: Builder) -> Result:
     inputs = {"x": as_type(op, x, precision), "y_scale": as_type(op, scale, precision)}
     return op.same(node, inputs=inputs, precision=None)
 
-
-# -- blocks, 16 and 4 bits -----------------------------------------------------------------------
 
 LINEAR_21_UP = boundary(21, "QuantizeLinear:1aff0c DequantizeLinear:514aa9", directions="up")
 
@@ -295,9 +288,6 @@ def _zeros(op: Builder, scale: Value, kind: int) -> Value:
     return op.Expand(op.const(0, kind), op.Shape(scale))
 
 
-# -- 8 bits, one scale in float ------------------------------------------------------------------
-
-
 def dequantize_in_float(node: Node, op: Builder) -> Result:
     """Below opset 19 the scale is float and float8 is missing; Casts or constants are written."""
     x, scale = node["x"], node["x_scale"]
@@ -349,8 +339,6 @@ def quantize_linear_19_18(node: Node, op: Builder) -> Result:
         one = op.const(np.ones(scale.shape), T.FLOAT)
     return op.same(node, inputs={"x": ratio, "y_scale": one}, saturate=None)
 
-
-# -- one scale for all ---------------------------------------------------------------------------
 
 ONE_SCALE = {"axis": "a single scale has none"}
 LINEAR_13_UP = boundary(13, "QuantizeLinear:48a123 DequantizeLinear:ec4034", directions="up")

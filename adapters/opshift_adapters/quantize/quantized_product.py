@@ -24,8 +24,6 @@ from opshift_adapters._lib.kinds import as_type
 from opshift_adapters._lib.saturation import SAYS, differ, saturating, with_unsigned
 from opshift_adapters._lib.scales import quantized, requantized, unsigned
 
-# -- DynamicQuantizeLinear -----------------------------------------------------------------------
-
 
 @adapter("DynamicQuantizeLinear", 11, 10, in_other_words=True)
 def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
@@ -38,9 +36,6 @@ def dynamic_quantize_linear_11_10(node: Node, op: Builder) -> Result:
     scale = op.Where(op.Cast(scale, to=T.BOOL), scale, op.const(1, T.FLOAT))
     point = quantized(op, zero - low / scale, None, T.UINT8)
     return op.QuantizeLinear(x, scale, point), scale, point
-
-
-# -- sums of integer products --------------------------------------------------------------------
 
 
 @adapter("MatMulInteger", 10, 9, in_other_words=True)
@@ -195,9 +190,6 @@ def _per_channel(op: Builder, p: Value, behind: int) -> Value:
     return p if p.rank == 0 else op.Reshape(p, op.const([-1] + [1] * behind))
 
 
-# -- scaled back to eight bits -------------------------------------------------------------------
-
-
 def _scaled(op: Builder, sums: Value, factor: Value, zero: Value) -> Value:
     return quantized(op, as_type(op, sums, T.FLOAT) * factor, zero, zero.elem_type)
 
@@ -242,9 +234,6 @@ def _one_scale(node: Node, name: str) -> Value:
     if scale.rank_or_none == 1 and scale.dims[0] == 0:
         raise InvalidModel(f"{node.op} {node.name!r} has no number in {name}")
     return scale
-
-
-# -- products that saturate ----------------------------------------------------------------------
 
 
 @saturating("MatMulInteger", "onnxruntime 1.2..1.32", SAYS)

@@ -360,9 +360,6 @@ def _as_rows(op: Builder, x: Value, count: Value, leading: int) -> Value:
     return op.Reshape(x, goal, allowzero=1)
 
 
-# -- the first versions ---------------------------------------------------------------------------
-
-
 @adapter("ScatterElements", 11, 10)
 def scatter_elements_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 renamed Scatter to ScatterElements and allows negative indices; they are shifted."""

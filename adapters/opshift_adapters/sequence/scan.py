@@ -133,9 +133,6 @@ def scan_11_10(node: Node, op: Builder) -> Result:
     return op.same(node, **changed) if changed else KEEP
 
 
-# -- the batch -----------------------------------------------------------------------------------
-
-
 @adapter("Scan", 8, 9)
 def scan_8_9(node: Node, op: Builder) -> Result:
     """Opset 9 removed the batch and the lengths; a Scan over the batch scans each item."""
