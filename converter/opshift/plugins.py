@@ -97,7 +97,7 @@ def _by_importlib(ignored: frozenset[str]) -> Iterator[Point]:
 
 
 def _is_unusual(finder: object) -> bool:
-    """Whether a finder of modules also finds distributions, in its own way."""
+    """Whether a finder of modules has its own way to find distributions."""
     return finder is not PathFinder and hasattr(finder, "find_distributions")
 
 

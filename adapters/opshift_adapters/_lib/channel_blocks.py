@@ -208,7 +208,7 @@ class BlockReading:
         others = (one for one in given if one.name not in self.channels)
         if op in BY_PLACE and len(counts) < 2 and all(map(_is_single, others)):
             return next(iter(counts), None)
-        raise Misfit("channels in blocks are read as if they were none")
+        raise Misfit("channels in blocks are read as if they were not in blocks")
 
 
 def _is_single(value: Value) -> bool:

@@ -108,8 +108,8 @@ def round_11_10(node: Node, op: Builder) -> Result:
 def _round_in_float(op: Builder, x: Value) -> Value:
     """Ceil, which keeps the sign of zero, minus 1 if float rounds to a smaller number.
 
-    A large sum has no fraction: it rounds halves to the even number. Float itself would need
-    double, of which onnxruntime 0.4 has neither Add nor Less.
+    A large sum has no fraction: it rounds halves to the even number. For float, that would need
+    double, for which onnxruntime 0.4 has neither Add nor Less.
     """
     whole = op.const(3 * 2.0**22, T.FLOAT)
     above = op.Ceil(x)

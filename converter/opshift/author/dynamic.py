@@ -5,7 +5,7 @@ from __future__ import annotations
 
 
 def is_replaceable(name: str) -> str:
-    """Of an initializer that is a default."""
+    """The reason why an initializer with a graph input is not a constant."""
     return f"{name!r} is an initializer that is also a graph input, so callers may replace it"
 
 

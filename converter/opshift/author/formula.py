@@ -95,7 +95,7 @@ class Applied(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Converted(Term):
-    """A value in a type, in the type of an attribute, or in any type: a Cast may be here."""
+    """A value that a formula may cast: to one type, to that of an attribute, or to any type."""
 
     operand: Term
     kind: str | int | None = None

@@ -232,7 +232,9 @@ def skipped_above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:
 
 
 def _held(checked: Checked) -> list[Feature]:
-    assert checked.facts is not None, "what needs an IR version depends on the types of values"
+    assert checked.facts is not None, (
+        "the search for content of later IR versions needs the types of values"
+    )
     return needs.held(checked.document, checked.facts, _ir(checked))
 
 
