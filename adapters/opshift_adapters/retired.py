@@ -14,7 +14,6 @@ from opshift.adapter import (
     T,
     Value,
     Why,
-    example,
     np,
     retired,
 )
@@ -135,7 +134,6 @@ def dynamic_slice(node: Node, op: Builder) -> Result:
 
 
 @retired("ConstantFill")
-@example("a size of 0", "() => (float[0,2] y) { y = ConstantFill<shape=[0,2]>() }", imports={"": 5})
 def constant_fill(node: Node, op: Builder) -> Result:
     """ConstantFill repeats a number; ConstantOfShape, Expand or a constant is written."""
     kind = int(number(node, "dtype", T.FLOAT))

@@ -73,7 +73,6 @@ RELU_14 = boundary(14, "Relu:705c14", cast=relu_14_13)
     since=14,
     wider="X",
 )
-@example("float16", "(float16[2] x) => (float16[2] y) { y = Relu(x) }", imports={"": 14})
 def of_16_bits(node: Node) -> bool:
     return node["X"].elem_type_or_none in (T.FLOAT16, T.BFLOAT16)
 
@@ -105,7 +104,6 @@ ACTIVATION_22 = boundary(
 )
 
 
-@example("float", "(float[2,3] x) => (float[2,3] y) { y = Celu(x) }", gives="Celu")
 def celu_28_27(node: Node, op: Builder) -> Result:
     """Below opset 28 Celu accepts only float: small types are cast, double becomes a formula."""
     x = node["X"]

@@ -16,7 +16,6 @@ from opshift.adapter import (
     boundary,
     by_width,
     dtype_of,
-    example,
     np,
 )
 
@@ -85,7 +84,6 @@ def _shift(node: Node, op: Builder, x: Value, amount: Value) -> Value:
 
 
 @adapter("BitwiseAnd BitwiseOr BitwiseXor", 18, 17, in_other_words=True)
-@example("no elements", "(int32[2,0] a, int32[1] b) => (int32[2,0] y) { y = {op}(a, b) }")
 def bitwise_18_17(node: Node, op: Builder) -> Result:
     """Opset 18 added this operator; below it, sums of bits on a new last axis are written."""
     kind, bits = node["A"].elem_type, T(node["A"].elem_type).element.bits

@@ -19,7 +19,6 @@ from opshift.adapter import (
     boundary,
     by_value,
     by_width,
-    example,
     illegal,
     misread,
     np,
@@ -35,7 +34,6 @@ READ_BY_VALUE = by_value("Cast", 0, floats=True)
 
 
 @adapter("Cast", 5, 6)
-@example("upper case", '(float[2,3] x) => (int32[2,3] y) { y = Cast<to="INT32">(x) }', gives="Cast")
 def cast_5_6(node: Node, op: Builder) -> Result:
     """Opset 6 made `to` of Cast a number; it was the name of the type."""
     number = T.__members__.get(node.str("to").upper())
@@ -48,7 +46,6 @@ def cast_5_6(node: Node, op: Builder) -> Result:
 
 
 @adapter("Cast", 6, 5)
-@example("float", "(int32[2,3] x) => (float[2,3] y) { y = Cast<to=1>(x) }", gives="Cast")
 def cast_6_5(node: Node, op: Builder) -> Result:
     """Opset 6 made `to` of Cast a number; below it, the name of the type is written."""
     return op.same(node, to=T(node.int("to")).name)
@@ -132,7 +129,6 @@ def is_merged_to_bool(node: Node, around: Surroundings) -> bool:
     "Cast of fractions to bool cuts them off, and numbers below 1 become false",
     source="2026-11-23 measured in 2022.1: nodes of single element types",
 )
-@example("float", "(float[2] x) => (bool[2] y) { y = Cast<to=9>(x) }", imports={"": 11})
 def cuts_off_to_bool(node: Node) -> bool:
     kinds = (T.FLOAT, T.DOUBLE, T.FLOAT16)
     return node.int("to") == T.BOOL and node["input"].elem_type_or_none in kinds
@@ -173,7 +169,6 @@ SATURATE = {"saturate": "it affects only casts to 8-bit floats"}
 
 
 @adapter("Cast", 19, 18, handles_types=True, ignores=SATURATE)
-@example("saturate", "(float[2] x) => (int32[2] y) { y = Cast<to=6, saturate=0>(x) }", gives="Cast")
 def cast_19_18(node: Node, op: Builder) -> Result:
     """Opset 19 added 8-bit floats and `saturate`; constants are cast and `saturate` is removed."""
     x, to = node["input"], node.int("to")

@@ -41,7 +41,6 @@ from opshift_adapters._lib.legacy_broadcast import drop_legacy_broadcast, to_leg
 from opshift_adapters._lib.repeats import covers, equal
 
 
-@example("floats", "(float[2,3] a, float[3] b) => (bool[2,3] y) { y = {op}(a, b) }", gives="{op}")
 def _compare(node: Node, op: Builder) -> Result:
     """Opset 9 added integers to Less and Greater; below it, they are cast to floats."""
     a, b = node["A"], node["B"]
@@ -51,7 +50,6 @@ def _compare(node: Node, op: Builder) -> Result:
 ORDER_9 = boundary(9, "Greater:537f4f Less:ae8854", cast=_compare)
 
 
-@example("int64", "(int64[2,3] a, int64[3] b) => (bool[2,3] y) { y = Equal(a, b) }", gives="Equal")
 def _compare_equal(node: Node, op: Builder) -> Result:
     """Below opset 11 Equal lacks this type; Cast, or Less and Greater, compare the numbers."""
     return _equal_before_11(op, node["A"], node["B"])
@@ -94,7 +92,6 @@ COMPARISON_13 = boundary(13, "Equal:b27392 Greater:dce3c3 Less:724d71")
 
 
 @adapter("GreaterOrEqual LessOrEqual", 12, 11, in_other_words=True)
-@example("stretched", "(int8[N,1] a, int8[3] b) => (bool[N,3] y) { y = {op}(a, b) }")
 def order_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added this operator; below it, Less, Greater, Equal, Or and Not express it."""
     a, b = node["A"], node["B"]
@@ -136,7 +133,6 @@ EQUAL_19 = boundary(19, "Equal:3e5525", cast=_compare_strings)
 
 
 @adapter("Where", 9, 8)
-@example("scalar", "(bool[2,3] c, float a, float[2,3] b) => (float[2,3] y) { y = Where(c, a, b) }")
 def where_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Where; below it, a Gather from both tensors or exact arithmetic is written."""
     return _select(op, node["condition"], node["X"], node["Y"])
@@ -337,7 +333,6 @@ def neither_less_nor_greater(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Where", approximate=True)
-@example("exactly", "(bool[3] c, float[3] a, float[3] b) => (float[3] y) { y = Where(c, a, b) }")
 def sum_of_two_products(node: Node, op: Builder) -> Result:
     """Where of finite floats is written as a sum of two products, one of which is 0."""
     condition, x, y = node["condition"], node["X"], node["Y"]

@@ -10,7 +10,6 @@ from opshift.adapter import (
     Value,
     adapter,
     boundary,
-    example,
 )
 
 from opshift_adapters._lib.kinds import FLOATS, as_type, not_nan
@@ -61,7 +60,6 @@ ERF_13 = boundary(13, "Erf:bd89e1/0a3472", directions="down")
 
 
 @adapter("Erf", 12, 13, handles_types=True)
-@example("float", "(float[2,3] x) => (float[2,3] y) { y = Erf(x) }", gives="Erf")
 def erf_12_13(node: Node, op: Builder) -> Result:
     """Opset 13 removed integers from Erf; they are cast to float, and the result is truncated."""
     x = node["input"]

@@ -11,7 +11,6 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
-    example,
     in_other_words,
     np,
 )
@@ -63,7 +62,6 @@ def prelu_7_6(node: Node, op: Builder) -> Result:
     return op.Relu(x) - below * whole
 
 
-@example("int32", "(int32[2,3] x, int32[3] s) => (int32[2,3] y) { y = PRelu(x, s) }")
 def prelu_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added integers to PRelu; below it, slope * x - x is added where x is negative."""
     x, slope = node["X"], node["slope"]

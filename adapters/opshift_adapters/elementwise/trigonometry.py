@@ -94,7 +94,6 @@ def acosh_9_8(node: Node, op: Builder) -> Result:
 
 
 @adapter("Atanh", 9, 8, in_other_words=True)
-@example("float", "(float[4] x) => (float[4] y) { y = Atanh(x) }", inputs={"x": [1, -1, 2, -2]})
 def atanh_9_8(node: Node, op: Builder) -> Result:
     """Opset 9 added Atanh; below it, log(1 + 2x / (1 - x)) / 2 is written."""
     x = node["input"]
@@ -148,7 +147,6 @@ def angle_by_series(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Sin Cos", approximate=True)
-@example("float", "(float[2,3] x) => (float[2,3] y) { y = {op}(x) }", approximate=True, atol=1e-6)
 def wave_by_series(node: Node, op: Builder) -> Result:
     """Sin and Cos are a series of the distance to the next multiple of pi."""
     op.approximate("the last digits of a wave may differ, and more of them far from 0")

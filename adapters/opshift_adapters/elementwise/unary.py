@@ -96,7 +96,6 @@ def is_inf_10_9(node: Node, op: Builder) -> Result:
 
 
 @adapter("Round", 11, 10, in_other_words=True, mirrored=True)
-@example("double", "(double[N] x) => (double[N] y) { y = Round(x) }")
 def round_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 added Round; below it, Ceil(x) is written, minus 1 where that is nearer."""
     x = node["X"]

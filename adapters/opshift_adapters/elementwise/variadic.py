@@ -29,7 +29,6 @@ VARIADIC_8 = boundary(8, "Max:189642 Min:f3f263 Sum:2f2c7b Mean:9f9851", directi
 
 
 @adapter("Sum Mean", 8, 7)
-@example("one input", "(float[2,3] a) => (float[2,3] y) { y = {op}(a) }", gives="{op}")
 def sums_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 broadcasts the inputs of Sum and Mean; below it, Add (and Div) is written."""
     inputs = _given(node)
@@ -44,7 +43,6 @@ def sums_8_7(node: Node, op: Builder) -> Result:
 
 
 @adapter("Max Min", 8, 7)
-@example("static", "(float16[2,1] a, float16[3] b) => (float16[2,3] y) { y = {op}(a, b) }")
 def extremes_8_7(node: Node, op: Builder) -> Result:
     """Opset 8 broadcasts the inputs of Max and Min; below it, adding -0.0 gives them one shape."""
     inputs = _given(node)
@@ -88,7 +86,6 @@ def _largest(inputs: list[Value]) -> list[Value]:
     return [x for x in inputs if x.rank_or_none != 0] or inputs
 
 
-@example("floats", "(float[2,3] a, float[3] b) => (float[2,3] y) { y = {op}(a, b) }", gives="{op}")
 def _pairwise(node: Node, op: Builder) -> Result:
     """Opset 12 added integers to Max and Min; below it, Less and Where choose from each pair."""
     inputs = _given(node)
@@ -102,7 +99,6 @@ VARIADIC_13 = boundary(13, "Max:7910d3 Min:7adbe0 Sum:9060da Mean:733b07")
 
 
 @in_other_words("Sum Mean")
-@example("three", "(float[2,3] a, float[3] b, float[1] c) => (float[2,3] y) { y = {op}(a, b, c) }")
 def sums_of_two(node: Node, op: Builder) -> Result:
     """Sum is written with Add, and Mean is the sum divided by the number of inputs."""
     inputs = _given(node)

@@ -58,7 +58,6 @@ CONSTANT_12 = boundary(12, "Constant:882c28", directions="up")
 
 
 @adapter("Constant", 12, 11)
-@example("int", "() => (int64 y) { y = Constant<value_int = -3>() }", gives="Constant")
 def constant_12_11(node: Node, op: Builder) -> Result:
     """Opset 12 added attributes for numbers and strings; below it, `value` is written."""
     for form, dtype in CONSTANT_FORMS.items():
@@ -74,7 +73,6 @@ def constant_12_11(node: Node, op: Builder) -> Result:
     source="2026-11-23 measured in 1.3 to 1.11: Constants with lists",
     since=12,
 )
-@example("integers", "() => (int64[2] y) { y = Constant<value_ints = [1, 2]>() }", imports={"": 12})
 def holds_a_list(node: Node) -> bool:
     return any(map(node.has, ("value_ints", "value_floats", "value_strings")))
 

@@ -79,7 +79,6 @@ def dropped(op: Builder, x: Value, ratio: Value, seed: int | None) -> tuple[Valu
 
 
 @adapter("Dropout", 12, 11, ignores={"seed": "only training draws numbers"})
-@example("inference", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
 def dropout_12_11(node: Node, op: Builder) -> Result:
     """Below opset 12 Dropout only copies; in training, a random mask is drawn and multiplied."""
     x, ratio, training = node["data"], node.input("ratio"), trains(node)
@@ -100,7 +99,6 @@ def dropout_12_11(node: Node, op: Builder) -> Result:
 
 
 @adapter("Dropout", 11, 12)
-@example("default ratio", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
 def dropout_11_12(node: Node, op: Builder) -> Result:
     """Opset 12 made `ratio` an input of Dropout; it was an attribute."""
     if not node.has("ratio"):
@@ -110,7 +108,6 @@ def dropout_11_12(node: Node, op: Builder) -> Result:
 
 
 @adapter("Dropout", 10, 9, handles_types=True)
-@example("no mask", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
 def dropout_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 made the mask bool; below it, it has the type of the data and is cast."""
     if mask_of(node) is None:
@@ -120,7 +117,6 @@ def dropout_10_9(node: Node, op: Builder) -> Result:
 
 
 @adapter("Dropout", 9, 10, handles_types=True)
-@example("no mask", "(float[2,3] x) => (float[2,3] y) { y = Dropout(x) }", gives="Dropout")
 def dropout_9_10(node: Node, op: Builder) -> Result:
     """Opset 10 made the mask bool; below it, the mask has the type of the data and is cast."""
     if mask_of(node) is None:

@@ -51,7 +51,6 @@ def concat_3_4(node: Node, op: Builder) -> Result:
 
 
 @adapter("Split", 17, 18)
-@example("one part", "(float[2,6] x) => (float[2,6] a) { a = Split(x) }", gives="Split")
 def split_17_18(node: Node, op: Builder) -> Result:
     """Opset 18 requires `num_outputs` if Split has no input `split`; one of both is written."""
     if node.input("split") is not None:

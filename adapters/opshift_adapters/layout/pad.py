@@ -14,7 +14,6 @@ from opshift.adapter import (
     Value,
     adapter,
     boundary,
-    example,
     form,
     in_other_words,
     misread,
@@ -362,7 +361,6 @@ def pad_10_11(node: Node, op: Builder) -> Result:
 
 
 @adapter("Pad", 2, 1)
-@example("pads", "(float[2,3] x) => (float[3,5] y) { y = Pad<pads=[1,0,0,2]>(x) }", gives="Pad")
 def pad_2_1(node: Node, op: Builder) -> Result:
     """Opset 2 renamed the attribute `paddings` of Pad to `pads`; the old name is written."""
     return op.same(node, pads=None, paddings=node.ints("pads"))
@@ -398,7 +396,6 @@ def center_crop_pad_18_17(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Pad")
-@example("cropped", "(float[2,5] x) => (float[3,4] y) <int64[4] p = {1,-1,0,0}> { y = Pad(x, p) }")
 def added_by_axis(node: Node, op: Builder) -> Result:
     """Pad is written as Concat for numbers and as Gather for elements that repeat, axis by axis."""
     if op.version < 11 or node["pads"].const_or_none() is None:

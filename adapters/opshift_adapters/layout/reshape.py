@@ -123,7 +123,6 @@ SHAPE_15_UP = boundary(15, "Shape:9d1b71", directions="up")
 
 
 @adapter("Shape", 15, 14)
-@example("all", "(float[2,3,4] x) => (int64[3] y) { y = Shape(x) }", gives="Shape")
 def shape_15_14(node: Node, op: Builder) -> Result:
     """Opset 15 added `start` and `end` to Shape; below it, a Slice of the shape is written."""
     return _sliced_shape(node, op)
@@ -416,7 +415,6 @@ def _stretched(op: Builder, x: Value, nowhere: Value) -> Value:
 
 
 @adapter("Reshape", 4, 5, ignores={"consumed_inputs": "it is a hint about memory"})
-@example("scalar", "(float[1] x) => (float y) { y = Reshape<shape: ints=[]>(x) }", gives="Reshape")
 def reshape_4_5(node: Node, op: Builder) -> Result:
     """Opset 5 made `shape` an input of Reshape; it was an attribute."""
     if not node.has("shape"):
@@ -472,7 +470,6 @@ def same_shape(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Size")
-@example("unknown sizes", "(float[2,N] x) => (int64 y) { y = Size(x) }")
 def product_of_sizes(node: Node, op: Builder) -> Result:
     """Size is the product of the sizes in Shape."""
     return op.Squeeze(count_elements(op, op.Shape(node["data"])), axes=[0])

@@ -10,7 +10,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     form,
     in_other_words,
     misread,
@@ -91,7 +90,6 @@ def inserted_axes_in_order(node: Node, op: Builder) -> Result:
 
 
 @adapter("Squeeze Unsqueeze", 12, 13)
-@example("no axes", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x) }", gives="Squeeze")
 def squeeze_12_13(node: Node, op: Builder) -> Result:
     """Opset 13 made `axes` an input; an empty list for Squeeze becomes an absent input."""
     axes = node.ints_or_none("axes")
@@ -101,7 +99,6 @@ def squeeze_12_13(node: Node, op: Builder) -> Result:
 
 
 @adapter("Squeeze Unsqueeze", 13, 12)
-@example("no axes", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x) }", gives="Squeeze")
 def squeeze_13_12(node: Node, op: Builder) -> Result:
     """Below opset 13 `axes` is an attribute; for computed axes a Reshape is written."""
     x, axes = node["data"], node.input("axes")
@@ -142,7 +139,6 @@ AXES_11_UP = boundary(11, "Squeeze:63e6b2 Unsqueeze:be25f9", directions="up")
 
 
 @adapter("Squeeze", 11, 10)
-@example("no axes", "(float[2,1,3] x) => (float[2,3] y) { y = Squeeze(x) }", gives="Squeeze")
 def squeeze_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 allows negative `axes`; below it, they are positive, or a Reshape is written."""
     x, axes = node["data"], sorted(node.ints_or_none("axes") or [])

@@ -1,13 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """Trilu: one triangle of a matrix."""
 
-from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter, example
+from opshift.adapter import Builder, Node, Refusal, Result, T, Value, Why, adapter
 
 from opshift_adapters._lib.blocks import arange
 
 
 @adapter("Trilu", 14, 13, in_other_words=True)
-@example("upper", "(float[3,4] x) => (float[3,4] y) { y = Trilu(x) }")
 def trilu_14_13(node: Node, op: Builder) -> Result:
     """Opset 14 added Trilu; below it, Where chooses x or 0 by the distance to the diagonal."""
     x, k = node["input"], node.input("k") or op.const(0)

@@ -88,7 +88,6 @@ def _column(node: Node, op: Builder, c: Value) -> Value:
     return op.Transpose(turned, perm=[1, 0])
 
 
-@example("vector and matrix", "(int32[4] a, int32[3,4,2] b) => (int32[3,2] y) { y = MatMul(a, b) }")
 def _integer_product(node: Node, op: Builder) -> Result:
     """Opset 9 added integers; below it, products of their digits are computed in double."""
     a, b = node["A"], node["B"]
@@ -395,7 +394,6 @@ DET_22 = boundary(22, "Det:0fcd0a", cast=cast_around("float"))
 
 
 @in_other_words("Gemm")
-@example("integers", "(int32[2,3] a, int32[3,4] b) => (int32[2,4] y) { y = Gemm(a, b) }")
 def product_and_sum(node: Node, op: Builder) -> Result:
     """Gemm of floats is written as alpha * MatMul(A, B) + beta * C."""
     a, b, c = node["A"], node["B"], node.input("C")

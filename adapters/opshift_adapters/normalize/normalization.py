@@ -16,7 +16,6 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
-    example,
     in_other_words,
     misread,
     np,
@@ -229,7 +228,6 @@ def group_normalization_18_17(node: Node, op: Builder) -> Result:
     return op.Reshape(scaled(op, rows, scale, node["bias"]), op.Shape(x))
 
 
-@example("default axes", "(float[2,3,4,5] x) => (float[2,3,4,5] y) { y = {op}(x) }", gives="{op}")
 def written_axes(node: Node, op: Builder) -> Result:
     """Opset 13 defines a function body, which needs `axes`; the default is written out."""
     return KEEP if node.has("axes") else op.same(node, axes=node.ints("axes"))
@@ -267,7 +265,6 @@ def instances_by_definition(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("LpNormalization")
-@example("rows", "(float[2,3] x) => (float[2,3] y) { y = LpNormalization(x) }", imports={"": 13})
 def by_the_norm(node: Node, op: Builder) -> Result:
     """LpNormalization is x divided by its norm; if all elements are 0, they stay 0."""
     x, kind = node["input"], node["input"].elem_type

@@ -14,7 +14,6 @@ from opshift.adapter import (
     alternative,
     boundary,
     by_width,
-    example,
     form,
     in_other_words,
     misread,
@@ -39,7 +38,6 @@ MOST = (
 WIDE_FLOATS = (T.FLOAT, T.DOUBLE)
 
 
-@example("no axes", "(float[2,3,4] x) => (float[1,1,1] y) { y = {op}(x) }", gives="{op}")
 def from_the_front(node: Node, op: Builder) -> Result:
     """Opset 11 allows negative `axes`; below it, they are positive, or the axes are reversed."""
     axes, x = node.ints_or_none("axes") or [], node["data"]
@@ -166,7 +164,6 @@ def reduce_17_18(node: Node, op: Builder) -> Result:
 
 
 @adapter(MOST.split(), 18, 17, ignores=NOTHING_REDUCED)
-@example("no axes", "(float[2,3] x) => (float y) { y = {op}<keepdims=0>(x) }", gives="{op}")
 def reduce_18_17(node: Node, op: Builder) -> Result:
     """Below opset 18 `axes` is an attribute; computed axes become ReduceSum or If nodes."""
     axes = known_axes(node)
@@ -202,7 +199,6 @@ REDUCE_20 = boundary(20, "ReduceMax:225c2f ReduceMin:bfb4c3", cast=cast_around("
 
 
 @adapter("ReduceLogSum", 27, 28, handles_types=True)
-@example("floats", "(float[2,3] x) => (float[1,1] y) { y = ReduceLogSum(x) }", gives="ReduceLogSum")
 def reduce_log_sum_27_28(node: Node, op: Builder) -> Result:
     """Opset 28 removed integers from ReduceLogSum; the Log of their sum is truncated by a Cast."""
     x = node["data"]
@@ -274,7 +270,6 @@ FEW = 32  # elements of a product that is written as single products
 
 
 @alternative("ReduceProd", runtime="onnxruntime==1.2")
-@example("many", "(int64[33] x) => (int64[1] y) { y = ReduceProd(x) }", imports={"": 10})
 def by_single_products(node: Node, op: Builder) -> Result:
     """ReduceProd of few int64 is written as the product of its elements, in any order."""
     x, shape = node["data"], node["data"].shape_or_none
@@ -425,7 +420,6 @@ def of_the_negative(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("ReduceProd")
-@example("all", "(float[2,3] x) => (float y) { y = {op}<keepdims = 0>(x) }", imports={"": 13})
 def by_halves(node: Node, op: Builder) -> Result:
     """ReduceProd is the product of both halves of an axis, again and again, in any order."""
     x, shape, axes = node["data"], node["data"].shape_or_none, _known_axes(node, op)

@@ -12,7 +12,6 @@ from opshift.adapter import (
     Why,
     adapter,
     boundary,
-    example,
     in_other_words,
     misread,
 )
@@ -28,7 +27,6 @@ def written_out(op: Builder, name: str, x: Value, axes: list[int]) -> Value:
     return powers / total if name == "Softmax" else below - op.Log(total)
 
 
-@example("default", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }", gives="{op}")
 def softmax_11_10(node: Node, op: Builder) -> Result:
     """Opset 11 allows a negative `axis`; below it, it is positive, or the axes are reversed."""
     x, axis = node["input"], node.int("axis")
@@ -58,7 +56,6 @@ SOFTMAX_11 = boundary(11, "Softmax:5908d9 LogSoftmax:b92fe2 Hardmax:97355a", dow
     since=18,
     wider="input",
 )
-@example("float16", "(float16[2,3] x) => (float16[2,3] y) { y = {op}(x) }", imports={"": 18})
 def of_float16(node: Node) -> bool:
     return node["input"].elem_type_or_none == T.FLOAT16
 
@@ -92,7 +89,6 @@ def only_ones_after(dims: tuple[int | str | None, ...], axis: int) -> bool:
 
 
 @adapter(COERCING, 13, 12)
-@example("default", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }", gives="{op}")
 def softmax_13_12(node: Node, op: Builder) -> Result:
     """Below opset 13 only the last axis has the same meaning; Transposes move `axis` there."""
     x, axis = node["input"], node.int("axis")
@@ -116,7 +112,6 @@ def hardmax(op: Builder, x: Value, axis: int) -> Value:
 
 
 @in_other_words("Softmax LogSoftmax")
-@example("last axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = {op}(x) }")
 def by_definition(node: Node, op: Builder) -> Result:
     """Softmax is Exp(x - largest) divided by its sum, and LogSoftmax the logarithm of that."""
     if op.version < 13:  # it coerces the input to two axes
@@ -125,7 +120,6 @@ def by_definition(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("Hardmax")
-@example("an axis", "(float[2,3,4] x) => (float[2,3,4] y) { y = Hardmax<axis=1>(x) }")
 def one_at_the_largest(node: Node, op: Builder) -> Result:
     """Hardmax is 1 at the place that ArgMax finds, and 0 elsewhere."""
     x, axis = node["input"], node.int("axis")

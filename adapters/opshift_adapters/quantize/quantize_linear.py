@@ -16,7 +16,6 @@ from opshift.adapter import (
     boundary,
     by_value,
     by_width,
-    example,
     form,
     in_other_words,
     misread,
@@ -370,7 +369,6 @@ def dequantize_linear_10_9(node: Node, op: Builder) -> Result:
 
 
 @adapter("QuantizeLinear", 10, 9)
-@example("no zero point", "(int32[2,3] x, float s) => (uint8[2,3] y) { y = QuantizeLinear(x, s) }")
 def quantize_linear_10_9(node: Node, op: Builder) -> Result:
     """Opset 10 added QuantizeLinear; below it, Div, rounding, Add and limits are written."""
     zero = node.input("y_zero_point")
@@ -380,7 +378,6 @@ def quantize_linear_10_9(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("QuantizeLinear")
-@example("uint8", "(float[2,3] x) => (uint8[2,3] y) <float s = {2}> { y = QuantizeLinear(x, s) }")
 def rounded_quotient(node: Node, op: Builder) -> Result:
     """QuantizeLinear is written as a rounded quotient within the limits of its codes."""
     if not 13 <= op.version < 19 or node["y_scale"].rank_or_none != 0:

@@ -11,7 +11,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     form,
     in_other_words,
     misread,
@@ -26,7 +25,6 @@ from opshift_adapters.select.gather import gather_elements
 FIRST = -(2**63)
 
 
-@example("default", "(float[2,3] x) => (int64[1,3] y) { y = {op}(x) }", gives="{op}")
 def from_the_front(node: Node, op: Builder) -> Result:
     """Opset 11 allows a negative `axis`; below it, it is positive, or the axes are reversed."""
     x, axis = node["data"], node.int("axis")

@@ -91,7 +91,6 @@ def global_lp_pool_1_2(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("GlobalLpPool")
-@example("p", "(float[2,3,4,5] x) => (float[2,3,1,1] y) { y = GlobalLpPool(x) }", imports={"": 13})
 def norm_of_all_places(node: Node, op: Builder) -> Result:
     """GlobalLpPool is a norm over all axes after the channels."""
     x, p = node["X"], node.int("p")

@@ -17,7 +17,6 @@ from opshift.adapter import (
     adapter,
     alternative,
     boundary,
-    example,
     in_other_words,
     misread,
     np,
@@ -302,7 +301,6 @@ def average_pool_7_6(node: Node, op: Builder) -> Result:
 
 
 @in_other_words("GlobalAveragePool GlobalMaxPool")
-@example("image", "(float[1,2,4,4] x) => (float[1,2,1,1] y) { y = {op}(x) }")
 def over_all_places(node: Node, op: Builder) -> Result:
     """A global pool is written as a reduction over all axes after the channels."""
     x = node["X"]

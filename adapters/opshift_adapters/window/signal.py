@@ -11,7 +11,6 @@ from opshift.adapter import (
     Value,
     Why,
     adapter,
-    example,
     np,
 )
 
@@ -57,7 +56,6 @@ def dft_20_19(node: Node, op: Builder) -> Result:
 
 
 @adapter("DFT", 17, 16, in_other_words=True)
-@example("many", "(double[2,40,1] x) => (double[2,40,2] y) { y = DFT(x) }", atol=1e-12)
 def dft_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added DFT; below it, a product with sines and cosines in double is written."""
     x, axis, length = node["input"], node.int("axis"), node.input("dft_length")
@@ -243,7 +241,6 @@ WAVES = {
 
 
 @adapter(tuple(WAVES), 17, 16, in_other_words=True)
-@example("periodic", "() => (float[10] y) <int64 n = {10}> { y = {op}(n) }", atol=2e-7)
 def window_17_16(node: Node, op: Builder) -> Result:
     """Opset 17 added this window; below it, a constant or a sum of cosines is written."""
     kind, size = node.int("output_datatype"), node["size"].const_or_none()
