@@ -292,6 +292,11 @@ def test_constants_have_equal_elements_whatever_their_types_are():
     assert is_equal(texts, texts.copy())
 
 
+@pytest.mark.filterwarnings("error")
+def test_a_number_that_is_none_equals_no_integer_and_warns_nobody():
+    assert not is_equal(np.array([np.nan, 1.0]), np.array([0, 1]))
+
+
 def test_only_constants_that_a_node_reads_are_used(with_adapters):
     found = []
 
