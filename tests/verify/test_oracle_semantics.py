@@ -150,6 +150,19 @@ LEGACY = {
         {"x": [[[[1, 3]]]]},
         [[[[1, 2, 3, 3]]]],
     ),
+    "upsample linear rounds integers": (
+        "(int32[1,1,1,2] x) => (int32[1,1,1,4] y)"
+        ' { y = Upsample<mode = "linear", scales = [1.0, 1.0, 1.0, 2.0]>(x) }',
+        8,
+        {"x": [[[[-2, 5]]]]},
+        [[[[-2, 2, 5, 5]]]],
+    ),
+    "an end before the first axis gives no sizes": (
+        "(float[4,5] x) => (int64[0] y) { y = Shape<end = -3>(x) }",
+        15,
+        {"x": np.zeros((4, 5))},
+        [],
+    ),
     "resize 10 rounds up when shrinking": (
         "(float[4] x, float[1] s) => (float[2] y) { y = Resize(x, s) }",
         10,

@@ -35,6 +35,12 @@ def flatten(call: Call, x: np.ndarray) -> np.ndarray:
     return x.reshape([int(np.prod(sizes)) for sizes in (x.shape[:split], x.shape[split:])])
 
 
+@kernel("Shape", since=15)
+def shape_part(call: Call, x: np.ndarray) -> np.ndarray:
+    """An end before the first axis is that axis; the reference counts it from the last one."""
+    return np.array(x.shape[call["start"] : call["end"]], dtype=np.int64)
+
+
 @kernel("Concat", until=3)
 def concat_first(call: Call, *values: np.ndarray) -> np.ndarray:
     """An absent axis means 1; the reference demands it."""
@@ -295,6 +301,8 @@ def upsample(x: np.ndarray, scales: Sequence[float], mode: str) -> np.ndarray:
 def _scaled(x: np.ndarray, scales: Sequence[float], mode: str) -> np.ndarray:
     if len(scales) != x.ndim or mode not in ("nearest", "linear"):
         raise OracleError(f"Resize: {len(scales)} factors for rank {x.ndim}, mode {mode!r}")
+    if mode == "linear" and x.dtype.kind in "iu":  # rounded as by the reference of Resize-11
+        return np.rint(_scaled(x.astype(np.float64), scales, mode)).astype(x.dtype)
     for axis, scale in enumerate(np.asarray(scales, dtype=np.float32)):
         size = x.shape[axis]
         if scale == 1:
