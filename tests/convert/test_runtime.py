@@ -10,6 +10,7 @@ import onnx
 import pytest
 from checked import checked
 from onnx import ModelProto, helper
+from opshift import terms
 from opshift.adapter import T, adapter
 from opshift.codes.refusals import Why
 from opshift.convert.legal import runtime
@@ -345,11 +346,12 @@ def test_sizes_that_are_not_fixed():
     made.graph.input.append(helper.make_tensor_value_info("u", T.FLOAT, None))
     row = replace(PLAIN, name="onnx", fixed_sizes=True)
     told = of_facts(runtime.unknown, made, row)
-    fix = 'it needs fixed sizes, as in `shape={"u": "1x3x224x224"}`'
+    fix = f"it needs fixed sizes, as in {terms.option('shape', 'u=1x3x224x224')}"
     assert [one for one in told if "'u'" in one] == [f"whether onnx==1.0 reads 'u': {fix}"]
     sizes = [one for one in told if "the size" in one]
     assert sizes == [
-        f'whether onnx==1.0 reads the size {size!r}: it needs fixed sizes, as in `dim={{"{size}": 1}}`'
+        f"whether onnx==1.0 reads the size {size!r}: it needs fixed sizes, as in"
+        f" {terms.option('dim', f'{size}=1')}"
         for size in "NM"
     ]
     assert of_facts(runtime.unknown, made, replace(row, fixed_sizes=False)) == []
