@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from opshift.author.bounds import MOST_EACH, Bounds, for_all, of_constant
+from opshift.author.bounds import MOST_EACH, Bounds, for_all, joined, of_constant
 
 
 @pytest.mark.parametrize("kind", [np.int64, np.uint8, np.int8, bool])
@@ -52,3 +52,13 @@ def test_no_elements_have_bounds_that_permit_everything_that_is_not_negative() -
     found = of_constant(np.zeros(0, np.int64))
     assert found is not None
     assert (found.lowest, found.highest, found.never_negative) == (0, 0, True)
+
+
+def test_parts_of_a_value_have_common_bounds_unless_a_part_has_none() -> None:
+    parts = [of_constant(np.array(part)) for part in ([3, 5], [-2, 4], [0, 9])]
+    found = joined(parts)
+    assert (found.lowest, found.highest, found.each) == (-2, 9, False)
+    first = joined(parts[:1])
+    assert (first.lowest, first.highest, first.each) == (3, 5, False)
+    assert joined([*parts, None]) is None
+    assert joined([]) is None
