@@ -108,7 +108,7 @@ def test_exit_codes_tell_would_change_from_impossible(folder):
         ("convert", "softmax.onnx", "-o", "o.onnx", "--to", "13"),
         ("check", "names.onnx"),
         ("verify", "softmax.onnx", "softmax.onnx"),
-        ("adapters", "Softmax"),
+        ("adapters", "Clip"),
         ("targets", "onnxruntime"),
         ("info", "names.onnx"),
     ],
