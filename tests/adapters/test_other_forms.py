@@ -12,7 +12,7 @@ import pytest
 from opshift.author import registry
 from opshift.author.verdicts import ALTERNATIVE
 from opshift.convert.request import Request
-from opshift.opsets.targets import Ceiling
+from opshift.opsets.targets import RuntimeRelease
 from opshift.opsets.wanted import Wanted
 from opshift.testing.example_models import example_model, examples, too_new
 
@@ -40,7 +40,7 @@ def test_another_form_of_any_node_is_legal(op):
         opset = {one.domain: one.version for one in model.opset_import}.get("", LOWEST)
         if opset < LOWEST:
             continue
-        row = Ceiling("edge", "", {}, None, "", other_forms=(op,))
+        row = RuntimeRelease("edge", "", {}, None, "", other_forms=(op,))
         wanted = Request(Wanted(row), keep_unrunnable=True, check="full")
         try:
             opshift.convert(model, wanted)

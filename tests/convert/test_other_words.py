@@ -14,7 +14,7 @@ from opshift.convert.other_words import OtherWords
 from opshift.convert.request import Request
 from opshift.errors import Refused
 from opshift.opsets import schemas
-from opshift.opsets.targets import Ceiling, Lacking
+from opshift.opsets.targets import Lacking, RuntimeRelease
 from opshift.opsets.wanted import Wanted
 from opshift.testing.example_models import example_model, examples, too_new
 from opshift.testing.models import assert_model_converts, parsed
@@ -25,7 +25,7 @@ RULES = [one for one in registry.installed().adapters() if (one.start, one.to) =
 
 
 def row(only=(), without=()):
-    return Ceiling(
+    return RuntimeRelease(
         "box", "", {}, None, "",
         without=tuple(map(Lacking.parse, without)), only=tuple(map(Lacking.parse, only)),
     )  # fmt: skip

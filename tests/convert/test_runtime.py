@@ -17,11 +17,11 @@ from opshift.convert.legal import runtime
 from opshift.convert.legal.runtime import RuntimeLack
 from opshift.opsets import probed, targets
 from opshift.opsets.kernels import Missing
-from opshift.opsets.targets import Ceiling
+from opshift.opsets.targets import RuntimeRelease
 from steps import stepper
 from text_models import model
 
-PLAIN = Ceiling("it", "1.0", {"": 15, "ai.onnx.ml": 2}, 8, "a page")
+PLAIN = RuntimeRelease("it", "1.0", {"": 15, "ai.onnx.ml": 2}, 8, "a page")
 NEG = "(float[2] x) => (float[2] y) { y = Neg(x) }"
 
 
@@ -29,18 +29,18 @@ def sentences(found: Iterable[object]) -> list[str]:
     return [str(one) for one in found]
 
 
-def of_document(part, made: ModelProto, row: Ceiling) -> list[str]:
+def of_document(part, made: ModelProto, row: RuntimeRelease) -> list[str]:
     """The sentences of a part that needs no facts."""
     return sentences(part(checked(made).document, row))
 
 
-def of_facts(part, made: ModelProto, row: Ceiling, *more) -> list[str]:
+def of_facts(part, made: ModelProto, row: RuntimeRelease, *more) -> list[str]:
     """The sentences of a part that needs facts."""
     found = checked(made)
     return sentences(part(found.document, row, found.facts, *more))
 
 
-class Table(Ceiling):
+class Table(RuntimeRelease):
     """A release whose missing kernels a test chooses."""
 
     __slots__ = ()
@@ -50,7 +50,7 @@ class Table(Ceiling):
         return self.LACKS.get((*key, since))
 
 
-def without(**lacks: Missing) -> Ceiling:
+def without(**lacks: Missing) -> RuntimeRelease:
     """A release with a table of missing kernels, by operator and version."""
 
     class Chosen(Table):

@@ -26,13 +26,13 @@ SEED, SAMPLE = 20261128, int(os.environ.get("OPSHIFT_GOALS", "40"))
 PACKAGE = "opshift_adapters"
 
 
-def releases() -> list[targets.Ceiling]:
+def releases() -> list[targets.RuntimeRelease]:
     """The releases of onnxruntime whose kernels were measured."""
     named = (row for row in targets.table() if row.name == "onnxruntime" and not row.provider)
     return [row for row in named if row.kernels]
 
 
-def cases() -> Iterator[tuple[str, ModelProto, targets.Ceiling]]:
+def cases() -> Iterator[tuple[str, ModelProto, targets.RuntimeRelease]]:
     """Examples of the adapters, each with a release, in a random order."""
     rng = random.Random(SEED)
     chosen = list(itertools.product(subjects(PACKAGE), releases()))
@@ -45,7 +45,7 @@ def facts_of(model: ModelProto) -> Facts:
     return Facts(Document(model), Weights(), registry.default(), lambda: model)
 
 
-def better(model: ModelProto, row: targets.Ceiling) -> list[int]:
+def better(model: ModelProto, row: targets.RuntimeRelease) -> list[int]:
     """The opsets at which the release runs the model, if its result lacks a kernel."""
     try:
         result = convert_version(model, row.shown, keep_unrunnable=True)
@@ -59,7 +59,7 @@ def better(model: ModelProto, row: targets.Ceiling) -> list[int]:
     return [opset for opset in allowed if opset != own.get("") and _runs(model, row, opset)]
 
 
-def _runs(model: ModelProto, row: targets.Ceiling, opset: int) -> bool:
+def _runs(model: ModelProto, row: targets.RuntimeRelease, opset: int) -> bool:
     try:
         other = convert_version(model, opset, ir_version=row.ir)
     except (Refused, InvalidModel):

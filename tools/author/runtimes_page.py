@@ -9,7 +9,7 @@ from itertools import groupby
 from opshift.author import registry
 from opshift.author.misreadings import all_misreadings
 from opshift.opsets import kernels, targets
-from opshift.opsets.targets import Ceiling
+from opshift.opsets.targets import RuntimeRelease
 
 LONG = 120  # letters of a cell that is shown whole
 
@@ -30,7 +30,7 @@ def page() -> str:
     return "\n".join(lines).rstrip() + "\n"
 
 
-def _table(rows: list[Ceiling]) -> Iterator[str]:
+def _table(rows: list[RuntimeRelease]) -> Iterator[str]:
     """The releases of one runtime; a column that would be empty is left out."""
     cells = [
         {
@@ -58,14 +58,14 @@ def _folded(text: str) -> str:
     return f"<details><summary>{begin} …</summary>{text}</details>"
 
 
-def _range(row: Ceiling) -> str:
+def _range(row: RuntimeRelease) -> str:
     low, high = row.floors.get("", 0), row.imports.get("")
     if high is None:
         return f"{low} and above" if low else ""
     return f"{low} to {high}" if low else f"up to {high}"
 
 
-def _lacks(row: Ceiling) -> Iterator[str]:
+def _lacks(row: RuntimeRelease) -> Iterator[str]:
     """The parts that a release does not run, with the source and date if they are known."""
     if row.without:
         yield f"operators: {', '.join(one.shown for one in row.without)}"
@@ -89,7 +89,7 @@ def _lacks(row: Ceiling) -> Iterator[str]:
         yield f"{count} operators of ai.onnx have no kernel for an element type{origin}"
 
 
-def _without_kernels(row: Ceiling) -> int:
+def _without_kernels(row: RuntimeRelease) -> int:
     table = kernels.shipped()[row.kernels]
     return sum(
         any(row.no_kernels(key, since) for since in versions)

@@ -15,7 +15,7 @@ from opshift.records import dataclass
 if TYPE_CHECKING:
     from opshift.author.node import Node
     from opshift.author.surroundings import Surroundings
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
 
 Key = tuple[str, str]  # (domain, operator)
 NEWEST = 1 << 30  # above every opset
@@ -39,7 +39,7 @@ class Misread(Trait):
     processors: str = ""  # the only ones on which it is misread; empty for all
     examples: tuple[Example, ...] = ()
 
-    def concerns(self, row: Ceiling) -> bool:
+    def concerns(self, row: RuntimeRelease) -> bool:
         """Whether a release misreads the form."""
         name, release = row.origin
         return name == self.runtime and target_names.fits(self.releases, release) is not None
@@ -96,12 +96,12 @@ def misread(
     return declare
 
 
-def misreadings(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
+def misreadings(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
     """The forms of an operator that a release misreads on some processor."""
     yield from (one for one in rules.traits(Misread).get(key, ()) if one.concerns(row))
 
 
-def on_every_processor(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
+def on_every_processor(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
     """The forms of an operator that a release misreads on every processor.
 
     They were measured on the CPU, so that they are in doubt for another provider.
@@ -110,13 +110,13 @@ def on_every_processor(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator
     yield from (one for one in found if not one.processors)
 
 
-def on_some_processors(rules: DeclaredRules, row: Ceiling, key: Key) -> Iterator[Misread]:
+def on_some_processors(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
     """The forms of an operator that a release may read on other processors."""
     found = misreadings(rules, row, key)
     yield from (one for one in found if one.processors or row.provider)
 
 
-def all_misreadings(rules: DeclaredRules, row: Ceiling) -> Iterator[tuple[str, Misread]]:
+def all_misreadings(rules: DeclaredRules, row: RuntimeRelease) -> Iterator[tuple[str, Misread]]:
     """Every form that a release misreads, with its operator."""
     for one in rules.each(Misread):
         yield from ((op, one) for op in one.ops if one.concerns(row))

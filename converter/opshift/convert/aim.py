@@ -18,7 +18,7 @@ from opshift.model.scope import Key
 from opshift.opsets.wanted import Wanted
 
 if TYPE_CHECKING:
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
 
 
 def set_goal(state: State) -> None:
@@ -32,7 +32,7 @@ def set_goal(state: State) -> None:
         current = state.skeleton.ir_version
         ir = target.ir(state.options.ir_version, current, state.goal, raised=raised)
         if not isinstance(state.options.ir_version, int) and isinstance(ir, int):
-            state.ir_limit = target.ceiling.ir if target.ceiling else None
+            state.ir_limit = target.release.ir if target.release else None
         state.options = dataclasses.replace(state.options, ir_version=ir)
     else:
         state.goal = request.goal(state.document, target)
@@ -46,7 +46,7 @@ def versions_for(
     """The versions for a runtime, and those to visit before, by the operators of the model."""
     operators = {key for root in document.roots for key in root.index}.union(foreseen)
     goal = request.goal(document, target.goal(_present(document), operators))
-    if (row := target.ceiling) is None:
+    if (row := target.release) is None:
         return goal, {}
     words = OtherWords(adapters, row, goal.get("") or document.imports.get("") or 1)
     lacked = {key for key in operators if row.names(key)}
@@ -63,7 +63,7 @@ def _aim_at(state: State, target: Wanted) -> None:
         state.goal[""] = state.way.opset
         state.dips.pop("", None)
     present = _present(state.document)
-    row = target.ceiling
+    row = target.release
     if row is None:
         return
     state.runtime = row
@@ -71,7 +71,9 @@ def _aim_at(state: State, target: Wanted) -> None:
     state.notes += remarks(row, present, state.goal)
 
 
-def remarks(row: Ceiling, present: Mapping[str, int], goal: Mapping[str, int]) -> Iterator[str]:
+def remarks(
+    row: RuntimeRelease, present: Mapping[str, int], goal: Mapping[str, int]
+) -> Iterator[str]:
     """The notes on how a runtime was found, and on the versions that it is raised to."""
     if row.remark:
         yield row.remark

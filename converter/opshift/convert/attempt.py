@@ -58,7 +58,7 @@ from opshift.protos import ModelProto
 from opshift.report import Report
 
 if TYPE_CHECKING:
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
 
 # The gaps of a runtime, of which another form may be approximate.
 OF_A_RUNTIME = frozenset((Why.TARGET_LACKS, Why.APPROXIMATE_ONLY))
@@ -363,7 +363,7 @@ class Conversion(State):
             confirmed = partial(self.facts.confirmed, top)
             declare.ranks(self.skeleton.graph, version, self.adapters, confirmed)
 
-    def _suit(self, row: Ceiling) -> None:
+    def _suit(self, row: RuntimeRelease) -> None:
         """Refuses a result that the runtime does not run, unless the request keeps it."""
         document = Document(self.skeleton, self.document.prefix)
         facts = Facts(document, self.store, self.adapters, self._result)

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from opshift.author.builder import Builder
     from opshift.convert.legal.runtime import RuntimeLack
     from opshift.errors import RefusedNode
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
     from opshift.protos import NodeProto
 
 LOWEST = 7  # the opset from which on rules for other words are written: operators broadcast there
@@ -101,7 +101,7 @@ def _reform(state: State) -> None:
                 done(state, step)
 
 
-def _choose(state: State, row: Ceiling) -> None:
+def _choose(state: State, row: RuntimeRelease) -> None:
     """Replaces nodes that a runtime does not run by forms that it runs."""
     asked = (state.document, row, state.facts)
     if row.other_forms:
@@ -116,7 +116,7 @@ def _choose(state: State, row: Ceiling) -> None:
     _write_for_all_processors(state, row)
 
 
-def _lacked(state: State, row: Ceiling) -> Lacked:
+def _lacked(state: State, row: RuntimeRelease) -> Lacked:
     """The nodes that a runtime does not read, has no kernel for or misreads."""
     asked = (state.document, row, state.facts)
     lacked: Lacked = {}
@@ -131,7 +131,7 @@ def _lacked(state: State, row: Ceiling) -> Lacked:
     return lacked
 
 
-def _write_in_other_words(state: State, row: Ceiling) -> None:
+def _write_in_other_words(state: State, row: RuntimeRelease) -> None:
     """Writes nodes that the runtime still lacks in other operators, until all are known to the
     runtime.
 
@@ -154,7 +154,7 @@ def _write_in_other_words(state: State, row: Ceiling) -> None:
 
 
 def _leads(
-    row: Ceiling,
+    row: RuntimeRelease,
     words: OtherWords,
     origins: Origins,
     rules: DeclaredRules,
@@ -189,7 +189,9 @@ def _kind(node: NodeProto, builder: Builder) -> str:
     return kinds.pop() if len(kinds) == 1 else ""
 
 
-def refusals(state: State, row: Ceiling, lacks: Iterable[RuntimeLack]) -> Iterator[RefusedNode]:
+def refusals(
+    state: State, row: RuntimeRelease, lacks: Iterable[RuntimeLack]
+) -> Iterator[RefusedNode]:
     """The refusals for gaps of a runtime, with the operators that would replace them."""
     lacks, opset = list(lacks), state.document.imports.get("") or 1
     named = any(one.op for one in lacks)
@@ -217,7 +219,7 @@ def _rewrites(state: State, stepper: Stepper, root: Root, places: Iterable[Place
     return bool(step.rewritten)
 
 
-def _write_wider(state: State, row: Ceiling) -> bool:
+def _write_wider(state: State, row: RuntimeRelease) -> bool:
     """Computes nodes in wider types, for which a runtime has a kernel; returns whether it did."""
     written = False
     for key, types, places in list(wider.lacked(state, row)):
@@ -228,7 +230,7 @@ def _write_wider(state: State, row: Ceiling) -> bool:
     return written
 
 
-def _write_for_all_processors(state: State, row: Ceiling) -> None:
+def _write_for_all_processors(state: State, row: RuntimeRelease) -> None:
     """Replaces nodes that a runtime misreads on some processors by forms that all compute alike."""
     lacked: Lacked = {}
     _add_misread(lacked, (state.document, row, state.facts), on_some_processors)
@@ -236,7 +238,7 @@ def _write_for_all_processors(state: State, row: Ceiling) -> None:
     _write_others(state, runs, lacked)
 
 
-def _named(state: State, row: Ceiling) -> Lacked:
+def _named(state: State, row: RuntimeRelease) -> Lacked:
     """The nodes of the operators that the row names, whatever their form is."""
     found: Lacked = {}
     for root in state.document.roots:
@@ -247,7 +249,7 @@ def _named(state: State, row: Ceiling) -> Lacked:
 
 def _add_misread(
     lacked: Lacked,
-    asked: tuple[Document, Ceiling, Facts],
+    asked: tuple[Document, RuntimeRelease, Facts],
     declared: runtime.Declared = on_every_processor,
     *,
     neighbours: bool = False,
@@ -293,13 +295,13 @@ def _write_others(
     return written
 
 
-def _reads(row: Ceiling, change: NodeChange) -> bool:
+def _reads(row: RuntimeRelease, change: NodeChange) -> bool:
     """Whether a runtime reads the operator of each node of a change."""
     return runtime.reads(change.made.nodes, change.builder.scope.root, row)
 
 
 def _runs(
-    row: Ceiling,
+    row: RuntimeRelease,
     rules: DeclaredRules,
     change: NodeChange,
     declared: runtime.Declared = on_every_processor,

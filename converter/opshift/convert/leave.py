@@ -17,7 +17,7 @@ from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Key
 
 if TYPE_CHECKING:
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
 
 Cross = Callable[[str, int, int], Stepper]
 
@@ -27,7 +27,7 @@ def operators(
     facts: Facts,
     adapters: Registry,
     allowed: Collection[str] | None,
-    row: Ceiling | None,
+    row: RuntimeRelease | None,
 ) -> frozenset[Key]:
     """The operators of a model that must be written in ai.onnx.
 

@@ -24,7 +24,7 @@ from opshift.records import dataclass
 if TYPE_CHECKING:
     import networkx as nx
 
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
 
 UNREAD = 1 << 20  # the cost of an operator that the runtime lacks and no rule writes
 INDEPENDENT = ("bool", "int64")  # element types of conditions, places and sizes, among others
@@ -43,7 +43,7 @@ class OtherWords:
     """
 
     adapters: Registry
-    row: Ceiling
+    row: RuntimeRelease
     opset: int
     kind: str = ""
     of_kinds: dict[str, OtherWords] = field(default_factory=dict)

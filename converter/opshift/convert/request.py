@@ -165,7 +165,7 @@ class Request:
         """Whether imports that no node uses are removed."""
         if self.prune_imports is not None:
             return self.prune_imports
-        return isinstance(self.target, Wanted) and self.target.ceiling is not None
+        return isinstance(self.target, Wanted) and self.target.release is not None
 
     @property
     def only_ir(self) -> bool:

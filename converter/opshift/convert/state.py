@@ -35,7 +35,7 @@ from opshift.report import RuntimeAnswer, Site, StepReport, Work
 if TYPE_CHECKING:
     from typing_extensions import Self
 
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
 
 
 Boundaries: TypeAlias = "tuple[tuple[str, int, int], ...]"  # domains with the versions around
@@ -66,7 +66,7 @@ class State(ABC):
     lowerings: FeaturePlan = field(default_factory=dict)  # the verdicts on features of the IR
     view: bytes | ModelProto = b""  # the source model, for messages
     base: bytes | ModelProto = b""  # the model that was indexed last, for inference
-    runtime: Ceiling | None = None
+    runtime: RuntimeRelease | None = None
     lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, in the source model
     unrunnable: list[RefusedNode] = field(default_factory=list)  # why the runtime does not run it
     withheld: dict[Key, str] = field(default_factory=dict)  # forms that need a permission

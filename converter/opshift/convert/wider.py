@@ -25,7 +25,7 @@ from opshift.opsets.elements import NAMED, T
 from opshift.opsets.schemas import Schema
 
 if TYPE_CHECKING:
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
 
 FLOATS = (T.FLOAT, T.DOUBLE)
 NARROW_FLOATS = (T.FLOAT16, T.BFLOAT16)
@@ -36,7 +36,7 @@ PREFERRED = (T.INT32, T.INT64, T.UINT32, T.UINT64, *FLOATS)
 Wider: TypeAlias = "tuple[tuple[str, T], ...]"
 
 
-def lacked(state: State, row: Ceiling) -> Iterator[tuple[Key, Wider, list[Place]]]:
+def lacked(state: State, row: RuntimeRelease) -> Iterator[tuple[Key, Wider, list[Place]]]:
     """The nodes that a runtime runs only in wider types, by their operator and these types."""
     found: dict[tuple[Root, Key, Wider], list[Place]] = {}
     for place, key, wider in (*_without_kernel(state, row), *_in_narrow_form(state, row)):
@@ -65,7 +65,7 @@ def _adapter(key: Key, wider: Wider) -> Adapter:
     )  # fmt: skip
 
 
-def _without_kernel(state: State, row: Ceiling) -> Iterator[tuple[Place, Key, Wider]]:
+def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
     """The nodes whose types have no kernel, each with the nearest types with a kernel."""
     asked = state.document, row, state.facts
     for place, key, types, missing in runtime.without_kernel(*asked, untried=True):
@@ -83,7 +83,7 @@ def _without_kernel(state: State, row: Ceiling) -> Iterator[tuple[Place, Key, Wi
                 break
 
 
-def _in_narrow_form(state: State, row: Ceiling) -> Iterator[tuple[Place, Key, Wider]]:
+def _in_narrow_form(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
     """The nodes that a runtime reads if the type of an input is wider."""
     for key, form, places in runtime.misread_nodes(state.document, row, state.facts):
         for place in places if form.wider else ():

@@ -28,9 +28,9 @@ from opshift.model.bytes.source import Opened
 from opshift.model.document import Document
 from opshift.model.weights import Weights
 from opshift.opsets import targets
-from opshift.opsets.targets import Ceiling
+from opshift.opsets.targets import RuntimeRelease
 from opshift.opsets.wanted import Wanted
-from opshift.page.page_parts import RuntimeRelease
+from opshift.page.page_parts import ReleaseAnswer
 from opshift.protos import ModelProto, isolation
 from opshift.records import dataclass
 from opshift.report import KNOWN, NO, SCHEMA_VERSION, YES, RuntimeAnswer, answer_of
@@ -213,7 +213,7 @@ def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSur
     )
 
 
-def _fit(row: Ceiling, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:
+def _fit(row: RuntimeRelease, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:
     remarks = (row.remark,) if row.remark else ()
     unknown = now.unknown or after.unknown
     return Fit(
@@ -244,7 +244,7 @@ class _SourceOrResult:
         """A result of a conversion."""
         return _SourceOrResult(_judged(Document(skeleton), store, registry.default()))
 
-    def told(self, row: Ceiling) -> RuntimeAnswer:
+    def told(self, row: RuntimeRelease) -> RuntimeAnswer:
         return verdict(self.judged, row, added=self.added).in_words
 
 
@@ -265,7 +265,7 @@ class KnownResults:
         self.opened, self.adapters = opened, adapters
         self.results: dict[Hashable, list[_SourceOrResult]] = {}
 
-    def run_by(self, row: Ceiling) -> RuntimeAnswer | None:
+    def run_by(self, row: RuntimeRelease) -> RuntimeAnswer | None:
         """The answer for a release that runs a known result, as far as it can be known."""
         for result in self.results.get(self._versions(row), ()):
             told = result.told(row)
@@ -273,11 +273,11 @@ class KnownResults:
                 return told
         return None
 
-    def add(self, row: Ceiling, result: Carved) -> None:
+    def add(self, row: RuntimeRelease, result: Carved) -> None:
         """Keeps the result for a release."""
         self.results.setdefault(self._versions(row), []).append(_SourceOrResult.made(*result))
 
-    def way_to(self, row: Ceiling) -> list[tuple[bool, int]]:
+    def way_to(self, row: RuntimeRelease) -> list[tuple[bool, int]]:
         """The direction and the distance in each domain, in the order in which steps cross them.
 
         Rows in this order go on from each other.
@@ -290,32 +290,32 @@ class KnownResults:
         moves = [goal[domain] - (own.get(domain) or 0) for domain in sorted(goal, reverse=True)]
         return [(move > 0, abs(move)) for move in moves]
 
-    def _versions(self, row: Ceiling) -> Hashable:
+    def _versions(self, row: RuntimeRelease) -> Hashable:
         """The versions for a release, and whether it runs functions."""
         goal, dips = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)
         return *sorted(goal.items()), None, *sorted(dips.items()), row.functions
 
 
-def _rows(names: Iterable[str]) -> list[Ceiling]:
+def _rows(names: Iterable[str]) -> list[RuntimeRelease]:
     """The releases that these names select; without a name, all except those of onnx itself."""
     return [row for name in tuple(names) or (targets.ALL,) for row in targets.rows(name)]
 
 
-def releases(before: Carve, after: Carve) -> list[RuntimeRelease]:
+def releases(before: Carve, after: Carve) -> list[ReleaseAnswer]:
     """Which releases of runtimes run one model, and which run the other, as they are."""
     first, second = _SourceOrResult.of(before), _SourceOrResult.of(after)
     found = []
     for row in _rows(()):
         now, then = first.told(row), second.told(row)
         why = next(iter(then.reasons or now.reasons or then.unknown), "")
-        found.append(RuntimeRelease(row.name, row.versions, now.answer, then.answer, why))
+        found.append(ReleaseAnswer(row.name, row.versions, now.answer, then.answer, why))
     return found
 
 
-def within_reach(model: Source) -> list[RuntimeRelease]:
+def within_reach(model: Source) -> list[ReleaseAnswer]:
     """Which releases of runtimes run a model now, and which after a conversion for them."""
     return [
-        RuntimeRelease(row.name, row.versions, fit.now, fit.after, fit.first)
+        ReleaseAnswer(row.name, row.versions, fit.now, fit.after, fit.first)
         for row, fit in zip(_rows(()), survey(model).fits, strict=True)
     ]
 
@@ -328,7 +328,7 @@ def require_valid(carve: Carve, request: Request | None = None) -> Rehearsals:
     return runs
 
 
-def _after(runs: Rehearsals, row: Ceiling, known: KnownResults) -> RuntimeAnswer:
+def _after(runs: Rehearsals, row: RuntimeRelease, known: KnownResults) -> RuntimeAnswer:
     """Whether a runtime runs the model that is converted for it, and what blocks this."""
     options = dataclasses.replace(runs.options, target=Wanted(row), node_budget=NODE_BUDGET)
     try:

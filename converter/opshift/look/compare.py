@@ -24,7 +24,7 @@ from opshift.model.model_version import Level, ModelVersion
 from opshift.model.signature import SignatureChange, compare, signature
 from opshift.model.weights import Weights
 from opshift.opsets import schemas, targets
-from opshift.opsets.targets import Ceiling
+from opshift.opsets.targets import RuntimeRelease
 from opshift.protos import FunctionProto, ModelProto, TensorProto, isolation
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
@@ -328,7 +328,7 @@ def _lost(before: ModelProto, after: ModelProto) -> tuple[tuple[str, ...], tuple
     return tuple(show_versions({d: v}) for d, v in raised.items()), tuple(releases)
 
 
-def _reads(row: Ceiling, model: ModelProto) -> bool:
+def _reads(row: RuntimeRelease, model: ModelProto) -> bool:
     return row.reads(imports.versions(model), model.ir_version)
 
 

@@ -21,7 +21,7 @@ from opshift.opsets.wanted import Wanted
 from opshift.records import dataclass
 
 if TYPE_CHECKING:
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
 
 Key = tuple[str, str]  # (domain, op_type)
 
@@ -79,7 +79,7 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
             for domain, version in root.imports.items():
                 highest[domain] = max(version, highest.get(domain, 0))
         operators = {key for root in roots for key in root.operators}
-        row, wished = target.ceiling, target
+        row, wished = target.release, target
         target = wished.goal(highest, operators)
         closer = row and (len(roots) > 1 or _looks_closer(row, operators))
         if closer or wished.dips(target, operators):
@@ -94,7 +94,7 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
     return wanted if len(wanted) == len(target) else None
 
 
-def _looks_closer(row: Ceiling, operators: Collection[Key]) -> bool:
+def _looks_closer(row: RuntimeRelease, operators: Collection[Key]) -> bool:
     """Whether the engine must look at operators that the runtime may lack or run differently."""
     from opshift.author.misreadings import all_misreadings
     from opshift.author.registry import installed  # only a runtime needs it

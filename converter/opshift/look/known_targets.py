@@ -12,7 +12,7 @@ from opshift import versions
 from opshift.author.misreadings import all_misreadings
 from opshift.author.registry import installed
 from opshift.errors import BadTarget
-from opshift.opsets.targets import Ceiling, Fact, find, rows, table
+from opshift.opsets.targets import Fact, RuntimeRelease, find, rows, table
 from opshift.records import dataclass
 from opshift.report import SCHEMA_VERSION
 from opshift.text import Line, Role, Shown, counted
@@ -28,7 +28,7 @@ class Targets(Shown):
 
     Attributes
     ----------
-    rows : tuple of Ceiling
+    rows : tuple of RuntimeRelease
         The highest versions by domain (`imports`), the lowest (`floors`), the IR version (`ir`),
         the operators and forms that the release lacks, and the source of these facts.
 
@@ -39,7 +39,7 @@ class Targets(Shown):
     8
     """
 
-    rows: tuple[Ceiling, ...]
+    rows: tuple[RuntimeRelease, ...]
 
     def as_dict(self) -> dict[str, Any]:
         """The JSON form that `opshift schema` describes."""
@@ -101,7 +101,7 @@ def targets(*names: str) -> Targets:
     return Targets(tuple(row for name in names for row in _marked(name)))
 
 
-def _marked(name: str) -> list[Ceiling]:
+def _marked(name: str) -> list[RuntimeRelease]:
     """Lists the releases of a name; marks the default one."""
     found = rows(name)
     if len(found) == 1:
@@ -116,7 +116,7 @@ def _marked(name: str) -> list[Ceiling]:
     ]
 
 
-def _as_dict(row: Ceiling) -> dict[str, Any]:
+def _as_dict(row: RuntimeRelease) -> dict[str, Any]:
     """A row with the forms that it misreads, and with the date of a probe for its outcomes."""
     how = dataclasses.asdict(row.probed.how) if row.probed is not None else None
     fields = dataclasses.asdict(dataclasses.replace(row, probed=None, later=None))
@@ -129,7 +129,7 @@ def _as_dict(row: Ceiling) -> dict[str, Any]:
     }
 
 
-def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
+def _lacks(row: RuntimeRelease) -> list[tuple[str, Fact]]:
     """The operators, types, tensors and forms that a release lacks, with their sources."""
     own = Fact(row.source, row.date)
     fields = {"without": [one.shown for one in row.without], "types": row.types}
@@ -150,14 +150,14 @@ def _lacks(row: Ceiling) -> list[tuple[str, Fact]]:
     return found
 
 
-def _forms(row: Ceiling) -> Iterator[dict[str, Any]]:
+def _forms(row: RuntimeRelease) -> Iterator[dict[str, Any]]:
     """The forms that a release misreads, in JSON."""
     for op, one in all_misreadings(installed(), row):
         shown = {"op": op, "says": one.described(op), "since": one.since, "before": one.before}
         yield {**NO_PATTERN, **shown, "source": one.source, "date": one.date}
 
 
-def _cells(row: Ceiling) -> tuple[str, ...]:
+def _cells(row: RuntimeRelease) -> tuple[str, ...]:
     return (
         row.name, row.versions or "any", _range(row, ""), _range(row, versions.ML),
         str(row.ir or "-"), str(len(_lacks(row)) or "-"), row.date or "-",
@@ -165,7 +165,7 @@ def _cells(row: Ceiling) -> tuple[str, ...]:
     )  # fmt: skip
 
 
-def _range(row: Ceiling, domain: str) -> str:
+def _range(row: RuntimeRelease, domain: str) -> str:
     top, low = row.imports.get(domain), row.floors.get(domain)
     if domain == "" and row.prefer:
         return f"best {row.prefer}"

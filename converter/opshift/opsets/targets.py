@@ -94,7 +94,7 @@ class Lacking:
 
 
 @dataclass(frozen=True, slots=True)
-class Ceiling:
+class RuntimeRelease:
     """The versions that one release of a runtime reads; a missing domain is not limited."""
 
     name: str
@@ -129,7 +129,7 @@ class Ceiling:
     facts: Mapping[str, Fact] = field(default_factory=dict)  # by the field; others are the row's
     meant: tuple[str, str] = ("", "")  # the runtime and release that `same_as` means
     between: str = ""  # the unknown release that a user named, and that lies before `later`
-    later: Ceiling | None = None  # the row after that release
+    later: RuntimeRelease | None = None  # the row after that release
     _lacking: dict[Key, list[Lacking]] = field(
         default_factory=dict, init=False, compare=False, repr=False
     )
@@ -259,7 +259,7 @@ class Runtime:
     """A runtime: its name, other spellings of it, and its releases."""
 
     name: str
-    releases: tuple[Ceiling, ...]
+    releases: tuple[RuntimeRelease, ...]
     aliases: tuple[str, ...] = ()
     default: str = ""  # the release if none is named
     answer: str = ""  # the message if nothing is known
@@ -279,13 +279,13 @@ class Runtime:
             tables=(*self.tables, *other.tables),
         )  # fmt: skip
 
-    def having_probes(self, row: Ceiling) -> Ceiling:
+    def having_probes(self, row: RuntimeRelease) -> RuntimeRelease:
         """The row with the outcomes of its release."""
         table = probe_table(self.name, self.tables)
         return replace(row, probed=table.at(row.release)) if table is not None else row
 
 
-def find(text: str) -> Ceiling:
+def find(text: str) -> RuntimeRelease:
     """The release that `onnxruntime==1.10`, `ort 1.10`, `win10-2004` or `sentis` means."""
     known = _runtimes()
     every = {"cpu", *(name for one in known.values() for name in one.providers)}
@@ -305,7 +305,7 @@ def find(text: str) -> Ceiling:
         runtime.name, asked, [(row.versions, row.also) for row in runtime.releases]
     )
 
-    def complete(number: int, asked: str) -> Ceiling:
+    def complete(number: int, asked: str) -> RuntimeRelease:
         row = replace(_resolved(runtime.releases[number], known), asked=asked)
         row = runtime.having_probes(row)
         row = _with_fact(row, learned.fact_about(row.shown, own_file().with_name(learned.FILE)))
@@ -326,7 +326,7 @@ def _provider(runtime: Runtime, spelling: str) -> str:
     return next((one for one, also in named if word in map(target_names.squeezed, also)), "")
 
 
-def _with_fact(row: Ceiling, learned_fact: learned.Learned | None) -> Ceiling:
+def _with_fact(row: RuntimeRelease, learned_fact: learned.Learned | None) -> RuntimeRelease:
     """The row with a fact that a runtime of the user has shown."""
     if learned_fact is None:
         return row
@@ -347,7 +347,7 @@ def _with_fact(row: Ceiling, learned_fact: learned.Learned | None) -> Ceiling:
     )  # fmt: skip
 
 
-def _elsewhere(row: Ceiling, runtime: Runtime, provider: str) -> Ceiling:
+def _elsewhere(row: RuntimeRelease, runtime: Runtime, provider: str) -> RuntimeRelease:
     """A row without the kernels of the CPU, which do not apply to other providers."""
     if provider not in runtime.providers:
         listed = ", ".join(("cpu", *runtime.providers))
@@ -356,9 +356,9 @@ def _elsewhere(row: Ceiling, runtime: Runtime, provider: str) -> Ceiling:
 
 
 @functools.cache
-def some_release() -> Ceiling:
+def some_release() -> RuntimeRelease:
     """The common gaps of all releases of onnxruntime, as a runtime without limits of versions."""
-    return Ceiling("onnxruntime", "", {}, None, "", kernels="onnxruntime")
+    return RuntimeRelease("onnxruntime", "", {}, None, "", kernels="onnxruntime")
 
 
 @functools.cache
@@ -369,7 +369,7 @@ def _knowing(runtime: str, domain: str, since: int) -> frozenset[int]:
     return frozenset(number for number, top in enumerate(tops) if top >= since)
 
 
-def rows(word: str) -> list[Ceiling]:
+def rows(word: str) -> list[RuntimeRelease]:
     """All releases of a name, or one release if a version is named.
 
     The word "all" means every release of every runtime, except onnx itself.
@@ -382,7 +382,7 @@ def rows(word: str) -> list[Ceiling]:
     return [row for row in table() if row.name == name] if name else [find(word)]
 
 
-def table() -> list[Ceiling]:
+def table() -> list[RuntimeRelease]:
     """Every release of every target; a user's file replaces names of the same spelling."""
     known = _runtimes()
     return [
@@ -503,7 +503,7 @@ def _runtime(name: str, raw: Mapping[str, Any]) -> Runtime:
     )  # fmt: skip
 
 
-def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
+def _row(name: str, row: Mapping[str, Any]) -> RuntimeRelease:
     if unknown := row.keys() - _OF_ROW:
         raise KeyError(f"{name} has the unknown field {', '.join(sorted(unknown))}")
     ranges = {FIELDS[key]: row[key] for key in FIELDS if key in row} | row.get("domains", {})
@@ -517,7 +517,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
     also = row.get("also", {})
     facts = {one["name"]: Fact(one["source"], str(one["date"])) for one in row.get("facts", ())}
     own = Fact(row.get("source", ""), str(row.get("date", "")))
-    return Ceiling(
+    return RuntimeRelease(
         name.lower(), row["versions"], imports, ir, own.source, row.get("same_as", ""),
         floors, own.date, ir_source, row.get("prefer"),
         tuple(map(Lacking.parse, row.get("without", ()))),
@@ -533,7 +533,7 @@ def _row(name: str, row: Mapping[str, Any]) -> Ceiling:
     )  # fmt: skip
 
 
-def _resolved(row: Ceiling, known: Mapping[str, Runtime]) -> Ceiling:
+def _resolved(row: RuntimeRelease, known: Mapping[str, Runtime]) -> RuntimeRelease:
     """The row itself, or a copy of the row that its `same_as` names, under its own name."""
     if not row.same_as:
         return row
@@ -562,6 +562,8 @@ def _releases_of_onnx() -> Runtime:
             if release.version(domain):
                 imports[domain] = release.version(domain)
         source = "onnx's own version table"
-        row = Ceiling("onnx", listed, imports, release.ir, source, date=TABLE_READ, closed=True)
+        row = RuntimeRelease(
+            "onnx", listed, imports, release.ir, source, date=TABLE_READ, closed=True
+        )
         rows.append(row)
     return Runtime("onnx", tuple(rows))

@@ -13,7 +13,7 @@ from opshift.records import dataclass
 
 if TYPE_CHECKING:
     from opshift.opsets.probed import ReleaseTable
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
 
 IrVersion: TypeAlias = int | Literal["auto", "keep"]
 Key: TypeAlias = tuple[str, str]  # (domain, operator)
@@ -24,7 +24,7 @@ BROADCASTS = 7  # from here on operators broadcast; few runtimes have older ones
 class Wanted:
     """A target that depends on the model: for a runtime, at least or exactly some versions."""
 
-    ceiling: Ceiling | None = None
+    release: RuntimeRelease | None = None
     exact: Mapping[str, int] = field(default_factory=dict)
     at_least: Mapping[str, int] = field(default_factory=dict)
 
@@ -39,7 +39,7 @@ class Wanted:
 
     def goal(self, present: Mapping[str, int], operators: Collection[Key] = ()) -> dict[str, int]:
         """The wanted version of each domain; the model's own version stays if it is allowed."""
-        row = self.ceiling
+        row = self.release
         found = _fitting(row, present, operators) if row is not None else {}
         for domain, floor in self.at_least.items():
             found[domain] = max(found.get(domain, present.get(domain, floor)), floor)
@@ -53,8 +53,8 @@ class Wanted:
         from opshift.opsets import changelog
 
         found: dict[str, int] = {}
-        for domain, op in operators if self.ceiling else ():
-            if self.ceiling and domain in goal and self.ceiling.lacks_operator((domain, op)):
+        for domain, op in operators if self.release else ():
+            if self.release and domain in goal and self.release.lacks_operator((domain, op)):
                 history = changelog.default().history(domain, op)
                 born = min((entry.operator.since_version for entry in history), default=1)
                 if 1 < born <= goal[domain]:
@@ -70,12 +70,12 @@ class Wanted:
         self, wanted: IrVersion, current: int, goal: Mapping[str, int], *, raised: bool
     ) -> IrVersion:
         """The wanted IR version, up to the limit of the runtime."""
-        limit = self.ceiling.ir if self.ceiling else None
-        if limit is None or self.ceiling is None:
+        limit = self.release.ir if self.release else None
+        if limit is None or self.release is None:
             return wanted
         if isinstance(wanted, int) and wanted > limit:
             raise BadTarget(
-                f"{self.ceiling.shown} reads IR versions up to {limit}, and {wanted} is wanted;"
+                f"{self.release.shown} reads IR versions up to {limit}, and {wanted} is wanted;"
                 " give a lower one"
             )
         if isinstance(wanted, int):
@@ -84,7 +84,7 @@ class Wanted:
 
 
 def _fitting(
-    row: Ceiling, present: Mapping[str, int], operators: Collection[Key]
+    row: RuntimeRelease, present: Mapping[str, int], operators: Collection[Key]
 ) -> dict[str, int]:
     """The versions that a runtime requires for the domains of a model."""
     limits = row.imports
@@ -98,7 +98,7 @@ def _fitting(
     return found
 
 
-def _require_readable(row: Ceiling, goal: Mapping[str, int]) -> None:
+def _require_readable(row: RuntimeRelease, goal: Mapping[str, int]) -> None:
     """Raises BadTarget for a version that the runtime does not read."""
     for domain, version in goal.items():
         shown = domain or "ai.onnx"
@@ -119,7 +119,7 @@ def _moves(domain: str, version: int, limit: int) -> bool:
     return domain in versions.DOMAINS or version > limit
 
 
-def _readable(row: Ceiling, version: int, operators: Collection[Key]) -> dict[str, int]:
+def _readable(row: RuntimeRelease, version: int, operators: Collection[Key]) -> dict[str, int]:
     """The version of ai.onnx at which the runtime was measured to read these operators."""
     if row.prefer is not None:
         version = min(version, row.prefer)
@@ -135,7 +135,7 @@ def _readable(row: Ceiling, version: int, operators: Collection[Key]) -> dict[st
 
 
 def _nearest_run(
-    row: Ceiling, table: ReleaseTable, version: int, operators: Collection[Key]
+    row: RuntimeRelease, table: ReleaseTable, version: int, operators: Collection[Key]
 ) -> int:
     """The version of ai.onnx at which the fewest operators failed in a probe.
 

@@ -103,7 +103,7 @@ class BeforeAfter:
 
 
 @dataclass(frozen=True, slots=True)
-class RuntimeRelease:
+class ReleaseAnswer:
     """One release of a runtime: whether it runs the model before and after, in words."""
 
     runtime: str
@@ -136,11 +136,11 @@ _ROLES = {"gained": Role.GOOD, "lost": Role.BAD}
 class Releases:
     """The releases of every runtime as a row of chips."""
 
-    releases: Sequence[RuntimeRelease]
+    releases: Sequence[ReleaseAnswer]
 
     def html(self) -> str:
         """A row for each runtime, and the meaning of the chips."""
-        rows: dict[str, list[RuntimeRelease]] = {}
+        rows: dict[str, list[ReleaseAnswer]] = {}
         for release in self.releases:
             rows.setdefault(release.runtime, []).append(release)
         body = "".join(
@@ -156,7 +156,7 @@ class Releases:
         return f"<p class=key>{key}</p><dl class=releases>{body}</dl>"
 
 
-def _chip(release: RuntimeRelease) -> str:
+def _chip(release: ReleaseAnswer) -> str:
     told = f"{STATES[release.state]}{': ' + release.why if release.why else ''}"
     name = release.name or "any release"
     return f'<span class="chip {release.state}" title="{markup(told)}">{words(name)}</span>'
@@ -174,7 +174,7 @@ class Folded:
         return f"<details><summary>{words(self.title)}</summary>{self.block.html()}</details>"
 
 
-def reasons(releases: Sequence[RuntimeRelease]) -> Folded:
+def reasons(releases: Sequence[ReleaseAnswer]) -> Folded:
     """Why some releases do not run the model before or after."""
     rows = [
         (

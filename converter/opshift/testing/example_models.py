@@ -12,7 +12,7 @@ from opshift.author.example import Example
 from opshift.author.verdicts import FORM, LEAVE, WORDS, Adapter
 from opshift.convert.request import Request
 from opshift.opsets import schemas
-from opshift.opsets.targets import Ceiling, Lacking
+from opshift.opsets.targets import Lacking, RuntimeRelease
 from opshift.opsets.types import dims_of, rank_of
 from opshift.opsets.wanted import Wanted
 from opshift.protos import ModelProto
@@ -101,7 +101,9 @@ def example_target(adapter: Adapter, example: Example) -> dict[str, int] | Reque
         # An exact form with other operators would come before an approximate one.
         given = dict.fromkeys((example.gives or "").split()) if example.approximate else ()
         only = tuple(map(Lacking, given))
-        lacking = Ceiling("a runtime without them", "", {}, None, "", without=lacks, only=only)
+        lacking = RuntimeRelease(
+            "a runtime without them", "", {}, None, "", without=lacks, only=only
+        )
         return Request(Wanted(lacking))
     if (adapter.start, adapter.to) == LEAVE:
         return Request(domains=("ai.onnx",))

@@ -26,7 +26,7 @@ from opshift.model.bytes.source import Opened
 from opshift.model.weights import Weights
 from opshift.opsets import schemas, target_names, targets
 from opshift.opsets.identity import normal
-from opshift.opsets.targets import Ceiling, Lacking
+from opshift.opsets.targets import Lacking, RuntimeRelease
 from opshift.opsets.wanted import Wanted
 from opshift.protos import ModelProto
 from opshift.records import dataclass
@@ -52,13 +52,13 @@ class Candidate:
     functions: bool = True
     without: tuple[str, ...] = ()  # operators that are written in others
 
-    def request(self, request: Request, target: Wanted, row: Ceiling) -> Request:
+    def request(self, request: Request, target: Wanted, row: RuntimeRelease) -> Request:
         """The request for this conversion."""
         forms, functions = (*row.other_forms, *self.other_forms), row.functions and self.functions
         without = (*row.without, *map(Lacking.parse, self.without))
         row = replace(row, other_forms=forms, functions=functions, without=without)
         exact = {"": self.opset} if self.opset else {}
-        wanted = replace(target, ceiling=row, exact={**exact, **target.exact})
+        wanted = replace(target, release=row, exact={**exact, **target.exact})
         return replace(request, target=wanted, keep_unrunnable=True)
 
     def trial(self, opset: int, outcome: str, detail: str = "") -> Trial:
@@ -110,12 +110,12 @@ def convert_and_run(
         return _Search(file, request, runtime, bounds, Path(folder), adapters).run()
 
 
-def _row(runtime: OtherRuntime) -> Ceiling:
+def _row(runtime: OtherRuntime) -> RuntimeRelease:
     """The row of a runtime; one without limits if the table has none."""
     try:
         return targets.find(runtime.target)
     except BadTarget:
-        return Ceiling(runtime.name, runtime.version, {}, None, "")
+        return RuntimeRelease(runtime.name, runtime.version, {}, None, "")
 
 
 class _Search:
@@ -128,7 +128,7 @@ class _Search:
         self.file, self.request, self.runtime, self.folder = file, request, runtime, folder
         wanted = {"": request.target} if isinstance(request.target, int) else request.target
         self.target = wanted if isinstance(wanted, Wanted) else Wanted(None, wanted)
-        self.row = self.target.ceiling or _row(runtime)
+        self.row = self.target.release or _row(runtime)
         self.adapters, self.limits = adapters, limits
         source = opened(file.at_path(str(folder), "piped.onnx"), folder, "source", adapters)
         self.pair = Pair(

@@ -42,7 +42,7 @@ class Recipe:
         """The target in words."""
         if not isinstance(self.target, Wanted):
             return show_versions(self.target)
-        name = self.target.ceiling.shown if self.target.ceiling else ""
+        name = self.target.release.shown if self.target.release else ""
         return ", ".join(part for part in (name, show_versions(self.target.exact)) if part)
 
     @property
@@ -50,7 +50,7 @@ class Recipe:
         """The target as arguments of `opshift plan`."""
         versions, words = self.target, list[str]()
         if isinstance(versions, Wanted):
-            words += [f"--for '{versions.ceiling.shown}'"] if versions.ceiling else []
+            words += [f"--for '{versions.release.shown}'"] if versions.release else []
             versions = versions.exact
         words += [f"--to {domain + '=' if domain else ''}{to}" for domain, to in versions.items()]
         return " ".join(words)

@@ -215,7 +215,7 @@ def _judge(python: str, request: Request) -> OtherRuntime:
     from opshift.verify import other_runtime
 
     target = request.target
-    row = target.ceiling if isinstance(target, Wanted) else None
+    row = target.release if isinstance(target, Wanted) else None
     return other_runtime.find(python, row.name if row is not None else "")
 
 

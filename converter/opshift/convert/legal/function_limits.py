@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from opshift.model import walk
 
 if TYPE_CHECKING:
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
     from opshift.protos import FunctionProto
 
 
@@ -30,7 +30,7 @@ CONTENTS = {
 }
 
 
-def unloaded(functions: Iterable[FunctionProto], row: Ceiling) -> Iterator[tuple[str, str]]:
+def unloaded(functions: Iterable[FunctionProto], row: RuntimeRelease) -> Iterator[tuple[str, str]]:
     """The functions that a runtime does not load, by their names, each with the reason."""
     for function in functions:
         for name in row.not_in_functions:

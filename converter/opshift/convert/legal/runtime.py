@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from opshift.opsets import probed
     from opshift.opsets.kernels import Missing, Types
     from opshift.opsets.probed import ReleaseTable
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
 
 else:
     probed = deferred("opshift.opsets.probed")  # only a conversion for a runtime needs it
@@ -81,7 +81,7 @@ class RuntimeLack:
         )  # fmt: skip
 
 
-def lacking(document: Document, row: Ceiling) -> list[RuntimeLack]:
+def lacking(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
     """Domains, operators, element types and functions of a model that a runtime lacks."""
     return [
         *_domains(document, row), *_operators(document, row), *_types(document, row),
@@ -89,12 +89,12 @@ def lacking(document: Document, row: Ceiling) -> list[RuntimeLack]:
     ]  # fmt: skip
 
 
-def _functions(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
+def _functions(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
     for name, says in function_limits.unloaded(document.model.functions, row):
         yield RuntimeLack("", "", name, 1, says)
 
 
-def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
+def forms(document: Document, row: RuntimeRelease, facts: Facts) -> list[RuntimeLack]:
     """Legal forms of operators that a runtime misreads."""
     found = [
         (key, one, [scope.node(at) for scope, at in places])
@@ -109,7 +109,7 @@ def forms(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
     ]
 
 
-def _contradicted(document: Document, row: Ceiling, facts: Facts) -> list[RuntimeLack]:
+def _contradicted(document: Document, row: RuntimeRelease, facts: Facts) -> list[RuntimeLack]:
     """A declared shape that inference contradicts, if the runtime rejects it."""
     opset = document.imports.get("")
     if not row.is_strict_at(opset):
@@ -119,7 +119,7 @@ def _contradicted(document: Document, row: Ceiling, facts: Facts) -> list[Runtim
     return [RuntimeLack("", "", "", 1, f"{says}: {error}")] if error else []
 
 
-def _not_passed(document: Document, row: Ceiling) -> list[RuntimeLack]:
+def _not_passed(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
     """Inputs and outputs of the model that the package of a runtime does not pass."""
     graph = document.model.graph
     sides = ("takes", graph.input, row.inputs), ("hands out", graph.output, row.outputs)
@@ -134,11 +134,11 @@ def _not_passed(document: Document, row: Ceiling) -> list[RuntimeLack]:
     ]  # fmt: skip
 
 
-Declared: TypeAlias = "Callable[[DeclaredRules, Ceiling, Key], Iterator[Misread]]"
+Declared: TypeAlias = "Callable[[DeclaredRules, RuntimeRelease, Key], Iterator[Misread]]"
 
 
 def misread_nodes(
-    document: Document, row: Ceiling, facts: Facts, declared: Declared = on_every_processor
+    document: Document, row: RuntimeRelease, facts: Facts, declared: Declared = on_every_processor
 ) -> Iterator[tuple[Key, Misread, list[Place]]]:
     """The nodes that a runtime misreads, by their operator and form."""
     read_by = readers()
@@ -159,7 +159,7 @@ def misread_nodes(
 
 
 def kernels(
-    document: Document, row: Ceiling, facts: Facts, seen: Seen | None = None
+    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
 ) -> list[RuntimeLack]:
     """Operators of element types for which a runtime has no kernel.
 
@@ -221,7 +221,7 @@ def _fixed_shape(graph: GraphProto) -> str:
 
 
 def without_kernel(
-    document: Document, row: Ceiling, facts: Facts, *, untried: bool = False
+    document: Document, row: RuntimeRelease, facts: Facts, *, untried: bool = False
 ) -> list[tuple[Place, Key, Types, Missing]]:
     """The nodes for whose element types a runtime has no kernel, with these types.
 
@@ -254,7 +254,9 @@ def _left_out(domain: str, op: str, since: int) -> dict[str, set[str]]:
     return {variable: types.difference(tried) for (variable, types), tried in pairs}
 
 
-def in_doubt(document: Document, row: Ceiling, facts: Facts, seen: Seen | None = None) -> list[str]:
+def in_doubt(
+    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
+) -> list[str]:
     """The kernels that a runtime may lack: a type is not known, or two measured releases differ."""
     found: dict[str, list[NodeProto]] = {}
     present = facts.present_types
@@ -279,7 +281,7 @@ def _may_be(types: Types, choice: Types, present: Collection[str]) -> bool:
 
 
 def _asked_of_table(
-    document: Document, row: Ceiling, facts: Facts, seen: Seen | None
+    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None
 ) -> Iterator[tuple[Place, Key, Types, Missing]]:
     """The nodes of which a runtime lacks some kernel, with the element types that they choose."""
     seen = {} if seen is None else seen
@@ -332,7 +334,7 @@ def _unnamed(types: Types) -> Types:
 
 
 def contrib_without_kernel(
-    document: Document, row: Ceiling, facts: Facts
+    document: Document, row: RuntimeRelease, facts: Facts
 ) -> Iterator[tuple[Place, Key, str]]:
     """The nodes of contrib operators without a kernel, and for which type; "" for any."""
     from opshift.opsets import fields  # only a conversion for a runtime needs the tables
@@ -348,7 +350,7 @@ def _element_of(facts: Facts, scope: Scope, name: str) -> str:
     return element_of(facts.type(scope, name))
 
 
-def reads(nodes: Iterable[NodeProto], root: Root, row: Ceiling) -> bool:
+def reads(nodes: Iterable[NodeProto], root: Root, row: RuntimeRelease) -> bool:
     """Whether a runtime may read every operator of these nodes, as far as is known."""
     keys = {(schemas.normal(node.domain), node.op_type) for node in nodes}
     return not any(row.unread(key, _since(root, key)) for key in keys)
@@ -357,7 +359,7 @@ def reads(nodes: Iterable[NodeProto], root: Root, row: Ceiling) -> bool:
 def runs(
     nodes: Iterable[NodeProto],
     op: Builder,
-    row: Ceiling,
+    row: RuntimeRelease,
     rules: DeclaredRules,
     declared: Declared = on_every_processor,
 ) -> bool:
@@ -405,7 +407,7 @@ def _chosen(
     return tuple(bound.get(variable, ABSENT) for variable in variables)
 
 
-def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
+def unknown(document: Document, row: RuntimeRelease, facts: Facts) -> list[str]:
     """The gaps in the facts about a runtime and the operators of a model."""
     found = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
     found += _by_processor(document, row, facts)
@@ -426,7 +428,7 @@ def unknown(document: Document, row: Ceiling, facts: Facts) -> list[str]:
     return found
 
 
-def _by_processor(document: Document, row: Ceiling, facts: Facts) -> Iterator[str]:
+def _by_processor(document: Document, row: RuntimeRelease, facts: Facts) -> Iterator[str]:
     """The forms that a runtime misreads on some processors."""
     for key, one, places in misread_nodes(document, row, facts, on_some_processors):
         doubt = "gives the same numbers everywhere" if one.processors else "has a fault of the CPU"
@@ -434,7 +436,7 @@ def _by_processor(document: Document, row: Ceiling, facts: Facts) -> Iterator[st
         yield str(_lack(*key, [scope.node(at) for scope, at in places], says))
 
 
-def _free_sizes(graph: GraphProto, row: Ceiling) -> Iterator[str]:
+def _free_sizes(graph: GraphProto, row: RuntimeRelease) -> Iterator[str]:
     """The sizes of inputs that are not fixed, each name once, with the option that fixes them."""
     fed = {tensor.name for tensor in graph.initializer}
     named: dict[str, None] = {}
@@ -450,7 +452,7 @@ def _free_sizes(graph: GraphProto, row: Ceiling) -> Iterator[str]:
         yield f"whether {row.shown} reads the size {size!r}: it needs fixed sizes, as in {fix}"
 
 
-def _run_alone(document: Document, row: Ceiling) -> Iterator[str]:
+def _run_alone(document: Document, row: RuntimeRelease) -> Iterator[str]:
     """A probe does not show that a runtime runs nodes at other sizes, or one behind another.
 
     In OpenCV and tract, 10 of 146 models failed although a probe ran each of their nodes in a model
@@ -461,7 +463,9 @@ def _run_alone(document: Document, row: Ceiling) -> Iterator[str]:
         yield f"whether {row.shown} runs the nodes in this model: {alone}"
 
 
-def _unprobed(document: Document, table: ReleaseTable, row: Ceiling, facts: Facts) -> Iterator[str]:
+def _unprobed(
+    document: Document, table: ReleaseTable, row: RuntimeRelease, facts: Facts
+) -> Iterator[str]:
     """Operators, element types and forms of which no probe has run a model."""
     found: dict[str, list[NodeProto]] = {}
     for root in document.roots:
@@ -486,7 +490,7 @@ def _unprobed(document: Document, table: ReleaseTable, row: Ceiling, facts: Fact
 
 
 def failed_forms(
-    document: Document, row: Ceiling, facts: Facts
+    document: Document, row: RuntimeRelease, facts: Facts
 ) -> dict[tuple[Key, str], list[Place]]:
     """The nodes with a feature with which no model ran in a probe."""
     found: dict[tuple[Key, str], list[Place]] = {}
@@ -508,7 +512,7 @@ def _rank(node: NodeProto, scope: Scope, facts: Facts) -> int | None:
 
 
 def _failing(
-    node: NodeProto, key: Key, since: int, row: Ceiling, rank: int | None
+    node: NodeProto, key: Key, since: int, row: RuntimeRelease, rank: int | None
 ) -> tuple[str, str] | None:
     """The feature of a node with which no model ran in a probe, and the outcome."""
     schema = schemas.schema(*key, since)
@@ -517,7 +521,7 @@ def _failing(
     return row.probed.failing(key, since, probed.features(node, schema, rank))
 
 
-def _unknown_operators(document: Document, row: Ceiling) -> Iterator[str]:
+def _unknown_operators(document: Document, row: RuntimeRelease) -> Iterator[str]:
     """Operators of a vendor's domain without a description."""
     for root in document.roots:
         for key, places in sorted(root.index.items()):
@@ -528,7 +532,7 @@ def _unknown_operators(document: Document, row: Ceiling) -> Iterator[str]:
                 yield str(_lack(*key, nodes, f"whether {row.shown} has {qualified(*key)}"))
 
 
-def _unknown_domains(document: Document, row: Ceiling) -> Iterator[str]:
+def _unknown_domains(document: Document, row: RuntimeRelease) -> Iterator[str]:
     """Domains of a model for which no facts about a runtime exist."""
     used = Counter[str]()
     for root in document.roots:
@@ -539,7 +543,7 @@ def _unknown_domains(document: Document, row: Ceiling) -> Iterator[str]:
             yield f"whether {row.shown} has the domain {domain} ({counted(count, 'node')})"
 
 
-def stamps(document: Document, row: Ceiling) -> list[RuntimeLack]:
+def stamps(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
     """The IR version and the imports of a model that a runtime does not read, and those missing."""
     found = []
     ir = document.model.ir_version
@@ -557,7 +561,9 @@ def stamps(document: Document, row: Ceiling) -> list[RuntimeLack]:
     return [RuntimeLack("", "", "", 1, says) for says in found]
 
 
-def without_imports(row: Ceiling, added: Collection[str]) -> tuple[list[RuntimeLack], list[str]]:
+def without_imports(
+    row: RuntimeRelease, added: Collection[str]
+) -> tuple[list[RuntimeLack], list[str]]:
     """The reason against a model that lacked the imports of domains, or the doubt about it.
 
     Without ai.onnx, it imports nothing. Onnxruntime adds other domains itself, measured with Gelu
@@ -571,7 +577,7 @@ def without_imports(row: Ceiling, added: Collection[str]) -> tuple[list[RuntimeL
     return [], [f"whether {row.shown} reads a model that imports no operator set"]
 
 
-def below_floor(document: Document, row: Ceiling) -> list[RuntimeLack]:
+def below_floor(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
     """Operators older than the oldest that a runtime has kernels for."""
     found = []
     for domain, floor in row.floors.items():
@@ -591,7 +597,7 @@ def _changed(key: Key, version: int, floor: int) -> bool:
     return schemas.schema(*key, version) != schemas.schema(*key, floor)
 
 
-def _added_late(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
+def _added_late(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
     """Nodes of an implementation that onnx added to an opset after the runtime was built."""
     from opshift.opsets import late_changes
 
@@ -610,7 +616,7 @@ def _added_late(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
                 yield _lack(*key, nodes, says)
 
 
-def _domains(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
+def _domains(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
     for root in document.roots:
         for (domain, op), places in sorted(root.index.items()):
             if row.lacks(domain):
@@ -620,7 +626,7 @@ def _domains(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
                 yield _lack(domain, op, nodes, says)
 
 
-def unread(document: Document, row: Ceiling) -> Iterator[tuple[Root, Key, str]]:
+def unread(document: Document, row: RuntimeRelease) -> Iterator[tuple[Root, Key, str]]:
     """The operators that a runtime does not read at their versions, or not at all, and why."""
     for root in document.roots:
         for key in sorted(root.index):
@@ -630,14 +636,16 @@ def unread(document: Document, row: Ceiling) -> Iterator[tuple[Root, Key, str]]:
                 yield root, key, f"{row.shown} has no operator {key[0]}.{key[1]}"
 
 
-def _operators(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
+def _operators(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
     for root, key, says in unread(document, row):
         yield _lack(*key, [scope.node(at) for scope, at in root.index[key]], says)
     for (key, says), nodes in unknown_fields(document, row).items():
         yield _lack(*key, nodes, f"{row.shown} has no operator {key[0]}.{key[1]} with {says}")
 
 
-def unknown_fields(document: Document, row: Ceiling) -> dict[tuple[Key, str], list[NodeProto]]:
+def unknown_fields(
+    document: Document, row: RuntimeRelease
+) -> dict[tuple[Key, str], list[NodeProto]]:
     """The nodes with an attribute, an input or an output that a runtime does not have."""
     from opshift.opsets import fields
 
@@ -650,7 +658,7 @@ def unknown_fields(document: Document, row: Ceiling) -> dict[tuple[Key, str], li
 
 
 def _in_unknown_fields(
-    document: Document, row: Ceiling
+    document: Document, row: RuntimeRelease
 ) -> Iterator[tuple[Key, Place, Collection[str]]]:
     """The nodes with attributes, inputs or outputs that a runtime lacks, with their names."""
     for root in document.roots:
@@ -659,7 +667,7 @@ def _in_unknown_fields(
             yield from ((key, place, unknown) for place in places if unknown)
 
 
-def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
+def _types(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
     present = collect_present_types(document)
     for name in sorted(present & set(row.types)):
         says = f"{row.shown} has no kernels for {name}"
@@ -670,13 +678,13 @@ def _types(document: Document, row: Ceiling) -> Iterator[RuntimeLack]:
             yield RuntimeLack("", "", "", 1, says)
 
 
-def _accepted_instead(kind: str, row: Ceiling) -> str:
+def _accepted_instead(kind: str, row: RuntimeRelease) -> str:
     """The change of an element type to one that a runtime does not lack; empty if there is none."""
     fits = [to for to in replacements(kind) if to not in row.types]
     return f"{kind}={fits[-1]}" if fits else ""
 
 
-def casts_by_itself(graph: GraphProto, row: Ceiling) -> dict[str, str]:
+def casts_by_itself(graph: GraphProto, row: RuntimeRelease) -> dict[str, str]:
     """The changes of types of inputs and outputs that a runtime makes by itself."""
     kinds = {element_of(info.type) for info in (*graph.input, *graph.output)}
     return {

@@ -17,7 +17,7 @@ from opshift.records import dataclass
 from opshift.report import RuntimeAnswer
 
 if TYPE_CHECKING:
-    from opshift.opsets.targets import Ceiling
+    from opshift.opsets.targets import RuntimeRelease
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def _written_out(facts: Facts) -> Facts:
     return Facts(Document(copy), facts.weights, facts.adapters, lambda: view)
 
 
-def verdict(judged: Judged, row: Ceiling, *, added: Collection[str] = ()) -> Verdict:
+def verdict(judged: Judged, row: RuntimeRelease, *, added: Collection[str] = ()) -> Verdict:
     """Whether a runtime runs a model as it is. Nothing is converted.
 
     `added` are the domains whose imports the model lacked. A release between two rows has the
@@ -76,7 +76,7 @@ def verdict(judged: Judged, row: Ceiling, *, added: Collection[str] = ()) -> Ver
     return Verdict(row.stands_for, (), own.unknown or then.unknown, differing)
 
 
-def _of_row(judged: Judged, row: Ceiling, added: Collection[str]) -> Verdict:
+def _of_row(judged: Judged, row: RuntimeRelease, added: Collection[str]) -> Verdict:
     """The answer of one row."""
     document, computed = judged.document, judged.computed
     called = computed.document
