@@ -175,7 +175,7 @@ def _reasons() -> tuple[str, ...]:
 def crossings(target, before=None):
     """The plan of a conversion before anything is touched."""
     opened = Conversion(
-        *cheapest_way.carve_of(before or less())(), Request.of(target), registry.default()
+        *cheapest_way.opener_of(before or less())(), Request.of(target), registry.default()
     )
     opened.open()
     opened.aim()

@@ -12,7 +12,7 @@ from growth_families import FAMILIES
 from opshift.author import registry
 from opshift.convert import model_opening
 from opshift.convert.attempt import Conversion
-from opshift.convert.cheapest_way import carve_of, convert
+from opshift.convert.cheapest_way import convert, opener_of
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper
 from opshift.errors import InvalidModel, Refused
@@ -44,10 +44,10 @@ def text_model(name):
     return model(text, opset, more=more)
 
 
-def outcome(carve, request, opened=None):
+def outcome(open_skeleton, request, opened=None):
     """The result and the report of one conversion, its refusals, or the error."""
     try:
-        skeleton, _, report = convert(carve, request, opened)
+        skeleton, _, report = convert(open_skeleton, request, opened)
     except InvalidModel as error:
         return str(error)
     except Refused as refused:
@@ -76,13 +76,13 @@ def test_a_rehearsal_of_each_structure_gives_what_a_conversion_alone_gives(famil
 
 
 def _compare(proto, orders):
-    carve = carve_of(proto)
-    asked = [(one, outcome(carve, one)) for one in requests()]
+    open_skeleton = opener_of(proto)
+    asked = [(one, outcome(open_skeleton, one)) for one in requests()]
     for order in range(orders):
         random.Random(order).shuffle(asked)
-        runs = Rehearsals(carve, Request(), registry.default())
+        runs = Rehearsals(open_skeleton, Request(), registry.default())
         for one, alone in asked:
-            assert outcome(carve, one, runs.opened) == alone, one.target
+            assert outcome(open_skeleton, one, runs.opened) == alone, one.target
 
 
 QUESTIONS = {
@@ -117,7 +117,7 @@ def test_each_boundary_is_crossed_once(question, monkeypatch):
 
 def test_an_opened_model_stays_as_it_is():
     """No table of a branch names a scope of the model that it comes from."""
-    opened = Conversion(*carve_of(text_model("loop"))(), Request(), registry.default())
+    opened = Conversion(*opener_of(text_model("loop"))(), Request(), registry.default())
     opened.open()
     before = opened.skeleton.SerializeToString(deterministic=True)
     assert opened.document.main.producers

@@ -141,10 +141,10 @@ def known_dead_ends(
     from opshift.author import registry
     from opshift.convert import planner
     from opshift.convert.attempt import Conversion
-    from opshift.convert.cheapest_way import carve_of
+    from opshift.convert.cheapest_way import opener_of
     from opshift.convert.request import Request
 
-    opened = Conversion(*carve_of(source)(), Request.of(target), registry.default())
+    opened = Conversion(*opener_of(source)(), Request.of(target), registry.default())
     opened.open()
     opened.aim()
     found = planner.of_document(opened.document, opened.adapters, opened.goal)

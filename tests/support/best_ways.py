@@ -41,7 +41,7 @@ MOST_WAYS = 24
 def broken(model: ModelProto, wanted: Request) -> tuple[int, list[str]]:
     """How many ways lead to the goal, and those whose result is better than the chosen one."""
     try:
-        skeleton, _, report = cheapest_way.convert(cheapest_way.carve_of(model), wanted)
+        skeleton, _, report = cheapest_way.convert(cheapest_way.opener_of(model), wanted)
     except OpshiftError:
         return 0, []
     chosen = _cost(model, skeleton, report)
@@ -85,7 +85,7 @@ def _with_other_functions(way: Way, model: ModelProto) -> list[Way]:
 
 def _tried(way: Way, model: ModelProto, wanted: Request) -> tuple[Cost | None, list[Way]]:
     """The cost of one way, and the ways that differ from it in one choice."""
-    skeleton, store = cheapest_way.carve_of(model)()
+    skeleton, store = cheapest_way.opener_of(model)()
     attempt = Conversion(skeleton, store, wanted, registry.default(), way)
     try:
         report = attempt.run()

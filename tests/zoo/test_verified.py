@@ -64,8 +64,8 @@ def test_a_model_that_differs_is_named_with_the_output_and_not_published(
 ):
     honest = task.convert
 
-    def wrong(carve, options):
-        skeleton, store, report = honest(carve, options)
+    def wrong(open_skeleton, options):
+        skeleton, store, report = honest(open_skeleton, options)
         skeleton.graph.node[-1].op_type = "Sub"
         return skeleton, store, report
 

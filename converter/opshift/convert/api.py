@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
-from opshift.convert.cheapest_way import carve_of, convert
+from opshift.convert.cheapest_way import convert, opener_of
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
 from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
@@ -319,14 +319,14 @@ def convert_path(
         if (header := restamp.look(file, options, dst, external)) is not None:
             header.write(dst, in_place=in_place)
             return header.report
-        skeleton, store, report = convert(carve_of(file), options)
+        skeleton, store, report = convert(opener_of(file), options)
         weights.put(skeleton, store, dst, report.changed, external=external, in_place=in_place)
     return report
 
 
 def _convert_in_memory(file: Opened, options: Request) -> Result[ModelProto]:
     """The converted model of a file, with all its external data."""
-    model, store, report = convert(carve_of(file), options)
+    model, store, report = convert(opener_of(file), options)
     weights.fill(model, store)
     weights.fetch(model, store)
     store.check_unchanged()
@@ -336,8 +336,8 @@ def _convert_in_memory(file: Opened, options: Request) -> Result[ModelProto]:
 def _convert_proto(
     model: ModelProto, options: Request, base_dir: str, *, inplace: bool
 ) -> Result[ModelProto]:
-    carve = functools.partial(weights.carve_model, model, base_dir)
-    skeleton, store, report = convert(carve, options)
+    open_skeleton = functools.partial(weights.carve_model, model, base_dir)
+    skeleton, store, report = convert(open_skeleton, options)
     if inplace:
         if report.changed:
             weights.transplant(skeleton, store, model)

@@ -24,10 +24,10 @@ from opshift.model.weights import Weights
 from opshift.protos import ModelProto
 from opshift.report import Report
 
-Carve: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
+OpenSkeleton: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
 
 
-def carve_of(model: ModelProto | str | os.PathLike[str] | Opened) -> Carve:
+def opener_of(model: ModelProto | str | os.PathLike[str] | Opened) -> OpenSkeleton:
     """A function that returns a new skeleton of a model or file at each call."""
     if isinstance(model, ModelProto):
         return lambda: weights.carve_model(model)
@@ -49,7 +49,7 @@ def _collector_paused() -> Iterator[None]:
 
 @_collector_paused()  # around the whole call: its objects are gone when collecting begins again
 def convert(
-    carve: Carve, options: Request, opened: Callable[[], Conversion] | None = None
+    open_skeleton: OpenSkeleton, options: Request, opened: Callable[[], Conversion] | None = None
 ) -> tuple[ModelProto, Weights, Report]:
     """Converts a skeleton by the straight way, or by the cheapest way if there is a choice.
 
@@ -58,7 +58,7 @@ def convert(
     """
     ways, adapters = Ways(), registry.default()
     for way in ways:
-        attempt = _attempt(carve, options, way, adapters, opened)
+        attempt = _attempt(open_skeleton, options, way, adapters, opened)
         functions = len(attempt.skeleton.functions)
         try:
             with diagnose.on_the_model(attempt):
@@ -81,7 +81,7 @@ def convert(
 
 
 def _attempt(
-    carve: Carve,
+    open_skeleton: OpenSkeleton,
     options: Request,
     way: Way,
     adapters: Registry,
@@ -90,5 +90,5 @@ def _attempt(
     """The conversion along one path, from the opened model if that is enough."""
     as_it_came = options.only_ir or options.bump_model_version or way.inlined
     if opened is None or as_it_came:
-        return Conversion(*carve(), options, adapters, way)
+        return Conversion(*open_skeleton(), options, adapters, way)
     return opened().branch(options, way)

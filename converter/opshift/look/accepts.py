@@ -14,7 +14,7 @@ from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import aim, model_opening
 from opshift.convert.blockers import Outgrown
-from opshift.convert.cheapest_way import Carve, carve_of
+from opshift.convert.cheapest_way import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose, rules
 from opshift.convert.legal.verdict import Judged, verdict
 from opshift.convert.request import NODE_BUDGET, Request
@@ -174,9 +174,9 @@ def accepts(model: Source, target: str, *, isolate: bool | None = None) -> Accep
     """
     row = targets.find(target)
     with documents.beside(model), isolation.isolated(isolate):
-        carve = carve_of(model)
-        require_valid(carve)
-        told = _SourceOrResult.of(carve).told(row)
+        open_skeleton = opener_of(model)
+        require_valid(open_skeleton)
+        told = _SourceOrResult.of(open_skeleton).told(row)
     remarks = (row.remark,) if row.remark else ()
     return Acceptance(told.target, told.reasons, told.unknown, remarks)
 
@@ -197,9 +197,9 @@ def survey(
 
 
 def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSurvey:
-    carve = carve_of(model)
-    runs, plain = require_valid(carve, request), request == Request()
-    opened = _SourceOrResult.of(carve)
+    open_skeleton = opener_of(model)
+    runs, plain = require_valid(open_skeleton, request), request == Request()
+    opened = _SourceOrResult.of(open_skeleton)
     known = KnownResults(opened, runs.adapters)
     rows = _rows(names)
     now = [opened.told(row) for row in rows]
@@ -230,8 +230,8 @@ class _SourceOrResult:
 
     @staticmethod
     @diagnose.protobuf_errors()
-    def of(carve: Carve) -> _SourceOrResult:
-        skeleton, store = carve()
+    def of(open_skeleton: OpenSkeleton) -> _SourceOrResult:
+        skeleton, store = open_skeleton()
         adapters, known = registry.default(), imports.versions(skeleton).keys()
         model_opening.mend_imports(skeleton, adapters)
         imports.merge(skeleton)
@@ -301,7 +301,7 @@ def _rows(names: Iterable[str]) -> list[RuntimeRelease]:
     return [row for name in tuple(names) or (targets.ALL,) for row in targets.rows(name)]
 
 
-def releases(before: Carve, after: Carve) -> list[ReleaseAnswer]:
+def releases(before: OpenSkeleton, after: OpenSkeleton) -> list[ReleaseAnswer]:
     """Which releases of runtimes run one model, and which run the other, as they are."""
     first, second = _SourceOrResult.of(before), _SourceOrResult.of(after)
     found = []
@@ -321,9 +321,9 @@ def within_reach(model: Source) -> list[ReleaseAnswer]:
 
 
 @diagnose.protobuf_errors()
-def require_valid(carve: Carve, request: Request | None = None) -> Rehearsals:
+def require_valid(open_skeleton: OpenSkeleton, request: Request | None = None) -> Rehearsals:
     """The rehearsals of a model; raises InvalidModel for a model that no conversion accepts."""
-    runs = Rehearsals(carve, request or Request(), registry.default())
+    runs = Rehearsals(open_skeleton, request or Request(), registry.default())
     runs.opened()
     return runs
 

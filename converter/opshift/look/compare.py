@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from opshift.convert.cheapest_way import carve_of, convert
+from opshift.convert.cheapest_way import convert, opener_of
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError
 from opshift.look import texts
@@ -249,7 +249,7 @@ class _Side:
 
     @staticmethod
     def of(model: Model) -> _Side:
-        skeleton, store = carve_of(model)()
+        skeleton, store = opener_of(model)()
         require_legible(skeleton.SerializeToString())
         return _Side(skeleton, store)
 
@@ -349,7 +349,7 @@ def _same(first: Model, a: _Side, b: _Side) -> str | None:
     for prune in (False, True):
         request = Request(goal, b.model.ir_version, prune_imports=prune)
         try:
-            model, store, _ = convert(carve_of(first), request)
+            model, store, _ = convert(opener_of(first), request)
         except OpshiftError:
             return None
         if _equal(_Side(model, store), b):

@@ -12,7 +12,7 @@ from opshift import terms
 from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.convert import model_opening
-from opshift.convert.cheapest_way import carve_of
+from opshift.convert.cheapest_way import opener_of
 from opshift.convert.legal import diagnose, opening
 from opshift.errors import BadTarget
 from opshift.look.accepts import Acceptance, require_valid
@@ -64,8 +64,8 @@ def may_use(model: ModelProto | str | os.PathLike[str], consumer: Consumer) -> A
 def _may_use(
     model: ModelProto | str | os.PathLike[str], consumer: Consumer, adapters: Registry
 ) -> Acceptance:
-    carve = carve_of(model)
-    skeleton, _ = carve()
+    open_skeleton = opener_of(model)
+    skeleton, _ = open_skeleton()
     model_opening.mend_imports(skeleton, adapters)
     opening.header(skeleton)
     reasons, remarks = list(_ir(skeleton, consumer)), list[str]()
@@ -78,7 +78,7 @@ def _may_use(
         reasons += _breaking(stored, consumer.model_version)
         remarks += _not_stored(stored, consumer.model_version)
     if not reasons:  # an unknown model version is such a reason
-        require_valid(carve)
+        require_valid(open_skeleton)
     unknown = tuple(_not_asked(skeleton, consumer))
     return Acceptance(str(consumer), tuple(reasons), unknown, tuple(remarks), tuple(conditions))
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.convert.cheapest_way import carve_of
+from opshift.convert.cheapest_way import opener_of
 from opshift.convert.ir import needs
 from opshift.convert.request import Request, Wishes, spans, takes_wishes
 from opshift.errors import RefusedNode, blocking_nodes
@@ -166,7 +166,7 @@ def lowest_versions(
 def _lowest(
     model: ModelProto | str | os.PathLike[str], asked: Request, adapters: Registry
 ) -> Lowest:
-    runs = Rehearsals(carve_of(model), asked, adapters)
+    runs = Rehearsals(opener_of(model), asked, adapters)
     opened = runs.opened()
     present = opened.document.imports.as_dict()
     return Lowest(

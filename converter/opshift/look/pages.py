@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from opshift.convert.cheapest_way import Carve, carve_of, convert
+from opshift.convert.cheapest_way import OpenSkeleton, convert, opener_of
 from opshift.convert.request import Request
 from opshift.errors import Refused
 from opshift.look import accepts, drawn, planning
@@ -27,19 +27,19 @@ from opshift.text import Line, counted, size
 class Models:
     """A model before and after a conversion, if it could be converted."""
 
-    before: Carve
-    after: Carve | None
+    before: OpenSkeleton
+    after: OpenSkeleton | None
 
     @staticmethod
     def of(model: Source, result: Carved | None) -> Models:
         """A model and the result of its conversion, both read-only."""
-        return Models(carve_of(model), None if result is None else lambda: result)
+        return Models(opener_of(model), None if result is None else lambda: result)
 
     @staticmethod
     def converted(model: Source, request: Request) -> Models:
         """Converts a model to look at the result."""
         try:
-            return Models.of(model, convert(carve_of(model), request)[:2])
+            return Models.of(model, convert(opener_of(model), request)[:2])
         except Refused:
             return Models.of(model, None)
 
@@ -121,7 +121,7 @@ def _drawings(before: ModelProto, after: ModelProto) -> Section:
 def of_result(report: Any, source: Any, model: Any) -> Page:
     """The page of a conversion in memory, from the model that was given and the result."""
     given, made = _as_source(source), _as_source(model)
-    return complete(report.page(), Models(carve_of(given), carve_of(made)), given)
+    return complete(report.page(), Models(opener_of(given), opener_of(made)), given)
 
 
 def _as_source(model: Any) -> ModelProto | str | os.PathLike[str]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.convert.attempt import Conversion
-from opshift.convert.cheapest_way import Carve, carve_of
+from opshift.convert.cheapest_way import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose
 from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
 from opshift.convert.ways import STRAIGHT
@@ -93,12 +93,12 @@ def plan_with_result(model: Source, options: Request) -> tuple[Plan, Carved | No
 def _plan_with_result(
     model: Source, options: Request, adapters: Registry
 ) -> tuple[Plan, Carved | None]:
-    carve = carve_of(model)
-    if (short := _of_header(model, carve, options)) is not None:
+    open_skeleton = opener_of(model)
+    if (short := _of_header(model, open_skeleton, options)) is not None:
         return short
     # A conversion of only the header reads no node, so that it cannot refuse one.
     shared = dataclasses.replace(options, check="none") if options.only_ir else options
-    runs = Rehearsals(carve, shared, adapters)
+    runs = Rehearsals(open_skeleton, shared, adapters)
     told = runs.rehearse(options)
     opened = runs.opened().branch(options, STRAIGHT)
     opened.aim()
@@ -147,13 +147,15 @@ def _reached(
     return {**goal, **moved}
 
 
-def _of_header(model: Source, carve: Carve, options: Request) -> tuple[Plan, Carved | None] | None:
+def _of_header(
+    model: Source, open_skeleton: OpenSkeleton, options: Request
+) -> tuple[Plan, Carved | None] | None:
     """The plan for a file of which only the header changes, if it can be converted."""
     if not isinstance(model, Opened) or options != Request(options.target):
         return None
     if (found := header.changes(model, options.target)) is None:
         return None
-    told = rehearsed(carve, options)
+    told = rehearsed(open_skeleton, options)
     if (report := told.report) is None:
         return None
     paths = tuple(Path(*key, count, (), None) for key, count in found.operators)

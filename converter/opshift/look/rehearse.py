@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opshift.author.registry import Registry
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
-from opshift.convert.cheapest_way import Carve, convert
+from opshift.convert.cheapest_way import OpenSkeleton, convert
 from opshift.convert.legal import diagnose
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import InvalidModel, Refused, RefusedNode
@@ -58,8 +58,8 @@ class Limit:
 class Rehearsals:
     """The rehearsals of one model, which is opened once."""
 
-    def __init__(self, carve: Carve, options: Request, adapters: Registry) -> None:
-        self.carve = carve
+    def __init__(self, open_skeleton: OpenSkeleton, options: Request, adapters: Registry) -> None:
+        self.open_skeleton = open_skeleton
         self.options = options
         self.adapters = adapters
         self._opened: Conversion | None = None
@@ -67,7 +67,7 @@ class Rehearsals:
     def opened(self) -> Conversion:
         """The opened model, from which each rehearsal begins; it is never changed."""
         if self._opened is None:
-            opened = Conversion(*self.carve(), self.options, self.adapters)
+            opened = Conversion(*self.open_skeleton(), self.options, self.adapters)
             with diagnose.on_the_model(opened):
                 opened.open()
             self._opened = opened
@@ -75,7 +75,7 @@ class Rehearsals:
 
     def rehearse(self, options: Request) -> Rehearsed:
         """Converts the skeleton, with options that differ in the wanted versions only."""
-        return rehearsed(self.carve, options, self.opened)
+        return rehearsed(self.open_skeleton, options, self.opened)
 
     def furthest(
         self,
@@ -122,11 +122,11 @@ class Rehearsals:
 
 
 def rehearsed(
-    carve: Carve, options: Request, opened: Callable[[], Conversion] | None = None
+    open_skeleton: OpenSkeleton, options: Request, opened: Callable[[], Conversion] | None = None
 ) -> Rehearsed:
     """Converts a skeleton; returns the report or the refusal."""
     try:
-        skeleton, store, report = convert(carve, options, opened)
+        skeleton, store, report = convert(open_skeleton, options, opened)
         return Rehearsed(report, None, (skeleton, store))
     except Refused as refused:
         return Rehearsed(None, refused)

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from opshift.convert.cheapest_way import Carve, convert
+from opshift.convert.cheapest_way import OpenSkeleton, convert
 from opshift.convert.request import Request
 from opshift.convert.requests import input_sizes
 from opshift.errors import BadTarget, InvalidModel, Refused
@@ -186,7 +186,7 @@ def _imports(skeleton: ModelProto) -> dict[str, int]:
     return {schemas.normal(one.domain): one.version for one in skeleton.opset_import}
 
 
-def _once(model: LocalModel) -> Carve:
+def _once(model: LocalModel) -> OpenSkeleton:
     """A function that returns the carved model at the first call, and reads it again later."""
 
     def each() -> Iterator[tuple[ModelProto, Weights]]:

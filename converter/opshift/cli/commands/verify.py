@@ -114,8 +114,8 @@ def command(
 
 
 def _page(found: Verification, a: str, b: str) -> Page:
-    from opshift.convert.cheapest_way import carve_of
+    from opshift.convert.cheapest_way import opener_of
     from opshift.look.pages import Models, complete, title_of
 
     page = dataclasses.replace(found.page(), title=title_of(a, b))
-    return complete(page, Models(carve_of(a), carve_of(b)), a)
+    return complete(page, Models(opener_of(a), opener_of(b)), a)
