@@ -18,7 +18,7 @@ except ImportError as error:
 if TYPE_CHECKING:
     from typing_extensions import Unpack
 
-    from opshift.convert.request import Wishes
+    from opshift.convert.request import ConversionOptions
     from opshift.report import Report
 
 
@@ -29,7 +29,7 @@ class ConvertVersionPass(FunctionalPass):
     ----------
     target : int, mapping or str, optional
         An opset, versions by domain, or a runtime, as for `opshift.convert_version`.
-    **wishes
+    **options
         The other options of `opshift.convert_version`.
 
     Attributes
@@ -48,8 +48,8 @@ class ConvertVersionPass(FunctionalPass):
     >>> model = passes(model).model
     """
 
-    def __init__(self, target: AnyTarget = None, **wishes: Unpack[Wishes]) -> None:
-        self.request = Request.of(target, **wishes)
+    def __init__(self, target: AnyTarget = None, **options: Unpack[ConversionOptions]) -> None:
+        self.request = Request.of(target, **options)
         self.report: Report | None = None
 
     def call(self, model: onnx_ir.Model) -> PassResult:

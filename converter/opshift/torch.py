@@ -9,7 +9,7 @@ import tempfile
 from typing import TYPE_CHECKING, Any, overload
 
 from opshift.convert.api import convert_file, convert_version
-from opshift.convert.request import AnyTarget, Wishes
+from opshift.convert.request import AnyTarget, ConversionOptions
 from opshift.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -76,16 +76,18 @@ def export(
     >>> program = opshift.torch.export(module, (torch.randn(2, 8),), target=13)
     """
     onnx = _exporter()
-    wishes: Any = {name: options.pop(name) for name in Wishes.__annotations__ if name in options}
+    converting: Any = {
+        name: options.pop(name) for name in ConversionOptions.__annotations__ if name in options
+    }
     if f is None:
         if not options.get("dynamo", True):
             raise TypeError("the exporter with dynamo=False only writes files: name one as f")
         program = onnx.export(model, args, **{"dynamo": True, **options})
-        return convert_version(program, target, inplace=True, **wishes)
+        return convert_version(program, target, inplace=True, **converting)
     with tempfile.TemporaryDirectory() as folder:
         written = os.path.join(folder, os.path.basename(os.fspath(f)))
         onnx.export(model, args, written, **{"dynamo": True, **options})
-        return convert_file(written, f, target, **wishes)
+        return convert_file(written, f, target, **converting)
 
 
 def _exporter() -> Any:

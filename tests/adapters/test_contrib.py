@@ -101,7 +101,7 @@ def test_both_sides_compute_the_same(case: examples.Case, opset: int) -> None:
         pytest.skip("the installed onnx is older than the example")
     before = testing.example_model(case.adapter, case.example, {"": opset})
     target = example_target(case.adapter, case.example)
-    after = convert_version(before, target, **case.example.wishes)
+    after = convert_version(before, target, **case.example.options)
     for seed in range(2 if opset in OPSETS and opset != EVERYDAY else SEEDS):
         values = inputs(before, case.example, seed)
         for one, other in zip(run(before, values), run(after, values), strict=True):
@@ -206,10 +206,10 @@ def test_arithmetic_that_is_not_reproduced_needs_permission_and_is_named(
         pytest.skip("the installed onnx is older than the example")
     before = examples.model_of(case)
     target = example_target(case.adapter, case.example)
-    allowed = convert(before, target, **case.example.wishes)
+    allowed = convert(before, target, **case.example.options)
     told = allowed.report.approximations
     try:
-        exact = convert(before, target, **{**case.example.wishes, "allow_approximate": False})
+        exact = convert(before, target, **{**case.example.options, "allow_approximate": False})
     except Refused as refused:
         assert {one.op for one in refused.refusals} <= set(case.adapter.ops)
         assert {one.why for one in refused.refusals} == {Why.APPROXIMATE_ONLY}

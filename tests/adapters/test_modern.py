@@ -159,12 +159,12 @@ READ_BY_ANOTHER = {  # the rule that reads what is written for the examples of a
 
 def rules_that_take_back(rule: Modern | Mirror, example: Example) -> set[str]:
     """The rules that find what is written for an example below the opset of its rule."""
-    wishes = {"modernize": True, "allow_approximate": example.approximate}
-    newer = convert_version(modern_model(rule, example), **wishes)
+    options = {"modernize": True, "allow_approximate": example.approximate}
+    newer = convert_version(modern_model(rule, example), **options)
     older = convert_version(newer, rule.since - 1, allow_approximate=True)
     if operators(older)[rule.op]:
         return set()
-    again = convert_with_report(older, newer.opset_import[0].version, **wishes)
+    again = convert_with_report(older, newer.opset_import[0].version, **options)
     return {site.rule.removeprefix("opshift_adapters.") for site in again.report.modernized}
 
 

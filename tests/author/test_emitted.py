@@ -81,7 +81,7 @@ def test_without_any_table_each_example_converts_alike(monkeypatch):
 
 def _result(case: examples.Case) -> result.Result[ModelProto]:
     target = testing.example_target(case.adapter, case.example)
-    return convert(examples.model_of(case), target, **case.example.wishes)
+    return convert(examples.model_of(case), target, **case.example.options)
 
 
 def _turns(found: result.Result[ModelProto]) -> bool:

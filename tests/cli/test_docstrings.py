@@ -15,8 +15,8 @@ from types import FunctionType
 import onnx
 import opshift
 import pytest
-from opshift.convert.request import Wishes
-from opshift.wishes import WISHES
+from opshift.convert.request import ConversionOptions
+from opshift.option_texts import OPTION_TEXTS
 
 pytestmark = pytest.mark.usefixtures("models_run_here")
 
@@ -139,7 +139,7 @@ def test_an_argument_of_a_wrong_kind_is_named(call, sentence):
         call()
 
 
-def test_every_wish_has_a_text():
-    assert WISHES.keys() == Wishes.__annotations__.keys()
-    for wish in WISHES.values():
-        assert re.fullmatch(r"[A-Z].*\.", wish.text)
+def test_every_option_has_a_text():
+    assert OPTION_TEXTS.keys() == ConversionOptions.__annotations__.keys()
+    for option in OPTION_TEXTS.values():
+        assert re.fullmatch(r"[A-Z].*\.", option.text)

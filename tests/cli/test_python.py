@@ -137,7 +137,7 @@ def test_what_comes_in_comes_out(monkeypatch):
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "options",
     [
         {"ir_version": "bogus"}, {"ir_version": 99}, {"ir_version": True},
         {"ir_version": "8"}, {"ir_version": 8.0}, {"ir_version": None}, {"at_least": "13"},
@@ -150,9 +150,9 @@ def test_what_comes_in_comes_out(monkeypatch):
         {"minimal": True},
     ],
 )  # fmt: skip
-def test_what_cannot_be_meant_is_a_bad_target(wishes):
+def test_what_cannot_be_meant_is_a_bad_target(options):
     with pytest.raises(opshift.BadTarget):
-        opshift.convert_version(softmax(), **{"target": 13, **wishes})
+        opshift.convert_version(softmax(), **{"target": 13, **options})
 
 
 def test_outcomes_are_short_and_show_themselves():

@@ -15,7 +15,7 @@ from click.testing import CliRunner
 from opshift import codes, terms
 from opshift.cli import commands
 from opshift.cli.entry import main
-from opshift.convert.request import Wishes
+from opshift.convert.request import ConversionOptions
 from opshift.terms import Caller
 from opshift.zoo import migrate
 from text_models import model
@@ -58,7 +58,7 @@ def known_options():
     ]
     functions = (opshift.convert_version, opshift.convert_file, migrate)
     arguments = {name for one in functions for name in inspect.signature(one).parameters}
-    return {*parameters}, arguments | {*Wishes.__annotations__}
+    return {*parameters}, arguments | {*ConversionOptions.__annotations__}
 
 
 @pytest.mark.parametrize("code", codes.names())

@@ -72,7 +72,7 @@ OTHERS = {
 
 @pytest.mark.parametrize("kind", OTHERS)
 def test_a_step_at_one_version_is_seen_too(kind, monkeypatch):
-    text, opset, target, wishes = OTHERS[kind]
+    text, opset, target, options = OTHERS[kind]
     if opset > (schemas.latest("") or 0):
         pytest.skip("the installed onnx is older")
     proto = model(text, opset, more=', "com.microsoft" : 1')
@@ -80,7 +80,7 @@ def test_a_step_at_one_version_is_seen_too(kind, monkeypatch):
     monkeypatch.setattr(
         end_checks, "check_fully", lambda state, step: (seen.append(step), check(state, step))
     )
-    report = convert(proto, target, check="full", **wishes).report
+    report = convert(proto, target, check="full", **options).report
     assert [(one.domain, one.start, one.to) for one in seen] == [
         (one.domain, one.start, one.to) for one in report.steps
     ]

@@ -177,9 +177,9 @@ REFUSED = {
 
 @pytest.mark.parametrize("name", REFUSED)
 def test_a_request_that_does_not_fit_names_the_place(name):
-    wishes, sentence = REFUSED[name]
+    options, sentence = REFUSED[name]
     with pytest.raises(BadTarget) as refused:
-        convert(model(RESHAPED), **wishes)
+        convert(model(RESHAPED), **options)
     assert sentence in str(refused.value)
 
 

@@ -265,7 +265,7 @@ def test_a_strict_ir_refuses_what_readers_would_skip(target, tmp_path):
 
 
 @pytest.mark.parametrize(
-    ("target", "wishes", "verdict"),
+    ("target", "options", "verdict"),
     [
         (13, {}, "Possible: opset 18 -> 13, IR 12 -> 8."),
         ("onnxruntime==1.10", {}, "Possible: opset 18 -> 15, acme 1 -> removed, IR 12 -> 8."),
@@ -278,11 +278,11 @@ def test_a_strict_ir_refuses_what_readers_would_skip(target, tmp_path):
         ),
     ],
 )
-def test_a_plan_tells_the_ir_version_that_a_conversion_gives(target, wishes, verdict, tmp_path):
-    found = plan(noted("node"), target, **wishes)
+def test_a_plan_tells_the_ir_version_that_a_conversion_gives(target, options, verdict, tmp_path):
+    found = plan(noted("node"), target, **options)
     assert str(found).splitlines()[0] == verdict
     if found.possible:
-        after, _ = converted(noted("node"), tmp_path, target, **wishes)
+        after, _ = converted(noted("node"), tmp_path, target, **options)
         assert (found.ir_before, found.ir_after) == (12, after.ir_version)
     else:
         assert found.ir_after is None

@@ -28,8 +28,8 @@ def test_the_option_that_a_refusal_names_makes_the_conversion_possible(text, to)
         convert(source, to)
     named = {one.types for one in refused.value.refusals}
     assert all(terms.option("types", one) in str(refused.value) for one in named)
-    wish = dict(one.split("=") for one in named)
-    assert convert(source, to, types=wish).report.result[""] == to
+    option = dict(one.split("=") for one in named)
+    assert convert(source, to, types=option).report.result[""] == to
 
 
 def test_a_plan_names_it_too():
@@ -102,8 +102,8 @@ def test_the_option_for_a_type_without_a_kernel_makes_the_result_run(kind, opera
     assert refused.value.runtime == f"onnxruntime=={release}"
     (named,) = {one.types for one in refused.value.refusals}
     assert terms.option("types", named) in str(refused.value)
-    wish = dict([named.split("=")])
-    report = convert(source, f"onnxruntime=={release}", types=wish).report
+    option = dict([named.split("=")])
+    report = convert(source, f"onnxruntime=={release}", types=option).report
     assert report.runtime is not None
     assert report.runtime.answer == "yes"
 

@@ -99,7 +99,7 @@ def unsolved(monkeypatch):
     ir_plan.solved.cache_clear()
 
 
-def wishes_for(proto: ModelProto) -> list[dict[str, Any]]:
+def options_for(proto: ModelProto) -> list[dict[str, Any]]:
     """Conversions that leave no opset."""
     ir = proto.ir_version
     return [
@@ -116,9 +116,9 @@ def test_without_the_table_and_the_graph_library_no_example_converts(unsolved):
     fit = [case for case in cases if not (case.example.invalid or case.example.refuses)]
     for case in random.Random(SEED).sample(fit, SAMPLE):
         proto, target = examples.model_of(case), example_target(case.adapter, case.example)
-        for wishes in ({"target": target, **case.example.wishes}, *wishes_for(proto)):
+        for options in ({"target": target, **case.example.options}, *options_for(proto)):
             with pytest.raises(MissingExtra, match="networkx"):
-                convert_version(proto, **wishes)
+                convert_version(proto, **options)
 
 
 def test_without_the_table_and_the_graph_library_no_file_converts(unsolved, tmp_path):
@@ -126,26 +126,26 @@ def test_without_the_table_and_the_graph_library_no_file_converts(unsolved, tmp_
     source, result = tmp_path / "a.onnx", tmp_path / "b.onnx"
     proto = model(chain("Relu"), 13, ir=8)
     source.write_bytes(data := proto.SerializeToString())
-    for wishes in wishes_for(proto):
+    for options in options_for(proto):
         with pytest.raises(MissingExtra, match="networkx"):
-            convert_file(source, result, **wishes)
+            convert_file(source, result, **options)
         with pytest.raises(MissingExtra, match="networkx"):
-            convert_file(source, source, in_place=True, **wishes)
+            convert_file(source, source, in_place=True, **options)
         assert not result.exists()
         assert source.read_bytes() == data
 
 
-@pytest.mark.parametrize("wishes", [{"ir_version": 9}, {"ir_version": 7}, {"modernize": True}])
-def test_the_table_or_the_graph_library_alone_is_enough(wishes, monkeypatch):
+@pytest.mark.parametrize("options", [{"ir_version": 9}, {"ir_version": 7}, {"modernize": True}])
+def test_the_table_or_the_graph_library_alone_is_enough(options, monkeypatch):
     before = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 20, ir=8)
-    expected = convert_version(before, **wishes)
+    expected = convert_version(before, **options)
     ir_plan.solved.cache_clear()
     with monkeypatch.context() as patch:
         patch.setitem(sys.modules, "networkx", None)
-        assert convert_version(before, **wishes) == expected
+        assert convert_version(before, **options) == expected
     with monkeypatch.context() as patch:
         patch.setattr(plan_table, "_table", dict)
-        assert convert_version(before, **wishes) == expected
+        assert convert_version(before, **options) == expected
 
 
 def chain(op: str) -> str:

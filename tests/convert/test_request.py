@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One request: every verb and every function takes the same wishes."""
+"""One request: every verb and every function takes the same options."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ from opshift import (
 )
 from opshift.assumptions import NAMES
 from opshift.cli import main
-from opshift.cli.wish_options import MARKS, PERMISSIONS, TARGET, _names
-from opshift.convert.request import Wishes
+from opshift.cli.conversion_options import MARKS, PERMISSIONS, TARGET, _names
+from opshift.convert.request import ConversionOptions
 from opshift.verify import verify
 from opshift.zoo.migrate import migrate
 from text_models import model
@@ -45,14 +45,17 @@ def options(verb):
     return {param.name for param in command.params}
 
 
-def test_the_wishes_are_the_fields_of_a_request():
-    assert set(Wishes.__annotations__) - {"at_least"} == fields() - {"target", "node_budget"}
+def test_the_options_are_the_fields_of_a_request():
+    assert set(ConversionOptions.__annotations__) - {"at_least"} == fields() - {
+        "target",
+        "node_budget",
+    }
 
 
 @pytest.mark.parametrize("function", FUNCTIONS, ids=lambda f: f.__name__)
-def test_every_function_takes_every_wish(function):
+def test_every_function_takes_every_option(function):
     shown = inspect.signature(function).parameters
-    assert set(Wishes.__annotations__) <= set(shown)
+    assert set(ConversionOptions.__annotations__) <= set(shown)
     assert shown["unknown_domains"].default == "keep"
     assert inspect.Parameter.VAR_KEYWORD not in {one.kind for one in shown.values()}
 
@@ -68,14 +71,14 @@ def test_lowest_takes_what_names_no_result():
     assert not OF_THE_TARGET & options("lowest")
 
 
-def test_the_options_are_the_wishes():
+def test_the_options_of_the_command_are_those_of_python():
     words = {"words": "target", "runtime": "target", "ir": "ir_version"}
     named = {words.get(name, name) for name in _names(*TARGET, *PERMISSIONS)}
     assert named - {"at_least"} == fields() - {"node_budget"}
 
 
 @pytest.mark.parametrize("function", [convert_version, plan])
-def test_a_request_stands_for_a_target_and_wishes(function):
+def test_a_request_stands_for_a_target_and_options(function):
     asked = Request.of(13, unknown_domains="refuse")
     proto = model(OWN, 14, more=', "acme" : 1')
     if function is plan:
@@ -93,7 +96,7 @@ def test_a_request_does_not_change():
 
 
 @pytest.mark.parametrize(
-    "wishes",
+    "options",
     [
         {"unknown_domains": "drop"},
         {"ir_version": 2},
@@ -102,20 +105,20 @@ def test_a_request_does_not_change():
         {"at_least": 12},
     ],
 )
-def test_what_cannot_be_meant_is_said_by_every_function(wishes, tmp_path):
+def test_what_cannot_be_meant_is_said_by_every_function(options, tmp_path):
     onnx.save(model(NEG, 13), tmp_path / "m.onnx")
     path = tmp_path / "m.onnx"
     for call in (
-        lambda: convert_version(path, 13, **wishes),
-        lambda: convert_file(path, tmp_path / "o.onnx", 13, **wishes),
-        lambda: plan(path, 13, **wishes),
-        lambda: migrate(path, None, 13, **wishes),
+        lambda: convert_version(path, 13, **options),
+        lambda: convert_file(path, tmp_path / "o.onnx", 13, **options),
+        lambda: plan(path, 13, **options),
+        lambda: migrate(path, None, 13, **options),
     ):
         with pytest.raises(BadTarget):
             call()
 
 
-def test_a_plan_has_the_wishes_of_a_conversion():
+def test_a_plan_has_the_options_of_a_conversion():
     proto = model(ERF, 13)
     assert not plan(proto, 8).possible
     assert plan(proto, 8, allow_approximate=True).possible
@@ -164,7 +167,7 @@ def literals(hint):
 
 
 def test_an_editor_completes_the_words_of_an_option():
-    found = {name: literals(hint) for name, hint in get_type_hints(Wishes).items()}
+    found = {name: literals(hint) for name, hint in get_type_hints(ConversionOptions).items()}
     completed = {name: words for name, words in found.items() if words}
     assert {"assume", "check", "ir_version", "unknown_domains"} == set(completed)
     for name, words in completed.items():

@@ -182,9 +182,9 @@ def test_a_widened_model_agrees_with_double(name, kind, step):
 @pytest.mark.parametrize("name", ["layer", "branch", "loop"])
 def test_any_change_and_the_steps_may_come_in_either_order(name, change, opset):
     start, to = change.split("=")
-    source, wish = network(name, start), {"types": {start: to}}
-    first = convert_version(convert_version(source, **wish), opset)
-    last = convert_version(convert_version(source, opset), **wish)
+    source, option = network(name, start), {"types": {start: to}}
+    first = convert_version(convert_version(source, **option), opset)
+    last = convert_version(convert_version(source, opset), **option)
     assert types(first) == types(last) == [to if one == start else one for one in types(source)]
     assert to in types(first)
     assert start not in inner_types(first) | inner_types(last)
@@ -208,10 +208,10 @@ def test_a_type_that_does_not_occur_changes_no_byte(pair):
 @pytest.mark.parametrize("name", NETWORKS)
 @pytest.mark.parametrize("opset", [16, 20])
 def test_types_and_steps_may_come_in_either_order(name, opset):
-    source, wish = model(NETWORKS[name]), {"types": {"float": "double"}}
-    first = convert_version(convert_version(source, **wish), opset)
-    last = convert_version(convert_version(source, opset), **wish)
-    together = convert_version(source, opset, **wish)
+    source, option = model(NETWORKS[name]), {"types": {"float": "double"}}
+    first = convert_version(convert_version(source, **option), opset)
+    last = convert_version(convert_version(source, opset), **option)
+    together = convert_version(source, opset, **option)
     assert types(first) == types(last) == types(together) != types(source)
     for one, two, three in zip(answers(first), answers(last), answers(together), strict=True):
         np.testing.assert_allclose(one, two, rtol=1e-12)
@@ -225,9 +225,9 @@ def test_a_change_of_integers_and_the_steps_may_come_in_either_order(opset):
         " { e = Gather(w, ids) s = Shape(e) r = Reshape(e, s) y = Softmax<axis=1>(r)"
         " next = Add(ids, one) }"
     )
-    source, wish = model(text), {"types": {"int64": "int32"}}
-    first = convert_version(convert_version(source, **wish), opset)
-    last = convert_version(convert_version(source, opset), **wish)
+    source, option = model(text), {"types": {"int64": "int32"}}
+    first = convert_version(convert_version(source, **option), opset)
+    last = convert_version(convert_version(source, opset), **option)
     assert types(first) == types(last) != types(source)
     random = np.random.default_rng(0)
     weights = random.normal(size=(10, 4)).astype("f4")
@@ -404,10 +404,10 @@ def test_the_runtimes_of_a_model_are_shown_after_the_change(tmp_path):
     assert (done.exit_code, "need a model" in done.output) == (2, True)
 
 
-@pytest.mark.parametrize("wish", [{"float": "int8"}, {"half": "float"}, ["float"]], ids=str)
-def test_a_change_that_is_not_offered_is_refused(wish):
+@pytest.mark.parametrize("option", [{"float": "int8"}, {"half": "float"}, ["float"]], ids=str)
+def test_a_change_that_is_not_offered_is_refused(option):
     with pytest.raises(BadTarget, match="types"):
-        convert(model(LAYER.format(t="float", n=1)), types=wish)
+        convert(model(LAYER.format(t="float", n=1)), types=option)
 
 
 def test_a_pattern_stands_for_several_types():
@@ -494,8 +494,8 @@ def test_given_inputs_decide_what_overflows(tmp_path):
 def test_a_given_input_that_is_too_large_stays_wide(tmp_path, keep):
     source = model("(float[3] x) => (float[3] y) <float k = {0.001}> { a = Mul(x, k) y = Sqrt(a) }")
     np.savez(tmp_path / "large.npz", x=np.array([1, 2, 1e6], "f4"))
-    wish = {"types": {"float": "float16"}, "inputs": tmp_path / "large.npz"}
-    found = convert(source, **wish, keep_io_types=keep)
+    option = {"types": {"float": "float16"}, "inputs": tmp_path / "large.npz"}
+    found = convert(source, **option, keep_io_types=keep)
     assert types(found.model)[0] == "float"
     assert operators(found.model)[:2] == ["Mul", "Cast"]
     assert any("stays in 'x', 'k': it reaches 1e+06" in note for note in found.report.notes)

@@ -29,7 +29,7 @@ class Choice:
     before: Callable[[], ModelProto]
     target: Any
     taken: Callable[[Way], bool]
-    wishes: dict[str, Any]
+    options: dict[str, Any]
     newest: int = 0  # the opset that the installed onnx must know
 
 
@@ -129,9 +129,9 @@ def test_each_alternative_is_taken_and_the_plan_says_what_the_conversion_does(na
     one = ALTERNATIVES[name]
     if (schemas.latest("") or 0) < one.newest:
         pytest.skip("the installed onnx is older than the model")
-    found = convert(one.before(), one.target, **one.wishes)
+    found = convert(one.before(), one.target, **one.options)
     assert one.taken(ways[-1])
-    planned = plan(one.before(), one.target, **one.wishes)
+    planned = plan(one.before(), one.target, **one.options)
     assert planned.possible
     steps = tuple(step for step in found.report.steps if step.rewritten or step.kept)
     assert planned.steps == steps
@@ -149,8 +149,8 @@ def test_without_the_alternative_the_conversion_is_refused_as_the_plan_says(name
         pytest.skip("the installed onnx is older than the model")
     monkeypatch.setattr(Conversion, "others", lambda self, refused=None: ())
     with pytest.raises(Refused) as caught:
-        convert(one.before(), one.target, **one.wishes)
-    assert plan(one.before(), one.target, **one.wishes).refusals == caught.value.refusals
+        convert(one.before(), one.target, **one.options)
+    assert plan(one.before(), one.target, **one.options).refusals == caught.value.refusals
 
 
 def test_without_folding_the_step_writes_more_nodes(monkeypatch):

@@ -59,8 +59,8 @@ def test_control_flow_in_a_graph_is_no_fault_of_an_adapter(case: Case) -> None:
     if not with_conditions(model):
         pytest.skip("no node of the example holds a graph")
     leaves = (case.adapter.start, case.adapter.to) == LEAVE
-    wishes = {**case.example.wishes, **({"domains": ["ai.onnx"]} if leaves else {})}
+    options = {**case.example.options, **({"domains": ["ai.onnx"]} if leaves else {})}
     try:
-        convert_version(model, testing.example_target(case.adapter, case.example), **wishes)
+        convert_version(model, testing.example_target(case.adapter, case.example), **options)
     except OpshiftError as error:
         assert not isinstance(error, AdapterBug), error

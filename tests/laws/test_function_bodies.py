@@ -73,7 +73,7 @@ def _converted(adapter: Adapter, example: Example, *, by_body: bool) -> ModelPro
     call_records.forget()
     with mock.patch.object(Adapter, "__call__", call):
         target = testing.example_target(adapter, example)
-        return convert_version(testing.example_model(adapter, example), target, **example.wishes)
+        return convert_version(testing.example_model(adapter, example), target, **example.options)
 
 
 def _is_worse(adapter: Adapter, example: Example) -> bool:

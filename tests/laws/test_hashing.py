@@ -22,14 +22,14 @@ REQUESTS = (
 )
 sizes = parse_model('<ir_version: 8, opset_import: ["" : 17]> g {MANY_SIZES} {{ {READS} }}')
 for model in (sizes, *map(modern_model, TEXTS)):
-    for target, wishes in REQUESTS:
+    for target, options in REQUESTS:
         try:
-            found = opshift.convert(model, target, **wishes)
+            found = opshift.convert(model, target, **options)
         except opshift.OpshiftError as error:
-            print(model.graph.name, target, wishes, type(error).__name__, error)
+            print(model.graph.name, target, options, type(error).__name__, error)
         else:
             written = hashlib.sha256(found.model.SerializeToString(deterministic=True))
-            print(model.graph.name, target, wishes, written.hexdigest(), found.report)
+            print(model.graph.name, target, options, written.hexdigest(), found.report)
 """
 
 

@@ -60,7 +60,7 @@ def tasks() -> Iterator[tuple[ModelProto, Request]]:
     cases = [c for c in examples.cases() if not (c.example.invalid or examples.too_new(c))]
     for case in draw.sample(cases, EXAMPLES):
         target = example_target(case.adapter, case.example)
-        yield examples.model_of(case), Request.of(target, **case.example.wishes)
+        yield examples.model_of(case), Request.of(target, **case.example.options)
     newest = schemas.latest("") or 0
     for path in draw.sample(sorted(CORPUS.glob("*/model.onnx")), MODELS) if CORPUS.is_dir() else ():
         proto = onnx.load(path, load_external_data=False)

@@ -59,7 +59,7 @@ def given() -> Iterator[tuple[ModelProto, Request]]:
     cases = [c for c in examples.cases() if not (c.example.invalid or examples.too_new(c))]
     for case in draw.sample(cases, EXAMPLES):
         target = example_target(case.adapter, case.example)
-        yield examples.model_of(case), Request.of(target, **case.example.wishes)
+        yield examples.model_of(case), Request.of(target, **case.example.options)
 
 
 def test_a_record_says_what_the_adapter_says(verified: list[str]) -> None:

@@ -94,7 +94,7 @@ def verdict(case: examples.Case, seed: int) -> str:
 def _outcome(
     model: ModelProto, case: examples.Case, target: Any, fed: dict[str, Any], before: list[Any]
 ) -> str:
-    options = Request(target, **case.example.wishes)
+    options = Request(target, **case.example.options)
     try:
         skeleton, store, report = convert(lambda: weights.carve_model(model, ""), options)
     except Refused:

@@ -37,7 +37,7 @@ def sample() -> list[examples.Case]:
 def converted(model: ModelProto, case: examples.Case) -> tuple[list[str], bool] | None:
     """The operators of the result, and whether a declaration was believed; None if refused."""
     target = testing.example_target(case.adapter, case.example)
-    options = Request(target, **case.example.wishes)
+    options = Request(target, **case.example.options)
     try:
         skeleton, _, report = convert(lambda: weights.carve_model(model, ""), options)
     except Refused:

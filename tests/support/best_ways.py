@@ -109,12 +109,12 @@ def examples(seed: int, *, leave: bool, place: str | None = None) -> Iterator[Ca
         pairs = [pair for pair in pairs if (pair[0].start, pair[0].to) == LEAVE]
     while True:
         journey = journeys.Journey.of(*rng.choice(pairs), rng.randrange(1 << 30), place)
-        wishes = {name: value for name, value in journey.example.wishes.items() if value}
+        options = {name: value for name, value in journey.example.options.items() if value}
         ir = rng.choice([journey.ir, "auto"])
         goal = {"": journey.goal[""]} if leave else journey.goal
-        wishes |= {"domains": ["ai.onnx"]} if leave else {}
+        options |= {"domains": ["ai.onnx"]} if leave else {}
         title = f"{journey.name}, seed {journey.seed}, to {goal}, IR {ir}"
-        yield title, journey.model, Request.of(goal, ir_version=ir, **wishes)
+        yield title, journey.model, Request.of(goal, ir_version=ir, **options)
 
 
 def corpus(seed: int) -> Iterator[Case]:

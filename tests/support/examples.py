@@ -47,7 +47,7 @@ def model_of(case: Case) -> ModelProto:
 def converted(case: Case) -> ModelProto:
     """The example at the version that it is for."""
     target = testing.example_target(case.adapter, case.example)
-    return convert_version(model_of(case), target, **case.example.wishes)
+    return convert_version(model_of(case), target, **case.example.options)
 
 
 def too_new(case: Case) -> bool:

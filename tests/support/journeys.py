@@ -154,10 +154,10 @@ def _objection(model: ModelProto) -> str | None:
 def _walk(journey: Journey, commands: Sequence[Command]) -> ModelProto | None:
     """The result of several commands; None where one of them says no."""
     model = journey.model
-    wishes = {name: value for name, value in journey.example.wishes.items() if value}
+    options = {name: value for name, value in journey.example.options.items() if value}
     for command in commands:
         try:
-            model = convert_version(model, **wishes, **command)
+            model = convert_version(model, **options, **command)
         except AdapterBug:
             raise
         except OpshiftError:

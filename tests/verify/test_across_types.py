@@ -80,8 +80,8 @@ def test_two_files_of_other_types_and_sizes_need_no_option(tmp_path, change, kee
     number = str(onnx.TensorProto.DataType.Value(start.upper()))
     source = parse_model(LAYER.replace("KIND", start).replace("NUMBER", number))
     sizes = ({}, {"dim": {"N": 5}}, {"shape": {"x": (7, 4)}})
-    for number, wish in enumerate(sizes[:1] if keep else sizes):
-        other = convert_version(source, 20, types={start: to}, keep_io_types=keep, **wish)
+    for number, option in enumerate(sizes[:1] if keep else sizes):
+        other = convert_version(source, 20, types={start: to}, keep_io_types=keep, **option)
         found = verify(source, other, isolated=False)
         assert found.equal, str(found)
         if not keep:

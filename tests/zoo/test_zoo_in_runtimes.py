@@ -52,9 +52,9 @@ def assert_same_table(folder: Path, names: tuple[str, ...]) -> None:
             counts = expected.setdefault(fit["target"], Counter())
             counts.update(models=1, now=int(fit["now"] is True), after=int(fit["after"] is True))
             counts.update(not_known=int(fit["after"] is None))
-    wished = [word for name in names or ("all",) for word in ("--runtimes", name)]
+    chosen = [word for name in names or ("all",) for word in ("--runtimes", name)]
     look = ("--at-least", 1, "--dry-run", "--workers", 1, "--max-failures", len(paths))
-    batch = told("batch", folder, *look, *wished)
+    batch = told("batch", folder, *look, *chosen)
     assert batch["runtimes"] == [
         {"target": target, **{key: counts[key] for key in COUNTS}}
         for target, counts in expected.items()

@@ -62,7 +62,7 @@ def results(examples: Iterable[tuple[Adapter, Example]]) -> AllResults:
             before = testing.example_model(adapter, example)
             target = testing.example_target(adapter, example)
             try:
-                after = convert_version(before, target, **example.wishes)
+                after = convert_version(before, target, **example.options)
             except (Refused, InvalidModel):
                 continue
             found.conversions.append(ExampleResult(adapter, example, before, after))

@@ -72,7 +72,7 @@ class ExampleRun:
         """The model and its result."""
         before = testing.example_model(self.adapter, self.example)
         target = testing.example_target(self.adapter, self.example)
-        return before, convert_version(before, target, **self.example.wishes)
+        return before, convert_version(before, target, **self.example.options)
 
 
 Lines = dict[tuple[str, int], list[ExampleRun]]

@@ -49,7 +49,7 @@ class Example:
         return {name: one() if callable(one) else one for name, one in self.given.items()}
 
     @property
-    def wishes(self) -> dict[str, Any]:
+    def options(self) -> dict[str, Any]:
         """The permissions that its conversion needs."""
         assumed = tuple(one.value for one in self.assume)
         return {"allow_approximate": self.approximate, "assume": assumed}

@@ -20,7 +20,7 @@ VERBS = {"write": "Converted", "check": "Would change", "dry run": "Would conver
 
 
 def converted(
-    talk: Output, report: Report, wish: str, target: str, found: Verification | None = None,
+    talk: Output, report: Report, action: str, target: str, found: Verification | None = None,
     trials: Trials | None = None, *, kept: bool = True,
 ) -> int:  # fmt: skip
     """Prints the report or the plan; returns the exit code.
@@ -37,19 +37,19 @@ def converted(
         return talk.refused(lambda: _not_written(trials), data)
     if found is not None and not found.equal:
         return talk.refused(lambda: _not_written(found), data)
-    changes = wish == "check" and report.changed
-    talk.result(lambda: _done(report, wish, target, found, trials), data, good=not changes)
+    changes = action == "check" and report.changed
+    talk.result(lambda: _done(report, action, target, found, trials), data, good=not changes)
     return WOULD_CHANGE if changes else DONE
 
 
 def _done(
-    report: Report, wish: str, target: str, found: Verification | None, trials: Trials | None
+    report: Report, action: str, target: str, found: Verification | None, trials: Trials | None
 ) -> Iterator[Line]:
-    verdict, *detail = report.lines(VERBS[wish])
-    yield verdict._replace(role=Role.CAUTION) if wish == "check" and report.changed else verdict
+    verdict, *detail = report.lines(VERBS[action])
+    yield verdict._replace(role=Role.CAUTION) if action == "check" and report.changed else verdict
     if found is not None:
         yield found.proof
-    if wish == "write" and os.path.isfile(target):
+    if action == "write" and os.path.isfile(target):
         growth = f", {report.growth}" if report.growth else ""
         yield Line(f"wrote {target}  {size(os.path.getsize(target))}{growth}")
     elif report.growth:

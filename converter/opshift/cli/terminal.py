@@ -173,10 +173,10 @@ def error_as_dict(name: str, message: str, cure: str, exit_code: int) -> dict[st
     }  # fmt: skip
 
 
-def _colours(wish: str, terminal: bool) -> bool:
+def _colours(choice: str, terminal: bool) -> bool:
     """Whether to use colours: by the option, else by the environment and the terminal."""
-    if wish != "auto":
-        return wish == "always"
+    if choice != "auto":
+        return choice == "always"
     if os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
         return False
     return terminal

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, ov
 from opshift.convert.cheapest_way import convert, opener_of
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
-from opshift.convert.request import AnyTarget, Request, Target, Wishes, takes_wishes
+from opshift.convert.request import AnyTarget, ConversionOptions, Request, Target, takes_options
 from opshift.convert.result import Result
 from opshift.errors import BadDestination
 from opshift.model import weights
@@ -39,7 +39,7 @@ class Program(Protocol):
 _Given = TypeVar("_Given", bound="ModelProto | onnx_ir.Model | Program")
 
 
-class ModelWishes(Wishes, total=False):
+class ModelOptions(ConversionOptions, total=False):
     """The options of a conversion in memory; `convert` explains each."""
 
     inplace: bool
@@ -52,7 +52,7 @@ def convert_version(
     target: AnyTarget = None,
     *,
     target_version: AnyTarget = None,
-    **wishes: Unpack[ModelWishes],
+    **options: Unpack[ModelOptions],
 ) -> ModelProto: ...
 @overload
 def convert_version(
@@ -60,9 +60,9 @@ def convert_version(
     target: AnyTarget = None,
     *,
     target_version: AnyTarget = None,
-    **wishes: Unpack[ModelWishes],
+    **options: Unpack[ModelOptions],
 ) -> _Given: ...
-@takes_wishes
+@takes_options
 @diagnose.protobuf_errors()
 def convert_version(
     model: Any,
@@ -71,7 +71,7 @@ def convert_version(
     target_version: AnyTarget = None,
     inplace: bool = False,
     isolate: bool | None = None,
-    **wishes: Any,
+    **options: Any,
 ) -> Any:
     """Convert a model to other versions and return it.
 
@@ -90,7 +90,7 @@ def convert_version(
     isolate : bool, optional
         Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
         By default the environment variable OPSHIFT_ISOLATE decides.
-    **wishes
+    **options
         The options of a conversion.
 
     Returns
@@ -118,9 +118,9 @@ def convert_version(
     >>> model.opset_import[0].version
     13
     """
-    options = Request.of(_one(target, target_version), **wishes)
+    request = Request.of(_one(target, target_version), **options)
     with isolation.isolated(isolate):
-        return _converted(model, options, inplace=inplace).model
+        return _converted(model, request, inplace=inplace).model
 
 
 @overload
@@ -129,7 +129,7 @@ def convert_with_report(
     target: AnyTarget = None,
     *,
     target_version: AnyTarget = None,
-    **wishes: Unpack[ModelWishes],
+    **options: Unpack[ModelOptions],
 ) -> Result[ModelProto]: ...
 @overload
 def convert_with_report(
@@ -137,9 +137,9 @@ def convert_with_report(
     target: AnyTarget = None,
     *,
     target_version: AnyTarget = None,
-    **wishes: Unpack[ModelWishes],
+    **options: Unpack[ModelOptions],
 ) -> Result[_Given]: ...
-@takes_wishes
+@takes_options
 def convert_with_report(
     model: Any,
     target: AnyTarget = None,
@@ -147,7 +147,7 @@ def convert_with_report(
     target_version: AnyTarget = None,
     inplace: bool = False,
     isolate: bool | None = None,
-    **wishes: Any,
+    **options: Any,
 ) -> Result[Any]:
     """Convert a model to other versions and return it together with the report.
 
@@ -165,7 +165,7 @@ def convert_with_report(
     isolate : bool, optional
         Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
         By default the environment variable OPSHIFT_ISOLATE decides.
-    **wishes
+    **options
         The options of a conversion.
 
     Returns
@@ -193,14 +193,14 @@ def convert_with_report(
     >>> found.report.result[""]
     13
     """
-    request = Request.of(_one(target, target_version), **wishes)
+    request = Request.of(_one(target, target_version), **options)
     with isolation.isolated(isolate):
         return _told(model, request, inplace=inplace)
 
 
 @diagnose.protobuf_errors()
-def _told(model: Any, options: Request, *, inplace: bool) -> Result[Any]:
-    return _converted(model, options, inplace=inplace)
+def _told(model: Any, request: Request, *, inplace: bool) -> Result[Any]:
+    return _converted(model, request, inplace=inplace)
 
 
 def _one(target: AnyTarget, other: AnyTarget) -> AnyTarget:
@@ -210,17 +210,17 @@ def _one(target: AnyTarget, other: AnyTarget) -> AnyTarget:
     return other if target is None else target
 
 
-def _converted(model: Any, options: Request, *, inplace: bool) -> Result[Any]:
+def _converted(model: Any, request: Request, *, inplace: bool) -> Result[Any]:
     if isinstance(model, (str, os.PathLike)):
         file = Opened(os.fspath(model))
         with documents.beside(file):
-            return _convert_in_memory(file, options)
+            return _convert_in_memory(file, request)
     if isinstance(model, ModelProto):
-        return _convert_proto(model, options, "", inplace=inplace)
+        return _convert_proto(model, request, "", inplace=inplace)
     if _is_program(model):
-        found = _convert_onnx_ir(model.model, options)
+        found = _convert_onnx_ir(model.model, request)
         return Result(_with_model(model, found.model, inplace=inplace), found.report)
-    return _convert_onnx_ir(model, options)
+    return _convert_onnx_ir(model, request)
 
 
 def _with_model(program: Any, model: Any, *, inplace: bool) -> Any:
@@ -238,7 +238,7 @@ def _is_program(model: Any) -> bool:
     return isinstance(program, type) and isinstance(model, program)
 
 
-@takes_wishes
+@takes_options
 def convert_file(
     src: str | os.PathLike[str],
     dst: str | os.PathLike[str],
@@ -247,7 +247,7 @@ def convert_file(
     external: External = "keep",
     in_place: bool = False,
     isolate: bool | None = None,
-    **wishes: Unpack[Wishes],
+    **options: Unpack[ConversionOptions],
 ) -> Report:
     """Convert a file to other versions and write the result to a file.
 
@@ -271,7 +271,7 @@ def convert_file(
     isolate : bool, optional
         Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
         By default the environment variable OPSHIFT_ISOLATE decides.
-    **wishes
+    **options
         The options of a conversion.
 
     Returns
@@ -296,14 +296,14 @@ def convert_file(
     'opset 12 -> 13'
     """
     with isolation.isolated(isolate):
-        return convert_path(src, dst, Request.of(target, **wishes), external, in_place=in_place)
+        return convert_path(src, dst, Request.of(target, **options), external, in_place=in_place)
 
 
 @diagnose.protobuf_errors()
 def convert_path(
     src: str | os.PathLike[str],
     dst: str | os.PathLike[str],
-    options: Request,
+    request: Request,
     external: str,
     *,
     in_place: bool = False,
@@ -316,17 +316,17 @@ def convert_path(
         )
     file = Opened(os.fspath(src))
     with documents.beside(file):
-        if (header := restamp.look(file, options, dst, external)) is not None:
+        if (header := restamp.look(file, request, dst, external)) is not None:
             header.write(dst, in_place=in_place)
             return header.report
-        skeleton, store, report = convert(opener_of(file), options)
+        skeleton, store, report = convert(opener_of(file), request)
         weights.put(skeleton, store, dst, report.changed, external=external, in_place=in_place)
     return report
 
 
-def _convert_in_memory(file: Opened, options: Request) -> Result[ModelProto]:
+def _convert_in_memory(file: Opened, request: Request) -> Result[ModelProto]:
     """The converted model of a file, with all its external data."""
-    model, store, report = convert(opener_of(file), options)
+    model, store, report = convert(opener_of(file), request)
     weights.fill(model, store)
     weights.fetch(model, store)
     store.check_unchanged()
@@ -334,10 +334,10 @@ def _convert_in_memory(file: Opened, options: Request) -> Result[ModelProto]:
 
 
 def _convert_proto(
-    model: ModelProto, options: Request, base_dir: str, *, inplace: bool
+    model: ModelProto, request: Request, base_dir: str, *, inplace: bool
 ) -> Result[ModelProto]:
     open_skeleton = functools.partial(weights.carve_model, model, base_dir)
-    skeleton, store, report = convert(open_skeleton, options)
+    skeleton, store, report = convert(open_skeleton, request)
     if inplace:
         if report.changed:
             weights.transplant(skeleton, store, model)
@@ -347,7 +347,7 @@ def _convert_proto(
     return Result(skeleton, report)
 
 
-def _convert_onnx_ir(model: Any, options: Request) -> Result[Any]:
+def _convert_onnx_ir(model: Any, request: Request) -> Result[Any]:
     onnx_ir = sys.modules.get("onnx_ir")  # imported already if the model is one of its models
     if onnx_ir is None or not isinstance(model, onnx_ir.Model):
         raise TypeError(
@@ -355,7 +355,7 @@ def _convert_onnx_ir(model: Any, options: Request) -> Result[Any]:
             f" {type(model).__name__}"
         )
     proto = onnx_ir.to_proto(model)
-    found = _convert_proto(proto, options, "", inplace=True)
+    found = _convert_proto(proto, request, "", inplace=True)
     return Result(onnx_ir.from_proto(found.model), found.report)
 
 

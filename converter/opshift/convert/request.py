@@ -10,7 +10,7 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias, TypedDict, TypeVar
 
-from opshift import versions, wishes
+from opshift import option_texts, versions
 from opshift.assumptions import NAMES, Assumption
 from opshift.convert.request_values import shapes_of, sizes_of, types_of
 from opshift.errors import BadTarget
@@ -32,7 +32,7 @@ NOTHING: Mapping[str, int] = {}
 NODE_BUDGET = 20_000  # nodes that are written to learn how far a model can go: some seconds
 
 
-class Wishes(TypedDict, total=False):
+class ConversionOptions(TypedDict, total=False):
     """The options that every converting function takes by name; `Request` has the defaults."""
 
     at_least: Mapping[str, int] | int | None
@@ -76,7 +76,7 @@ class Request:
     ----------
     target : mapping of str to int
         The wanted versions by domain. `Request.of` also takes an opset or the name of a runtime.
-    **wishes
+    **options
         The options of a conversion.
     node_budget : int, optional
         The number of nodes that a rehearsal may write before it gives up.
@@ -135,20 +135,20 @@ class Request:
             object.__setattr__(self, "inputs", os.fspath(self.inputs))
 
     @staticmethod
-    def of(target: AnyTarget = None, **wishes: Any) -> Request:
-        """The request that a target and wishes make; wishes change a request that is given."""
-        _require_known(wishes)
-        at_least = _floors(wishes.pop("at_least", None))
+    def of(target: AnyTarget = None, **options: Any) -> Request:
+        """The request that a target and options make; options change a request that is given."""
+        _require_known(options)
+        at_least = _floors(options.pop("at_least", None))
         if isinstance(target, Request):
             if at_least is not None:
                 raise BadTarget(
                     "at_least belongs to the target of the request; give it when the request is"
                     " made"
                 )
-            return replace(target, **wishes)
+            return replace(target, **options)
         if isinstance(target, Wanted):
-            return Request(target, **wishes)
-        return Request(read_target(target, at_least), **wishes)
+            return Request(target, **options)
+        return Request(read_target(target, at_least), **options)
 
     @property
     def checks(self) -> bool:
@@ -200,12 +200,12 @@ AnyTarget: TypeAlias = "Target | str | Wanted | Request | None"
 _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def takes_wishes(function: _Function) -> _Function:
-    """Shows all wishes in the signature and in the docstring of a function."""
+def takes_options(function: _Function) -> _Function:
+    """Shows all options in the signature and in the docstring of a function."""
     signature = inspect.signature(function)
     shown = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
     defaults = {one.name: one.default for one in dataclasses.fields(Request)}
-    for name, kind in Wishes.__annotations__.items():
+    for name, kind in ConversionOptions.__annotations__.items():
         default = defaults.get(name)
         kind = getattr(kind, "__forward_arg__", kind)  # the text, as in the rest of the signature
         shown.append(
@@ -216,8 +216,8 @@ def takes_wishes(function: _Function) -> _Function:
     function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
     if function.__doc__:  # python -OO leaves none
         function.__doc__ = function.__doc__.replace(
-            "    **wishes\n        The options of a conversion.\n",
-            wishes.parameters([*Wishes.__annotations__], "    ") + "\n",
+            "    **options\n        The options of a conversion.\n",
+            option_texts.parameters([*ConversionOptions.__annotations__], "    ") + "\n",
         )
     return function
 
@@ -228,8 +228,11 @@ _FLAGS = tuple(one.name for one in dataclasses.fields(Request) if one.default is
 _OPTIONS = ("at_least", *(one.name for one in dataclasses.fields(Request) if one.name != "target"))
 if Request.__doc__:  # python -OO leaves none
     Request.__doc__ = Request.__doc__.replace(
-        "    **wishes\n        The options of a conversion.\n",
-        wishes.parameters([name for name in _OPTIONS[1:] if name in wishes.WISHES], "    ") + "\n",
+        "    **options\n        The options of a conversion.\n",
+        option_texts.parameters(
+            [name for name in _OPTIONS[1:] if name in option_texts.OPTION_TEXTS], "    "
+        )
+        + "\n",
     )
 
 

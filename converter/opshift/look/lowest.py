@@ -13,7 +13,7 @@ from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.convert.cheapest_way import opener_of
 from opshift.convert.ir import needs
-from opshift.convert.request import Request, Wishes, spans, takes_wishes
+from opshift.convert.request import ConversionOptions, Request, spans, takes_options
 from opshift.errors import RefusedNode, blocking_nodes
 from opshift.look.plan import OUTGROWN
 from opshift.look.rehearse import Rehearsals, newest
@@ -120,13 +120,13 @@ class Lowest(Shown):
                 yield Line(f"  {OUTGROWN.format(reach.domain or 'ai.onnx')}")
 
 
-@takes_wishes
+@takes_options
 def lowest_versions(
     model: ModelProto | str | os.PathLike[str],
     request: Request | None = None,
     *,
     isolate: bool | None = None,
-    **wishes: Unpack[Wishes],
+    **options: Unpack[ConversionOptions],
 ) -> Lowest:
     """Find the lowest and the highest versions that a model can have. Nothing is changed.
 
@@ -139,7 +139,7 @@ def lowest_versions(
     isolate : bool, optional
         Call the C++ code of onnx in a child process, because a model may end or hang it.
         By default the environment variable OPSHIFT_ISOLATE decides.
-    **wishes
+    **options
         The options of a conversion.
 
     Returns
@@ -158,7 +158,7 @@ def lowest_versions(
     >>> opshift.lowest_versions("model.onnx")[""].same_from
     12
     """
-    asked = dataclasses.replace(Request.of(request, **wishes), target={}, minimal=False)
+    asked = dataclasses.replace(Request.of(request, **options), target={}, minimal=False)
     with documents.beside(model), isolation.isolated(isolate):
         return _lowest(model, asked, registry.default())
 

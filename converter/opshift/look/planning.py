@@ -13,7 +13,7 @@ from opshift.author.registry import Registry
 from opshift.convert.attempt import Conversion
 from opshift.convert.cheapest_way import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose
-from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
+from opshift.convert.request import AnyTarget, ConversionOptions, Request, takes_options
 from opshift.convert.ways import STRAIGHT
 from opshift.look import header, paths
 from opshift.look.plan import Path, Plan
@@ -35,13 +35,13 @@ if TYPE_CHECKING:
     from typing_extensions import Unpack
 
 
-@takes_wishes
+@takes_options
 def plan(
     model: ModelProto | str | os.PathLike[str],
     target: AnyTarget = None,
     *,
     isolate: bool | None = None,
-    **wishes: Unpack[Wishes],
+    **options: Unpack[ConversionOptions],
 ) -> Plan:
     """Plan a conversion: what it would do, or every node that blocks it.
 
@@ -58,7 +58,7 @@ def plan(
     isolate : bool, optional
         Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
         By default the environment variable OPSHIFT_ISOLATE decides.
-    **wishes
+    **options
         The options of a conversion.
 
     Returns
@@ -77,7 +77,7 @@ def plan(
     >>> opshift.plan("model.onnx", 13).possible
     True
     """
-    request = Request.of(target, **wishes)
+    request = Request.of(target, **options)
     with isolation.isolated(isolate):
         given = Opened(os.fspath(model)) if isinstance(model, (str, os.PathLike)) else model
         return plan_with_result(given, request)[0]

@@ -128,14 +128,14 @@ def assert_example(
         assert_invalid(model, target, match=example.invalid)
         return None
     if example.refuses is not None:
-        assert_refused(model, target, why=example.refuses, **example.wishes)
+        assert_refused(model, target, why=example.refuses, **example.options)
         return None
     inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
     _assert_fit(model, inputs)
     after = assert_model_converts(
         model, target, gives=example.gives, evaluate=evaluate,
         rtol=example.rtol, atol=example.atol, inputs=inputs,
-        **example.wishes,
+        **example.options,
     )  # fmt: skip
     others = [name for name in sets if name != "given"]
     if not example.approximate:

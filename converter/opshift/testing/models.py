@@ -11,7 +11,7 @@ from opshift.author.registry import Registry
 from opshift.codes.refusals import Why
 from opshift.convert.api import convert_version
 from opshift.convert.legal import checker
-from opshift.convert.request import AnyTarget, AssumptionName, Wishes
+from opshift.convert.request import AnyTarget, AssumptionName, ConversionOptions
 from opshift.errors import InvalidModel, Refused
 from opshift.protos import ModelProto
 from opshift.testing.model_text import parse_model
@@ -41,9 +41,9 @@ def assert_model_converts(
     """
     before, adapters = parsed(model), registry.default()
     strict = checker.whole(before, adapters, full=True) is None
-    wishes: Wishes = {"allow_approximate": allow_approximate, "assume": assume}
+    options: ConversionOptions = {"allow_approximate": allow_approximate, "assume": assume}
     try:
-        after: ModelProto = convert_version(before, to, **wishes)  # checks the rules, too
+        after: ModelProto = convert_version(before, to, **options)  # checks the rules, too
     except Refused as refused:
         raise AssertionError(f"refused: {refused}") from None
     objection = checker.whole(after, adapters, full=strict)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Literal, Protocol, TypeAlias
 from opshift import results as formats
 from opshift.child_limits import fair_share
 from opshift.convert import request as requests
-from opshift.convert.request import AnyTarget, Request, Wishes, takes_wishes
+from opshift.convert.request import AnyTarget, ConversionOptions, Request, takes_options
 from opshift.errors import BadTarget
 from opshift.model.bytes import file_names, leftovers, place
 from opshift.model.bytes.staging import sync_folder
@@ -58,7 +58,7 @@ class Engine(Protocol):
 Published: TypeAlias = Literal["copy", "inline", "one-file"]
 
 
-@takes_wishes
+@takes_options
 def migrate(
     source: str | os.PathLike[str],
     dst: str | os.PathLike[str] | None,
@@ -76,7 +76,7 @@ def migrate(
     runtimes: Sequence[str] = (),
     results: Sequence[str | os.PathLike[str]] = (),
     command: str = "",
-    **wishes: Unpack[Wishes],
+    **options: Unpack[ConversionOptions],
 ) -> Summary:
     """Convert every model of a zoo, each in a child process.
 
@@ -116,7 +116,7 @@ def migrate(
         (JUnit) or `.sarif`.
     command : str, optional
         The command that the report shows as the one of this run.
-    **wishes
+    **options
         The options of a conversion.
 
     Returns
@@ -145,7 +145,7 @@ def migrate(
         targets.rows(name)
     files = [os.fspath(path) for path in results]
     formats.require_formats(files)
-    recipe = prepare(Request.of(target, **wishes), external, verify)
+    recipe = prepare(Request.of(target, **options), external, verify)
     recipe = replace(recipe, runtimes=tuple(runtimes))
     folder = os.fspath(dst) if dst is not None else ""
     run = ZooRun.of(os.fspath(source), folder, recipe, shard or Shard(), retry, rehash)

@@ -15,10 +15,10 @@ import click
 from opshift import child_python
 from opshift.cli import options
 from opshift.cli.complete import complete_runtimes
+from opshift.cli.conversion_options import all_options
 from opshift.cli.exit_codes import DONE, INTERRUPTED, REFUSED
 from opshift.cli.options import common, documents, page, results_option
 from opshift.cli.terminal import Output
-from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request
@@ -129,7 +129,7 @@ SOON = 10.0  # seconds for the present models after SIGTERM
 )
 @documents
 @common
-@wishes
+@all_options
 def command(
     output: Output,
     source: str,

@@ -11,9 +11,9 @@ import click
 
 from opshift.cli import options
 from opshift.cli.answers import converted
+from opshift.cli.conversion_options import all_options
 from opshift.cli.options import common, documents, guarded, reports
 from opshift.cli.terminal import Output
-from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request
@@ -83,7 +83,7 @@ EXTERNAL = ("keep", "copy", "inline", "one-file")
 @documents
 @options.own_targets
 @common
-@wishes
+@all_options
 def command(
     talk: Output,
     sources: tuple[str, ...],
@@ -119,12 +119,12 @@ def command(
             "--minimal asks for the lowest versions, and --runtime may choose others; give one of"
             " them"
         )
-    wish = "check" if only_check else "dry run" if dry_run else "write"
+    action = "check" if only_check else "dry run" if dry_run else "write"
     judge = _judge(python, request) if python else None
 
     def one(source: str) -> int:
         return _convert(
-            talk, source, output, request, wish, external_data, report,
+            talk, source, output, request, action, external_data, report,
             in_place=in_place, verifies=verifies, judge=judge,
         )  # fmt: skip
 
@@ -136,7 +136,7 @@ def _convert(
     source: str,
     output: str | None,
     request: Request,
-    wish: str,
+    action: str,
     external_data: str,
     page: str | None,
     *,
@@ -152,10 +152,10 @@ def _convert(
     with documents.beside(file):
         if judge is not None:
             return _convert_and_run(
-                talk, file, target, request, wish, external_data, page, judge, in_place=in_place
+                talk, file, target, request, action, external_data, page, judge, in_place=in_place
             )
         return _convert_file(
-            talk, file, target, request, wish, external_data, page,
+            talk, file, target, request, action, external_data, page,
             in_place=in_place, verifies=verifies,
         )  # fmt: skip
 
@@ -165,7 +165,7 @@ def _convert_file(
     file: Opened,
     target: File | Stream,
     request: Request,
-    wish: str,
+    action: str,
     external_data: str,
     page: str | None,
     *,
@@ -176,10 +176,10 @@ def _convert_file(
     from opshift.convert.ir import restamp
 
     if not verifies and (stamp := restamp.look(file, request, target, external_data)):
-        if wish == "write":
+        if action == "write":
             stamp.write(target, in_place=in_place)
         talk.page(page, lambda: _page(stamp.report, models().converted(file, request), file))
-        return converted(talk, stamp.report, wish, target.name)
+        return converted(talk, stamp.report, action, target.name)
 
     from opshift.convert.cheapest_way import convert
     from opshift.errors import Refused
@@ -200,13 +200,13 @@ def _convert_file(
         with talk.working("verifying"):
             sites = [site.value for site in report.modernized]
             found = _verified(file, target.name, skeleton, store, sites, request)
-    if wish == "write" and (found is None or found.equal):
+    if action == "write" and (found is None or found.equal):
         with talk.working(f"writing {os.path.basename(target.name)}"):
             weights.put(
                 skeleton, store, target, report.changed, external=external_data, in_place=in_place
             )
     talk.page(page, lambda: _page(report, models().of(file, shown), file, found))
-    return converted(talk, report, wish, target.name, found)
+    return converted(talk, report, action, target.name, found)
 
 
 def _judge(python: str, request: Request) -> OtherRuntime:
@@ -224,7 +224,7 @@ def _convert_and_run(
     file: Opened,
     target: File | Stream,
     request: Request,
-    wish: str,
+    action: str,
     external_data: str,
     page: str | None,
     judge: OtherRuntime,
@@ -242,7 +242,7 @@ def _convert_and_run(
     shown = (copy_of(one.skeleton), one.store) if page else None
     verified = found.verification and _named(found.verification, file, target.name)
     kept = found.trials.runs or request.keep_unrunnable
-    if wish == "write" and kept:
+    if action == "write" and kept:
         with talk.working(f"writing {os.path.basename(target.name)}"):
             weights.put(
                 one.skeleton, one.store, target, one.report.changed,
@@ -251,7 +251,7 @@ def _convert_and_run(
     talk.page(
         page, lambda: _page(one.report, models().of(file, shown), file, verified, found.trials)
     )
-    return converted(talk, one.report, wish, target.name, verified, found.trials, kept=kept)
+    return converted(talk, one.report, action, target.name, verified, found.trials, kept=kept)
 
 
 def models() -> type[Models]:

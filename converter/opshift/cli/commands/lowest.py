@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
+from opshift.cli.conversion_options import permissions
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents, guarded
 from opshift.cli.terminal import Output
-from opshift.cli.wish_options import permissions
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request

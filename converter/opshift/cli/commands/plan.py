@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 import click
 
 from opshift.cli import options
+from opshift.cli.conversion_options import all_options
 from opshift.cli.exit_codes import DONE, REFUSED
 from opshift.cli.options import common, documents, reports
 from opshift.cli.terminal import Output
-from opshift.cli.wish_options import wishes
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 @reports
 @documents
 @common
-@wishes
+@all_options
 def command(
     output: Output,
     source: str,

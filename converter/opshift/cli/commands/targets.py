@@ -12,10 +12,10 @@ import click
 
 from opshift.cli import options
 from opshift.cli.complete import complete_models_and_runtimes
+from opshift.cli.conversion_options import permissions
 from opshift.cli.exit_codes import DONE
 from opshift.cli.options import common, documents
 from opshift.cli.terminal import Output
-from opshift.cli.wish_options import permissions
 from opshift.text import Line, Role
 
 if TYPE_CHECKING:

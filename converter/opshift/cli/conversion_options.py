@@ -13,7 +13,7 @@ from opshift.assumptions import NAMES
 from opshift.cli.complete import complete_ir, complete_runtimes, complete_versions
 from opshift.cli.options import read_ir, read_target
 from opshift.convert.request_values import shapes_in, sizes_in, types_in
-from opshift.wishes import help_of
+from opshift.option_texts import help_of
 
 if TYPE_CHECKING:
     from opshift.convert.request import Request
@@ -130,7 +130,7 @@ PERMISSIONS = (
 )
 
 
-def wishes(command: _Command) -> _Command:
+def all_options(command: _Command) -> _Command:
     """Adds the options that describe a result; the command is given a `request`."""
 
     @functools.wraps(command)
