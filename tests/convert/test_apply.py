@@ -364,8 +364,10 @@ def test_a_constant_of_equal_elements_inherits_from_the_one_that_goes(
     with_adapters(add_14_13)
     done = stepper(with_constant(kind, OLD), 14, 13)
     done.run()
-    heirs = list(done.document.heirs.values())
-    assert [(one.name, one.doc_string) for one in heirs] == ([("w", "weights")] if inherits else [])
+    inherited = list(done.document.inherited.values())
+    assert [(one.name, one.doc_string) for one in inherited] == (
+        [("w", "weights")] if inherits else []
+    )
 
 
 @pytest.mark.parametrize("kind", ["initializer", "input", "list", "filled"])
@@ -380,7 +382,7 @@ def test_a_constant_at_the_same_place_inherits_whatever_its_elements_are(kind, w
     with_adapters(add_14_13)
     done = stepper(with_constant(kind, OLD), 14, 13)
     done.run()
-    assert [one.name for one in done.document.heirs.values()] == ["w"] * (kind == "initializer")
+    assert [one.name for one in done.document.inherited.values()] == ["w"] * (kind == "initializer")
 
 
 def test_a_constant_at_a_place_that_the_node_lacked_inherits_by_its_elements(with_adapters):
@@ -392,7 +394,7 @@ def test_a_constant_at_a_place_that_the_node_lacked_inherits_by_its_elements(wit
     with_adapters(add_14_13)
     done = stepper(with_constant("initializer", OLD), 14, 13)
     done.run()
-    (heir,) = done.document.heirs
+    (heir,) = done.document.inherited
     (tensor,) = (one for one in done.document.model.graph.initializer if one.name == heir)
     assert onnx.numpy_helper.to_array(tensor).tolist() == OLD.tolist()
 
@@ -406,7 +408,7 @@ def test_a_constant_that_the_new_nodes_read_leaves_nothing(with_adapters):
     with_adapters(add_14_13)
     done = stepper(with_constant("initializer", OLD), 14, 13)
     done.run()
-    assert done.document.heirs == {}
+    assert done.document.inherited == {}
 
 
 def test_applying_no_change_writes_nothing():

@@ -92,7 +92,7 @@ ALTERNATIVES = {
         small_type, 18, lambda way: bool(way.early), {}, newest=24
     ),
     "the IR version is lowered at a lower opset": Choice(
-        boxed, None, lambda way: way.dip > 0, {"ir_version": 5}
+        boxed, None, lambda way: way.via_below > 0, {"ir_version": 5}
     ),
     "a domain is left after the steps": Choice(
         vendor, 20, lambda way: not way.leaves_first, {"domains": ["ai.onnx"]}, newest=20
@@ -101,7 +101,9 @@ ALTERNATIVES = {
         less, "onnxruntime==0.4", lambda way: way == Way(), {}
     ),
     "a function is inlined": Choice(called, 13, lambda way: bool(way.inlined), {}),
-    "the way goes up in order to come down": Choice(upsampled, 7, lambda way: way.climb > 0, {}),
+    "the way goes up in order to come down": Choice(
+        upsampled, 7, lambda way: way.via_above > 0, {}
+    ),
 }
 
 

@@ -136,8 +136,8 @@ def test_the_way_of_the_least_work_comes_first_and_each_once():
     assert straight == ways.Way()
     early = ways.Way(early=frozenset({"a type"}))
     inlined = ways.Way(inlined=(("own", "F", ""),))
-    found.reached(reached(straight, 5, ("a test",)), [inlined, early, ways.Way(climb=7), early])
-    assert list(order) == [early, ways.Way(climb=7), inlined]
+    found.reached(reached(straight, 5, ("a test",)), [inlined, early, ways.Way(via_above=7), early])
+    assert list(order) == [early, ways.Way(via_above=7), inlined]
 
 
 def test_approximations_count_more_than_functions_and_functions_more_than_nodes():
@@ -146,8 +146,8 @@ def test_approximations_count_more_than_functions_and_functions_more_than_nodes(
     found.reached(reached(straight, 3, ("a test",)), ())
     found.reached(reached(inlined, 9, lost=1), ())
     assert found.chosen().way == inlined
-    found.reached(reached(ways.Way(climb=9), 30), ())
-    assert found.chosen().way == ways.Way(climb=9)
+    found.reached(reached(ways.Way(via_above=9), 30), ())
+    assert found.chosen().way == ways.Way(via_above=9)
 
 
 def test_a_way_that_loses_more_functions_than_an_exact_result_is_not_tried():
@@ -159,22 +159,22 @@ def test_a_way_that_loses_more_functions_than_an_exact_result_is_not_tried():
 
 def test_approximations_count_more_than_nodes_and_nodes_more_than_work():
     found = ways.Ways()
-    climb, dip = ways.Way(climb=9), ways.Way(dip=5)
+    via_above, via_below = ways.Way(via_above=9), ways.Way(via_below=5)
     for way, nodes, approximations in [
         (ways.Way(), 3, ("a test", "another")),
-        (climb, 9, ("a test",)),
-        (dip, 8, ()),
-        (ways.Way(climb=10), 8, ()),
-        (ways.Way(climb=11), 8, ()),
+        (via_above, 9, ("a test",)),
+        (via_below, 8, ()),
+        (ways.Way(via_above=10), 8, ()),
+        (ways.Way(via_above=11), 8, ()),
         (ways.Way(leaves_first=True), 9, ()),
     ]:
         found.reached(reached(way, nodes, approximations), ())
-    assert found.chosen().way == ways.Way(climb=10)
+    assert found.chosen().way == ways.Way(via_above=10)
 
 
 def test_a_bug_on_a_way_that_was_only_compared_is_noted():
     found = ways.Ways()
-    found.reached(reached(ways.Way(climb=9), 3), ())
+    found.reached(reached(ways.Way(via_above=9), 3), ())
     found.failed(AdapterBug("a test"))
     (note,) = found.chosen().report.notes
     assert "was not compared, because of a bug: a test" in note
@@ -183,7 +183,7 @@ def test_a_bug_on_a_way_that_was_only_compared_is_noted():
 def test_any_other_bug_is_raised_after_the_last_way():
     found = ways.Ways()
     found.failed(AdapterBug("a test"))
-    found.reached(reached(ways.Way(climb=9), 3), ())
+    found.reached(reached(ways.Way(via_above=9), 3), ())
     with pytest.raises(AdapterBug, match="a test"):
         found.chosen()
 
@@ -203,9 +203,9 @@ def test_a_model_that_is_invalid_on_one_way_is_invalid(first, invalid, monkeypat
         raise InvalidModel("a test of the second way")
 
     monkeypatch.setattr(Conversion, "run", run)
-    monkeypatch.setattr(Conversion, "others", lambda *_: iter([ways.Way(stops=True)]))
+    monkeypatch.setattr(Conversion, "others", lambda *_: iter([ways.Way(reinfers_between=True)]))
     monkeypatch.setattr(
-        ways.Ways, "__iter__", lambda _: iter([ways.STRAIGHT, ways.Way(stops=True)])
+        ways.Ways, "__iter__", lambda _: iter([ways.STRAIGHT, ways.Way(reinfers_between=True)])
     )
     monkeypatch.setattr(diagnose, "contradiction", lambda *_, **__: None)
     wanted = InvalidModel if invalid else Refused if first == "refused" else AdapterBug
@@ -224,7 +224,7 @@ def test_a_way_that_changes_nothing_is_not_followed_and_the_nearest_refusal_is_t
     early = ways.Way(early=frozenset({"a type"}))
     found.refused(next(order), refused("Relu", 13), [early])
     next(order)
-    found.refused(early, refused("Relu", 13), [ways.Way(early=early.early, climb=9)])
+    found.refused(early, refused("Relu", 13), [ways.Way(early=early.early, via_above=9)])
     assert list(order) == []
     assert found.answer is not None
     assert found.answer.nearest == {"": 13}
@@ -240,14 +240,14 @@ def test_an_exact_way_is_preferred_to_one_that_approximates(monkeypatch):
     def approximated(self):
         tried.append(self.way)
         report = run(self)
-        object.__setattr__(report, "approximations", ("a test",) if not self.way.climb else ())
+        object.__setattr__(report, "approximations", ("a test",) if not self.way.via_above else ())
         return report
 
     monkeypatch.setattr(Conversion, "run", approximated)
-    monkeypatch.setattr(Conversion, "others", lambda self, refused=None: [ways.Way(climb=9)])
+    monkeypatch.setattr(Conversion, "others", lambda self, refused=None: [ways.Way(via_above=9)])
     made = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 8)
     assert convert(made, 7).report.approximations == ()
-    assert tried == [ways.Way(), ways.Way(climb=9)]
+    assert tried == [ways.Way(), ways.Way(via_above=9)]
     monkeypatch.setattr(Conversion, "others", lambda self, refused=None: [])
     assert convert(made, 7).report.approximations == ("a test",)
 
@@ -282,7 +282,7 @@ def test_a_fact_that_no_opset_gives_costs_one_more_way(monkeypatch):
         convert_version(rois, 3)
     assert {one.why for one in caught.value.refusals} == {Why.NEEDS_CONSTANT}
     assert (caught.value.target[""], caught.value.nearest[""]) == (3, 5)
-    assert sum(way.stops for way in taken) == 1
+    assert sum(way.reinfers_between for way in taken) == 1
     assert len(taken) <= 3
 
 

@@ -16,14 +16,14 @@ def test_graphs_of_all_replaced_nodes_are_forgotten_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Each time looks at all graphs of the model."""
-    original = Document.bury
+    original = Document.forget_scopes
     seen: list[Sequence[GraphProto]] = []
 
-    def bury(document: Document, graphs: Sequence[GraphProto]) -> None:
+    def forget_scopes(document: Document, graphs: Sequence[GraphProto]) -> None:
         seen.append(graphs)
         original(document, graphs)
 
-    monkeypatch.setattr(Document, "bury", bury)
+    monkeypatch.setattr(Document, "forget_scopes", forget_scopes)
 
     def times(conditions: int) -> int:
         seen.clear()

@@ -82,7 +82,7 @@ class Crossing(Versions, Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class Later:
+class WritingOpset:
     """The opset of an adapter that converts a node down on its way to the opset of the model."""
 
     domain: str
@@ -102,7 +102,7 @@ class Builder:
     ) -> None:
         self.crossing = crossing
         self.subject = subject
-        self.later: Later | None = outer.later if outer is not None else None
+        self.later: WritingOpset | None = outer.later if outer is not None else None
         self.scope = model.scope
         self.made = Made()
         around = outer.env if outer is not None else None
@@ -611,7 +611,7 @@ class Builder:
         depth = self.later.depth + 1 if self.later is not None else 1
         if depth > MOST_NESTED:
             raise AdapterBug(f"the form of {schema.name}-{start} at {start - 1} needs itself")
-        below = self._at(Later(domain, start - 1, depth))
+        below = self._at(WritingOpset(domain, start - 1, depth))
         below.env.later = node, start
         answer = self.crossing.cross(Node(node, schema, below.env), start, start - 1, below)
         if isinstance(answer, Keep):
@@ -652,7 +652,7 @@ class Builder:
         found = answer if isinstance(answer, tuple) else (answer,)
         return found[0] if outputs is None else found
 
-    def _at(self, later: Later) -> Builder:
+    def _at(self, later: WritingOpset) -> Builder:
         """A Builder that adds to the same nodes, for an adapter that writes at a later opset."""
         below, below.env = copy.copy(self), copy.copy(self.env)
         below.later, below.subject = later, None

@@ -71,7 +71,7 @@ class DeclaredRules(Protocol):
 
 # What a rule that tells facts of a node raises where a fact is missing, the node is not legal, or
 # its sizes are beyond any memory: then the rule tells nothing.
-UNTOLD = (Refusal, ValueError, IndexError, ArithmeticError, MemoryError)
+NO_ANSWER = (Refusal, ValueError, IndexError, ArithmeticError, MemoryError)
 
 
 # What Python raises for a mistake in a function. Other exceptions are signals of the engine.
@@ -86,7 +86,7 @@ def answer_of(run: Callable[[Node], _Answer], node: Node) -> _Answer | None:
     """
     try:
         return run(node) if node.fits else None
-    except UNTOLD:
+    except NO_ANSWER:
         return None
     except FAULTS as error:
         raise bug_of(run, node.proto, error) from error

@@ -51,17 +51,17 @@ def versions_for(
     words = OtherWords(adapters, row, goal.get("") or document.imports.get("") or 1)
     lacked = {key for key in operators if row.names(key)}
     at_goal = {key for key in lacked.difference(foreseen) if words.lead_from(key)}
-    return goal, target.dips(goal, lacked - at_goal)
+    return goal, target.visits(goal, lacked - at_goal)
 
 
 def _aim_at(state: State, target: Wanted) -> None:
     """The versions for a runtime, which depend on the operators of the model."""
-    state.goal, state.dips = versions_for(
+    state.goal, state.visits = versions_for(
         state.document, target, state.adapters, state.way.foreseen
     )
     if state.way.opset:
         state.goal[""] = state.way.opset
-        state.dips.pop("", None)
+        state.visits.pop("", None)
     present = _present(state.document)
     row = target.release
     if row is None:

@@ -69,7 +69,7 @@ class Applier:
         scope, made, target = change.place[0], change.made, change.node.proto
         read = {name for node in made.nodes for name in node.input}
         lost = [name for name in target.input if name not in read]
-        gained = {tensor.name for tensor in used} - self.document.heirs.keys()
+        gained = {tensor.name for tensor in used} - self.document.inherited.keys()
         left = {name: found for name in lost if (found := self._heritage(scope, name))}
         for node in made.nodes if left else ():
             alike = node.op_type == target.op_type
@@ -79,7 +79,7 @@ class Applier:
                 at_its_place = target.input[i] if alike and i < len(target.input) else ""
                 old = at_its_place if at_its_place in left else self._equal(change, name, left)
                 if old:
-                    self.document.heirs[name] = left.pop(old)
+                    self.document.inherited[name] = left.pop(old)
                     gained.discard(name)
 
     def _heritage(self, scope: Scope, name: str) -> Heritage | None:

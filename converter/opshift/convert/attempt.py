@@ -43,10 +43,10 @@ from opshift.convert.state import State
 from opshift.convert.ways import (
     Way,
     alternatives,
-    climb_for,
     descent_for,
-    dip_for,
-    stops_help,
+    opset_above,
+    opset_below,
+    reinference_helps,
 )
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel, Refused, RefusedNode
 from opshift.model import imports, numbering, weights
@@ -86,7 +86,11 @@ class Conversion(State):
         return dataclasses.replace(report, modernized=tuple(sites))
 
     def _run(self) -> Report:
-        if self.options.only_ir and not self.way.dip and not ir_version.brings_functions(self):
+        if (
+            self.options.only_ir
+            and not self.way.via_below
+            and not ir_version.brings_functions(self)
+        ):
             return self._restamp()
         if self.options.checks:
             request.checkable(self.options.ir_version)
@@ -167,25 +171,27 @@ class Conversion(State):
             )  # fmt: skip
         own = request.present(self.document, "")
         if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
-            dip = dip_for(refused, max(own, default=0))
+            via_below = opset_below(refused, max(own, default=0))
             gaps = [one for one in refused.refusals if one.why in OF_A_RUNTIME]
             unread, opsets = self._unread(_keys(gaps)), self._elsewhere(_keys(gaps))
             return alternatives(
-                self.way, self._around(gaps), (), dip=dip, unread=unread, opsets=opsets
+                self.way, self._around(gaps), (), via_below=via_below, unread=unread, opsets=opsets
             )
         features = needs.held(self.document, self.facts, aim.ir_of_goal(self))
         refusals, inside, unsure = refused.refusals, refused.functions, refused.unsure
-        climb = climb_for(refusals, self.adapters, min(own, default=0))
+        via_above = opset_above(refusals, self.adapters, min(own, default=0))
         descent = descent_for(refusals, self.adapters)
         prefix = self.document.prefix
-        stops = not self.way.stops and stops_help(refusals, self.came_at, prefix)
-        if stops and self.view:
+        reinfers_between = not self.way.reinfers_between and reinference_helps(
+            refusals, self.came_at, prefix
+        )
+        if reinfers_between and self.view:
             told = diagnose.contradiction(self, retired=False)
             if told:  # a fact is missing because the model contradicts itself
                 raise InvalidModel(told)
         return alternatives(
-            self.way, inside, features, climb, descent,
-            stops=stops, leaves=self.left_late, unsure=unsure,
+            self.way, inside, features, via_above, descent,
+            reinfers_between=reinfers_between, leaves=self.left_late, unsure=unsure,
         )  # fmt: skip
 
     def _unread(self, lacking: Collection[Key]) -> Collection[Key]:

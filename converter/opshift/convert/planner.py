@@ -86,7 +86,7 @@ class CrossingPlan:
     def follow(self, domain: str, ops: Iterable[str], version: int, goal: int) -> None:
         """Plans the steps of some operators of a domain from one version to another."""
         for op in ops:
-            self.edges.update(way_of(self.adapters, domain, op, version, goal))
+            self.edges.update(route_of(self.adapters, domain, op, version, goal))
 
     def extend(self, key: Key, version: int) -> None:
         """Plans the steps of an operator that an adapter wrote against the plan."""
@@ -113,7 +113,7 @@ class CrossingPlan:
         return None
 
 
-def way_of(
+def route_of(
     adapters: Registry, domain: str, op: str, version: int, goal: int
 ) -> dict[Crossing, Edge]:
     """Every edge of an operator, and of the operators written for it, on the way to a version."""

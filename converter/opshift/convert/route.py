@@ -18,13 +18,13 @@ def travel(state: State) -> None:
     state.left_late = leaves_late(state)
     if not state.left_late:
         _leave(state)
-    _climb(state, state.way.climb)
-    if state.way.dip:
+    _visit_above(state, state.way.via_above)
+    if state.way.via_below:
         state.goal.setdefault("", max(request.present(state.document, "")))
-        state.dips[""] = min(state.dips.get("", state.way.dip), state.way.dip)
-    if state.dips:
-        _visit(state, state.dips)
-    if state.way.stops:
+        state.visits[""] = min(state.visits.get("", state.way.via_below), state.way.via_below)
+    if state.visits:
+        _visit(state, state.visits)
+    if state.way.reinfers_between:
         _stop_between(state)
     _go(state)
     if state.left_late:
@@ -35,7 +35,7 @@ def leaves_late(state: State) -> bool:
     """Whether domains are left at the goal, because a later opset has shorter forms."""
     own = max(request.present(state.document, ""), default=0)
     goal = state.goal.get("", 0)
-    if not 0 < own < goal or state.way.leaves_first or state.dips:
+    if not 0 < own < goal or state.way.leaves_first or state.visits:
         return False
     left = _left(state)
     return bool(left) and leave.lowest(state.adapters, left) <= goal
@@ -57,7 +57,7 @@ def _leave(state: State) -> None:
     own = request.present(state.document, "")
     if allowed is not None and len(own) == 1:
         state.goal.setdefault("", own[0])
-    _climb(state, leave.lowest(state.adapters, left))
+    _visit_above(state, leave.lowest(state.adapters, left))
     while left:
         _plan(state, left)
         for step in leave.leave(state.document, left, state.stepper):
@@ -68,7 +68,7 @@ def _leave(state: State) -> None:
         left = _left(state)
 
 
-def _climb(state: State, low: int) -> None:
+def _visit_above(state: State, low: int) -> None:
     """Raises a model to an opset that a later step needs; it is lowered afterwards."""
     own = request.present(state.document, "")
     if own and min(own) < low:

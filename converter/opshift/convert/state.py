@@ -71,7 +71,7 @@ class State(ABC):
     unrunnable: list[RefusedNode] = field(default_factory=list)  # why the runtime does not run it
     withheld: dict[Key, str] = field(default_factory=dict)  # forms that need a permission
     answer: RuntimeAnswer | None = None  # whether the runtime runs the result
-    dips: dict[str, int] = field(default_factory=dict)  # the versions to visit before the goal
+    visits: dict[str, int] = field(default_factory=dict)  # the versions to visit before the goal
     ir_limit: int | None = None  # the highest IR of a named target, if the caller gave none
     repaired: bool = False
     typed: list[str] = field(default_factory=list)  # inputs and outputs that were given a type

@@ -40,9 +40,9 @@ class Way:
     inlined: tuple[FunctionId, ...] = ()  # functions that are written out at their calls
     unsure: frozenset[FunctionId] = field(default=frozenset(), compare=False)  # may be kept
     early: frozenset[str] = frozenset()  # IR features whose older form is written first
-    climb: int = 0  # the opset of ai.onnx at which other domains are stepped; 0: its own
-    dip: int = 0  # the opset to go down to before the goal; 0: none
-    stops: bool = False  # at each opset between, the model is indexed and inferred anew
+    via_above: int = 0  # the opset of ai.onnx at which other domains are stepped; 0: its own
+    via_below: int = 0  # the opset to go down to before the goal; 0: none
+    reinfers_between: bool = False  # at each opset between, the model is indexed and inferred anew
     leaves_first: bool = False  # domains are left before steps that go up, not after them
     foreseen: frozenset[Key] = frozenset()  # operators that a runtime does not read in a result
     opset: int = 0  # the opset to aim at, because a runtime has kernels there; 0: the nearest one
@@ -50,13 +50,25 @@ class Way:
     @property
     def straight(self) -> bool:
         """Whether the way visits only versions between the model and the goal."""
-        return not self.climb and not self.dip
+        return not self.via_above and not self.via_below
 
     @property
     def work(self) -> tuple[int, ...]:
         """The work of the way, by which ways are tried and equal results are chosen."""
-        kept = int(self.dip > 0), len(self.inlined), int(self.leaves_first), len(self.foreseen)
-        return *kept, self.climb, int(self.stops), len(self.early), int(self.opset > 0), -self.opset
+        kept = (
+            int(self.via_below > 0),
+            len(self.inlined),
+            int(self.leaves_first),
+            len(self.foreseen),
+        )
+        return (
+            *kept,
+            self.via_above,
+            int(self.reinfers_between),
+            len(self.early),
+            int(self.opset > 0),
+            -self.opset,
+        )
 
 
 STRAIGHT = Way()
@@ -168,10 +180,10 @@ def alternatives(
     way: Way,
     functions: Iterable[FunctionId],
     features: Iterable[Feature],
-    climb: int = 0,
-    dip: int = 0,
+    via_above: int = 0,
+    via_below: int = 0,
     *,
-    stops: bool = False,
+    reinfers_between: bool = False,
     leaves: bool = False,
     unread: Collection[Key] = (),
     unsure: Collection[FunctionId] = (),
@@ -187,14 +199,14 @@ def alternatives(
     early = frozenset(one.says for one in features if one.sooner) - way.early
     if early:
         yield replace(way, early=way.early | early)
-    if stops and not way.stops:
-        yield replace(way, stops=True)
-    if climb > way.climb:
-        yield replace(way, climb=climb)
+    if reinfers_between and not way.reinfers_between:
+        yield replace(way, reinfers_between=True)
+    if via_above > way.via_above:
+        yield replace(way, via_above=via_above)
     if leaves and not way.leaves_first:
         yield replace(way, leaves_first=True)
-    if dip and not way.dip:
-        yield replace(way, dip=dip)
+    if via_below and not way.via_below:
+        yield replace(way, via_below=via_below)
     yield from _inlining(way, functions, unsure)
 
 
@@ -213,14 +225,14 @@ def _inlining(
             yield replace(way, inlined=(*way.inlined, *calls, *more), unsure=known)
 
 
-def dip_for(refused: Refused, opset: int) -> int:
+def opset_below(refused: Refused, opset: int) -> int:
     """The opset at which no operator uses a type that the wanted IR version lacks."""
     wanted = refused.target.get("IR")
-    dip = versions.last_of(wanted).onnx if wanted is not None else opset
-    return dip if dip < opset else 0
+    via_below = versions.last_of(wanted).onnx if wanted is not None else opset
+    return via_below if via_below < opset else 0
 
 
-def stops_help(refusals: Iterable[RefusedNode], came_at: int, prefix: str) -> bool:
+def reinference_helps(refusals: Iterable[RefusedNode], came_at: int, prefix: str) -> bool:
     """Whether a fact about a node is missing that a step has written.
 
     Inference of a whole model finds more than inference of the written nodes.
@@ -232,7 +244,7 @@ def stops_help(refusals: Iterable[RefusedNode], came_at: int, prefix: str) -> bo
     )
 
 
-def climb_for(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -> int:
+def opset_above(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -> int:
     """The opset of ai.onnx at which a way that is refused at a lower opset may continue."""
     found = [0]
     for one in refusals:

@@ -292,8 +292,8 @@ class KnownResults:
 
     def _versions(self, row: RuntimeRelease) -> Hashable:
         """The versions for a release, and whether it runs functions."""
-        goal, dips = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)
-        return *sorted(goal.items()), None, *sorted(dips.items()), row.functions
+        goal, visits = aim.versions_for(self.opened.judged.document, Wanted(row), self.adapters)
+        return *sorted(goal.items()), None, *sorted(visits.items()), row.functions
 
 
 def _rows(names: Iterable[str]) -> list[RuntimeRelease]:

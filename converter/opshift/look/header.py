@@ -82,7 +82,7 @@ def _goal(target: int | Mapping[str, int] | Wanted, roots: list[_Root]) -> dict[
         row, wished = target.release, target
         target = wished.goal(highest, operators)
         closer = row and (len(roots) > 1 or _looks_closer(row, operators))
-        if closer or wished.dips(target, operators):
+        if closer or wished.visits(target, operators):
             return None
     elif not isinstance(target, Mapping):
         target = {"": target}

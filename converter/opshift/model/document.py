@@ -28,9 +28,9 @@ class Document:
         self._made = 0
         self.has_written = False  # whether some name begins with the prefix
         self._constants: dict[tuple[Root, Hashable], TensorProto] = {}
-        self._orphans: dict[Owned, None] = {}  # in the order in which they lost a reader
+        self._unread: dict[Owned, None] = {}  # in the order in which they lost a reader
         self.gone: dict[Scope, set[str]] = {}  # the names that a sweep has removed
-        self.heirs: dict[str, Heritage] = {}  # what new constants inherit
+        self.inherited: dict[str, Heritage] = {}  # what new constants inherit
         self.sharded: dict[Place, None] = {}  # the rewritten nodes that shardings speak of
         self.rewritten: set[Place] = set()  # the nodes that replaced others
         self.generation = 0  # how often nodes have changed; what depends on them compares it
@@ -135,7 +135,7 @@ class Document:
         self.generation += 1
         self.names.forget()
 
-    def bury(self, graphs: Sequence[GraphProto]) -> None:
+    def forget_scopes(self, graphs: Sequence[GraphProto]) -> None:
         """Forgets the scopes of graphs that have left the model, and their nodes."""
         gone = {id(graph) for graph in graphs}
         for root in self.roots if gone else ():
@@ -213,17 +213,17 @@ class Document:
             root.top.add_initializer(tensor)
             self.added_initializers = True
 
-    def orphan(self, scope: Scope, names: Iterable[str]) -> None:
+    def mark_unread(self, scope: Scope, names: Iterable[str]) -> None:
         """Stores the inputs of a replaced node. `sweep` removes it if nothing else reads it."""
         for name in names:
             if name:
-                self._orphans[scope, name] = None
+                self._unread[scope, name] = None
 
-    def take_orphans(self) -> list[Owned]:
+    def take_unread(self) -> list[Owned]:
         """The values that lost a reader since the last call."""
-        orphans = [(scope.owner(name), name) for scope, name in self._orphans if scope]
-        self._orphans = {}
-        return orphans
+        unread = [(scope.owner(name), name) for scope, name in self._unread if scope]
+        self._unread = {}
+        return unread
 
     def written_values(self) -> Iterator[Owned]:
         """The values of nodes and constants that the conversion wrote itself."""
@@ -241,7 +241,9 @@ class Document:
         self.leave_index(places)
         for scope, position in places:
             scope.removed.add(position)
-        self.bury([g for scope, position in places for _, g in graphs_of(scope.node(position))])
+        self.forget_scopes(
+            [g for scope, position in places for _, g in graphs_of(scope.node(position))]
+        )
         if places:
             self.note_change()
 

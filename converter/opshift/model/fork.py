@@ -75,10 +75,10 @@ class Fork:
         new.roots = list(self.roots.values())
         new.names = Names(new.model, new.roots)
         new._constants = {(self.roots[at], key): one for (at, key), one in old._constants.items()}
-        new._orphans = {(at and scopes[at], name): None for at, name in old._orphans}
+        new._unread = {(at and scopes[at], name): None for at, name in old._unread}
         new.gone = {scopes[at]: {*names} for at, names in old.gone.items()}
-        new.heirs = {
-            name: replace(left, owner=scopes[left.owner]) for name, left in old.heirs.items()
+        new.inherited = {
+            name: replace(left, owner=scopes[left.owner]) for name, left in old.inherited.items()
         }
         new.sharded = dict.fromkeys(scopes.places(list(old.sharded)))
         new.rewritten = set(scopes.places(list(old.rewritten)))

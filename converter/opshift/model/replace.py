@@ -32,7 +32,7 @@ def replace_nodes(document: Document, replacements: Sequence[Replacement]) -> li
     document.leave_index(one.place for one in replacements)
     lost = [graph for one in replacements for graph in _graphs_lost(one)]
     places = [_replace(document, one) for one in replacements]
-    document.bury(lost)
+    document.forget_scopes(lost)
     document.rewritten.update(place for written in places for place in written)
     if replacements:
         document.note_change()
@@ -53,10 +53,10 @@ def _replace(document: Document, replacement: Replacement) -> list[Place]:
     """Writes the nodes of one place, after the old one left the index; returns the places."""
     scope, position = replacement.place
     nodes = replacement.nodes
-    _orphan(document, replacement)
+    _mark_unread(document, replacement)
     _take_away(document, replacement)
     for graph in _graphs_lost(replacement):
-        document.orphan(scope, captures(graph))
+        document.mark_unread(scope, captures(graph))
     if len(nodes) == 1:
         _overwrite(document, replacement, nodes[0])
         return [replacement.place]
@@ -78,18 +78,18 @@ def _take_away(document: Document, replacement: Replacement) -> None:
             scope._producers.pop(name, None)
 
 
-def _orphan(document: Document, replacement: Replacement) -> None:
+def _mark_unread(document: Document, replacement: Replacement) -> None:
     """Remembers the inputs and outputs of the old node that may be unread now."""
     scope, position = replacement.place
     node = scope.node(position)
     read = {name for one in replacement.nodes for name in one.input}
-    document.orphan(scope, [name for name in node.input if name not in read])
+    document.mark_unread(scope, [name for name in node.input if name not in read])
     if len(replacement.nodes) > 1 < len(node.output):
         # An unread output is free, but a node with only unread outputs costs time.
         outputs = [name for name in node.output if name]
         unread = [name for name in outputs if not document.names.is_read(scope, name)]
         if len(unread) < len(outputs):
-            document.orphan(scope, unread)
+            document.mark_unread(scope, unread)
 
 
 def _spread(document: Document, replacement: Replacement) -> list[Place]:

@@ -17,7 +17,7 @@ from opshift.protos import GraphProto, NodeProto, TypeProto
 def settle(document: Document) -> list[str]:
     """Removes unread nodes and constants, and references to them; returns the notes."""
     sweep(document)
-    for root in document.roots if document.heirs else ():
+    for root in document.roots if document.inherited else ():
         _inherit(document, root)
     notes = [note for scope, note in _drop_annotations(document)]
     if notes:
@@ -48,9 +48,9 @@ def _inherit(document: Document, root: Root) -> None:
 
 def _left_to(document: Document, name: str) -> Heritage | None:
     """The inherited name and notes of a new constant, also through constants of earlier steps."""
-    left = document.heirs.get(name)
+    left = document.inherited.get(name)
     while left is not None and document.is_fresh(left.name):
-        left = document.heirs.get(left.name)
+        left = document.inherited.get(left.name)
     return left
 
 
@@ -75,7 +75,9 @@ def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
         for i in range(len(notes) - 1, -1, -1):
             name = notes[i].tensor_name
             if scope.owner(name) is None and any(name in gone for gone in document.gone.values()):
-                document.orphan(scope, [e.value for e in notes[i].quant_parameter_tensor_names])
+                document.mark_unread(
+                    scope, [e.value for e in notes[i].quant_parameter_tensor_names]
+                )
                 del notes[i]
                 document.note_change()
                 told = f"removed the quantization annotation of {name!r}"

@@ -17,7 +17,7 @@ from opshift.protos import GraphProto
 
 def sweep(document: Document) -> bool:
     """Removes the unread values that the conversion wrote or stopped reading."""
-    return Sweep(document).run([*document.take_orphans(), *document.written_values()])
+    return Sweep(document).run([*document.take_unread(), *document.written_values()])
 
 
 class Sweep:
@@ -33,9 +33,9 @@ class Sweep:
         self._lost: Counter[Owned] = Counter()  # reads by nodes that go
         self._inside: set[Scope] = set()  # the graphs in nodes that go
 
-    def run(self, orphans: Iterable[Owned]) -> bool:
+    def run(self, unread: Iterable[Owned]) -> bool:
         """Removes unread values, and values that only they read; returns whether there were any."""
-        waiting = list(orphans)
+        waiting = list(unread)
         while waiting:
             owner, name = waiting.pop()
             if owner is not None and name and not self._is_read(owner, name):

@@ -48,7 +48,7 @@ class Wanted:
             _require_readable(row, found)
         return found
 
-    def dips(self, goal: Mapping[str, int], operators: Collection[Key]) -> dict[str, int]:
+    def visits(self, goal: Mapping[str, int], operators: Collection[Key]) -> dict[str, int]:
         """The versions to step down to first, because there the runtime lacks no operator."""
         from opshift.opsets import changelog
 

@@ -73,7 +73,7 @@ class Feature:
         return self.drop != METADATA
 
     @property
-    def way_out(self) -> str:
+    def remedy(self) -> str:
         """The suggested action if this content is refused."""
         if not self.drop:
             return f"ask for IR {self.ir}, or convert to an operator set without it"

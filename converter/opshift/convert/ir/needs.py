@@ -74,7 +74,7 @@ def of_content(
 def sentence(model: ModelProto, feature: Feature) -> str:
     """The content that prevents an IR version, its first place, and the remedy."""
     place = next(feature.where(model), "")
-    return f"{feature.says} needs IR {feature.ir}{place and f' ({place})'}; {feature.way_out}"
+    return f"{feature.says} needs IR {feature.ir}{place and f' ({place})'}; {feature.remedy}"
 
 
 def stays(feature: Feature) -> str:
