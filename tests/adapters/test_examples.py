@@ -55,7 +55,7 @@ def test_ranks(rule: OutputRanks, example: Example) -> None:
 
 @pytest.mark.parametrize(("rule", "example"), SHAPES, ids=[e.title for _, e in SHAPES])
 def test_shapes(rule: OutputShapes, example: Example) -> None:
-    if not schemas.history(rule.domain, rule.ops[0]):
+    if rule.domain in versions.DOMAINS and not schemas.history(rule.domain, rule.ops[0]):
         pytest.skip("the installed onnx is older than the operator")
     testing.assert_shapes(rule, example)
 

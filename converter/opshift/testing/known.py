@@ -3,8 +3,10 @@
 
 from __future__ import annotations
 
+import tempfile
 from functools import partial
-from typing import TypeVar
+from pathlib import Path
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -27,7 +29,7 @@ from opshift.protos import ModelProto, helper
 from opshift.testing.case_files import examples_of
 from opshift.testing.input_sets import SIZES, input_sets
 from opshift.testing.model_text import parse_model
-from opshift.verify import oracle
+from opshift.verify import engine_runs, oracle
 
 _Kind = TypeVar("_Kind", Fold, Mirror, Modern, OutputBounds, OutputRanks, OutputShapes)
 
@@ -169,6 +171,18 @@ def assert_shapes(rule: OutputShapes, example: Example) -> None:
     names = [value.name for value in model.graph.output]
     found = [facts.type(facts.document.main, name) for name in names]
     inputs = oracle.make_inputs(model, overrides=dict(example.inputs))
-    for name, kind, value in zip(names, found, oracle.evaluate(model, inputs), strict=True):
+    run = oracle.evaluate if rule.domain in versions.DOMAINS else _by_onnxruntime
+    for name, kind, value in zip(names, found, run(model, inputs), strict=True):
         if is_wrong(kind, value.shape):
             raise AssertionError(f"{name} has the shape {list(value.shape)}, not the inferred one")
+
+
+def _by_onnxruntime(model: ModelProto, inputs: dict[str, Any]) -> list[Any]:
+    """The results of a model with operators of a vendor, which the judge of examples lacks."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "model.onnx")
+        path.write_bytes(model.SerializeToString())
+        ((values, error),) = engine_runs.onnxruntime(str(path), [inputs], 0)
+    if error:
+        raise oracle.OracleError(error)
+    return list(values.values())
