@@ -48,4 +48,4 @@ def turned(value: Value) -> Turned | None:
 
 def is_fixed(value: Value) -> bool:
     """Whether a value is a constant. A large weight is not read."""
-    return value.env.is_weight(value.name) or value.const_or_none() is not None
+    return value.is_weight or value.const_or_none() is not None

@@ -246,6 +246,11 @@ class Value(Infix):
         return found
 
     @property
+    def is_weight(self) -> bool:
+        """Whether it is a constant of too many elements to be read."""
+        return self.env.is_weight(self.name)
+
+    @property
     def dims_or_none(self) -> Dims | None:
         """Each dimension as a number, a symbol or None; None when the rank is unknown."""
         found = self._dims()
