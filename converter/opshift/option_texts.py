@@ -30,7 +30,7 @@ OPTION_TEXTS: dict[str, OptionText] = {
     ),
     "allow_approximate": OptionText(
         "bool, default False",
-        "Allow results that are not exactly equal. The report lists each node that is not.",
+        "Allow results that are not exactly equal. The report lists each approximation.",
     ),
     "assume": OptionText(
         "list of str, default ()",

@@ -82,7 +82,7 @@ def floor_pads(node: Node, x: Value) -> list[int]:
 
 
 def _end(length: int, end: int, span: int, stride: int) -> int:
-    """The end pad nearest to this one in which no window starts."""
+    """The end pad nearest to `end` that contains no start of a window."""
     count = -(-(length + end - span) // stride) + 1
     if (count - 1) * stride >= length:
         count -= 1

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""FusedGemm, FusedMatMul and TransposeMatMul: products in other words."""
+"""Writes FusedGemm, FusedMatMul and TransposeMatMul with operators of ai.onnx."""
 
 from opshift.adapter import Builder, Node, Result, Value, leaving
 

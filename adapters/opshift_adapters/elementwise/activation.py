@@ -278,8 +278,8 @@ def clipped_line(node: Node, op: Builder) -> Result:
 @misread(
     "HardSigmoid",
     "opencv 4.5.5, 4.8, 4.11, 5.0",
-    "HardSigmoid of a sixth and a half before Mul is read as HardSwish, whatever the other factor"
-    " is",
+    "HardSigmoid (alpha 1/6, beta 0.5) before any Mul is computed as HardSwish, even if the other"
+    " factor is not x",
     source="2026-11-28 measured in 4.5.5, 4.8, 4.11, 4.12 and 5.0: a mobile network of torch, and"
     " HardSigmoid before Mul with other attributes, factors and orders",
 )

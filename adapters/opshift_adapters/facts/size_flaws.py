@@ -60,7 +60,7 @@ def heads_of_other_sizes(node: Node) -> str | None:
         dims, heads = dims_of(node, name), node.attr(count)
         width = dims[2] if dims is not None and len(dims) == 3 else None
         if isinstance(width, int) and heads and width % heads:
-            return f"{name} has {width} numbers at each place for {heads} heads"
+            return f"the last size of {name} is {width}, not a multiple of its {heads} heads"
     heads_of = {name: _heads(node, name, count) for name, count in given.items()}
     heads_of |= {name: _heads(node, name, "kv_num_heads") for name in ("past_key", "past_value")}
     alike = (("Q", "K", 1), ("K", "V", 0), ("K", "past_key", 0), ("K", "past_key", 1),
@@ -114,7 +114,7 @@ def angles_of_other_sizes(node: Node) -> str | None:
     count, head = _heads(node, "X", "num_heads")
     packed = dims[2] if dims is not None and len(dims) == 3 else None
     if isinstance(packed, int) and isinstance(count, int) and packed % max(count, 1):
-        return f"X has {packed} numbers at each place for {count} heads"
+        return f"the last size of X is {packed}, not a multiple of its {count} heads"
     width = node.attr("rotary_embedding_dim") or head
     if isinstance(width, int) and (width % 2 or (isinstance(head, int) and width > head)):
         return f"it turns {width} of the {head} numbers of a head, and must turn pairs"

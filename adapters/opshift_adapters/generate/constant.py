@@ -136,7 +136,7 @@ EYE_LIKE = fragile("EyeLike")
 @adapter("EyeLike", 9, 8, in_other_words=True)
 @example("static", "(float[2,3] x) => (float[2,3] y) { y = EyeLike(x) }", gives="Identity")
 def eye_like_9_8(node: Node, op: Builder) -> Result:
-    """Opset 9 added EyeLike; below it, Equal compares the numbers of rows and columns."""
+    """Opset 9 added EyeLike; below it, Equal compares each row index with each column index."""
     x = node["input"]
     kind, shape = node.attr("dtype") or x.elem_type, x.shape_or_none
     if shape is not None and shape[0] * shape[1] <= 1024:  # larger ones would swell the model

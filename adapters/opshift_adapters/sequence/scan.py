@@ -100,7 +100,7 @@ def passes_unsized_values(node: Node) -> bool:
 
 @alternative("Scan", runtime="onnxruntime==0.4")
 def with_declared_shapes(node: Node, op: Builder) -> Result:
-    """onnxruntime 0.4 needs the types of all values of a body; they are declared, sizes named."""
+    """onnxruntime 0.4 needs all types in a body; they are declared, and unknown sizes get names."""
     if node.schema is not None and node.schema.since < 9:
         return KEEP  # its values have a batch, and it reads other inputs
     body, scanned = node.graph("body"), node.int("num_scan_inputs")

@@ -38,7 +38,7 @@ Element = Value | Piece
 
 
 def elements(sequence: Value) -> list[Element]:
-    """The elements of a sequence, if the model shows them."""
+    """The elements of a sequence that nodes of the model build; refuses other sequences."""
     node = sequence.producer
     if node is None:
         raise _unknown(sequence)

@@ -123,7 +123,7 @@ class OutputRanks(SingleTrait):
     """The ranks of outputs that onnx's inference finds only if it knows values."""
 
     table = "output_ranks"
-    twice = "two rules tell the ranks of"
+    twice = "two rules give the ranks of"
     run: Callable[[Node], Sequence[int]]
     examples: tuple[Example, ...] = ()
 
@@ -133,7 +133,7 @@ class OutputBounds(SingleTrait):
     """The smallest and largest integers that the outputs of an operator can hold."""
 
     table = "output_bounds"
-    twice = "two rules tell the bounds of"
+    twice = "two rules give the bounds of"
     run: Callable[[Node], Sequence[Bounds | None]]
     examples: tuple[Example, ...] = ()
 
@@ -146,7 +146,7 @@ class OutputShapes(SingleTrait):
     """
 
     table = "output_shapes"
-    twice = "two rules tell the shapes of"
+    twice = "two rules give the shapes of"
     run: Callable[[Node], Sequence[ToldDims | None]]
     examples: tuple[Example, ...] = ()
 
@@ -160,7 +160,7 @@ class OutputTypes(SingleTrait):
     """
 
     table = "output_types"
-    twice = "two rules tell the types of"
+    twice = "two rules give the types of"
     outputs: tuple[str | tuple[int, ...], ...]
     rank: int | tuple[int, ...] | None = None
 
@@ -174,7 +174,7 @@ class Carries(SingleTrait):
     """
 
     table = "carries"
-    twice = "two rules tell what is carried by"
+    twice = "two rules give the carried values of"
     graph: str  # the attribute that is the body
     inputs: int  # the first input that is carried
     outputs: int  # the first output of the body that is carried
@@ -186,7 +186,7 @@ class Chooses(SingleTrait):
     """An operator that runs one of its graphs, depending on its first input."""
 
     table = "chooses"
-    twice = "two rules tell what is chosen by"
+    twice = "two rules give the chosen graphs of"
     true: str  # the attribute that holds the graph for a true value
     false: str
 
@@ -196,16 +196,16 @@ class Saturates(SingleTrait):
     """An operator that bounds its output by the limits of the element type of the output."""
 
     table = "saturates"
-    twice = "two rules tell what bounds"
+    twice = "two rules give the limits of"
     limit: str  # the operator that bounds an output of a wider type to the same limits
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scales(SingleTrait):
-    """An operator that is a product or quotient with its second input, if its codes are floats."""
+    """An operator that multiplies or divides quantized floats by its second input."""
 
     table = "scales"
-    twice = "two rules tell how numbers are scaled by"
+    twice = "two rules give the scales of"
     by: str  # the operator of the product or quotient
     along: Along
     reads_codes: bool  # whether its first input holds the codes, and not its output

@@ -302,7 +302,7 @@ def _rows(names: Iterable[str]) -> list[RuntimeRelease]:
 
 
 def releases(before: OpenSkeleton, after: OpenSkeleton) -> list[ReleaseAnswer]:
-    """Which releases of runtimes run one model, and which run the other, as they are."""
+    """Whether each release of a runtime runs the first model, and whether it runs the second."""
     first, second = _SourceOrResult.of(before), _SourceOrResult.of(after)
     found = []
     for row in _rows(()):

@@ -156,7 +156,7 @@ class _Opened:
     def model_of(
         self, scope: Scope, found: _Cut, inputs: Sequence[ValueInfoProto], name: str
     ) -> ModelProto:
-        """These nodes as a model that gives the value."""
+        """A model of the nodes in `found`, with the value `name` as its only output."""
         top = scope.root.top.proto
         home = top if isinstance(top, FunctionProto) else self.model
         small = ModelProto(

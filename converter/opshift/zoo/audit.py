@@ -145,7 +145,7 @@ def audit(path: str | os.PathLike[str], target: AnyTarget = None) -> Audit:
     Raises
     ------
     InvalidModel
-        The file is neither a model nor an outcome of opshift, or the target is given for a folder.
+        The file is not a model, report or journal, or a target is given for a folder.
     OSError
         The file cannot be read.
 
@@ -249,7 +249,7 @@ def _outcomes(path: str) -> Iterator[dict[str, Any]]:
         try:
             yield json.loads(line)
         except json.JSONDecodeError as error:
-            text = f"{path} is neither a model nor an outcome of opshift: {error}"
+            text = f"{path} is not a model, report or journal: {error}"
             raise InvalidModel(text) from None
 
 

@@ -20,11 +20,11 @@ METADATA, TRAINING = "drop_metadata", "drop_training"  # the options that let co
 
 @dataclass(frozen=True, slots=True)
 class Held:
-    """The content of a model: the outline of its bytes, its element types, bare initializers."""
+    """The content of a model, its element types, and whether it has bare initializers."""
 
     content: Content
     types: frozenset[str]
-    bare: bool  # whether there are initializers that are no graph inputs
+    bare: bool  # whether some initializers are not graph inputs
 
 
 class OlderForms(Protocol):

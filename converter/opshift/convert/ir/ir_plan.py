@@ -64,7 +64,7 @@ def edge_of(feature: Feature, *, down: bool) -> Edge:
 
 
 def in_table(*, down: bool) -> bool:
-    """Whether the table has the verdict of each feature, so that nothing is solved."""
+    """Whether the table has all verdicts on features; otherwise some are computed."""
     return all(shipped(DOMAIN, one.key, one.ir, down) is not None for one in FEATURES)
 
 

@@ -26,9 +26,9 @@ from opshift.records import dataclass
 class WrittenNodes:
     """The nodes that an adapter wrote in place of one node between two opsets.
 
-    `given` are the names that the engine made for this change; `typed` remembers the kinds of
-    changes whose types have been checked in this step. With `traced`, the types of every change
-    are inferred, whether they are declared or not.
+    `given` holds the names that the engine made for this change. `typed` holds the kinds of
+    changes whose types were already checked in this step. If `traced` is set, the types of every
+    change are inferred, even declared ones.
     """
 
     place: Place

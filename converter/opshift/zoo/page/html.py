@@ -141,7 +141,7 @@ def _class(fate: Fate) -> str:
 
 
 def flow(outcome: Outcome) -> sankey.Flow:
-    """(before, after, kind) of a model."""
+    """The flow of a model: its source opset, its result opset or failure, and its colour class."""
     before = str(outcome.source.get("", "other domains")) if outcome.source else "unknown"
     if outcome.fate.failed:
         return before, outcome.fate.value, _class(outcome.fate)
