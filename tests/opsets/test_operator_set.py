@@ -92,7 +92,7 @@ def document(version=1, change=lambda proto: None, **operators):
     ("change", "sentence"),
     [
         (lambda p: p.ClearField("magic"), "its magic is ''"),
-        (lambda p: p.ClearField("opset_version"), "does not say the version"),
+        (lambda p: p.ClearField("opset_version"), "does not state the version"),
         (lambda p: p.operator.add(op_type="Run"), "describes an operator twice"),
         (lambda p: setattr(p.operator[0], "since_version", 2), "begins at version 2, and the set is"),
         (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  nonsense"), "'nonsense' of its signature"),

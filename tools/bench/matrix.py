@@ -92,7 +92,7 @@ def _version(inside: Path, package: str) -> str:
 
 
 def main() -> int:
-    """Tries all, prints each outcome at once, and returns 1 if a test failed."""
+    """Tests combinations, prints each outcome at once, and returns 1 if a test failed."""
     parser = described(__doc__)
     parser.add_argument("--all", action="store_true", help="every onnx with every protobuf")
     parser.add_argument("--python", action="append", help="only this one; may be repeated")

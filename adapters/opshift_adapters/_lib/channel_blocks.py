@@ -75,7 +75,7 @@ def proved_width(nodes: Iterator[Node], outputs: frozenset[str]) -> int | tuple[
 
 
 def misfit(nodes: Iterable[Node], outputs: frozenset[str], width: int) -> str | None:
-    """Why the blocks of a model cannot have a width; None if they can."""
+    """The reason why the blocks of a model cannot have this width; None if they can."""
     reading = BlockReading(width)
     for node in nodes:
         names = {one.name for one in node.outputs if one is not None}

@@ -159,8 +159,8 @@ POW_12 = boundary(12, "Pow:8c38fc", directions="up")
 @misread(
     "Mul",
     "onnxruntime 1.1..1.3",
-    "a LayerNormalization without a bias, in single nodes, ends the process if it gives an output"
-    " of the graph",
+    "a LayerNormalization in single nodes without a bias ends the process if its result is an"
+    " output of the graph",
     source="2026-11-23 measured in 1.1 to 1.3: a LayerNormalization in single nodes",
 )
 def ends_a_normalization(node: Node, around: Surroundings) -> bool:

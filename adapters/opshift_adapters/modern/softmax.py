@@ -11,7 +11,7 @@ from opshift.adapter import Formula, Found, Term, modern
 
 
 def turned_back(found: Found) -> dict[str, Any] | None:
-    """The axis that lies at the place of the operator's own, if the axes return to their places."""
+    """The operator's axis before the first Transpose; None if the second does not undo it."""
     there, back, axis = (found.numbers[name] for name in ("there", "back", "axis"))
     if not there or not back or [there[place] for place in back] != list(range(len(there))):
         return None

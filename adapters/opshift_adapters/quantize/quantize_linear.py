@@ -339,7 +339,7 @@ def quantize_linear_19_18(node: Node, op: Builder) -> Result:
     return op.same(node, inputs={"x": ratio, "y_scale": one}, saturate=None)
 
 
-ONE_SCALE = {"axis": "a single scale has none"}
+ONE_SCALE = {"axis": "a single scale has no axis"}
 LINEAR_13_UP = boundary(13, "QuantizeLinear:48a123 DequantizeLinear:ec4034", directions="up")
 
 

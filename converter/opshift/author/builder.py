@@ -628,7 +628,7 @@ class Builder:
         return tuple(Value(value.name, self.env) for value in found[: len(node.output)])
 
     def _end_of(self, schema: schemas.Schema) -> int | None:
-        """The version after the version of a schema, if the opset has a later implementation."""
+        """The version of the implementation after a schema; None if the opset has no later one."""
         history = schemas.history(schema.domain, schema.name)
         later = [one.since for one in history if one.since > schema.since]
         return later[0] if later and later[0] <= self.opset(schema.domain) else None

@@ -62,7 +62,7 @@ def _has_any(found: Iterator[object]) -> bool:
 def hide(model: ModelProto, domain: str, adapters: DeclaredRules, infer: Infer) -> bool:
     """Gives the nodes with a negative size this domain; returns whether others may have one, too.
 
-    `infer` gets a model in which the operators in danger have that domain.
+    `infer` gets a model in which each operator that fails at negative sizes has this domain.
     """
     fatal = list(_fatal(model, adapters))
     suspects = list(_suspects(model, adapters)) if fatal else []

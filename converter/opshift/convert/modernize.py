@@ -237,7 +237,7 @@ def _takes(schema: schemas.Schema, inputs: Iterable[Value]) -> bool:
 def _replaces(old: Value, new: Value, *, shaped: bool) -> bool:
     """Whether a value has the element type and the rank of another one.
 
-    A constant that has axes may have given axes to the old value.
+    A constant with axes may have raised the rank of the old value.
     """
     if old.elem_type_or_none is None or old.elem_type_or_none != new.elem_type_or_none:
         return False

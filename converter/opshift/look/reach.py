@@ -13,7 +13,7 @@ NEVER = "no"
 
 @dataclass(frozen=True, slots=True)
 class Fit:
-    """One release of a runtime and a model: as it is, and converted for it."""
+    """Whether one release of a runtime runs a model before and after a conversion."""
 
     target: str
     now: str  # "yes", "no" or "not known", as `after`

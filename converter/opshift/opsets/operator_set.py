@@ -121,7 +121,7 @@ def read(data: bytes, origin: str) -> OperatorSet:
     if not _is_legible(proto):
         raise BadTarget(f"{origin} has a text that is not UTF-8; write the document again")
     if proto.opset_version < 1:
-        raise BadTarget(f"{origin} does not say the version of its operator set")
+        raise BadTarget(f"{origin} does not state the version of its operator set")
     if proto.opset_version > NEWEST:
         raise BadTarget(
             f"{origin} describes version {proto.opset_version} of its domain; versions above"

@@ -91,7 +91,7 @@ def cases(
 
 
 def with_sizes_of(model: ModelProto, other: ModelProto) -> ModelProto:
-    """A model whose inputs also have the sizes from another model.
+    """A model whose unknown input sizes are replaced by the sizes of another model.
 
     Inputs must fit both models, of which one may be the other at fixed sizes.
     """

@@ -161,7 +161,7 @@ def _twice(imports: list[tuple[str, int]]) -> bool:
 
 
 def _replaces(file: Opened, dst: str) -> bool:
-    """Whether the result takes the place of another file, whose data files are looked at then."""
+    """Whether the result replaces another file, whose data files may have to be removed."""
     return os.path.isfile(dst) and not os.path.samestat(os.stat(dst), os.fstat(file.fd))
 
 

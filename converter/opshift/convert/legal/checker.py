@@ -202,7 +202,7 @@ def lenient(view: bytes | ModelProto, adapters: Registry, *, full: bool) -> str 
 
 
 def _parts(view: bytes | ModelProto) -> Iterator[ModelProto]:
-    """The model with a shape for each input and output, and functions only of other versions."""
+    """Each function of another version as a model; then the rest, with input and output shapes."""
     model = copied(view)
     typed = [value for value in model.graph.input if value.HasField("type")]
     for value in (*typed, *model.graph.output):

@@ -120,7 +120,7 @@ def open_for_inference(model: ModelProto, adapters: Registry) -> Document:
 
 
 def _opened(model: ModelProto) -> Document:
-    """The index of a model; raises InvalidModel for a model that no rule can look at."""
+    """The index of a model; raises InvalidModel if the rules cannot be applied to it."""
     opening.header(model)
     data = model.SerializeToString(deterministic=True)
     require_legible(data)

@@ -130,7 +130,7 @@ def rms_normalization(call: Call, x: np.ndarray, scale: np.ndarray) -> np.ndarra
 
 @kernel("MeanVarianceNormalization")
 def mean_variance_normalization(call: Call, x: np.ndarray) -> np.ndarray:
-    """Two passes as in onnxruntime; the body knows float only and loses digits."""
+    """Two passes as in onnxruntime; the function body computes only in float and loses digits."""
     work, axes = wide(x), tuple(call["axes"])
     gap = work - work.mean(axis=axes, keepdims=True)
     deviation = np.sqrt((gap * gap).mean(axis=axes, keepdims=True))

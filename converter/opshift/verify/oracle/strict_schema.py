@@ -52,7 +52,7 @@ class CheckedSchema:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Call:
-    """A node with its attributes at hand, the defaults of its own version filled in."""
+    """A node with its attributes, including the defaults of its own version."""
 
     node: NodeProto
     schema: defs.OpSchema

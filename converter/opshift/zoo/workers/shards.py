@@ -124,7 +124,7 @@ def asked(call: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def cut(items: Iterable[Sized]) -> Iterator[Shard]:
-    """Shards of so many models, or of fewer that are large."""
+    """Cuts models into shards of `MODELS` models, or fewer if they exceed `BYTES` together."""
     shard, size = list[Sized](), 0
     for item in items:
         if shard and (len(shard) == MODELS or size + item.size > BYTES):
