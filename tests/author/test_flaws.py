@@ -280,3 +280,13 @@ def test_sizes_that_inference_does_not_compare(text, opset, good, bad, words):
     assert flaws(legal) == []
     assert len(flaws(wrong)) == 1
     assert words in flaws(wrong)[0]
+
+
+def test_parts_of_other_ranks_are_the_fault_of_the_model():
+    """onnx infers nothing of a Cast below opset 6, so its inference of Concat objects later."""
+    made = model(
+        '(float[2] x, int32[4,2] a) => (int64[6] y) { h = Cast<to = "INT64">(x)'
+        " y = Concat<axis = 0>(h, a) }", 4,
+    )  # fmt: skip
+    with pytest.raises(InvalidModel, match="Concat 'y': its inputs have 1 and 2 dimensions"):
+        convert_version(made, 7)

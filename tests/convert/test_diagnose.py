@@ -9,7 +9,7 @@ import onnx
 import pytest
 from google.protobuf.message import DecodeError
 from onnx import ModelProto, TensorProto, helper
-from opshift import AdapterBug, InvalidModel
+from opshift import AdapterBug, InvalidModel, convert_version
 from opshift.author import registry
 from opshift.convert.legal import diagnose
 from opshift.errors import FaultyChange
@@ -184,6 +184,18 @@ def test_functions_of_the_versions_of_the_model_are_written_out():
     assert ops(made) == "Neg Abs Neg Abs G"
     names = [name for node in made.graph.node for name in node.output]
     assert len(set(names)) == len(names)
+
+
+def test_a_fault_in_a_function_that_is_never_called_is_the_fault_of_the_model():
+    made = model(
+        """(float[2] x) => (float[2] y) { y = Neg(x) }
+        <opset_import: ["" : 9], domain: "acme"> F (s, x) => (t, z) {
+            t, z = Scan<num_scan_inputs = 1, body = b (float[2] u, float[2] e) => () {
+                d = Add(u, e) }, scan_output_axes = [1]>(s, x) }""",
+        9, more=', "acme" : 1',
+    )  # fmt: skip
+    with pytest.raises(InvalidModel, match="Scan 't': body computes 0 of 2 outputs"):
+        convert_version(made, 8)
 
 
 # -- declarations ----------------------------------------------------------------------------------

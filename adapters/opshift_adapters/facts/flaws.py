@@ -110,6 +110,13 @@ def gaps(node: Node) -> str | None:
     return f"its input {lost[0]} is left out" if lost else None
 
 
+@flaw("Concat")
+def parts_of_other_ranks(node: Node) -> str | None:
+    """The inputs have one rank; below opset 6, inference of onnx finds no type of a Cast."""
+    ranks = {value.rank_or_none for value in node.inputs if value is not None} - {None}
+    return f"its inputs have {' and '.join(map(str, ranks))} dimensions" if len(ranks) > 1 else None
+
+
 @flaw("GatherND ScatterND")
 def places_beyond_the_data(node: Node) -> str | None:
     """Each row of the indices names some of the first dimensions of the data."""

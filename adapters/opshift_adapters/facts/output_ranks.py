@@ -50,7 +50,7 @@ def split(node: Node) -> Sequence[int]:
 
 
 @output_ranks(
-    "Pad", "CenterCropPad", "MaxUnpool", "MeanVarianceNormalization", "GroupNormalization"
+    "Cast", "CenterCropPad", "GroupNormalization", "MaxUnpool", "MeanVarianceNormalization", "Pad"
 )
 def like_the_first_input(node: Node) -> Sequence[int]:
     found = node.inputs[0]
@@ -67,22 +67,14 @@ def batch_normalization(node: Node) -> Sequence[int]:
 
 
 # onnx has no inference for these operators, and a runtime computes the first output in this rank.
-
-AS_FIRST_INPUT = (
+@output_ranks(
     "Attention", "BiasAdd", "BiasGelu", "BiasSplitGelu", "CDist", "DequantizeLinear", "FastGelu",
     "FusedConv", "FusedGemm", "Gelu", "GroupNorm", "GroupQueryAttention", "Inverse", "MatMulBnb4",
     "MatMulNBits", "MoE", "NhwcConv", "NhwcMaxPool", "PackedAttention", "Pad", "QAttention",
     "QLinearAveragePool", "QLinearConv", "QLinearGlobalAveragePool", "QLinearLeakyRelu",
     "QLinearSigmoid", "QLinearSoftmax", "QMoE", "QuantizeLinear", "QuickGelu", "RotaryEmbedding",
-    "ScaledSiLU", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization",
+    "ScaledSiLU", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=MICROSOFT,
 )  # fmt: skip
-PRODUCTS = (
-    "DynamicQuantizeMatMul", "FusedMatMul", "FusedMatMulActivation", "MatMulIntegerToFloat",
-    "TransposeMatMul",
-)  # fmt: skip
-
-
-@output_ranks(*AS_FIRST_INPUT, domain=MICROSOFT)
 def as_first_input(node: Node) -> Sequence[int]:
     return [value.rank for value in node.inputs[:1] if value is not None]
 
@@ -97,7 +89,10 @@ def broadcast(node: Node) -> Sequence[int]:
     return [max(node["A"].rank, node["B"].rank)]
 
 
-@output_ranks(*PRODUCTS, domain=MICROSOFT)
+@output_ranks(
+    "DynamicQuantizeMatMul", "FusedMatMul", "FusedMatMulActivation", "MatMulIntegerToFloat",
+    "TransposeMatMul", domain=MICROSOFT,
+)  # fmt: skip
 def product(node: Node) -> Sequence[int]:
     ranks = node["A"].rank, node["B"].rank
     return [max(ranks)] if min(ranks) > 1 else []

@@ -14,7 +14,7 @@ from google.protobuf.message import DecodeError
 from opshift.author.facts import Facts
 from opshift.author.inference import infer_all
 from opshift.author.registry import Registry
-from opshift.convert.legal import checker, nested_lengths, rules
+from opshift.convert.legal import checker, function_rules, nested_lengths, rules
 from opshift.convert.legal.findings import ERROR, WARNING, Checked, Phase
 from opshift.errors import AdapterBug, FaultyChange, InvalidModel
 from opshift.model import functions, imports, walk, weights
@@ -22,6 +22,7 @@ from opshift.model.cone import cone
 from opshift.model.document import Document
 from opshift.model.illegible import illegible
 from opshift.model.names import unused_prefix
+from opshift.model.scope import FunctionId
 from opshift.model.walk import defined_names
 from opshift.model.weights import Weights
 from opshift.model.weights.copy import copy_of
@@ -91,7 +92,8 @@ def contradiction(
     if values is not None:
         before = model = cone(model, values)
     skeleton = weights.with_payloads(model, attempt.skeleton)
-    write_out_functions(skeleton)  # a rule of adapters sees types only at the calls
+    # A rule of adapters sees types only at the calls. Without a call, it sees only the function.
+    write_out_functions(skeleton, function_rules.never_called(Document(skeleton)))
     document = Document(skeleton)
     facts = Facts(document, attempt.store, adapters, lambda: weights.checkable(skeleton))
     checked = Checked(document, adapters, facts, attempt.store)
@@ -121,11 +123,12 @@ def _objection(
     return other or (error if retired else None)
 
 
-def write_out_functions(model: ModelProto) -> None:
-    """Inlines each function whose operators have the meaning that they have in the model."""
+def write_out_functions(model: ModelProto, kept: Collection[FunctionId] = ()) -> None:
+    """Inlines the other functions whose operators have the meaning that they have in the model."""
     prefix, numbers = unused_prefix(model.SerializeToString()), itertools.count()
     for which, function in functions.functions_of(model).items():
-        if imports.versions(function).items() <= imports.versions(model).items():
+        alike = imports.versions(function).items() <= imports.versions(model).items()
+        if alike and which not in kept:
             functions.inline_function(model, which, lambda hint: f"{prefix}{next(numbers)}_{hint}")
 
 
