@@ -156,7 +156,7 @@ LIST = "(float[2] x) => (float y) { i = Constant<value_ints = [0]>() y = ReduceS
 @pytest.mark.parametrize(
     ("graph", "opset", "release", "says"),
     [
-        (NORM, 11, "1.2", "a LayerNormalization without a bias"),
+        (NORM, 11, "1.2", "a LayerNormalization in single nodes without a bias"),
         (LIST, 15, "1.10", "Constant with a list of numbers or texts is read as a scalar"),
         (LIST, 15, "1.11", "Constant with a list of numbers or texts is read as a scalar"),
     ],
