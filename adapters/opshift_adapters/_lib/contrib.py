@@ -42,14 +42,11 @@ def mean_of_last(op: Builder, x: Value) -> Value:
 
 
 def layer_normalized(
-    op: Builder, x: Value, scale: Value, bias: Value | None, epsilon: float
-) -> tuple[Value, Value, Value]:
+    op: Builder, x: Value, scale: Value, bias: Value | None, epsilon: float, outputs: int = 1
+) -> tuple[Value, ...]:
     """LayerNormalization over the last axis (opset 11 and later): result, mean, 1 / deviation."""
     if op.version >= 17:  # below, the formula stays in the type of the data, also in double
-        y, mean, inverse = op.LayerNormalization(
-            x, scale, bias, axis=-1, epsilon=epsilon, outputs=3
-        )
-        return y, mean, inverse
+        return op.LayerNormalization(x, scale, bias, axis=-1, epsilon=epsilon, outputs=outputs)
     kind = scale.elem_type
     wide = as_type(op, x, _stash(kind))
     mean = mean_of_last(op, wide)
@@ -58,7 +55,7 @@ def layer_normalized(
     deviation = op.Sqrt(variance + op.const(epsilon, like=wide))
     normal = gap / deviation
     y = as_type(op, normal, kind) * scale
-    return y if bias is None else y + bias, mean, op.Reciprocal(deviation)
+    return (y if bias is None else y + bias, mean, op.Reciprocal(deviation))[:outputs]
 
 
 def _stash(kind: int) -> int:

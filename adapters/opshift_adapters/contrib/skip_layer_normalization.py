@@ -15,7 +15,9 @@ from opshift_adapters._lib.contrib import (
 def skip_layer_normalization(node: Node, op: Builder) -> Result:
     """SkipLayerNormalization is LayerNormalization of a sum, which may also be an output."""
     total, epsilon = _total(op, node), node.float("epsilon")
-    return *layer_normalized(op, total, node["gamma"], node.input("beta"), epsilon), total
+    count = 1 if node.output("mean") is None and node.output("inv_std_var") is None else 3
+    made = layer_normalized(op, total, node["gamma"], node.input("beta"), epsilon, count)
+    return *(made * 3)[:3], total
 
 
 @leaving("SkipSimplifiedLayerNormalization", domain=MICROSOFT, since=11)
@@ -47,7 +49,7 @@ def embed_layer_normalization(node: Node, op: Builder) -> Result:
     total = total + op.Gather(places, _positions(op, ids, node.input("position_ids")), axis=0)
     if segments is not None and kinds is not None:
         total = total + op.Gather(kinds, segments, axis=0)
-    y, _, _ = layer_normalized(op, total, node["gamma"], node["beta"], node.float("epsilon"))
+    (y,) = layer_normalized(op, total, node["gamma"], node["beta"], node.float("epsilon"))
     return (y, _mask_index(node, op, ids), total)[: node.n_outputs]
 
 
@@ -78,7 +80,7 @@ def q_embed_layer_normalization(node: Node, op: Builder) -> Result:
     scale, bias = (
         op.DequantizeLinear(*_quantized(node, name)) for name in ("gamma_quant", "beta_quant")
     )
-    y, _, _ = layer_normalized(op, total, scale, bias, node.float("epsilon"))
+    (y,) = layer_normalized(op, total, scale, bias, node.float("epsilon"))
     return (y, _mask_index(node, op, ids))[: node.n_outputs]
 
 
