@@ -17,7 +17,7 @@ from opshift.convert.step import Stepper
 from opshift.opsets import fields
 from opshift.testing import example_model
 from opshift.testing.case_files import examples_of
-from text_models import model
+from text_models import model, ops
 from vendor_judge import on_onnxruntime
 
 VENDOR = ', "com.microsoft" : 1'
@@ -219,3 +219,24 @@ def test_an_operator_without_a_kernel_for_the_type_is_written():
     for text, written in ((DOUBLES, {"MatMul", "Mul"}),
                           (DOUBLES.replace("double", "float"), {"FusedMatMul"})):  # fmt: skip
         assert kinds(convert(vendor(text, 13), "onnxruntime==1.10").model) == written
+
+
+@pytest.mark.parametrize(
+    ("runtime", "written"),
+    [
+        ("opencv==4.5.5", "MatMul Mul NoSuch"),
+        ("tract==0.23", "MatMul Mul NoSuch"),
+        ("onnxruntime==1.16", "FusedMatMul NoSuch"),
+    ],
+)
+def test_operators_of_others_are_written_out_unless_the_runtime_has_them(runtime, written):
+    """What ai.onnx cannot write stays, with a note."""
+    made = vendor(
+        "(float[2,4] x, float[4,4] w) => (float[2,4] y) {"
+        " h = com.microsoft.FusedMatMul<alpha = 2.0>(x, w) y = com.microsoft.NoSuch(h) }",
+        13,
+    )
+    found = convert(made, runtime)
+    assert ops(found.model) == written
+    doubt = f"it is not known whether {runtime} has the domain com.microsoft (1 node)"
+    assert (doubt in found.report.notes) == ("onnxruntime" not in runtime)

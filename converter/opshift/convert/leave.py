@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
+from opshift import versions
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.author.verdicts import LEAVE
@@ -15,6 +16,7 @@ from opshift.convert.legal import runtime
 from opshift.convert.step import Stepper
 from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Key
+from opshift.opsets import targets
 
 if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
@@ -46,18 +48,33 @@ def operators(
     return frozenset(found)
 
 
+def in_doubt(
+    document: Document, adapters: Registry, row: RuntimeRelease | None, opset: int
+) -> frozenset[Key]:
+    """The operators of other runtimes that a runtime may lack, if this opset can write them."""
+    if row is None:
+        return frozenset()
+    known = {*versions.DOMAINS, *row.imports}
+    keys = {key for root in document.roots for key in root.index if key[0] not in known}
+    owned = targets.owned() if keys else ()
+    doubted = (key for key in keys if key[0] in owned and not row.lacks(key[0]))
+    written = ((key, adapters.leaving(*key)) for key in doubted if not row.ran(key))
+    return frozenset(key for key, one in written if one is not None and one.since <= opset)
+
+
 def lowest(adapters: Registry, left: Collection[Key]) -> int:
     """The lowest opset of ai.onnx at which all these operators can be written."""
     verdicts = [adapters.leaving(*key) for key in left]
     return max((one.since for one in verdicts if one is not None), default=1)
 
 
-def leave(document: Document, left: Collection[Key], cross: Cross) -> Iterator[Step]:
-    """Writes the nodes that can be written with the known facts; raises if there are none.
+def leave(
+    document: Document, left: Collection[Key], cross: Cross, *, needed: bool = True
+) -> Iterator[Step]:
+    """Writes the nodes that can be written with the known facts; raises if needed ones cannot.
 
     One such node may need the type of a value that another such node computes. The type is known
-    after
-    the other node is written, so the caller repeats this until no operator is left.
+    after the other node is written, so the caller repeats this until no operator is left.
     """
     done, refused = False, []
     for domain in sorted({domain for domain, _ in left}):
@@ -72,7 +89,7 @@ def leave(document: Document, left: Collection[Key], cross: Cross) -> Iterator[S
             if step.rewritten:
                 done = True
                 yield step
-    if refused and not done:
+    if needed and refused and not done:
         refusals = [one for each in refused for one in each.refusals]
         if not all(each.functions or each.unsure for each in refused):
             raise StepRefused(refusals)

@@ -18,6 +18,7 @@ def travel(state: State) -> None:
     state.left_late = leaves_late(state)
     if not state.left_late:
         _leave(state)
+    _leave_in_doubt(state)
     _visit_above(state, state.way.via_above)
     if state.way.via_below:
         state.goal.setdefault("", max(request.present(state.document, "")))
@@ -66,6 +67,21 @@ def _leave(state: State) -> None:
         state.settle_nodes()
         state.reopen()
         left = _left(state)
+
+
+def _leave_in_doubt(state: State) -> None:
+    """Writes operators that the runtime may lack in ai.onnx, as far as this is possible."""
+    opset = min(request.present(state.document, ""), default=0)
+    while left := leave.in_doubt(state.document, state.adapters, state.runtime, opset):
+        _plan(state, left)
+        written = False
+        for step in leave.leave(state.document, left, state.stepper, needed=False):
+            written = state.repaired = True
+            done(state, step)
+        if not written:
+            return
+        state.settle_nodes()
+        state.reopen()
 
 
 def _visit_above(state: State, low: int) -> None:

@@ -191,6 +191,10 @@ class RuntimeRelease:
         missing = self.no_kernels(key, 1)
         return missing is not None and not missing.variables and bool(missing.choices)
 
+    def ran(self, key: Key) -> bool:
+        """Whether a probe ran an operator."""
+        return self.probed is not None and bool(self.probed.runs_at(key, 1))
+
     def unread(self, key: Key, version: int) -> str:
         """Why it does not read an operator at a version of its domain; "" if it may read it."""
         if any(one.meets(key, version) for one in self.lacking(key)):
