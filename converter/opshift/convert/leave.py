@@ -16,7 +16,6 @@ from opshift.convert.legal import runtime
 from opshift.convert.step import Stepper
 from opshift.model.document import Document
 from opshift.model.scope import FunctionId, Key
-from opshift.opsets import targets
 
 if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
@@ -54,6 +53,8 @@ def in_doubt(
     """The operators of other runtimes that a runtime may lack, if this opset can write them."""
     if row is None:
         return frozenset()
+    from opshift.opsets import targets
+
     known = {*versions.DOMAINS, *row.imports}
     keys = {key for root in document.roots for key in root.index if key[0] not in known}
     owned = targets.owned() if keys else ()
