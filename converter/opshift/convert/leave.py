@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
-from opshift import versions
 from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.author.verdicts import LEAVE
@@ -47,7 +46,7 @@ def operators(
     return frozenset(found)
 
 
-def in_doubt(
+def perhaps_lacked(
     document: Document, adapters: Registry, row: RuntimeRelease | None, opset: int
 ) -> frozenset[Key]:
     """The operators of other runtimes that a runtime may lack, if this opset can write them."""
@@ -55,11 +54,10 @@ def in_doubt(
         return frozenset()
     from opshift.opsets import targets
 
-    known = {*versions.DOMAINS, *row.imports}
-    keys = {key for root in document.roots for key in root.index if key[0] not in known}
+    keys = {key for root in document.roots for key in root.index if row.lacks_facts_about(key[0])}
     owned = targets.owned() if keys else ()
-    doubted = (key for key in keys if key[0] in owned and not row.lacks(key[0]))
-    written = ((key, adapters.leaving(*key)) for key in doubted if not row.ran(key))
+    unseen = (key for key in keys if key[0] in owned and not row.ran(key))
+    written = ((key, adapters.leaving(*key)) for key in unseen)
     return frozenset(key for key, one in written if one is not None and one.since <= opset)
 
 

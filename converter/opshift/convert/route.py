@@ -18,7 +18,7 @@ def travel(state: State) -> None:
     state.left_late = leaves_late(state)
     if not state.left_late:
         _leave(state)
-    _leave_in_doubt(state)
+    _leave_if_possible(state)
     _visit_above(state, state.way.via_above)
     if state.way.via_below:
         state.goal.setdefault("", max(request.present(state.document, "")))
@@ -60,28 +60,30 @@ def _leave(state: State) -> None:
         state.goal.setdefault("", own[0])
     _visit_above(state, leave.lowest(state.adapters, left))
     while left:
-        _plan(state, left)
-        for step in leave.leave(state.document, left, state.stepper):
-            state.repaired = True
-            done(state, step)
-        state.settle_nodes()
-        state.reopen()
+        _write_out(state, left)
         left = _left(state)
 
 
-def _leave_in_doubt(state: State) -> None:
+def _leave_if_possible(state: State) -> None:
     """Writes operators that the runtime may lack in ai.onnx, as far as this is possible."""
     opset = min(request.present(state.document, ""), default=0)
-    while left := leave.in_doubt(state.document, state.adapters, state.runtime, opset):
-        _plan(state, left)
-        written = False
-        for step in leave.leave(state.document, left, state.stepper, needed=False):
-            written = state.repaired = True
-            done(state, step)
-        if not written:
-            return
+    written = True
+    while written:
+        left = leave.perhaps_lacked(state.document, state.adapters, state.runtime, opset)
+        written = bool(left) and _write_out(state, left, needed=False)
+
+
+def _write_out(state: State, left: Collection[Key], *, needed: bool = True) -> bool:
+    """Writes operators in ai.onnx, as far as facts are known now; returns whether it wrote any."""
+    _plan(state, left)
+    written = False
+    for step in leave.leave(state.document, left, state.stepper, needed=needed):
+        written = state.repaired = True
+        done(state, step)
+    if written:
         state.settle_nodes()
         state.reopen()
+    return written
 
 
 def _visit_above(state: State, low: int) -> None:

@@ -244,6 +244,10 @@ class RuntimeRelease:
         found = versions.release_of("", self.imports.get("", 0)) if self.imports.get("") else None
         return found.name if found is not None else None
 
+    def lacks_facts_about(self, domain: str) -> bool:
+        """Whether no fact says if it has a domain other than ai.onnx."""
+        return bool(domain) and domain not in self.imports and not self.lacks(domain)
+
     def lacks(self, domain: str) -> bool:
         """Whether it is known that no release up to this one has a domain."""
         if domain in self.imports:

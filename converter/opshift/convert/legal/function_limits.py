@@ -18,9 +18,7 @@ def _has_graphs(function: FunctionProto) -> bool:
 
 
 def _has_unread_inputs(function: FunctionProto) -> bool:
-    read = {*function.output, *(name for node in walk.nodes_in(function) for name in node.input)}
-    for graph in walk.graphs_directly_in(function):
-        read.update(out.name for inner in walk.graphs_in(graph) for out in inner.output)
+    read = {*function.output, *(name for node in function.node for name in walk.reads(node))}
     return not read.issuperset(function.input)
 
 

@@ -539,7 +539,7 @@ def _unknown_domains(document: Document, row: RuntimeRelease) -> Iterator[str]:
         for key, places in root.index.items():
             used[key[0]] += len(places)
     for domain, count in sorted(used.items()):
-        if domain and domain not in row.imports and not row.lacks(domain):
+        if row.lacks_facts_about(domain):
             yield f"whether {row.shown} has the domain {domain} ({counted(count, 'node')})"
 
 
