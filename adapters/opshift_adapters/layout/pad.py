@@ -134,8 +134,7 @@ def _cropped(op: Builder, x: Value, axis: int, begin: Value, end: Value) -> Valu
 
 
 def _by_sign(op: Builder, pads: Value) -> tuple[Value, Value]:
-    """The pads that add elements, and as doubles the pads that remove elements; the other entries
-    are 0.
+    """The pads that add elements, and as doubles those that remove elements; the others are 0.
 
     Older opsets limit only floats. A double holds every pad, because no tensor has more elements.
     """

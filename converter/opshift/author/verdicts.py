@@ -220,9 +220,9 @@ def adapter(
     in_other_words: bool = False,
     mirrored: bool | When = False,
 ) -> Callable[[Run | Draft], Adapter]:
-    """Declares how `ops` are converted from version `start` to `to`. The docstring of the function
-    says what changed.
+    """Declares how `ops` are converted from version `start` to `to`.
 
+    The docstring of the function states the change between the versions.
     `emits` names other operators that it writes, so that a plan can look ahead; `approximate` says
     that it may ask for permission with `op.approximate(...)`; `handles_types` that the adapter
     itself handles element types which the other version lacks (otherwise the engine refuses them

@@ -132,8 +132,7 @@ def _lacked(state: State, row: RuntimeRelease) -> Lacked:
 
 
 def _write_in_other_words(state: State, row: RuntimeRelease) -> None:
-    """Writes nodes that the runtime still lacks in other operators, until all are known to the
-    runtime.
+    """Writes nodes that the runtime still lacks in operators that it has.
 
     A node is never written as an operator from which it was written, so that the search ends.
     """

@@ -31,8 +31,9 @@ def add(model: ModelProto, adapters: Registry) -> list[str]:
 
 
 def add_domains(model: ModelProto, adapters: Registry) -> list[str]:
-    """Adds missing imports of domains to a model with other imports; returns the notes. onnxruntime
-    writes and reads such models.
+    """Adds missing imports of domains to a model with other imports; returns the notes.
+
+    onnxruntime writes and reads models without these imports.
     """
     notes = []
     for domain, ops in sorted(lacking(model).items()):

@@ -15,8 +15,7 @@ from opshift.protos import NodeProto
 
 
 def offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool) -> str:
-    """A change such as `bfloat16=float` that an operator accepts at a version; empty if there is
-    none.
+    """A change such as `bfloat16=float` that an operator accepts at a version, or "".
 
     An operator that only `scales` codes of floats is written in another way if they get wider.
     """

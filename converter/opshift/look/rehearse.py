@@ -2,8 +2,7 @@
 """Rehearsals: conversions of the skeleton, which write no file.
 
 All questions about one model share one opened model. A longer rehearsal continues the previous one,
-so there
-is one run down and one run up.
+so there is one run down and one run up.
 """
 
 from __future__ import annotations

@@ -130,8 +130,7 @@ def measure(runtime: Installed, operators: dict[str, ContribOperator]) -> dict[s
 
 
 def _lacking(runner: Runner, op: str, signature: ContribOperator, unlisted: bool) -> list[str]:
-    """The types without a kernel for any choice of the other types; `*` if all types are without
-    one.
+    """The types without a kernel for any choice of the other types; `*` for all types.
 
     A release that objects to a node for another reason has no kernel if it lists none.
     """

@@ -2,8 +2,7 @@
 """Changes element types in a whole model: values, weights, attributes, subgraphs, declarations.
 
 If an operator does not accept the new type, its node keeps the old type between two Casts. Weights
-are
-converted when they are written.
+are converted when they are written.
 """
 
 from __future__ import annotations
