@@ -23,8 +23,8 @@ CUSTOM = ', "custom" : 1'
 
 
 def facts_of(m: onnx.ModelProto) -> Facts:
-    skeleton, store = weights.carve_model(m)
-    return Facts(Document(skeleton), store, registry.default(), lambda: skeleton)
+    skeleton, large_tensors = weights.carve_model(m)
+    return Facts(Document(skeleton), large_tensors, registry.default(), lambda: skeleton)
 
 
 def dims(facts: Facts, name: str, depth: int = 0) -> tuple:
@@ -38,8 +38,8 @@ def declare(m: onnx.ModelProto, name: str, shape: list, kind: int = 1) -> onnx.M
 
 
 def report(m: onnx.ModelProto, target: int) -> tuple[onnx.ModelProto, str]:
-    skeleton, store, told = convert(lambda: weights.carve_model(m), Request(target))
-    weights.fill(skeleton, store)
+    skeleton, large_tensors, told = convert(lambda: weights.carve_model(m), Request(target))
+    weights.fill(skeleton, large_tensors)
     return skeleton, "\n".join(told.notes)
 
 
@@ -363,10 +363,10 @@ STEP = """(float[N,4] x, float[6] v, int64[k] g) => (float[a,b] z)
 def stepped(*, asked: bool, opens: bool = True) -> Facts:
     """Facts about a model in which a step has replaced each node by one of an unknown operator."""
     made = declare(model(STEP, 13, more=CUSTOM), "r", [2, 3])
-    skeleton, store = weights.carve_model(made)
+    skeleton, large_tensors = weights.carve_model(made)
     came, _ = weights.carve_model(made)
     facts = Facts(
-        Document(skeleton), store, registry.default(), lambda: came,
+        Document(skeleton), large_tensors, registry.default(), lambda: came,
         (lambda: Document(came)) if opens else None,
     )  # fmt: skip
     main = facts.document.main
@@ -732,9 +732,9 @@ def test_a_recorded_type_counts_with_its_claims():
 
 def blind(m: onnx.ModelProto) -> Facts:
     """Facts about a model for which inference of the whole model finds no type."""
-    skeleton, store = weights.carve_model(m)
+    skeleton, large_tensors = weights.carve_model(m)
     empty = model("(float[1] unrelated) => (float[1] other) { other = Neg(unrelated) }", 13)
-    return Facts(Document(skeleton), store, registry.default(), lambda: empty)
+    return Facts(Document(skeleton), large_tensors, registry.default(), lambda: empty)
 
 
 def test_an_input_has_its_declared_type_whatever_inference_finds():

@@ -33,8 +33,8 @@ TEXTS = {
 
 
 def env_of(text):
-    skeleton, store = weights.carve_model(text_model(text, opset=16))
-    found = Facts(Document(skeleton), store, registry.default(), lambda: skeleton)
+    skeleton, large_tensors = weights.carve_model(text_model(text, opset=16))
+    found = Facts(Document(skeleton), large_tensors, registry.default(), lambda: skeleton)
     return skeleton.graph.node[0], ScopeEnv(found, found.document.main)
 
 

@@ -36,8 +36,8 @@ def bounds_of(node: str, constants: str = "", **known: Bounds) -> Bounds:
     """The bounds of a node's output, of which these inputs are data."""
     inputs = ", ".join(f"int64{[*one.low.shape] or '[n]'} {name}" for name, one in known.items())
     text = f"({inputs}, int64[2] u) => (int64[k] y) <{constants}> {{ y = {node} }}"
-    skeleton, store = weights.carve_model(model(text, opset=13))
-    facts = Facts(Document(skeleton), store, registry.default(), lambda: skeleton)
+    skeleton, large_tensors = weights.carve_model(model(text, opset=13))
+    facts = Facts(Document(skeleton), large_tensors, registry.default(), lambda: skeleton)
     env = Known(ScopeEnv(facts, facts.document.main), known)
     made = Node(skeleton.graph.node[0], schemas.schema("", skeleton.graph.node[0].op_type, 13), env)
     return moved(made, [Value(name, env) for name in known])

@@ -22,8 +22,8 @@ ADAPTERS = registry.default()
 def opened(made: ModelProto) -> SimpleNamespace:
     """A conversion that has just begun."""
     view = made.SerializeToString()
-    skeleton, store = weights.carve_model(made)
-    return SimpleNamespace(skeleton=skeleton, store=store, view=view, adapters=ADAPTERS)
+    skeleton, large_tensors = weights.carve_model(made)
+    return SimpleNamespace(skeleton=skeleton, weights=large_tensors, view=view, adapters=ADAPTERS)
 
 
 def declared(made: ModelProto, name: str, shape, kind=TensorProto.FLOAT) -> ModelProto:

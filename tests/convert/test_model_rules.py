@@ -250,11 +250,11 @@ def test_an_input_without_an_element_type() -> None:
 def test_data_files_are_looked_for_beside_a_model_of_a_file(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(weights, "flaws", lambda model, store: iter(["lost"]))
+    monkeypatch.setattr(weights, "flaws", lambda model, large_tensors: iter(["lost"]))
     assert texts(model_rules.data_files, neg()) == []
-    assert texts(model_rules.data_files, neg(), store=Weights()) == []
-    store = SimpleNamespace(file="m.onnx")
-    assert texts(model_rules.data_files, neg(), store=store) == ["lost"]
+    assert texts(model_rules.data_files, neg(), weights=Weights()) == []
+    large_tensors = SimpleNamespace(file="m.onnx")
+    assert texts(model_rules.data_files, neg(), weights=large_tensors) == ["lost"]
 
 
 def of_ir_3(find: Callable[[Checked], Any], change: Callable[[ModelProto], Any]) -> list[str]:

@@ -25,7 +25,7 @@ from opshift.child_task import ChildAnswer
 from opshift.cli import main
 from opshift.model.arrays import as_tensor, to_array
 from opshift.model.bytes.ranges import Region
-from opshift.model.weights.store import PART
+from opshift.model.weights.payloads import PART
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.opsets.type_pairs import PAIRS

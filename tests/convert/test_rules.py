@@ -117,9 +117,9 @@ def test_types_are_inferred_unless_a_rule_forbids_it(
     assert [one.text for one in check(model(GOOD, 13)).found] == expected
 
 
-@pytest.mark.parametrize("store", [None, Weights()])
+@pytest.mark.parametrize("weights", [None, Weights()])
 def test_types_are_inferred_with_the_weights_of_the_model(
-    store: Weights | None, monkeypatch: pytest.MonkeyPatch
+    weights: Weights | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     given: list[Weights] = []
     facts: Callable[..., Any] = rules.Facts
@@ -131,8 +131,8 @@ def test_types_are_inferred_with_the_weights_of_the_model(
     monkeypatch.setattr(rules, "Facts", seen)
     proto = model(GOOD, 13)
     assert (
-        rules._found(Checked(opened(proto), registry.default(), None, store), lambda: proto) == []
+        rules._found(Checked(opened(proto), registry.default(), None, weights), lambda: proto) == []
     )
     (used,) = given
     assert isinstance(used, Weights)
-    assert store is None or used is store
+    assert weights is None or used is weights

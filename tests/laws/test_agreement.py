@@ -39,8 +39,8 @@ def declared(case: examples.Case, rng: random.Random) -> ModelProto:
 
 def verdict(model: ModelProto) -> tuple[bool, list[str]]:
     """Whether the declarations of a model are proven, and those that inference contradicts."""
-    skeleton, store = weights.carve_model(model)
-    facts = Facts(Document(skeleton), store, registry.default(), lambda: skeleton)
+    skeleton, large_tensors = weights.carve_model(model)
+    facts = Facts(Document(skeleton), large_tensors, registry.default(), lambda: skeleton)
     values = list(computed(skeleton.graph, nested=False))
     proven = agreement.is_proven(skeleton.SerializeToString(), values, facts.adapters)
     assert facts.inferred  # so that the next line does not ask for a proof

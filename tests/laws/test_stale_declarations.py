@@ -96,10 +96,10 @@ def _outcome(
 ) -> str:
     options = Request(target, **case.example.options)
     try:
-        skeleton, store, report = convert(lambda: weights.carve_model(model, ""), options)
+        skeleton, large_tensors, report = convert(lambda: weights.carve_model(model, ""), options)
     except Refused:
         return "refused"
-    weights.fill(skeleton, store)
+    weights.fill(skeleton, large_tensors)
     if any(BELIEVED in note for note in report.notes):
         return "reported"
     try:

@@ -17,8 +17,8 @@ PLAIN = "(float[2,3] x) => (float[2,3] y) { h = Relu(x) y = Softmax(h) }"
 
 
 def converted(m: ModelProto, target: int = 13) -> tuple[ModelProto, str]:
-    skeleton, store, told = convert(lambda: weights.carve_model(m), Request(target))
-    weights.fill(skeleton, store)
+    skeleton, large_tensors, told = convert(lambda: weights.carve_model(m), Request(target))
+    weights.fill(skeleton, large_tensors)
     onnx.checker.check_model(skeleton, full_check=True)
     return skeleton, "\n".join(told.notes)
 

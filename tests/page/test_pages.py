@@ -232,11 +232,11 @@ def test_sizes_are_those_of_the_files(tmp_path):
         size_threshold=0,
     )
     inside = (tmp_path / "in.onnx").stat().st_size
-    skeleton, store = weights.carve_file(tmp_path / "in.onnx")
-    assert abs(store.size_with(skeleton) - inside) < 16  # lengths of lengths
+    skeleton, large_tensors = weights.carve_file(tmp_path / "in.onnx")
+    assert abs(large_tensors.size_with(skeleton) - inside) < 16  # lengths of lengths
     outside = sum((tmp_path / name).stat().st_size for name in ("out.onnx", "out.data"))
-    skeleton, store = weights.carve_file(tmp_path / "out.onnx")
-    assert outside - 4096 * 2 < store.size_with(skeleton) <= outside  # data files have gaps
+    skeleton, large_tensors = weights.carve_file(tmp_path / "out.onnx")
+    assert outside - 4096 * 2 < large_tensors.size_with(skeleton) <= outside  # data files have gaps
     (tmp_path / "out.data").unlink()
     assert (
         run("plan", tmp_path / "out.onnx", "--to", "12", "--report", tmp_path / "p.html").exit_code

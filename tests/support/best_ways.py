@@ -85,8 +85,8 @@ def _with_other_functions(way: Way, model: ModelProto) -> list[Way]:
 
 def _tried(way: Way, model: ModelProto, wanted: Request) -> tuple[Cost | None, list[Way]]:
     """The cost of one way, and the ways that differ from it in one choice."""
-    skeleton, store = cheapest_way.opener_of(model)()
-    attempt = Conversion(skeleton, store, wanted, registry.default(), way)
+    skeleton, weights = cheapest_way.opener_of(model)()
+    attempt = Conversion(skeleton, weights, wanted, registry.default(), way)
     try:
         report = attempt.run()
     except StepRefused as refused:
@@ -96,7 +96,7 @@ def _tried(way: Way, model: ModelProto, wanted: Request) -> tuple[Cost | None, l
     except OpshiftError:
         return None, []
     came = Document(model)
-    facts = Facts(came, store, attempt.adapters, lambda: model)
+    facts = Facts(came, weights, attempt.adapters, lambda: model)
     held = needs.held(came, facts, aim.ir_of_goal(attempt))
     others = alternatives(way, (), held, leaves=attempt.left_late)
     return _cost(model, skeleton, report), list(others)

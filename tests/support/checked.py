@@ -17,9 +17,11 @@ from opshift.model.document import Document
 
 def checked(proto: ModelProto) -> Checked:
     """A model as the rules look at it."""
-    skeleton, store = weights.carve_model(proto)
+    skeleton, large_tensors = weights.carve_model(proto)
     document, known = Document(skeleton), registry.default()
-    return Checked(document, known, Facts(document, store, known, lambda: skeleton), store)
+    return Checked(
+        document, known, Facts(document, large_tensors, known, lambda: skeleton), large_tensors
+    )
 
 
 def texts(found: Iterable[Any]) -> list[str]:

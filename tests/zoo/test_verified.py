@@ -65,9 +65,9 @@ def test_a_model_that_differs_is_named_with_the_output_and_not_published(
     honest = task.convert
 
     def wrong(open_skeleton, options):
-        skeleton, store, report = honest(open_skeleton, options)
+        skeleton, weights, report = honest(open_skeleton, options)
         skeleton.graph.node[-1].op_type = "Sub"
-        return skeleton, store, report
+        return skeleton, weights, report
 
     monkeypatch.setattr(task, "convert", wrong)
     ended = run(source, tmp_path / "dst", engine=Here())["add.onnx"]

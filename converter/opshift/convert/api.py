@@ -319,17 +319,19 @@ def convert_path(
         if (header := restamp.look(file, request, dst, external)) is not None:
             header.write(dst, in_place=in_place)
             return header.report
-        skeleton, store, report = convert(opener_of(file), request)
-        weights.put(skeleton, store, dst, report.changed, external=external, in_place=in_place)
+        skeleton, large_tensors, report = convert(opener_of(file), request)
+        weights.put(
+            skeleton, large_tensors, dst, report.changed, external=external, in_place=in_place
+        )
     return report
 
 
 def _convert_in_memory(file: Opened, request: Request) -> Result[ModelProto]:
     """The converted model of a file, with all its external data."""
-    model, store, report = convert(opener_of(file), request)
-    weights.fill(model, store)
-    weights.fetch(model, store)
-    store.check_unchanged()
+    model, large_tensors, report = convert(opener_of(file), request)
+    weights.fill(model, large_tensors)
+    weights.fetch(model, large_tensors)
+    large_tensors.check_unchanged()
     return Result(model, report)
 
 
@@ -337,13 +339,13 @@ def _convert_proto(
     model: ModelProto, request: Request, base_dir: str, *, inplace: bool
 ) -> Result[ModelProto]:
     open_skeleton = functools.partial(weights.carve_model, model, base_dir)
-    skeleton, store, report = convert(open_skeleton, request)
+    skeleton, large_tensors, report = convert(open_skeleton, request)
     if inplace:
         if report.changed:
-            weights.transplant(skeleton, store, model)
+            weights.transplant(skeleton, large_tensors, model)
         return Result(model, report)
-    if store.sources:
-        weights.fill(skeleton, store)
+    if large_tensors.sources:
+        weights.fill(skeleton, large_tensors)
     return Result(skeleton, report)
 
 

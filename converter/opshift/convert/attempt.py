@@ -254,7 +254,7 @@ class Conversion(State):
         if not any(step.approximations for step in self.steps):
             return []
         came = Document(_as_model(self.view))
-        facts = Facts(came, self.store, self.adapters, self.inferable)
+        facts = Facts(came, self.weights, self.adapters, self.inferable)
         return needs.held(came, facts, aim.ir_of_goal(self))
 
     # -- conversions inside of this one --------------------------------------------------------
@@ -273,7 +273,7 @@ class Conversion(State):
         if not apart:
             return
         wanted = Request(apart, ir_version="keep", check="none")
-        level = Conversion(self.skeleton, self.store, wanted, self.adapters)
+        level = Conversion(self.skeleton, self.weights, wanted, self.adapters)
         try:
             level.run()
         except StepRefused as refused:
@@ -289,9 +289,13 @@ class Conversion(State):
         """
         if self.for_types or not 0 < self.came_at < inference.LOWEST:
             return self.base
-        copy, store = weights.carve_model(_as_model(self.base))
+        copy, large_tensors = weights.carve_model(_as_model(self.base))
         raised = Conversion(
-            copy, store, Request(inference.LOWEST, check=False), self.adapters, for_types=True
+            copy,
+            large_tensors,
+            Request(inference.LOWEST, check=False),
+            self.adapters,
+            for_types=True,
         )
         try:
             raised.run()
@@ -341,9 +345,9 @@ class Conversion(State):
             return
         full = dataclasses.replace(self.options, check="full")
         for inlined in dict.fromkeys(((), tuple(map(function_id, model.functions)))):
-            copy, store = weights.carve_model(model)
+            copy, large_tensors = weights.carve_model(model)
             way = dataclasses.replace(self.way, inlined=inlined)  # the view has no calls of others
-            again = Conversion(copy, store, full, self.adapters, way, traces=True)
+            again = Conversion(copy, large_tensors, full, self.adapters, way, traces=True)
             try:
                 again.run()
             except (AdapterBug, InvalidModel, Refused, StepRefused) as error:
@@ -372,7 +376,7 @@ class Conversion(State):
     def _suit(self, row: RuntimeRelease) -> None:
         """Refuses a result that the runtime does not run, unless the request keeps it."""
         document = Document(self.skeleton, self.document.prefix)
-        facts = Facts(document, self.store, self.adapters, self._result)
+        facts = Facts(document, self.weights, self.adapters, self._result)
         found = verdict(Judged.of(facts), row)
         self.unrunnable = list(equal_forms.refusals(self, row, found.reasons))
         if self.unrunnable and not self.options.keep_unrunnable:

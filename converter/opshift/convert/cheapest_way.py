@@ -72,12 +72,12 @@ def convert(
         else:
             skeleton = attempt.skeleton
             if way == STRAIGHT and not (report.approximations or attempt.has_choice):
-                return skeleton, attempt.store, report
+                return skeleton, attempt.weights, report
             lost, nodes = functions - len(skeleton.functions), computing_nodes(skeleton)
-            found = Reached(way, skeleton, attempt.store, report, lost, nodes)
+            found = Reached(way, skeleton, attempt.weights, report, lost, nodes)
             ways.reached(found, attempt.others())
     best = ways.chosen()
-    return best.skeleton, best.store, best.report
+    return best.skeleton, best.weights, best.report
 
 
 def _attempt(

@@ -56,7 +56,7 @@ def restamp(state: State) -> None:
         return
     prefix = state.new_prefix(state.skeleton.SerializeToString())
     state.document = Document(state.skeleton, prefix)
-    state.facts = Facts(state.document, state.store, Registry(), lambda: state.skeleton)
+    state.facts = Facts(state.document, state.weights, Registry(), lambda: state.skeleton)
     plan(state)
     settle_ir(state, moved=False)
 
@@ -106,7 +106,7 @@ def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bo
 def _lowered(state: State, to: int, features: list[Feature]) -> bool:
     """Writes the older forms of features; returns whether there were any."""
     by_value = state.adapters.rules(ByValue) if features else {}
-    done = lower.lower(state.skeleton, state.store, state.document.fresh, to, features, by_value)
+    done = lower.lower(state.skeleton, state.weights, state.document.fresh, to, features, by_value)
     state.notes += done
     return bool(done)
 

@@ -40,7 +40,7 @@ from opshift.lazy import deferred
 from opshift.model.arrays import Array, dtype_of
 from opshift.model.document import Document
 from opshift.model.scope import Root
-from opshift.model.weights.store import Weights
+from opshift.model.weights.payloads import Weights
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto, helper

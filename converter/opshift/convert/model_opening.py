@@ -54,7 +54,7 @@ def open_content(state: State) -> None:
         opening.survivable(state.skeleton, data)
     if weights.EXTERNAL_FIELD in data and look_at(Content, data).external:
         opening.external_data(state.skeleton)
-    state.view = weights.checkable(state.skeleton, b"" if inlined else data, state.store)
+    state.view = weights.checkable(state.skeleton, b"" if inlined else data, state.weights)
     error = checker.whole(state.view, state.adapters, full=False) if state.options.checks else None
     if error is not None:
         opening.sparse_indices(state.skeleton)
@@ -90,7 +90,7 @@ def _inline(state: State, prefix: str) -> None:
 def _repair(state: State) -> None:
     """Repairs faults that runtimes accept and onnx rejects."""
     done = implied_import.add_domains(state.skeleton, state.adapters)
-    done += repair.rejected(state.skeleton, state.store)
+    done += repair.rejected(state.skeleton, state.weights)
     rules.require_inferable(Document(state.skeleton), state.adapters)
     state.typed = repair.add_types(state.skeleton, lambda: _typed(state))
     if state.typed:

@@ -53,7 +53,7 @@ class State(ABC):
     """The skeleton of a conversion, and the data that the parts of a conversion share."""
 
     skeleton: ModelProto
-    store: Weights
+    weights: Weights
     options: Request
     adapters: Registry
     way: Way = STRAIGHT
@@ -107,7 +107,7 @@ class State(ABC):
         def reopened() -> Document:
             return Document(ModelProto.FromString(opened), prefix)
 
-        self.facts = Facts(self.document, self.store, self.adapters, self.inferable, reopened)
+        self.facts = Facts(self.document, self.weights, self.adapters, self.inferable, reopened)
 
     def index(self) -> None:
         """Indexes the skeleton anew, after a change that the document did not make."""

@@ -81,7 +81,7 @@ class Reached:
 
     way: Way
     skeleton: ModelProto
-    store: Weights
+    weights: Weights
     report: Report
     lost: int
     nodes: int

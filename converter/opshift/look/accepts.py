@@ -231,26 +231,26 @@ class _SourceOrResult:
     @staticmethod
     @diagnose.protobuf_errors()
     def of(open_skeleton: OpenSkeleton) -> _SourceOrResult:
-        skeleton, store = open_skeleton()
+        skeleton, large_tensors = open_skeleton()
         adapters, known = registry.default(), imports.versions(skeleton).keys()
         model_opening.mend_imports(skeleton, adapters)
         imports.merge(skeleton)
         added = imports.versions(skeleton).keys() - known
         document = rules.open_for_inference(skeleton, adapters)
-        return _SourceOrResult(_judged(document, store, adapters), added)
+        return _SourceOrResult(_judged(document, large_tensors, adapters), added)
 
     @staticmethod
-    def made(skeleton: ModelProto, store: Weights) -> _SourceOrResult:
+    def made(skeleton: ModelProto, large_tensors: Weights) -> _SourceOrResult:
         """A result of a conversion."""
-        return _SourceOrResult(_judged(Document(skeleton), store, registry.default()))
+        return _SourceOrResult(_judged(Document(skeleton), large_tensors, registry.default()))
 
     def told(self, row: RuntimeRelease) -> RuntimeAnswer:
         return verdict(self.judged, row, added=self.added).in_words
 
 
-def _judged(document: Document, store: Weights, adapters: Registry) -> Judged:
+def _judged(document: Document, large_tensors: Weights, adapters: Registry) -> Judged:
     view = weights.checkable(document.model)
-    return Judged.of(Facts(document, store, adapters, lambda: view))
+    return Judged.of(Facts(document, large_tensors, adapters, lambda: view))
 
 
 class KnownResults:

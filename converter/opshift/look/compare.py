@@ -244,14 +244,14 @@ class _Side:
     """One of the two models, with its weights."""
 
     model: ModelProto
-    store: Weights
+    weights: Weights
     _contents: list[tuple[str, str]] | None = None
 
     @staticmethod
     def of(model: Model) -> _Side:
-        skeleton, store = opener_of(model)()
+        skeleton, weights = opener_of(model)()
         require_legible(skeleton.SerializeToString())
-        return _Side(skeleton, store)
+        return _Side(skeleton, weights)
 
     @property
     def contents(self) -> list[tuple[str, str]]:
@@ -273,7 +273,7 @@ class _Side:
     def _digest(self, tensor: TensorProto) -> str:
         shown = schemas.element_name(tensor.data_type)
         if shown:
-            value = self.store.load(tensor)
+            value = self.weights.load(tensor)
             raw = repr(value.tolist()).encode() if value.dtype == object else _octets(value)
         else:  # no release defines how the values of such a tensor are stored
             shown, raw = str(tensor.data_type), tensor.SerializeToString(deterministic=True)
@@ -349,10 +349,10 @@ def _same(first: Model, a: _Side, b: _Side) -> str | None:
     for prune in (False, True):
         request = Request(goal, b.model.ir_version, prune_imports=prune)
         try:
-            model, store, _ = convert(opener_of(first), request)
+            model, weights, _ = convert(opener_of(first), request)
         except OpshiftError:
             return None
-        if _equal(_Side(model, store), b):
+        if _equal(_Side(model, weights), b):
             listed = [f"{domain or 'ai.onnx'} {v}" for domain, v in sorted(goal.items())]
             shown = ", ".join([*listed, f"IR {b.model.ir_version}"])
             return (

@@ -87,7 +87,7 @@ def _facts(before: Carved, after: Carved) -> tuple[tuple[str, str], ...]:
     )
     (old, _), (new, _) = before, after
     nodes = [f"{sum(1 for _ in walk.nodes(model)):,}" for model in (old, new)]
-    sizes = [size(store.size_with(model)) for model, store in (before, after)]
+    sizes = [size(weights.size_with(model)) for model, weights in (before, after)]
     ir = ("IR version", old.ir_version, new.ir_version)
     return facts_of([*versions, ir, ("Nodes", nodes[0], nodes[1]), ("Bytes", sizes[0], sizes[1])])
 

@@ -125,8 +125,8 @@ def rehearsed(
 ) -> Rehearsed:
     """Converts a skeleton; returns the report or the refusal."""
     try:
-        skeleton, store, report = convert(open_skeleton, options, opened)
-        return Rehearsed(report, None, (skeleton, store))
+        skeleton, weights, report = convert(open_skeleton, options, opened)
+        return Rehearsed(report, None, (skeleton, weights))
     except Refused as refused:
         return Rehearsed(None, refused)
 

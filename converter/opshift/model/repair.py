@@ -72,9 +72,9 @@ def bare_initializers(model: ModelProto) -> list[str]:
     return [f"{told}, as IR {model.ir_version} demands"] if bare else []
 
 
-def rejected(model: ModelProto, store: Weights) -> list[str]:
+def rejected(model: ModelProto, weights: Weights) -> list[str]:
     """Corrects the known faults of a model that the checker rejects; returns the notes."""
-    return [*_names(model), *_spelling(model), *_imports(model), *_duplicates(model, store)]
+    return [*_names(model), *_spelling(model), *_imports(model), *_duplicates(model, weights)]
 
 
 def _kind(attribute: AttributeProto) -> AttributeProto.AttributeType:
@@ -125,7 +125,7 @@ def _names(model: ModelProto) -> Iterator[str]:
         yield f"{counted(len(given), 'graph')} without a name got the name {given[0]!r}{more}"
 
 
-def _duplicates(model: ModelProto, store: Weights) -> Iterator[str]:
+def _duplicates(model: ModelProto, weights: Weights) -> Iterator[str]:
     """Removes an initializer or a function that repeats another in name and content."""
     graph = model.graph
     for what, kept, named in (
@@ -139,19 +139,19 @@ def _duplicates(model: ModelProto, store: Weights) -> Iterator[str]:
         seen: dict[object, Message] = {}
         gone = []
         for i, (name, one) in enumerate(zip(names, kept, strict=True)):
-            if count[name] > 1 and _is_equal(seen.setdefault(name, one), one, store):
+            if count[name] > 1 and _is_equal(seen.setdefault(name, one), one, weights):
                 gone.append(i)
         for i in reversed(gone):
             yield f"{what} {names[i]!r} occurred twice with equal content; one of them was removed"
             del kept[i]
 
 
-def _is_equal(first: Message, other: Message, store: Weights) -> bool:
+def _is_equal(first: Message, other: Message, weights: Weights) -> bool:
     """Whether another message of this name has equal content."""
     if first is other:
         return False
     if isinstance(first, TensorProto) and isinstance(other, TensorProto):
-        return store.is_equal(first, other)
+        return weights.is_equal(first, other)
     return first.SerializeToString(deterministic=True) == other.SerializeToString(
         deterministic=True
     )

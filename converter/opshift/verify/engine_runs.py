@@ -25,12 +25,12 @@ def opshift(
     from opshift.model.bytes import source
     from opshift.verify import oracle
 
-    model, store = weights.carve_file(source.opened(path))
-    weights.fill_nested(model, store)
+    model, large_tensors = weights.carve_file(source.opened(path))
+    weights.fill_nested(model, large_tensors)
     names = [info.name for info in model.graph.output]
 
     def evaluate(inputs: Mapping[str, Any]) -> list[Any]:
-        return oracle.evaluate(model, inputs, seed=seed, seen=seen, load=store.load)
+        return oracle.evaluate(model, inputs, seed=seed, seen=seen, load=large_tensors.load)
 
     return _each(evaluate, names, cases)
 

@@ -72,7 +72,7 @@ class ConvertedCandidate:
 
     candidate: Candidate
     skeleton: ModelProto
-    store: Weights
+    weights: Weights
     report: Report
 
     @property
@@ -182,7 +182,9 @@ class _Search:
         """A conversion; None if it has no result, or the result of an earlier one."""
         request = candidate.request(self.request, self.target, self.row)
         try:
-            skeleton, store, report = convert(lambda: weights.carve_file(self.file), request)
+            skeleton, large_tensors, report = convert(
+                lambda: weights.carve_file(self.file), request
+            )
         except Refused as refused:
             self.refused = self.refused or refused
             self.trials.append(candidate.trial(candidate.opset, NOT_CONVERTED, _reason(refused)))
@@ -191,7 +193,7 @@ class _Search:
         if content in self.seen:
             return None
         self.seen.add(content)
-        return ConvertedCandidate(candidate, skeleton, store, report)
+        return ConvertedCandidate(candidate, skeleton, large_tensors, report)
 
     @property
     def _too_slow(self) -> bool:
@@ -250,7 +252,7 @@ class _Search:
 
     def _written(self, one: ConvertedCandidate) -> Subject:
         path = self.folder / "converted.onnx"
-        weights.splice_to_run(one.skeleton, one.store, os.fspath(path))
+        weights.splice_to_run(one.skeleton, one.weights, os.fspath(path))
         return opened(path, self.folder, "converted", self.adapters)
 
 

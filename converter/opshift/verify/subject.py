@@ -41,10 +41,10 @@ def opened(model: Model, folder: Path, name: str, adapters: Registry) -> Subject
 
 def _with_imports(subject: Subject, folder: Path, name: str, adapters: Registry) -> Subject:
     """The subject with its missing imports, if their versions are clear."""
-    skeleton, store = weights.carve_file(source.opened(subject.path))
+    skeleton, large_tensors = weights.carve_file(source.opened(subject.path))
     model_opening.mend_imports(skeleton, adapters)
     path = folder / f"{name}-with-import.onnx"
-    weights.splice_to_run(skeleton, store, os.fspath(path))
+    weights.splice_to_run(skeleton, large_tensors, os.fspath(path))
     return Subject(subject.name, path, onnx.load(path, load_external_data=False))
 
 

@@ -100,10 +100,10 @@ def found(path: str) -> LocalModel:
     home = os.path.dirname(path)
     model = marks.stamps([path], home)  # before it is read, so that no later change is missed
     file = Opened(path)
-    skeleton, store = weights.carve_file(file)
-    data = weights.data_files(skeleton, store)
+    skeleton, large_tensors = weights.carve_file(file)
+    data = weights.data_files(skeleton, large_tensors)
     reads = (*model, *marks.stamps(data, home))
-    return LocalModel(path, skeleton, store, file.view.whole, (path, *data), reads, home)
+    return LocalModel(path, skeleton, large_tensors, file.view.whole, (path, *data), reads, home)
 
 
 def spliced(

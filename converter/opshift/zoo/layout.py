@@ -137,9 +137,9 @@ def _overlap(one: str, other: str) -> bool:
 def _data_of(path: str) -> Iterator[tuple[str, str]]:
     """The locations and paths of a model's data files; empty for an unreadable model."""
     try:
-        _, store = weights.carve_file(path)
+        _, large_tensors = weights.carve_file(path)
     except (InvalidModel, OSError):
         return
-    for location in store.locations:
+    for location in large_tensors.locations:
         if "\0" not in location:
             yield location, os.path.join(os.path.dirname(path), location)

@@ -108,12 +108,14 @@ def _migrate_from(
             return seen(Fate.SKIPPED, why="up to date", writes=writes, result=mark.result,
                         origin=mark.origin)  # fmt: skip
         try:
-            skeleton, store, report = convert(_once(model), _request(recipe, model.skeleton))
+            skeleton, large_tensors, report = convert(
+                _once(model), _request(recipe, model.skeleton)
+            )
         except Refused as refused:
             return seen(Fate.REFUSED, **_words_of(refused))
         except (InvalidModel, BadTarget) as error:
             return replace(_failed(item, Fate.INVALID, error, folder), runs=runs)
-        made, what = ConvertedModel(model, skeleton, store, report), _what(report)
+        made, what = ConvertedModel(model, skeleton, large_tensors, report), _what(report)
         values = [site.value for site in report.modernized]
         if why_not := recipe.verify and _objection(made, recipe, folder, values):
             return seen(Fate.UNVERIFIED, **what, **why_not)

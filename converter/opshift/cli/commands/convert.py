@@ -188,22 +188,27 @@ def _convert_file(
 
     try:
         with talk.working(f"converting {os.path.basename(file.path)}"):
-            skeleton, store, report = convert(lambda: weights.carve_file(file), request)
+            skeleton, large_tensors, report = convert(lambda: weights.carve_file(file), request)
     except Refused as refused:
         told = refused
         talk.page(page, lambda: _page(told, models().of(file, None), file))
         raise
     # Writing can move parts out of the skeleton, such as weights that go to another file.
-    shown = (copy_of(skeleton), store) if page else None
+    shown = (copy_of(skeleton), large_tensors) if page else None
     found = None
     if verifies:
         with talk.working("verifying"):
             sites = [site.value for site in report.modernized]
-            found = _verified(file, target.name, skeleton, store, sites, request)
+            found = _verified(file, target.name, skeleton, large_tensors, sites, request)
     if action == "write" and (found is None or found.equal):
         with talk.working(f"writing {os.path.basename(target.name)}"):
             weights.put(
-                skeleton, store, target, report.changed, external=external_data, in_place=in_place
+                skeleton,
+                large_tensors,
+                target,
+                report.changed,
+                external=external_data,
+                in_place=in_place,
             )
     talk.page(page, lambda: _page(report, models().of(file, shown), file, found))
     return converted(talk, report, action, target.name, found)
@@ -239,13 +244,13 @@ def _convert_and_run(
     with talk.working(f"converting {os.path.basename(file.path)} and running it in {judge}"):
         found = convert_and_run(file, request, judge)
     one = found.converted
-    shown = (copy_of(one.skeleton), one.store) if page else None
+    shown = (copy_of(one.skeleton), one.weights) if page else None
     verified = found.verification and _named(found.verification, file, target.name)
     kept = found.trials.runs or request.keep_unrunnable
     if action == "write" and kept:
         with talk.working(f"writing {os.path.basename(target.name)}"):
             weights.put(
-                one.skeleton, one.store, target, one.report.changed,
+                one.skeleton, one.weights, target, one.report.changed,
                 external=external_data, in_place=in_place,
             )  # fmt: skip
     talk.page(
@@ -296,7 +301,7 @@ def _verified(
     source: Opened,
     target: str,
     skeleton: ModelProto,
-    store: Weights,
+    large_tensors: Weights,
     values: list[str],
     request: Request,
 ) -> Verification:
@@ -308,7 +313,7 @@ def _verified(
 
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
         trial = os.path.join(folder, "converted.onnx")
-        weights.splice_to_run(skeleton, store, trial)
+        weights.splice_to_run(skeleton, large_tensors, trial)
         path = source.at_path(folder, "piped.onnx")
         found = verify(path, trial, request.inputs, values=values, in_double=bool(request.types))
     return _named(found, source, target)

@@ -34,7 +34,7 @@ class OpenConversion(Protocol):
     """A conversion: its document, its weights and the unconverted model."""
 
     skeleton: ModelProto
-    store: Weights
+    weights: Weights
     view: bytes | ModelProto
     adapters: Registry
 
@@ -95,8 +95,8 @@ def contradiction(
     # A rule of adapters sees types only at the calls. Without a call, it sees only the function.
     write_out_functions(skeleton, function_rules.never_called(Document(skeleton)))
     document = Document(skeleton)
-    facts = Facts(document, attempt.store, adapters, lambda: weights.checkable(skeleton))
-    checked = Checked(document, adapters, facts, attempt.store)
+    facts = Facts(document, attempt.weights, adapters, lambda: weights.checkable(skeleton))
+    checked = Checked(document, adapters, facts, attempt.weights)
     rule_broken = {
         one.level: one.text
         for phase in (Phase.REJECTED, Phase.FAILED)  # the checker does not look into all functions

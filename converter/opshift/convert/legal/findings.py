@@ -43,7 +43,7 @@ class Checked:
     document: Document
     adapters: Registry
     facts: Facts | None = None
-    store: Weights | None = None
+    weights: Weights | None = None
 
 
 @dataclass(frozen=True, slots=True)

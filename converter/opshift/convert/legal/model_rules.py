@@ -208,8 +208,8 @@ def _shown(number: int) -> str:
 
 def data_files(checked: Checked) -> Iterator[str]:
     """Data files that are missing or too short; a model in memory has no folder."""
-    if checked.store is not None and checked.store.file is not None:
-        yield from weights.flaws(checked.document.model, checked.store)
+    if checked.weights is not None and checked.weights.file is not None:
+        yield from weights.flaws(checked.document.model, checked.weights)
 
 
 def above_ir(checked: Checked) -> Iterator[tuple[frozenset[str], str]]:

@@ -191,16 +191,16 @@ def check(model: ModelProto | str | os.PathLike[str], *, isolate: bool | None = 
 
 def _all_findings(model: ModelProto | str | os.PathLike[str], adapters: Registry) -> Findings:
     if isinstance(model, ModelProto):
-        skeleton, store = weights.carve_model(model)
+        skeleton, large_tensors = weights.carve_model(model)
     else:
-        skeleton, store = weights.carve_file(model)
+        skeleton, large_tensors = weights.carve_file(model)
     upgraded = repair.before_opening(skeleton)
     try:
         document = _opened(skeleton)
     except InvalidModel as error:
         return Findings((Finding(ERROR, str(error), "INVALID_MODEL", frozenset({str(error)})),))
     view = weights.checkable(skeleton)
-    found = _found(Checked(document, adapters, None, store), lambda: view)
+    found = _found(Checked(document, adapters, None, large_tensors), lambda: view)
     found += [Finding(INFO, text, "OLD_IR", frozenset({text})) for text in upgraded]
     legal = all(one.level != ERROR for one in found if one.rule not in _BEYOND)
     if legal and (told := checker.whole(view, adapters, full=True)) is not None:
@@ -218,7 +218,7 @@ def _found(checked: Checked, view: Callable[[], bytes | ModelProto]) -> list[Fin
     rules = [rule for rule in RULES if rule.phase not in _OF_STEPS]
     found = {rule: list(_judged(rule, checked)) for rule in rules if not rule.infers}
     if not any(found[rule] for rule in found if rule.phase is Phase.BEFORE_INFERENCE):
-        facts = Facts(checked.document, checked.store or Weights(), checked.adapters, view)
+        facts = Facts(checked.document, checked.weights or Weights(), checked.adapters, view)
         known = dataclasses.replace(checked, facts=facts)
         found |= {rule: list(_judged(rule, known)) for rule in rules if rule.infers}
     return [one for rule in rules for one in found.get(rule, ())]

@@ -41,7 +41,7 @@ def facts_of(state: State) -> Facts:
 def facts_about(state: State, model: ModelProto) -> Facts:
     """The facts about a model with the weights and adapters of a conversion."""
     document = Document(model, state.document.prefix)
-    return Facts(document, state.store, state.adapters, lambda: weights.checkable(model))
+    return Facts(document, state.weights, state.adapters, lambda: weights.checkable(model))
 
 
 def _computed_lists(state: State) -> Iterator[tuple[Place, NodeProto]]:

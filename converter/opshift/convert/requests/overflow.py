@@ -40,11 +40,11 @@ def magnitudes(state: State, values: Iterable[Owned]) -> Magnitudes:
     names = sorted(name for scope, name in values if scope is main and name in main.producers)
     inside = any(scope is not main for scope, _ in values)
     inputs = os.fspath(state.options.inputs or "")
-    files = [seen for _, seen in state.store.needed()]
+    files = [seen for _, seen in state.weights.needed()]
     if inputs and os.path.exists(inputs):
         files.append(Identity.of(os.stat(inputs)))
     key = (state.skeleton.SerializeToString(deterministic=True), tuple(names), inputs, *files)
-    found = _last.get(key) if state.store.file is not None else None
+    found = _last.get(key) if state.weights.file is not None else None
     if found is None:
         found = _run(state, names, inside, inputs)
         _last.clear()
@@ -54,14 +54,14 @@ def magnitudes(state: State, values: Iterable[Owned]) -> Magnitudes:
 
 def _run(state: State, names: list[str], inside: bool, inputs: str) -> Magnitudes:
     """Runs the model in a child process, which may end without harm."""
-    large = state.store.size_with(state.skeleton) > LARGE
+    large = state.weights.size_with(state.skeleton) > LARGE
     with tempfile.TemporaryDirectory(prefix="opshift-") as folder:
         path = (_unchanged_source(state) if large else "") or os.path.join(folder, "model.onnx")
         if not large:
-            weights.splice_to_run(state.skeleton, state.store, path)
+            weights.splice_to_run(state.skeleton, state.weights, path)
         elif os.path.dirname(path) == folder:
             # The child reads one weight after another from a file of data.
-            weights.splice(state.skeleton, state.store, path, external="one-file")
+            weights.splice(state.skeleton, state.weights, path, external="one-file")
         done = child_task.run(
             RUNNER, "magnitudes", path, folder, names, inside, large, inputs, limits=Limits()
         )
@@ -74,7 +74,7 @@ def _run(state: State, names: list[str], inside: bool, inputs: str) -> Magnitude
 
 def _unchanged_source(state: State) -> str:
     """The path of the source, if nothing has changed yet, so that no weight is copied."""
-    file = state.store.file
-    if file is None or file.piped or state.store.moved:
+    file = state.weights.file
+    if file is None or file.piped or state.weights.moved:
         return ""
     return os.path.abspath(file.path) if weights.carve_file(file)[0] == state.skeleton else ""

@@ -133,7 +133,7 @@ def _keep_out_of_range(state: State, choice: TypeChoice) -> None:
         if changes[start] is not Change.ROUNDS:
             continue
         limits = _limits(choice.types[start])
-        low, high = limits_of(state.store, tensor)
+        low, high = limits_of(state.weights, tensor)
         if high > limits[1]:
             to = named_type(choice.types[start])
             choice.stays[owned] = f"it holds {high:g}, and {to} ends at {limits[1]:g}"
@@ -179,10 +179,10 @@ def _limits(number: int) -> tuple[float, float]:
     return fraction.smallest_normal, fraction.largest
 
 
-def limits_of(store: Weights, tensor: TensorProto) -> tuple[float, float]:
+def limits_of(weights: Weights, tensor: TensorProto) -> tuple[float, float]:
     """The smallest magnitude other than zero, and the largest finite magnitude."""
     low, high = math.inf, 0.0
-    for part in store.parts(tensor):
+    for part in weights.parts(tensor):
         sizes = np.abs(part)
         if not np.isfinite(top := sizes.max(initial=0)):
             sizes = sizes[np.isfinite(sizes)]

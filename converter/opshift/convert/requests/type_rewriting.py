@@ -77,7 +77,7 @@ class TypeRewriting:
         self._rename_ends()
         self._declare()
         self._collect_constants()
-        self.state.store = self.state.store.retyped(self._tensors)
+        self.state.weights = self.state.weights.retyped(self._tensors)
 
     # -- the interface ---------------------------------------------------------------------------
 

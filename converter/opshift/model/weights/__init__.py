@@ -11,7 +11,7 @@ from opshift.model.weights.checkable import checkable, with_payloads
 from opshift.model.weights.copy import THRESHOLD
 from opshift.model.weights.inplace import transplant
 from opshift.model.weights.output import POLICIES, data_files, flaws, put, splice, splice_to_run
-from opshift.model.weights.store import EXTERNAL_FIELD, InFile, InModel, Source, Weights
+from opshift.model.weights.payloads import EXTERNAL_FIELD, InFile, InModel, Source, Weights
 
 __all__ = [
     "EXTERNAL_FIELD",

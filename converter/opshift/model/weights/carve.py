@@ -16,7 +16,7 @@ from opshift.model.bytes.ranges import Region
 from opshift.model.bytes.source import Opened, opened
 from opshift.model.walk import nested_tensors, tensors
 from opshift.model.weights import copy, forms
-from opshift.model.weights.store import EXTERNAL_KEY, InFile, Source, Weights
+from opshift.model.weights.payloads import EXTERNAL_KEY, InFile, Source, Weights
 from opshift.protos import ModelProto, TensorProto
 
 
@@ -39,9 +39,9 @@ def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weigh
         for field, runs in payloads
     )
     locations = _locations(skeleton) if EXTERNAL_KEY in data else ()
-    store = Weights(sources, os.path.dirname(name), file, locations)
-    _refuse_torn(skeleton, store)
-    return skeleton, store
+    large_tensors = Weights(sources, os.path.dirname(name), file, locations)
+    _refuse_torn(skeleton, large_tensors)
+    return skeleton, large_tensors
 
 
 def _locations(skeleton: ModelProto) -> tuple[str, ...]:
@@ -53,16 +53,16 @@ def _locations(skeleton: ModelProto) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
-def _refuse_torn(skeleton: ModelProto, store: Weights) -> None:
+def _refuse_torn(skeleton: ModelProto, large_tensors: Weights) -> None:
     """Raises if a carved payload does not fit its tensor, because the checker does not see it."""
-    left = len(store.sources)
+    left = len(large_tensors.sources)
     for tensor in tensors(skeleton) if left else ():
-        source = store.source(tensor)
+        source = large_tensors.source(tensor)
         if source is None:
             continue
         left -= 1
         if (raw := source.raw()) is None:
-            store.load(tensor)
+            large_tensors.load(tensor)
         else:
             wanted = wire.raw_size(tensor.data_type, prod(tensor.dims))
             require_fit(tensor.dims, len(raw), wanted, "bytes", f"tensor {tensor.name!r}")

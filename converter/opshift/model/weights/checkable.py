@@ -14,7 +14,7 @@ from opshift.model import walk
 from opshift.model.bytes import wire
 from opshift.model.weights.copy import copy_of
 from opshift.model.weights.inplace import delete_others
-from opshift.model.weights.store import EXTERNAL_FIELD, EXTERNAL_KEY, Weights, marker_of
+from opshift.model.weights.payloads import EXTERNAL_FIELD, EXTERNAL_KEY, Weights, marker_of
 from opshift.opsets.elements import ELEMENTS
 from opshift.protos import (
     AttributeProto,
@@ -33,11 +33,11 @@ else:
 
 
 def checkable(
-    skeleton: ModelProto, data: bytes = b"", store: Weights | None = None
+    skeleton: ModelProto, data: bytes = b"", weights: Weights | None = None
 ) -> bytes | ModelProto:
     """The skeleton with its stubs shown as graph inputs, for checks that read no weights.
 
-    `data` is the serialized skeleton, if the caller has it. With `store`, the checks see
+    `data` is the serialized skeleton, if the caller has it. With `weights`, the checks see
     the indices of sparse tensors, wherever these are.
     """
     data = data or skeleton.SerializeToString(deterministic=True)
@@ -57,7 +57,7 @@ def checkable(
         if cut is not None:
             return cut
     view = copy_of(skeleton)
-    _show_nested(view, store)
+    _show_nested(view, weights)
     return view
 
 
@@ -115,7 +115,7 @@ def _as_input(tensor: TensorProto, name: str) -> ValueInfoProto:
     return value
 
 
-def _show_nested(view: ModelProto, store: Weights | None) -> None:
+def _show_nested(view: ModelProto, weights: Weights | None) -> None:
     """Turns all stubs of a private copy into inputs of the main graph, or else into zeros."""
     names = Counter(walk.defined_names(view.graph))
     inputs: list[ValueInfoProto] = []
@@ -125,7 +125,7 @@ def _show_nested(view: ModelProto, store: Weights | None) -> None:
         if isinstance(item, TensorProto):
             _zero(item)
         else:
-            _zero_sparse(item, store)
+            _zero_sparse(item, weights)
 
 
 def _hoist(
@@ -195,11 +195,11 @@ def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
     tensor.raw_data = bytes(-(-prod(tensor.dims) * bits // 8)) if value is None else value
 
 
-def _zero_sparse(sparse: SparseTensorProto, store: Weights | None) -> None:
+def _zero_sparse(sparse: SparseTensorProto, weights: Weights | None) -> None:
     """Fills a sparse tensor with zeros; unreadable positions become the first ones."""
     _zero(sparse.values)
-    if store is not None and store.has(sparse.indices):
-        _zero(sparse.indices, store.load(sparse.indices).astype("<i8").tobytes())
+    if weights is not None and weights.has(sparse.indices):
+        _zero(sparse.indices, weights.load(sparse.indices).astype("<i8").tobytes())
         return
     indices = np.arange(prod(sparse.indices.dims[:1]), dtype="<i8")
     if len(sparse.indices.dims) == 2:

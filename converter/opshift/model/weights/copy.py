@@ -12,7 +12,7 @@ from google.protobuf.unknown_fields import UnknownFieldSet
 
 from opshift.model.bytes import wire
 from opshift.model.walk import HOLDERS
-from opshift.model.weights.store import HEADER, InModel, Source, Weights, has_payload
+from opshift.model.weights.payloads import HEADER, InModel, Source, Weights, has_payload
 from opshift.opsets.elements import ELEMENTS
 from opshift.protos import AttributeProto, ModelProto, NodeProto, TensorProto
 

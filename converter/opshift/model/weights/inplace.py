@@ -10,7 +10,7 @@ from google.protobuf.message import Message
 
 from opshift.model.walk import nested_tensors
 from opshift.model.weights.copy import copy_header, is_large, merge
-from opshift.model.weights.store import InModel, Weights, header_of, replace_header
+from opshift.model.weights.payloads import InModel, Weights, header_of, replace_header
 from opshift.protos import ModelProto, TensorProto
 
 

@@ -24,7 +24,7 @@ from opshift.model.bytes.source import Identity, Named, is_text
 from opshift.model.bytes.staging import Staging, own_data
 from opshift.model.weights import forms
 from opshift.model.weights.copy import copy_of
-from opshift.model.weights.store import EXTERNAL_KEY, InFile, Weights, marker_of
+from opshift.model.weights.payloads import EXTERNAL_KEY, InFile, Weights, marker_of
 from opshift.protos import ModelProto, TensorProto
 
 POLICIES = ("keep", "copy", "inline", "one-file")
