@@ -10,7 +10,7 @@ from opshift.author import registry
 from opshift.author.facts import LARGEST_SMALL, Facts, ScopeEnv
 from opshift.author.inference import infer_all, infer_node
 from opshift.author.scope_types import NO_PATH, paths_inside
-from opshift.convert.cheapest_way import convert
+from opshift.convert.cheapest_strategy import convert
 from opshift.convert.request import Request
 from opshift.model import weights
 from opshift.model.document import Document

@@ -139,7 +139,7 @@ def test_interrupting_exits_130(source, monkeypatch):
     def interrupted(*arguments, **named):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("opshift.convert.cheapest_way.convert", interrupted)
+    monkeypatch.setattr("opshift.convert.cheapest_strategy.convert", interrupted)
     assert run("convert", source, "--in-place", "--to", "13").exit_code == cli.INTERRUPTED
 
 

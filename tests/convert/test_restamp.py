@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from onnx import TensorProto, helper, numpy_helper
 from opshift import BadDestination, InvalidModel, Refused, convert_file
 from opshift.cli.entry import main
-from opshift.convert.cheapest_way import convert
+from opshift.convert.cheapest_strategy import convert
 from opshift.convert.ir import restamp
 from opshift.convert.request import Request
 from opshift.model import weights

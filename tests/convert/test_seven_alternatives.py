@@ -13,10 +13,10 @@ from opshift import Refused, convert, plan
 from opshift.author import registry
 from opshift.author.facts import UNKNOWN
 from opshift.author.verdicts import ALTERNATIVE
-from opshift.convert import cheapest_way, equal_forms, route
+from opshift.convert import cheapest_strategy, equal_forms, route
 from opshift.convert.attempt import Conversion
 from opshift.convert.request import Request
-from opshift.convert.ways import Way, Ways
+from opshift.convert.strategies import Strategies, Strategy
 from opshift.opsets import schemas
 from opshift.opsets.elements import T
 from text_models import model
@@ -28,7 +28,7 @@ class Choice:
 
     before: Callable[[], ModelProto]
     target: Any
-    taken: Callable[[Way], bool]
+    taken: Callable[[Strategy], bool]
     options: dict[str, Any]
     newest: int = 0  # the opset that the installed onnx must know
 
@@ -87,52 +87,54 @@ def upsampled() -> ModelProto:
 
 
 ALTERNATIVES = {
-    "constants are folded before a boundary": Choice(folded, 12, lambda way: way == Way(), {}),
+    "constants are folded before a boundary": Choice(
+        folded, 12, lambda strategy: strategy == Strategy(), {}
+    ),
     "an element type is widened before a boundary": Choice(
-        small_type, 18, lambda way: bool(way.early), {}, newest=24
+        small_type, 18, lambda strategy: bool(strategy.early), {}, newest=24
     ),
     "the IR version is lowered at a lower opset": Choice(
-        boxed, None, lambda way: way.via_below > 0, {"ir_version": 5}
+        boxed, None, lambda strategy: strategy.via_below > 0, {"ir_version": 5}
     ),
     "a domain is left after the steps": Choice(
-        vendor, 20, lambda way: not way.leaves_first, {"domains": ["ai.onnx"]}, newest=20
+        vendor, 20, lambda strategy: not strategy.leaves_first, {"domains": ["ai.onnx"]}, newest=20
     ),
     "another form is written for a runtime": Choice(
-        less, "onnxruntime==0.4", lambda way: way == Way(), {}
+        less, "onnxruntime==0.4", lambda strategy: strategy == Strategy(), {}
     ),
-    "a function is inlined": Choice(called, 13, lambda way: bool(way.inlined), {}),
-    "the way goes up in order to come down": Choice(
-        upsampled, 7, lambda way: way.via_above > 0, {}
+    "a function is inlined": Choice(called, 13, lambda strategy: bool(strategy.inlined), {}),
+    "the strategy goes up in order to come down": Choice(
+        upsampled, 7, lambda strategy: strategy.via_above > 0, {}
     ),
 }
 
 
 @pytest.fixture
-def ways(monkeypatch):
-    """The ways that conversions tried, node by node, and last the one that was chosen."""
-    tried, run, choose = list[Way](), Conversion.run, Ways.chosen
+def strategies(monkeypatch):
+    """The strategies that conversions tried, node by node, and last the one that was chosen."""
+    tried, run, choose = list[Strategy](), Conversion.run, Strategies.chosen
 
     def noted(self):
         if not self.for_types and self.options.checks:
-            tried.append(self.way)
+            tried.append(self.strategy)
         return run(self)
 
     def chosen(self):
-        tried.append(choose(self).way)
+        tried.append(choose(self).strategy)
         return choose(self)
 
     monkeypatch.setattr(Conversion, "run", noted)
-    monkeypatch.setattr(Ways, "chosen", chosen)
+    monkeypatch.setattr(Strategies, "chosen", chosen)
     return tried
 
 
 @pytest.mark.parametrize("name", ALTERNATIVES)
-def test_each_alternative_is_taken_and_the_plan_says_what_the_conversion_does(name, ways):
+def test_each_alternative_is_taken_and_the_plan_says_what_the_conversion_does(name, strategies):
     one = ALTERNATIVES[name]
     if (schemas.latest("") or 0) < one.newest:
         pytest.skip("the installed onnx is older than the model")
     found = convert(one.before(), one.target, **one.options)
-    assert one.taken(ways[-1])
+    assert one.taken(strategies[-1])
     planned = plan(one.before(), one.target, **one.options)
     assert planned.possible
     steps = tuple(step for step in found.report.steps if step.rewritten or step.kept)
@@ -143,7 +145,7 @@ def test_each_alternative_is_taken_and_the_plan_says_what_the_conversion_does(na
 
 
 @pytest.mark.parametrize(
-    "name", [name for name, one in ALTERNATIVES.items() if one.taken(Way()) is False]
+    "name", [name for name, one in ALTERNATIVES.items() if one.taken(Strategy()) is False]
 )
 def test_without_the_alternative_the_conversion_is_refused_as_the_plan_says(name, monkeypatch):
     one = ALTERNATIVES[name]
@@ -177,7 +179,7 @@ def _reasons() -> tuple[str, ...]:
 def crossings(target, before=None):
     """The plan of a conversion before anything is touched."""
     opened = Conversion(
-        *cheapest_way.opener_of(before or less())(), Request.of(target), registry.default()
+        *cheapest_strategy.opener_of(before or less())(), Request.of(target), registry.default()
     )
     opened.open()
     opened.aim()
@@ -226,9 +228,9 @@ def test_leaving_a_domain_before_the_steps_writes_more_nodes(monkeypatch):
     assert early.nodes_after > late.nodes_after
 
 
-def test_a_function_that_needs_no_call_is_kept(ways):
+def test_a_function_that_needs_no_call_is_kept(strategies):
     text = """(float[2] x) => (float[2] y) { y = own.Half(x) }
         <opset_import: ["" : 13], domain: "own"> Half (x) => (y) { y = Relu(x) }"""
     found = convert(model(text, 13, more=', "own" : 1'), 14)
     assert found.report.inlined == ()
-    assert ways == [Way()]
+    assert strategies == [Strategy()]

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto
 from opshift import testing
-from opshift.convert.cheapest_way import convert
+from opshift.convert.cheapest_strategy import convert
 from opshift.convert.request import Request
 from opshift.errors import InvalidModel, Refused
 from opshift.model import weights

@@ -9,7 +9,7 @@ import random
 import pytest
 from onnx import ModelProto
 from opshift import testing
-from opshift.convert.cheapest_way import convert
+from opshift.convert.cheapest_strategy import convert
 from opshift.convert.request import Request
 from opshift.errors import Refused
 from opshift.model import weights

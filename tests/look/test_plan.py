@@ -114,7 +114,7 @@ def test_json_is_versioned_and_whole():
 
 
 def test_a_report_round_trips_through_json():
-    from opshift.convert.cheapest_way import convert
+    from opshift.convert.cheapest_strategy import convert
     from opshift.convert.request import Request
     from opshift.model import weights
 

@@ -12,7 +12,7 @@ from growth_families import FAMILIES
 from opshift.author import registry
 from opshift.convert import model_opening
 from opshift.convert.attempt import Conversion
-from opshift.convert.cheapest_way import convert, opener_of
+from opshift.convert.cheapest_strategy import convert, opener_of
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper
 from opshift.errors import InvalidModel, Refused
@@ -125,7 +125,7 @@ def test_an_opened_model_stays_as_it_is():
     own = {id(one) for root in opened.document.roots for one in (root, *root.scopes)}
     own.add(id(opened.document))
     assert not [one for one in _reached([twin.document, twin.facts]) if id(one) in own]
-    branch = opened.branch(Request.of(7), twin.way)
+    branch = opened.branch(Request.of(7), twin.strategy)
     branch.run()
     assert opened.skeleton.SerializeToString(deterministic=True) == before
     assert branch.skeleton.SerializeToString(deterministic=True) != before

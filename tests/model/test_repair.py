@@ -6,7 +6,7 @@ import onnx
 import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper, parser
 from opshift import InvalidModel, convert_file, convert_version
-from opshift.convert.cheapest_way import convert
+from opshift.convert.cheapest_strategy import convert
 from opshift.convert.request import Request
 from opshift.model import weights
 from opshift.model.arrays import in_typed_field

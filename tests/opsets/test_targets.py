@@ -26,7 +26,7 @@ from opshift import (
 )
 from opshift.adapter import misread
 from opshift.cli.entry import main
-from opshift.convert.cheapest_way import convert
+from opshift.convert.cheapest_strategy import convert
 from opshift.convert.request import Request
 from opshift.look.accepts import accepts, survey
 from opshift.look.known_targets import targets as known_targets

@@ -141,7 +141,7 @@ def known_dead_ends(
     from opshift.author import registry
     from opshift.convert import planner
     from opshift.convert.attempt import Conversion
-    from opshift.convert.cheapest_way import opener_of
+    from opshift.convert.cheapest_strategy import opener_of
     from opshift.convert.request import Request
 
     opened = Conversion(*opener_of(source)(), Request.of(target), registry.default())

@@ -57,10 +57,10 @@ def versions_for(
 def _aim_at(state: State, target: Wanted) -> None:
     """The versions for a runtime, which depend on the operators of the model."""
     state.goal, state.visits = versions_for(
-        state.document, target, state.adapters, state.way.foreseen
+        state.document, target, state.adapters, state.strategy.foreseen
     )
-    if state.way.opset:
-        state.goal[""] = state.way.opset
+    if state.strategy.opset:
+        state.goal[""] = state.strategy.opset
         state.visits.pop("", None)
     present = _present(state.document)
     row = target.release

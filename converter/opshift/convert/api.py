@@ -8,7 +8,7 @@ import os
 import sys
 from typing import TYPE_CHECKING, Any, Literal, Protocol, TypeAlias, TypeVar, overload
 
-from opshift.convert.cheapest_way import convert, opener_of
+from opshift.convert.cheapest_strategy import convert, opener_of
 from opshift.convert.ir import restamp
 from opshift.convert.legal import diagnose
 from opshift.convert.request import AnyTarget, ConversionOptions, Request, Target, takes_options

@@ -40,8 +40,8 @@ from opshift.convert.legal.verdict import Judged, verdict
 from opshift.convert.request import Request
 from opshift.convert.requests import first
 from opshift.convert.state import State
-from opshift.convert.ways import (
-    Way,
+from opshift.convert.strategies import (
+    Strategy,
     alternatives,
     descent_for,
     opset_above,
@@ -88,7 +88,7 @@ class Conversion(State):
     def _run(self) -> Report:
         if (
             self.options.only_ir
-            and not self.way.via_below
+            and not self.strategy.via_below
             and not ir_version.brings_functions(self)
         ):
             return self._restamp()
@@ -143,10 +143,10 @@ class Conversion(State):
         """Whether the model has been indexed."""
         return hasattr(self, "document")
 
-    def branch(self, options: Request, way: Way) -> Conversion:
+    def branch(self, options: Request, strategy: Strategy) -> Conversion:
         """Another conversion of this opened model, which stays as it is."""
         twin = self.fork()
-        twin.options, twin.way, twin.boundaries = options, way, ()
+        twin.options, twin.strategy, twin.boundaries = options, strategy, ()
         return twin
 
     def aim(self) -> None:
@@ -157,15 +157,15 @@ class Conversion(State):
         """Notes about nodes for which onnxruntime differs from the specification."""
         return author_rules.differing(self.document, self.facts, self.adapters, self.goal)
 
-    def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Way]:
-        """The ways that may avoid a refusal; without a refusal, ways to a better result."""
+    def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Strategy]:
+        """Returns strategies that may avoid the refusal, or, after a result, may improve it."""
         if not self.is_open:  # refused before the model was indexed
             return iter(())
         if refused is None:
             late, came, near = self._written_late(), self._came_with(), self._inexact()
             inexact = {key for step in self.steps for key in step.approximated}
             return alternatives(
-                self.way, late, came, leaves=self.left_late, unsure=near,
+                self.strategy, late, came, leaves=self.left_late, unsure=near,
                 unread=self._unread(inexact),
                 opsets=self._elsewhere(_keys(self.unrunnable) | inexact),
             )  # fmt: skip
@@ -175,14 +175,19 @@ class Conversion(State):
             gaps = [one for one in refused.refusals if one.why in OF_A_RUNTIME]
             unread, opsets = self._unread(_keys(gaps)), self._elsewhere(_keys(gaps))
             return alternatives(
-                self.way, self._around(gaps), (), via_below=via_below, unread=unread, opsets=opsets
+                self.strategy,
+                self._around(gaps),
+                (),
+                via_below=via_below,
+                unread=unread,
+                opsets=opsets,
             )
         features = needs.held(self.document, self.facts, aim.ir_of_goal(self))
         refusals, inside, unsure = refused.refusals, refused.functions, refused.unsure
         via_above = opset_above(refusals, self.adapters, min(own, default=0))
         descent = descent_for(refusals, self.adapters)
         prefix = self.document.prefix
-        reinfers_between = not self.way.reinfers_between and reinference_helps(
+        reinfers_between = not self.strategy.reinfers_between and reinference_helps(
             refusals, self.came_at, prefix
         )
         if reinfers_between and self.view:
@@ -190,7 +195,7 @@ class Conversion(State):
             if told:  # a fact is missing because the model contradicts itself
                 raise InvalidModel(told)
         return alternatives(
-            self.way, inside, features, via_above, descent,
+            self.strategy, inside, features, via_above, descent,
             reinfers_between=reinfers_between, leaves=self.left_late, unsure=unsure,
         )  # fmt: skip
 
@@ -238,7 +243,7 @@ class Conversion(State):
 
     @property
     def has_choice(self) -> bool:
-        """Whether another way may write fewer nodes than this one."""
+        """Whether another strategy may write fewer nodes than this strategy."""
         return self.left_late or bool(self._written_late()) or bool(self.unrunnable)
 
     def _written_late(self) -> list[FunctionId]:
@@ -262,7 +267,7 @@ class Conversion(State):
     def _level(self) -> None:
         """Converts functions to the model's versions before one of them is inlined."""
         own = imports.versions(self.skeleton)
-        found = [imports.versions(one) for one in self.skeleton.functions if self.way.inlined]
+        found = [imports.versions(one) for one in self.skeleton.functions if self.strategy.inlined]
         of_functions = {one.domain for one in self.skeleton.functions} - {*versions.DOMAINS}
         apart = {
             d: own[d]
@@ -346,8 +351,9 @@ class Conversion(State):
         full = dataclasses.replace(self.options, check="full")
         for inlined in dict.fromkeys(((), tuple(map(function_id, model.functions)))):
             copy, large_tensors = weights.carve_model(model)
-            way = dataclasses.replace(self.way, inlined=inlined)  # the view has no calls of others
-            again = Conversion(copy, large_tensors, full, self.adapters, way, traces=True)
+            # `model` no longer calls the functions that this strategy inlined.
+            strategy = dataclasses.replace(self.strategy, inlined=inlined)
+            again = Conversion(copy, large_tensors, full, self.adapters, strategy, traces=True)
             try:
                 again.run()
             except (AdapterBug, InvalidModel, Refused, StepRefused) as error:

@@ -23,7 +23,7 @@ from opshift.versions import NEWEST_IR
 
 def plan(state: State) -> None:
     """Plans the lowering of content that a later IR version brought."""
-    rewrite = isinstance(state.options.ir_version, int) or bool(state.way.early)
+    rewrite = isinstance(state.options.ir_version, int) or bool(state.strategy.early)
     drop, inline = _drop(state), _inlines(state)
     if rewrite or drop or inline:
         held = needs.held(state.document, state.facts, above=0)
@@ -34,7 +34,7 @@ def write_early(state: State) -> None:
     """Writes the older form of content before the steps, if the path requires it."""
     to = ir_of_goal(state)
     features = ir_plan.due(state.lowerings, to, rewrite=True, inline=False)
-    if _lowered(state, to, [one for one in features if one.says in state.way.early]):
+    if _lowered(state, to, [one for one in features if one.says in state.strategy.early]):
         state.repaired = True
         state.reopen()
 

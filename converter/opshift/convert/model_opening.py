@@ -49,7 +49,7 @@ def open_content(state: State) -> None:
         require_legible(data)
     prefix = state.new_prefix(data)
     _inline(state, prefix)
-    inlined = bool(state.way.inlined)
+    inlined = bool(state.strategy.inlined)
     if state.options.checks:
         opening.survivable(state.skeleton, data)
     if weights.EXTERNAL_FIELD in data and look_at(Content, data).external:
@@ -76,7 +76,7 @@ def open_content(state: State) -> None:
 
 def _inline(state: State, prefix: str) -> None:
     numbers = itertools.count()
-    for which in state.way.inlined:
+    for which in state.strategy.inlined:
         called = functions.inline_function(
             state.skeleton, which, lambda hint: f"{prefix}f{next(numbers)}_{hint}"
         )

@@ -19,13 +19,15 @@ def travel(state: State) -> None:
     if not state.left_late:
         _leave(state)
     _leave_if_possible(state)
-    _visit_above(state, state.way.via_above)
-    if state.way.via_below:
+    _visit_above(state, state.strategy.via_above)
+    if state.strategy.via_below:
         state.goal.setdefault("", max(request.present(state.document, "")))
-        state.visits[""] = min(state.visits.get("", state.way.via_below), state.way.via_below)
+        state.visits[""] = min(
+            state.visits.get("", state.strategy.via_below), state.strategy.via_below
+        )
     if state.visits:
         _visit(state, state.visits)
-    if state.way.reinfers_between:
+    if state.strategy.reinfers_between:
         _stop_between(state)
     _go(state)
     if state.left_late:
@@ -36,7 +38,7 @@ def leaves_late(state: State) -> bool:
     """Whether domains are left at the goal, because a later opset has shorter forms."""
     own = max(request.present(state.document, ""), default=0)
     goal = state.goal.get("", 0)
-    if not 0 < own < goal or state.way.leaves_first or state.visits:
+    if not 0 < own < goal or state.strategy.leaves_first or state.visits:
         return False
     left = _left(state)
     return bool(left) and leave.lowest(state.adapters, left) <= goal

@@ -20,7 +20,7 @@ from opshift.convert.legal.findings import Findings
 from opshift.convert.legal.runtime import RuntimeLack
 from opshift.convert.request import Request
 from opshift.convert.step import Stepper
-from opshift.convert.ways import STRAIGHT, Way
+from opshift.convert.strategies import STRAIGHT, Strategy
 from opshift.errors import Refused, RefusedNode
 from opshift.model import settle, weights
 from opshift.model.document import Document
@@ -56,7 +56,7 @@ class State(ABC):
     weights: Weights
     options: Request
     adapters: Registry
-    way: Way = STRAIGHT
+    strategy: Strategy = STRAIGHT
     steps: list[Step] = field(default_factory=list)
     goal: dict[str, int] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)

@@ -14,7 +14,7 @@ from opshift.author.facts import Facts
 from opshift.author.registry import Registry
 from opshift.convert import aim, model_opening
 from opshift.convert.blockers import Outgrown
-from opshift.convert.cheapest_way import OpenSkeleton, opener_of
+from opshift.convert.cheapest_strategy import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose, rules
 from opshift.convert.legal.verdict import Judged, verdict
 from opshift.convert.request import NODE_BUDGET, Request

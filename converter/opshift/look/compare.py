@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from opshift.convert.cheapest_way import convert, opener_of
+from opshift.convert.cheapest_strategy import convert, opener_of
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError
 from opshift.look import texts

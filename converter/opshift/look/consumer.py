@@ -12,7 +12,7 @@ from opshift import terms
 from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.convert import model_opening
-from opshift.convert.cheapest_way import opener_of
+from opshift.convert.cheapest_strategy import opener_of
 from opshift.convert.legal import diagnose, opening
 from opshift.errors import BadTarget
 from opshift.look.accepts import Acceptance, require_valid

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from opshift.author import registry
 from opshift.author.registry import Registry
-from opshift.convert.cheapest_way import opener_of
+from opshift.convert.cheapest_strategy import opener_of
 from opshift.convert.ir import needs
 from opshift.convert.request import ConversionOptions, Request, spans, takes_options
 from opshift.errors import RefusedNode, blocking_nodes

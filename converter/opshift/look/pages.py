@@ -7,7 +7,7 @@ import os
 from dataclasses import replace
 from typing import Any
 
-from opshift.convert.cheapest_way import OpenSkeleton, convert, opener_of
+from opshift.convert.cheapest_strategy import OpenSkeleton, convert, opener_of
 from opshift.convert.request import Request
 from opshift.errors import Refused
 from opshift.look import accepts, drawn, planning

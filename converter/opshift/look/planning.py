@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.convert.attempt import Conversion
-from opshift.convert.cheapest_way import OpenSkeleton, opener_of
+from opshift.convert.cheapest_strategy import OpenSkeleton, opener_of
 from opshift.convert.legal import diagnose
 from opshift.convert.request import AnyTarget, ConversionOptions, Request, takes_options
-from opshift.convert.ways import STRAIGHT
+from opshift.convert.strategies import STRAIGHT
 from opshift.look import header, paths
 from opshift.look.plan import Path, Plan
 from opshift.look.rehearse import (

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, TypeAlias
 from opshift.author.registry import Registry
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import Outgrown
-from opshift.convert.cheapest_way import OpenSkeleton, convert
+from opshift.convert.cheapest_strategy import OpenSkeleton, convert
 from opshift.convert.legal import diagnose
 from opshift.convert.request import NODE_BUDGET, Request
 from opshift.errors import InvalidModel, Refused, RefusedNode

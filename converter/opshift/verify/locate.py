@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from opshift.author.registry import Registry
-from opshift.convert.cheapest_way import convert
+from opshift.convert.cheapest_strategy import convert
 from opshift.convert.request import Request
 from opshift.errors import OpshiftError
 from opshift.model import cone, imports, walk, weights

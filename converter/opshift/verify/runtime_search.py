@@ -18,7 +18,7 @@ from opshift.author import registry
 from opshift.author.registry import Registry
 from opshift.author.verdicts import ALTERNATIVE, WORDS
 from opshift.child_task import Limits
-from opshift.convert.cheapest_way import convert
+from opshift.convert.cheapest_strategy import convert
 from opshift.convert.request import Request
 from opshift.errors import BadTarget, Refused
 from opshift.model import imports, weights

@@ -12,7 +12,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
-from opshift.convert.cheapest_way import OpenSkeleton, convert
+from opshift.convert.cheapest_strategy import OpenSkeleton, convert
 from opshift.convert.request import Request
 from opshift.convert.requests import input_sizes
 from opshift.errors import BadTarget, InvalidModel, Refused

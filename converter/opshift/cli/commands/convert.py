@@ -181,7 +181,7 @@ def _convert_file(
         talk.page(page, lambda: _page(stamp.report, models().converted(file, request), file))
         return converted(talk, stamp.report, action, target.name)
 
-    from opshift.convert.cheapest_way import convert
+    from opshift.convert.cheapest_strategy import convert
     from opshift.errors import Refused
     from opshift.model import weights
     from opshift.model.weights.copy import copy_of

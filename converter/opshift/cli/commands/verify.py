@@ -114,7 +114,7 @@ def command(
 
 
 def _page(found: Verification, a: str, b: str) -> Page:
-    from opshift.convert.cheapest_way import opener_of
+    from opshift.convert.cheapest_strategy import opener_of
     from opshift.look.pages import Models, complete, title_of
 
     page = dataclasses.replace(found.page(), title=title_of(a, b))

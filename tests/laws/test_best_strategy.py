@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Law: no other way has fewer approximations, or loses fewer functions, or writes fewer nodes.
+"""Law: the chosen strategy has the fewest approximations, lost functions and nodes, in this order.
 
-The first of the three in which two ways differ decides.
+The first of the three counts in which two strategies differ decides.
 """
 
 from __future__ import annotations
@@ -9,20 +9,20 @@ from __future__ import annotations
 import itertools
 import os
 
-import best_ways as law
+import best_strategies as law
 import pytest
-from opshift.convert import ways
+from opshift.convert import strategies
 from opshift.convert.request import Request
 from opshift.opsets import schemas
 from text_models import model
 
-SEED, SAMPLE = 20261123, int(os.environ.get("OPSHIFT_WAYS", "12"))
+SEED, SAMPLE = 20261123, int(os.environ.get("OPSHIFT_STRATEGIES", "12"))
 
 
 @pytest.mark.parametrize(
     ("leave", "place"), [(False, None), (True, None), (False, "function"), (False, "functions")]
 )
-def test_the_chosen_way_is_the_best(leave, place):
+def test_the_chosen_strategy_is_the_best(leave, place):
     cases = law.examples(SEED, leave=leave, place=place)
     found = {
         title: law.broken(proto, wanted) for title, proto, wanted in itertools.islice(cases, SAMPLE)
@@ -44,7 +44,7 @@ def test_a_function_lost_for_fewer_nodes_is_seen(monkeypatch):
     assert law.broken(calling, Request.of(12))[1]
 
 
-def test_the_chosen_way_of_a_model_is_the_best():
+def test_the_chosen_strategy_of_a_model_is_the_best():
     cases = list(itertools.islice(law.corpus(SEED), 6))
     if not cases:
         pytest.skip("there is no corpus")
@@ -52,11 +52,11 @@ def test_the_chosen_way_of_a_model_is_the_best():
 
 
 @pytest.mark.skipif((schemas.latest("") or 0) < 20, reason="the installed onnx is older")
-def test_a_way_that_is_not_the_best_is_seen(monkeypatch):
+def test_a_strategy_that_is_not_the_best_is_seen(monkeypatch):
     text = "(float[2] x) => (float[2] y) { y = com.microsoft.Gelu(x) }"
     vendor = model(text, 17, more=', "com.microsoft" : 1')
     wanted = Request.of(20, domains=["ai.onnx"])
     assert law.broken(vendor, wanted) == (2, [])
-    monkeypatch.setattr(ways.Reached, "cost", property(lambda self: -self.nodes))
+    monkeypatch.setattr(strategies.Reached, "cost", property(lambda self: -self.nodes))
     count, told = law.broken(vendor, wanted)
     assert (count, len(told)) == (2, 1)

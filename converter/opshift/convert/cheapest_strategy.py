@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Converts one skeleton by its cheapest way."""
+"""Converts one skeleton with the strategy whose result costs least."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
 from opshift.convert.legal import diagnose
 from opshift.convert.request import Request
-from opshift.convert.ways import STRAIGHT, Reached, Way, Ways
+from opshift.convert.strategies import STRAIGHT, Reached, Strategies, Strategy
 from opshift.errors import AdapterBug, Refused
 from opshift.model import weights
 from opshift.model.bytes.source import Opened, opened
@@ -28,7 +28,7 @@ OpenSkeleton: TypeAlias = Callable[[], tuple[ModelProto, Weights]]
 
 
 def opener_of(model: ModelProto | str | os.PathLike[str] | Opened) -> OpenSkeleton:
-    """A function that returns a new skeleton of a model or file at each call."""
+    """Returns a function that opens a new skeleton of the model or file at each call."""
     if isinstance(model, ModelProto):
         return lambda: weights.carve_model(model)
     file = opened(model)
@@ -37,7 +37,7 @@ def opener_of(model: ModelProto | str | os.PathLike[str] | Opened) -> OpenSkelet
 
 @contextlib.contextmanager
 def _collector_paused() -> Iterator[None]:
-    """Pauses the garbage collector, which would take a sixth of the time of a conversion."""
+    """Pauses the garbage collector, which would take a sixth of the conversion time."""
     running = gc.isenabled()
     gc.disable()
     try:
@@ -47,48 +47,48 @@ def _collector_paused() -> Iterator[None]:
             gc.enable()
 
 
-@_collector_paused()  # around the whole call: its objects are gone when collecting begins again
+@_collector_paused()  # on the whole call, so that its objects are freed before collection resumes
 def convert(
     open_skeleton: OpenSkeleton, options: Request, opened: Callable[[], Conversion] | None = None
 ) -> tuple[ModelProto, Weights, Report]:
-    """Converts a skeleton by the straight way, or by the cheapest way if there is a choice.
+    """Converts a skeleton with the default strategy, or with the cheapest if alternatives exist.
 
-    If one path finds the model invalid, it is invalid. A straight way that writes only a header
-    does not look. If the model is `opened` for several conversions, it stays as it is.
+    If one strategy finds that the model is invalid, the conversion fails with `InvalidModel`.
+    `opened` returns a conversion of an opened model, which is copied and never changed.
     """
-    ways, adapters = Ways(), registry.default()
-    for way in ways:
-        attempt = _attempt(open_skeleton, options, way, adapters, opened)
+    strategies, adapters = Strategies(), registry.default()
+    for strategy in strategies:
+        attempt = _attempt(open_skeleton, options, strategy, adapters, opened)
         functions = len(attempt.skeleton.functions)
         try:
             with diagnose.on_the_model(attempt):
                 report = attempt.run()
         except StepRefused as refused:
-            ways.refused(way, attempt.refused(refused.refusals), attempt.others(refused))
+            strategies.refused(strategy, attempt.refused(refused.refusals), attempt.others(refused))
         except Refused as refused:
-            ways.refused(way, refused, attempt.others(refused))
+            strategies.refused(strategy, refused, attempt.others(refused))
         except AdapterBug as bug:
-            ways.failed(bug)
+            strategies.failed(bug)
         else:
             skeleton = attempt.skeleton
-            if way == STRAIGHT and not (report.approximations or attempt.has_choice):
+            if strategy == STRAIGHT and not (report.approximations or attempt.has_choice):
                 return skeleton, attempt.weights, report
             lost, nodes = functions - len(skeleton.functions), computing_nodes(skeleton)
-            found = Reached(way, skeleton, attempt.weights, report, lost, nodes)
-            ways.reached(found, attempt.others())
-    best = ways.chosen()
+            found = Reached(strategy, skeleton, attempt.weights, report, lost, nodes)
+            strategies.reached(found, attempt.others())
+    best = strategies.chosen()
     return best.skeleton, best.weights, best.report
 
 
 def _attempt(
     open_skeleton: OpenSkeleton,
     options: Request,
-    way: Way,
+    strategy: Strategy,
     adapters: Registry,
     opened: Callable[[], Conversion] | None,
 ) -> Conversion:
-    """The conversion along one path, from the opened model if that is enough."""
-    as_it_came = options.only_ir or options.bump_model_version or way.inlined
+    """Returns the conversion with one strategy; it copies the opened model if possible."""
+    as_it_came = options.only_ir or options.bump_model_version or strategy.inlined
     if opened is None or as_it_came:
-        return Conversion(*open_skeleton(), options, adapters, way)
-    return opened().branch(options, way)
+        return Conversion(*open_skeleton(), options, adapters, strategy)
+    return opened().branch(options, strategy)

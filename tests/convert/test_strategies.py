@@ -10,7 +10,7 @@ from opshift import InvalidModel, Refused, convert, convert_version, plan
 from opshift.adapter import Builder, Node, Result, adapter
 from opshift.author import registry
 from opshift.codes.refusals import Why
-from opshift.convert import ways
+from opshift.convert import strategies
 from opshift.convert.attempt import Conversion
 from opshift.convert.legal import diagnose
 from opshift.errors import AdapterBug, RefusedNode
@@ -63,14 +63,14 @@ def test_one_command_does_it_with_any_ir_version():
 
 @needs_e8m0
 def test_a_constant_stays_small_where_no_step_minds(monkeypatch):
-    """The straight way is tried first, and nothing is planned where it succeeds."""
+    """The straight strategy is tried first, and nothing is planned where it succeeds."""
     monkeypatch.setattr(Conversion, "others", lambda *given: pytest.fail("an alternative"))
     found = convert_version(scaled(opset=25), 24)
     assert found.graph.initializer[0].data_type == T.FLOAT8E8M0
 
 
 @needs_e8m0
-def test_the_plan_follows_the_same_way():
+def test_the_plan_follows_the_same_strategy():
     found = plan(scaled(), 18)
     assert found.possible
     assert found.lowest == {"": 1}
@@ -100,7 +100,7 @@ def test_what_an_ir_version_lacks_goes_where_the_opset_goes_down_and_comes_up(ta
     assert found.report.steps[0].to == 14
 
 
-def test_a_refusal_of_the_ir_version_stays_one_where_no_way_helps():
+def test_a_refusal_of_the_ir_version_stays_one_where_no_strategy_helps():
     with pytest.raises(Refused) as caught:
         convert_version(
             model("(optional(float[3]) x) => (float[3] y) { y = OptionalGetElement(x) }", 15),
@@ -123,75 +123,77 @@ def test_another_domain_is_stepped_at_an_opset_at_which_its_form_can_be_written(
 
 
 def reached(
-    way: ways.Way, nodes: int, approximations: tuple[str, ...] = (), lost: int = 0
-) -> ways.Reached:
+    strategy: strategies.Strategy, nodes: int, approximations: tuple[str, ...] = (), lost: int = 0
+) -> strategies.Reached:
     report = Report({"": 9}, {"": 7}, 3, 3, approximations=approximations)
-    return ways.Reached(way, ModelProto(), Weights((), ""), report, lost, nodes)
+    return strategies.Reached(strategy, ModelProto(), Weights((), ""), report, lost, nodes)
 
 
-def test_the_way_of_the_least_work_comes_first_and_each_once():
-    found = ways.Ways()
+def test_the_strategy_of_the_least_work_comes_first_and_each_once():
+    found = strategies.Strategies()
     order = iter(found)
     straight = next(order)
-    assert straight == ways.Way()
-    early = ways.Way(early=frozenset({"a type"}))
-    inlined = ways.Way(inlined=(("own", "F", ""),))
-    found.reached(reached(straight, 5, ("a test",)), [inlined, early, ways.Way(via_above=7), early])
-    assert list(order) == [early, ways.Way(via_above=7), inlined]
+    assert straight == strategies.Strategy()
+    early = strategies.Strategy(early=frozenset({"a type"}))
+    inlined = strategies.Strategy(inlined=(("own", "F", ""),))
+    found.reached(
+        reached(straight, 5, ("a test",)), [inlined, early, strategies.Strategy(via_above=7), early]
+    )
+    assert list(order) == [early, strategies.Strategy(via_above=7), inlined]
 
 
 def test_approximations_count_more_than_functions_and_functions_more_than_nodes():
-    found = ways.Ways()
-    straight, inlined = ways.Way(), ways.Way(inlined=(("own", "F", ""),))
+    found = strategies.Strategies()
+    straight, inlined = strategies.Strategy(), strategies.Strategy(inlined=(("own", "F", ""),))
     found.reached(reached(straight, 3, ("a test",)), ())
     found.reached(reached(inlined, 9, lost=1), ())
-    assert found.chosen().way == inlined
-    found.reached(reached(ways.Way(via_above=9), 30), ())
-    assert found.chosen().way == ways.Way(via_above=9)
+    assert found.chosen().strategy == inlined
+    found.reached(reached(strategies.Strategy(via_above=9), 30), ())
+    assert found.chosen().strategy == strategies.Strategy(via_above=9)
 
 
-def test_a_way_that_loses_more_functions_than_an_exact_result_is_not_tried():
-    found, inlined = ways.Ways(), ways.Way(inlined=(("own", "F", ""),))
+def test_a_strategy_that_loses_more_functions_than_an_exact_result_is_not_tried():
+    found, inlined = strategies.Strategies(), strategies.Strategy(inlined=(("own", "F", ""),))
     order = iter(found)
     found.reached(reached(next(order), 30), [inlined])
     assert list(order) == []
 
 
 def test_approximations_count_more_than_nodes_and_nodes_more_than_work():
-    found = ways.Ways()
-    via_above, via_below = ways.Way(via_above=9), ways.Way(via_below=5)
-    for way, nodes, approximations in [
-        (ways.Way(), 3, ("a test", "another")),
+    found = strategies.Strategies()
+    via_above, via_below = strategies.Strategy(via_above=9), strategies.Strategy(via_below=5)
+    for strategy, nodes, approximations in [
+        (strategies.Strategy(), 3, ("a test", "another")),
         (via_above, 9, ("a test",)),
         (via_below, 8, ()),
-        (ways.Way(via_above=10), 8, ()),
-        (ways.Way(via_above=11), 8, ()),
-        (ways.Way(leaves_first=True), 9, ()),
+        (strategies.Strategy(via_above=10), 8, ()),
+        (strategies.Strategy(via_above=11), 8, ()),
+        (strategies.Strategy(leaves_first=True), 9, ()),
     ]:
-        found.reached(reached(way, nodes, approximations), ())
-    assert found.chosen().way == ways.Way(via_above=10)
+        found.reached(reached(strategy, nodes, approximations), ())
+    assert found.chosen().strategy == strategies.Strategy(via_above=10)
 
 
-def test_a_bug_on_a_way_that_was_only_compared_is_noted():
-    found = ways.Ways()
-    found.reached(reached(ways.Way(via_above=9), 3), ())
+def test_a_bug_on_a_strategy_that_was_only_compared_is_noted():
+    found = strategies.Strategies()
+    found.reached(reached(strategies.Strategy(via_above=9), 3), ())
     found.failed(AdapterBug("a test"))
     (note,) = found.chosen().report.notes
     assert "was not compared, because of a bug: a test" in note
 
 
-def test_any_other_bug_is_raised_after_the_last_way():
-    found = ways.Ways()
+def test_any_other_bug_is_raised_after_the_last_strategy():
+    found = strategies.Strategies()
     found.failed(AdapterBug("a test"))
-    found.reached(reached(ways.Way(via_above=9), 3), ())
+    found.reached(reached(strategies.Strategy(via_above=9), 3), ())
     with pytest.raises(AdapterBug, match="a test"):
         found.chosen()
 
 
 @pytest.mark.parametrize("first", ["refused", "bug"])
 @pytest.mark.parametrize("invalid", [True, False])
-def test_a_model_that_is_invalid_on_one_way_is_invalid(first, invalid, monkeypatch):
-    """The user reads it, whatever the ways before it found."""
+def test_a_model_that_is_invalid_on_one_strategy_is_invalid(first, invalid, monkeypatch):
+    """The user reads it, whatever the strategies before it found."""
     outcomes = iter([first, "invalid" if invalid else "refused"])
 
     def run(conversion):
@@ -200,12 +202,16 @@ def test_a_model_that_is_invalid_on_one_way_is_invalid(first, invalid, monkeypat
                 raise refused("Add", 9)
             case "bug":
                 raise AdapterBug("a test")
-        raise InvalidModel("a test of the second way")
+        raise InvalidModel("a test of the second strategy")
 
     monkeypatch.setattr(Conversion, "run", run)
-    monkeypatch.setattr(Conversion, "others", lambda *_: iter([ways.Way(reinfers_between=True)]))
     monkeypatch.setattr(
-        ways.Ways, "__iter__", lambda _: iter([ways.STRAIGHT, ways.Way(reinfers_between=True)])
+        Conversion, "others", lambda *_: iter([strategies.Strategy(reinfers_between=True)])
+    )
+    monkeypatch.setattr(
+        strategies.Strategies,
+        "__iter__",
+        lambda _: iter([strategies.STRAIGHT, strategies.Strategy(reinfers_between=True)]),
     )
     monkeypatch.setattr(diagnose, "contradiction", lambda *_, **__: None)
     wanted = InvalidModel if invalid else Refused if first == "refused" else AdapterBug
@@ -218,13 +224,13 @@ def refused(op: str, near: int) -> Refused:
     return Refused([one], {"": near}, {"": 5})
 
 
-def test_a_way_that_changes_nothing_is_not_followed_and_the_nearest_refusal_is_told():
-    found = ways.Ways()
+def test_a_strategy_that_changes_nothing_is_not_followed_and_the_nearest_refusal_is_told():
+    found = strategies.Strategies()
     order = iter(found)
-    early = ways.Way(early=frozenset({"a type"}))
+    early = strategies.Strategy(early=frozenset({"a type"}))
     found.refused(next(order), refused("Relu", 13), [early])
     next(order)
-    found.refused(early, refused("Relu", 13), [ways.Way(early=early.early, via_above=9)])
+    found.refused(early, refused("Relu", 13), [strategies.Strategy(early=early.early, via_above=9)])
     assert list(order) == []
     assert found.answer is not None
     assert found.answer.nearest == {"": 13}
@@ -232,22 +238,26 @@ def test_a_way_that_changes_nothing_is_not_followed_and_the_nearest_refusal_is_t
     assert found.answer.nearest == {"": 9}
 
 
-def test_an_exact_way_is_preferred_to_one_that_approximates(monkeypatch):
-    """The result that approximates is given only where every other way approximates, too."""
+def test_an_exact_strategy_is_preferred_to_one_that_approximates(monkeypatch):
+    """The result that approximates is given only where every other strategy approximates, too."""
     tried = []
     run = Conversion.run
 
     def approximated(self):
-        tried.append(self.way)
+        tried.append(self.strategy)
         report = run(self)
-        object.__setattr__(report, "approximations", ("a test",) if not self.way.via_above else ())
+        object.__setattr__(
+            report, "approximations", ("a test",) if not self.strategy.via_above else ()
+        )
         return report
 
     monkeypatch.setattr(Conversion, "run", approximated)
-    monkeypatch.setattr(Conversion, "others", lambda self, refused=None: [ways.Way(via_above=9)])
+    monkeypatch.setattr(
+        Conversion, "others", lambda self, refused=None: [strategies.Strategy(via_above=9)]
+    )
     made = model("(float[2] x) => (float[2] y) { y = Relu(x) }", 8)
     assert convert(made, 7).report.approximations == ()
-    assert tried == [ways.Way(), ways.Way(via_above=9)]
+    assert tried == [strategies.Strategy(), strategies.Strategy(via_above=9)]
     monkeypatch.setattr(Conversion, "others", lambda self, refused=None: [])
     assert convert(made, 7).report.approximations == ("a test",)
 
@@ -269,11 +279,11 @@ def test_an_operator_goes_up_to_its_successor_in_order_to_come_down():
     assert [(one.start, one.to) for one in found.report.steps][:2] == [(9, 10), (10, 11)]
 
 
-def test_a_fact_that_no_opset_gives_costs_one_more_way(monkeypatch):
-    """All opsets between are stops of one way, so a refusal does not cost a way for each."""
+def test_a_fact_that_no_opset_gives_costs_one_more_strategy(monkeypatch):
+    """All opsets between are stops of one strategy, so a refusal does not cost a strategy for each."""
     taken = []
     run = Conversion.run
-    monkeypatch.setattr(Conversion, "run", lambda self: (taken.append(self.way), run(self))[1])
+    monkeypatch.setattr(Conversion, "run", lambda self: (taken.append(self.strategy), run(self))[1])
     body = "y = RoiAlign<output_height=2, output_width=2>(x, r, b) }"
     rois = model(
         f"(float[1,1,4,4] x, float[1,4] r, int64[1] b) => (float[1,1,2,2] y) {{ {body}", 16
@@ -282,7 +292,7 @@ def test_a_fact_that_no_opset_gives_costs_one_more_way(monkeypatch):
         convert_version(rois, 3)
     assert {one.why for one in caught.value.refusals} == {Why.NEEDS_CONSTANT}
     assert (caught.value.target[""], caught.value.nearest[""]) == (3, 5)
-    assert sum(way.reinfers_between for way in taken) == 1
+    assert sum(strategy.reinfers_between for strategy in taken) == 1
     assert len(taken) <= 3
 
 

@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The cost of every way of a conversion, to prove that the chosen way is the best.
+"""The cost of every strategy of a conversion, to prove that the chosen strategy is the best.
 
-If a conversion has alternatives, each of them is converted alone. Some ways that the search does
-not try are converted too: older forms of content that are written first although the straight way
-succeeds, and one more or one less inlined function. The law is broken if the result of any way has
-fewer approximations, as many and fewer lost functions, or as many of both and fewer nodes.
+If a conversion has alternatives, a separate conversion runs each of them. Some strategies that the
+search does not try are converted too: IR features that are lowered first although the default
+strategy succeeds, and one more or one less inlined function. The law is broken if the result of any
+strategy has fewer approximations, as many and fewer lost functions, or as many of both and fewer
+nodes.
 """
 
 from __future__ import annotations
@@ -19,12 +20,12 @@ from onnx import ModelProto
 from opshift.author import registry
 from opshift.author.facts import Facts
 from opshift.author.verdicts import LEAVE
-from opshift.convert import aim, cheapest_way
+from opshift.convert import aim, cheapest_strategy
 from opshift.convert.attempt import Conversion
 from opshift.convert.blockers import StepRefused
 from opshift.convert.ir import needs
 from opshift.convert.request import Request
-from opshift.convert.ways import STRAIGHT, Way, alternatives
+from opshift.convert.strategies import STRAIGHT, Strategy, alternatives
 from opshift.errors import OpshiftError, Refused
 from opshift.model.document import Document, function_id
 from opshift.model.functions import computing_nodes
@@ -35,18 +36,18 @@ from tools.corpus.replay import CORPUS
 
 Case = tuple[str, ModelProto, Request]
 Cost = tuple[int, int, int]  # approximations, lost functions, nodes that compute something
-MOST_WAYS = 24
+MOST_STRATEGIES = 24
 
 
 def broken(model: ModelProto, wanted: Request) -> tuple[int, list[str]]:
-    """How many ways lead to the goal, and those whose result is better than the chosen one."""
+    """The number of strategies with a result, and those whose result beats the chosen one."""
     try:
-        skeleton, _, report = cheapest_way.convert(cheapest_way.opener_of(model), wanted)
+        skeleton, _, report = cheapest_strategy.convert(cheapest_strategy.opener_of(model), wanted)
     except OpshiftError:
         return 0, []
     chosen = _cost(model, skeleton, report)
     found = costs(model, wanted)
-    told = [f"{way} has the cost {cost}, not {chosen}" for way, cost in found.items()]
+    told = [f"{strategy} has the cost {cost}, not {chosen}" for strategy, cost in found.items()]
     return len(found), [
         text for text, cost in zip(told, found.values(), strict=True) if cost < chosen
     ]
@@ -57,36 +58,38 @@ def _cost(before: ModelProto, after: ModelProto, report: Report) -> Cost:
     return len(report.approximations), lost, computing_nodes(after)
 
 
-def costs(model: ModelProto, wanted: Request) -> dict[Way, Cost]:
-    """The cost of the result of each way that leads to the goal."""
-    found: dict[Way, Cost] = {}
+def costs(model: ModelProto, wanted: Request) -> dict[Strategy, Cost]:
+    """The cost of the result of each strategy that leads to the goal."""
+    found: dict[Strategy, Cost] = {}
     waiting, seen = [STRAIGHT], {STRAIGHT}
-    while waiting and len(seen) <= MOST_WAYS:
-        way = waiting.pop(0)
-        cost, others = _tried(way, model, wanted)
+    while waiting and len(seen) <= MOST_STRATEGIES:
+        strategy = waiting.pop(0)
+        cost, others = _tried(strategy, model, wanted)
         if cost is not None:
-            found[way] = cost
-        others += _with_other_functions(way, model)
+            found[strategy] = cost
+        others += _with_other_functions(strategy, model)
         new = [one for one in dict.fromkeys(others) if one not in seen]
         seen.update(new)
         waiting += new
     return found
 
 
-def _with_other_functions(way: Way, model: ModelProto) -> list[Way]:
-    """The ways on which one function more, or one less, is written out at its calls."""
+def _with_other_functions(strategy: Strategy, model: ModelProto) -> list[Strategy]:
+    """The strategies that inline one function more, or one function less."""
     found = []
     for which in map(function_id, model.functions):
-        less = tuple(one for one in way.inlined if one != which)
-        inlined = less if which in way.inlined else tuple(sorted((*way.inlined, which)))
-        found.append(dataclasses.replace(way, inlined=inlined))
+        less = tuple(one for one in strategy.inlined if one != which)
+        inlined = less if which in strategy.inlined else tuple(sorted((*strategy.inlined, which)))
+        found.append(dataclasses.replace(strategy, inlined=inlined))
     return found
 
 
-def _tried(way: Way, model: ModelProto, wanted: Request) -> tuple[Cost | None, list[Way]]:
-    """The cost of one way, and the ways that differ from it in one choice."""
-    skeleton, weights = cheapest_way.opener_of(model)()
-    attempt = Conversion(skeleton, weights, wanted, registry.default(), way)
+def _tried(
+    strategy: Strategy, model: ModelProto, wanted: Request
+) -> tuple[Cost | None, list[Strategy]]:
+    """The cost of one strategy, and the strategies that differ from it in one choice."""
+    skeleton, weights = cheapest_strategy.opener_of(model)()
+    attempt = Conversion(skeleton, weights, wanted, registry.default(), strategy)
     try:
         report = attempt.run()
     except StepRefused as refused:
@@ -98,7 +101,7 @@ def _tried(way: Way, model: ModelProto, wanted: Request) -> tuple[Cost | None, l
     came = Document(model)
     facts = Facts(came, weights, attempt.adapters, lambda: model)
     held = needs.held(came, facts, aim.ir_of_goal(attempt))
-    others = alternatives(way, (), held, leaves=attempt.left_late)
+    others = alternatives(strategy, (), held, leaves=attempt.left_late)
     return _cost(model, skeleton, report), list(others)
 
 

@@ -1,0 +1,298 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The alternative strategies of a conversion, and the choice of the cheapest.
+
+The default strategy (`STRAIGHT`) keeps every function, lowers IR features after the steps, and
+visits only versions between source and target. It is tried first. An alternative is tried only in
+three cases: it may avoid a refusal or an approximation, the conversion leaves a domain, or the
+result cannot hold functions. Then every strategy that may be better runs, because only a finished
+result shows its number of nodes. Functions are kept. A function is inlined only to avoid a refusal
+or an approximation, never to write fewer nodes.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections.abc import Collection, Iterable, Iterator
+from dataclasses import field, replace
+from typing import TYPE_CHECKING
+
+from opshift import versions
+from opshift.author.registry import Registry
+from opshift.codes.refusals import Why
+from opshift.convert.ir.features import Feature
+from opshift.convert.verdict_edges import verdict_of
+from opshift.errors import AdapterBug, Refused, RefusedNode
+from opshift.model.scope import FunctionId, Key
+from opshift.opsets import schemas
+from opshift.records import dataclass
+
+if TYPE_CHECKING:
+    from opshift.model.weights import Weights
+    from opshift.protos import ModelProto
+    from opshift.report import Report
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """The choices of a conversion that the target leaves open, such as the inlined functions."""
+
+    inlined: tuple[FunctionId, ...] = ()  # the functions that are inlined before the steps
+    unsure: frozenset[FunctionId] = field(default=frozenset(), compare=False)  # may be kept
+    early: frozenset[str] = frozenset()  # IR features that are lowered before the steps
+    via_above: int = 0  # ai.onnx opset at which other domains are converted; 0: the model's opset
+    via_below: int = 0  # opset to go down to before going to the target; 0: none
+    reinfers_between: bool = False  # whether each opset in between indexes and infers anew
+    leaves_first: bool = False  # whether domains are left before, not after, the steps upwards
+    foreseen: frozenset[Key] = frozenset()  # operators of a result that the runtime cannot read
+    opset: int = 0  # target opset at which a runtime has kernels; 0: the nearest opset
+
+    @property
+    def straight(self) -> bool:
+        """Whether the strategy visits only versions between the source and the target."""
+        return not self.via_above and not self.via_below
+
+    @property
+    def work(self) -> tuple[int, ...]:
+        """The estimated work: strategies run by increasing work, and less work breaks ties."""
+        kept = (
+            int(self.via_below > 0),
+            len(self.inlined),
+            int(self.leaves_first),
+            len(self.foreseen),
+        )
+        return (
+            *kept,
+            self.via_above,
+            int(self.reinfers_between),
+            len(self.early),
+            int(self.opset > 0),
+            -self.opset,
+        )
+
+
+STRAIGHT = Strategy()
+MISSING_FACTS = {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_SHAPE}
+
+
+@dataclass(frozen=True, slots=True)
+class Reached:
+    """The result of a strategy, with its counts of lost functions and of computing nodes."""
+
+    strategy: Strategy
+    skeleton: ModelProto
+    weights: Weights
+    report: Report
+    lost: int
+    nodes: int
+
+    @property
+    def cost(self) -> tuple[int, int, int, int, int, tuple[int, ...]]:
+        """The cost. The first number that differs between two results decides.
+
+        The order is: operators that the runtime lacks, operators that it may lack, approximations,
+        lost functions, nodes, work.
+        """
+        answer, inexact = self.report.runtime, len(self.report.approximations)
+        lacks, doubts = (len(answer.reasons), len(answer.unknown)) if answer else (0, 0)
+        return lacks, doubts, inexact, self.lost, self.nodes, self.strategy.work
+
+
+@dataclass(slots=True)
+class Strategies:
+    """A search over the strategies of one conversion, by increasing work."""
+
+    waiting: list[tuple[tuple[int, ...], int, Strategy]] = field(default_factory=list)
+    known: set[Strategy] = field(default_factory=set)
+    number: Iterator[int] = field(default_factory=itertools.count)
+    best: Reached | None = None
+    answer: Refused | None = None  # the refusal nearest to the target
+    bug: AdapterBug | None = None  # the first adapter bug, if no strategy had a result before it
+    seen: set[tuple[RefusedNode, ...]] = field(default_factory=set)
+
+    def __iter__(self) -> Iterator[Strategy]:
+        self._add(STRAIGHT)
+        while self.waiting:
+            strategy = heapq.heappop(self.waiting)[2]
+            if not self._loses_more(strategy):
+                yield strategy
+
+    def reached(self, found: Reached, others: Iterable[Strategy]) -> None:
+        """Records a result, and adds the strategies that may give a better result.
+
+        To limit the search, other sets of inlined functions are added only after a new best result.
+        """
+        better = self.best is None or found.cost < self.best.cost
+        if better:
+            self.best = found
+        for strategy in others:
+            if better or strategy.inlined == found.strategy.inlined:
+                self._add(strategy)
+
+    def _loses_more(self, strategy: Strategy) -> bool:
+        """Whether a strategy inlines more functions than an exact result has lost."""
+        best = self.best
+        exact = best is not None and not best.report.approximations
+        return exact and best is not None and len(strategy.inlined) > best.lost
+
+    def failed(self, bug: AdapterBug) -> None:
+        """Records an adapter bug: as a note if a result exists, otherwise as an error.
+
+        The error is raised after the search, because a later strategy may show that the model is
+        invalid.
+        """
+        if self.best is None:
+            self.bug = self.bug or bug
+            return
+        told = f"another strategy of conversion was not compared, because of a bug: {bug}"
+        report = replace(self.best.report, notes=(*self.best.report.notes, told))
+        self.best = replace(self.best, report=report)
+
+    def chosen(self) -> Reached:
+        """Returns the result of the lowest cost, or raises the bug or the refusal."""
+        if self.bug is not None:
+            raise self.bug
+        if self.best is not None:
+            return self.best
+        assert self.answer is not None
+        raise self.answer
+
+    def refused(self, strategy: Strategy, refused: Refused, others: Iterable[Strategy]) -> None:
+        """Records a refusal, and adds other strategies unless an equal refusal was seen before."""
+        plain = replace(strategy, inlined=(), leaves_first=False) == STRAIGHT
+        if plain or refused.refusals not in self.seen:
+            for one in others:
+                self._add(one)
+        self.seen.add(refused.refusals)
+        known = self.answer
+        direct = strategy.straight and not strategy.opset
+        if known is None or plain or (direct and _distance(refused) < _distance(known)):
+            self.answer = refused
+
+    def _add(self, strategy: Strategy) -> None:
+        if strategy not in self.known:
+            self.known.add(strategy)
+            heapq.heappush(self.waiting, (strategy.work, next(self.number), strategy))
+
+
+def _distance(refused: Refused) -> int:
+    """Returns the number of versions between the target and the nearest versions reached."""
+    goal, near = refused.target, refused.nearest
+    return sum(abs(goal[domain] - near[domain]) for domain in goal if domain in near)
+
+
+def alternatives(
+    strategy: Strategy,
+    functions: Iterable[FunctionId],
+    features: Iterable[Feature],
+    via_above: int = 0,
+    via_below: int = 0,
+    *,
+    reinfers_between: bool = False,
+    leaves: bool = False,
+    unread: Collection[Key] = (),
+    unsure: Collection[FunctionId] = (),
+    opsets: Collection[int] = (),
+) -> Iterator[Strategy]:
+    """Yields the strategies that differ from `strategy` in one choice.
+
+    All `functions` must be inlined together; each of the `unsure` functions may be inlined.
+    """
+    if more := frozenset(unread) - strategy.foreseen:
+        yield replace(strategy, foreseen=strategy.foreseen | more)
+    yield from (replace(strategy, opset=one) for one in sorted(opsets, reverse=True))
+    early = frozenset(one.says for one in features if one.sooner) - strategy.early
+    if early:
+        yield replace(strategy, early=strategy.early | early)
+    if reinfers_between and not strategy.reinfers_between:
+        yield replace(strategy, reinfers_between=True)
+    if via_above > strategy.via_above:
+        yield replace(strategy, via_above=via_above)
+    if leaves and not strategy.leaves_first:
+        yield replace(strategy, leaves_first=True)
+    if via_below and not strategy.via_below:
+        yield replace(strategy, via_below=via_below)
+    yield from _inlining(strategy, functions, unsure)
+
+
+def _inlining(
+    strategy: Strategy, functions: Iterable[FunctionId], unsure: Collection[FunctionId]
+) -> Iterator[Strategy]:
+    """Yields strategies that also inline none, one, or all of the unsure functions."""
+    for which in strategy.inlined:
+        if which in strategy.unsure:
+            yield replace(strategy, inlined=tuple(one for one in strategy.inlined if one != which))
+    calls = sorted({*functions} - {*strategy.inlined})
+    perhaps = sorted({*unsure} - {*strategy.inlined, *calls})
+    for more in ([], *([one] for one in perhaps), perhaps):
+        if calls or more:
+            known = strategy.unsure.union(perhaps)
+            yield replace(strategy, inlined=(*strategy.inlined, *calls, *more), unsure=known)
+
+
+def opset_below(refused: Refused, opset: int) -> int:
+    """Returns an opset below `opset` without the types that the wanted IR version lacks, or 0."""
+    wanted = refused.target.get("IR")
+    via_below = versions.last_of(wanted).onnx if wanted is not None else opset
+    return via_below if via_below < opset else 0
+
+
+def reinference_helps(refusals: Iterable[RefusedNode], came_at: int, prefix: str) -> bool:
+    """Returns whether a fact is missing about a node that a step wrote.
+
+    Inference of the whole model may find the fact, but inference of the new nodes did not.
+    """
+    return any(
+        not one.domain and one.boundary[0] != came_at
+        for one in refusals
+        if one.why in MISSING_FACTS and one.node.startswith(prefix)
+    )
+
+
+def opset_above(refusals: Iterable[RefusedNode], adapters: Registry, opset: int) -> int:
+    """Returns the ai.onnx opset at which a refused conversion may succeed, or 0."""
+    found = [0]
+    for one in refusals:
+        start, to = one.boundary
+        if one.domain:
+            verdict = adapters.get(one.domain, one.op, start, to)
+            found += [verdict.since] if verdict is not None and verdict.since > opset > 0 else []
+        elif to < start and opset > 0:
+            found.append(_replaced_at(one.op, start, adapters))
+        elif to == start and opset > 0:
+            found.append(_born_after(one.op, start))
+    return max(found)
+
+
+def descent_for(refusals: Iterable[RefusedNode], adapters: Registry) -> int:
+    """Returns a lower opset that decomposes an operator that cannot be raised, or 0."""
+    found = [0]
+    for one in refusals:
+        start, to = one.boundary
+        here = schemas.schema("", one.op, start) if not one.domain and to > start else None
+        if here is None:
+            continue
+        down = verdict_of(adapters, "", one.op, here.since, down=True)
+        written = down.within("") if down is not None else ()
+        if written and one.op not in written:
+            found.append(here.since - 1)
+    return max(found)
+
+
+def _replaced_at(op: str, version: int, adapters: Registry) -> int:
+    """Returns the opset above `version` at which other operators can replace `op`, or 0."""
+    here = schemas.schema("", op, version)
+    for own in schemas.history("", op) if here is not None else ():
+        up = verdict_of(adapters, "", op, own.since, down=False)
+        others = {*up.within("")} - {op} if up is not None else set()
+        if here is None or up is None or own.since < here.since or not others:
+            continue
+        later = (one.since for name in others for one in schemas.history("", name))
+        return max((since for since in later if up.to < since <= up.to + 1), default=up.to)
+    return 0
+
+
+def _born_after(op: str, version: int) -> int:
+    """Returns the first opset after `version` with a schema of `op`, or 0."""
+    born = (one.since for one in schemas.history("", op))
+    return next((since for since in born if since > version), 0)
