@@ -140,21 +140,21 @@ def two_nodes(node, op):
 
 def test_a_step_begins_with_nothing_written_and_everything_checked():
     found = stepper(model(GELU, 20), 20, 19)
-    assert (found.written, found.lowest, found.goal, found.node_budget) == (0, 1, 19, None)
+    assert (found.added, found.lowest, found.goal, found.node_budget) == (0, 1, 19, None)
     assert (found.checks, found.traces, found.settled, found.partial) == (True, False, False, False)
     assert found.boundary == (20, 19)
     assert stepper(model(GELU, 20), 20, 20).boundary == RETIRED
     assert (found.only, found.runs, found.left) == (None, None, frozenset())
 
 
-def test_a_step_that_writes_too_many_nodes_ends(with_adapters):
+def test_a_step_that_adds_too_many_nodes_ends(with_adapters):
     with_adapters(two_nodes)
     exact = stepper(model(TWO, 20), 20, 19)
-    exact.node_budget = 4
+    exact.node_budget = 2
     exact.run()
-    assert exact.written == 4
+    assert exact.added == 2
     less = stepper(model(TWO, 20), 20, 19)
-    less.node_budget = 3
+    less.node_budget = 1
     with pytest.raises(Outgrown):
         less.run()
 
@@ -188,10 +188,10 @@ def test_a_step_begins_again_without_unread_nodes(unread, with_adapters, monkeyp
     monkeypatch.setattr(step_module, "sweep", sweep)
     with_adapters(refuses_at_first)
     done = stepper(model(TWO, 20), 20, 19)
-    done.written = 5
+    done.added = 5
     if unread:
         done.run()
-        assert (done.written, done.step.rewritten.total()) == (9, 2)
+        assert (done.added, done.step.rewritten.total()) == (7, 2)
     else:
         with pytest.raises(StepRefused):
             done.run()

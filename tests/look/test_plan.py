@@ -316,6 +316,14 @@ def test_how_far_is_not_asked_beyond_what_grows_large(monkeypatch):
     assert plan(before, 19).possible  # what is asked for is looked at to its end
 
 
+def test_a_large_model_that_does_not_grow_is_followed_to_the_end(monkeypatch):
+    monkeypatch.setattr("opshift.look.rehearse.NODE_BUDGET", 3)
+    chain = "".join(f"v{i + 1} = Softmax<axis=1>(v{i}) " for i in range(8))
+    found = plan(model(f"(float[2,3] v0) => (float[2,3] v8) {{ {chain} }}", opset=12), 13)
+    assert found.steps[0].rewritten
+    assert (found.highest, found.outgrown) == ({"": schemas.latest("")}, ())
+
+
 def test_a_refusal_names_the_dead_ends_of_the_plan():
     """They are known before anything is converted, and travel with the refusal."""
     text = "(string[2] x) => (string[2,K] y, int64[2] n) { y, n = StringSplit(x) }"

@@ -44,7 +44,7 @@ class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by 
 
 
 class Outgrown(Exception):  # noqa: N818 - an answer, not an error
-    """The steps have written more nodes than the node budget allows."""
+    """The steps have added more nodes than the node budget allows."""
 
     def __init__(self, domain: str, version: int) -> None:
         super().__init__(domain, version)

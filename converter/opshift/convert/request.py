@@ -29,7 +29,7 @@ Check: TypeAlias = 'bool | Literal["default", "full", "none"]'
 UnknownDomains: TypeAlias = Literal["keep", "refuse"]
 AssumptionName: TypeAlias = Literal["no-zero-dims"]
 NOTHING: Mapping[str, int] = {}
-NODE_BUDGET = 20_000  # nodes that are written to learn how far a model can go: some seconds
+NODE_BUDGET = 20_000  # nodes that are added to learn how far a model can go: some seconds
 
 
 class ConversionOptions(TypedDict, total=False):
@@ -79,7 +79,7 @@ class Request:
     **options
         The options of a conversion.
     node_budget : int, optional
-        The number of nodes that a rehearsal may write before it gives up.
+        The number of nodes that a rehearsal may add to the model before it gives up.
 
     Examples
     --------
@@ -110,7 +110,7 @@ class Request:
     modernize: bool = False
     bump_model_version: bool = False
     stamp: bool = False  # writes producer notes into the metadata of a result that differs
-    node_budget: int | None = None  # nodes that steps may write before a rehearsal gives up
+    node_budget: int | None = None  # nodes that steps may add before a rehearsal gives up
 
     def __post_init__(self) -> None:
         require_ir(self.ir_version)

@@ -140,7 +140,7 @@ def _known(state: State, leg: Boundaries) -> int:
         return 0
     same, budget = known.boundaries, state.options.node_budget
     begins = same[: len(before)] == before and (*before, *leg)[: len(same)] == same
-    if not begins or (budget is not None and known.written > budget):
+    if not begins or (budget is not None and known.added > budget):
         return 0
     state.continue_from(known)
     return len(same) - len(before)
@@ -175,9 +175,9 @@ def _legs(state: State) -> Iterator[Boundaries]:
 def _cross(state: State, domain: str, start: int, to: int) -> None:
     stepper = state.stepper(domain, start, to)
     stepper.goal, stepper.node_budget = state.goal[domain], state.options.node_budget
-    stepper.written = state.written
+    stepper.added = state.added
     step = stepper.run()
-    state.written = stepper.written
+    state.added = stepper.added
     done(state, step)
     if state.boundaries is not None:
         state.boundaries = (*state.boundaries, (domain, start, to))

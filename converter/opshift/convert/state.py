@@ -78,7 +78,7 @@ class State(ABC):
     broken: Findings = field(init=False)  # the rules that were broken from the start
     came_at: int = 0  # the version of the default domain, 0 where it is not imported
     nodes_before: int = 0  # of the source model
-    written: int = 0  # nodes, by the steps over boundaries
+    added: int = 0  # nodes, by the steps over boundaries
     boundaries: Boundaries | None = (
         None  # crossed since the opening, if only steps changed the model
     )
@@ -144,7 +144,7 @@ class State(ABC):
         """Takes over the boundaries that another conversion of the same model has crossed."""
         twin = other.fork()
         self.skeleton, self.document, self.facts = twin.skeleton, twin.document, twin.facts
-        self.steps, self.boundaries, self.written = twin.steps, twin.boundaries, twin.written
+        self.steps, self.boundaries, self.added = twin.steps, twin.boundaries, twin.added
         for key, version in sorted(other.plan.unforeseen):
             self.plan.extend(key, version)
 

@@ -110,7 +110,7 @@ class Stepper:
         self.to = to
         self.goal = to
         self.node_budget: int | None = None
-        self.written = 0  # nodes, by all steps
+        self.added = 0  # nodes, by all steps: those they wrote less those they replaced
         self.allow_approximate = allow_approximate
         self.assume = assume
         self.step = Step(domain, start, to)
@@ -183,12 +183,12 @@ class Stepper:
         return self.step
 
     def _take(self, roots: list[Root]) -> None:
-        written = self.written
+        added = self.added
         changes = self._answers(roots)
         if self.blockers and sweep(self.document):
             # An unread node must not block the others.
             self.blockers = Blockers(self.document, self.facts, (self.start, self.to))
-            self.step, self.written = Step(self.domain, self.start, self.to), written
+            self.step, self.added = Step(self.domain, self.start, self.to), added
             changes = self._answers(roots)
         if self.blockers and not self.partial:
             raise self.blockers.refused
@@ -261,7 +261,7 @@ class Stepper:
             for place in self._places(root, key):
                 change = self._change(place, task)
                 if change is not None:
-                    self._fill(len(change.made.nodes))
+                    self._grow(len(change.made.nodes) - 1)
                     yield change
                 elif isinstance(adapter.verdict, Unchanged):
                     self.step.touched[place] = adapter.source
@@ -273,9 +273,9 @@ class Stepper:
             return list(places)
         return [(scope, at) for scope, at in places if (id(scope), at) in self.only]
 
-    def _fill(self, nodes: int) -> None:
-        self.written += nodes
-        if self.node_budget is not None and self.written > self.node_budget:
+    def _grow(self, nodes: int) -> None:
+        self.added += nodes
+        if self.node_budget is not None and self.added > self.node_budget:
             raise Outgrown(self.domain, self.start)
 
     def _own_task(self, key: Key, adapter: Adapter) -> Task:
