@@ -54,9 +54,10 @@ def described(domain, version):
 
 
 def test_who_warns_how(capsys):
-    with pytest.warns(DeprecationWarning, match="old is deprecated and goes in opshift 9; use new"):
+    text = "old is deprecated and will be removed in opshift 9; use new"
+    with pytest.warns(DeprecationWarning, match=text):
         deprecation.warn("old", "new", "9")
     with terms.called_by(terms.Caller.COMMAND), warnings.catch_warnings():
         warnings.simplefilter("error")
         deprecation.warn("old", "new", "9")
-    assert capsys.readouterr().err == "warning: old is deprecated and goes in opshift 9; use new\n"
+    assert capsys.readouterr().err == f"warning: {text}\n"

@@ -114,8 +114,8 @@ _HOMES = {
 }
 
 
-if not TYPE_CHECKING:  # with a __getattr__, a checker of types lets every misspelt name pass
-    # Not in __all__: a star import must not put `opshift.torch` in the place of torch.
+if not TYPE_CHECKING:  # type checkers accept every misspelt name of a module with __getattr__
+    # Not in __all__: a star import would replace the torch of the importer by `opshift.torch`.
     __getattr__, __dir__ = lazy(
         __name__, _HOMES, packages=("convert", "onnx_ir", "torch", "verify", "zoo")
     )

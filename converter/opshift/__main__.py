@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`python -m opshift` is the command."""
+"""Runs the command line for `python -m opshift`."""
 
 from opshift import child_python
 

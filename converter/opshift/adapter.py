@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The author API: everything a file of adapters needs, and all it may import of the engine."""
+"""Exports the names that adapter files use; they may import nothing else of the engine."""
 
 from typing import TYPE_CHECKING
 
@@ -78,7 +78,7 @@ if TYPE_CHECKING:
 
     from opshift.author.formula import Formula, Term
 else:
-    np = deferred("numpy")  # many conversions need none of it, and few look for formulas
+    np = deferred("numpy")  # imported late: many conversions need neither numpy nor formulas
     __getattr__, _ = lazy("opshift.author", {"formula": ("Formula", "Term")})
 
 __all__ = [

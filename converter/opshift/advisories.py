@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wrong results of earlier releases, and whether a conversion may have given one."""
+"""Lists wrong results of earlier releases, and finds whether a conversion may have given one."""
 
 from __future__ import annotations
 
@@ -17,11 +17,11 @@ from opshift.records import dataclass
 from opshift.release import order
 
 FILE = "advisories.toml"
-UNNAMED = "0.2.0"  # the last release whose reports and marks do not name it
+UNNAMED = "0.2.0"  # reports and marks of releases up to this one do not name their release
 
 
 class Affected(enum.IntEnum):
-    """Whether a result must be made again."""
+    """The answer whether the result of an earlier conversion must be made again."""
 
     NO = 0
     MAYBE = 1
@@ -30,9 +30,9 @@ class Affected(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The known facts about one conversion; None means unknown.
+    """The known facts about one earlier conversion; None stands for an unknown fact.
 
-    An unknown release is empty, and so is the runtime of a conversion without one.
+    `release` is empty if it is unknown; `runtime` is empty if the conversion named no runtime.
     """
 
     release: str
@@ -45,7 +45,7 @@ class Evidence:
 
 @dataclass(frozen=True, slots=True)
 class Advisory:
-    """One fix of a wrong result: the fault, the affected models, and the releases."""
+    """A fixed fault that gave wrong results: its text, the affected models, and the releases."""
 
     id: str
     wrong: str
@@ -58,7 +58,7 @@ class Advisory:
     runtimes: Mapping[str, str] = field(default_factory=dict)
 
     def judge(self, made: Evidence) -> Affected:
-        """Whether a conversion crossed the boundary of the fix; it does not look at the model."""
+        """Judges by versions, adapters and runtime whether a result is affected."""
         return min(self._answers(made))
 
     def _answers(self, made: Evidence) -> Iterator[Affected]:
@@ -80,7 +80,7 @@ class Advisory:
         return Affected.YES if order(self.since) <= place < order(self.fixed) else Affected.NO
 
     def crossed(self, made: Evidence) -> tuple[str, ...]:
-        """The adapters of this advisory that a conversion used, or may have used."""
+        """Returns the adapters of this advisory that the conversion used or may have used."""
         if made.adapters is not None:
             return tuple(one for one in self.adapters if one in made.adapters)
         return tuple(one for one in self.adapters if _may_cross(one, made.source, made.result))
@@ -106,22 +106,22 @@ class Advisory:
 
 
 def _may_cross(adapter: str, source: Mapping[str, int] | None, result: Mapping[str, int]) -> bool:
-    """Whether a conversion between these versions may have used an adapter."""
+    """Returns whether a conversion between these versions may have used the adapter."""
     operator, _, place = adapter.partition("-")
     start, _, to = place.partition("-")
     domain = normal(operator.rpartition(".")[0])
     if domain not in result:
-        return source is not None and domain in source  # a conversion removed it
+        return source is not None and domain in source  # the conversion removed the domain
     if not (start.isdecimal() and to.isdecimal()):
-        return True  # another form, which any conversion may write
-    sign = 1 if int(to) > int(start) else -1  # a step up, or a step down
+        return True  # an adapter to another form of the operator, which any conversion may use
+    sign = 1 if int(to) > int(start) else -1  # 1 for a step up, -1 for a step down
     begins = source is None or sign * source.get(domain, int(start)) <= sign * int(start)
     return begins and sign * result[domain] >= sign * int(to)
 
 
 @functools.cache
 def advisories() -> tuple[Advisory, ...]:
-    """Every advisory that is shipped."""
+    """Returns every advisory of `advisories.toml`."""
     data = pkgutil.get_data("opshift", FILE) or b""
     return tuple(_read(name, raw) for name, raw in toml.loads(data.decode("utf-8")).items())
 

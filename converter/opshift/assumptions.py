@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The assumptions about a model that a caller may allow, by name; each has a page in `codes`."""
+"""Names the assumptions about a model that a caller may allow; `codes` has a page for each."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ from opshift import codes
 
 
 class Assumption(enum.Enum):
-    """A property that a conversion may rely on although the model does not state it."""
+    """A property of a model that a conversion may rely on although the model does not state it."""
 
     NO_ZERO_DIMS = "no-zero-dims"
 
     @property
     def clause(self) -> str:
-        """The clause about a node that relies on the assumption, for the report."""
+        """Returns the clause that the report adds to a node that relies on the assumption."""
         return _CLAUSES[self]
 
     @property
     def cure(self) -> str:
-        """How a user allows it, and when that is right."""
+        """Returns the text that says how a user allows the assumption, and when it is safe."""
         return codes.page(self.name).cure
 
 

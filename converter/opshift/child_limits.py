@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The limits of a child process, which the kernel enforces, also against native code."""
+"""Sets limits of a child process that the kernel enforces even while native code runs."""
 
 from __future__ import annotations
 
@@ -11,10 +11,11 @@ from multiprocessing.connection import Connection
 
 
 def die_with(life: Connection) -> None:
-    """Ends this process when the other end of the pipe closes, whoever started the process.
+    """Ends this process when the parent closes its end of the pipe, whichever process forked it.
 
-    PR_SET_PDEATHSIG would watch the forkserver, which lives as long as its children. A signal of
-    the pipe watches the driver, and its default action needs no interpreter.
+    PR_SET_PDEATHSIG would react to the end of the forkserver, which lives as long as its children.
+    A signal of the pipe reacts to the end of the driver, and its default action runs without the
+    interpreter.
     """
     if sys.platform == "win32":
         return
@@ -24,12 +25,12 @@ def die_with(life: Connection) -> None:
     fcntl.fcntl(life.fileno(), fcntl.F_SETOWN, os.getpid())
     flags = fcntl.fcntl(life.fileno(), fcntl.F_GETFL)
     fcntl.fcntl(life.fileno(), fcntl.F_SETFL, flags | os.O_ASYNC)
-    if life.poll():  # it was closed before
+    if life.poll():  # the parent closed the pipe before the signal was set
         os._exit(1)
 
 
 def cap_memory(megabytes: int | None) -> None:
-    """Makes allocations beyond the cap fail, without a core file."""
+    """Makes memory allocations above the limit fail, and disables core files."""
     if sys.platform == "win32":
         return
     import resource
@@ -37,12 +38,12 @@ def cap_memory(megabytes: int | None) -> None:
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     if megabytes is not None:
         hard = resource.getrlimit(resource.RLIMIT_DATA)[1]
-        with contextlib.suppress(ValueError, OSError):  # the cap of whoever started us is lower
+        with contextlib.suppress(ValueError, OSError):  # the parent has set a lower limit
             resource.setrlimit(resource.RLIMIT_DATA, (megabytes << 20, hard))
 
 
 def cap_processor(seconds: float) -> None:
-    """The kernel ends this process after this number of further seconds of processor time."""
+    """Makes the kernel end this process after this many more seconds of processor time."""
     if sys.platform == "win32":
         return
     import resource
@@ -50,12 +51,12 @@ def cap_processor(seconds: float) -> None:
     used = resource.getrusage(resource.RUSAGE_SELF)
     limit = int(used.ru_utime + used.ru_stime + seconds) + 1
     hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    with contextlib.suppress(ValueError, OSError):  # the cap of whoever started us is lower
+    with contextlib.suppress(ValueError, OSError):  # the parent has set a lower limit
         resource.setrlimit(resource.RLIMIT_CPU, (limit, hard))
 
 
 def alarm(seconds: float) -> None:
-    """The kernel ends this process after this number of seconds; 0 cancels the limit."""
+    """Makes the kernel end this process after this many seconds; 0 cancels the limit."""
     if sys.platform == "win32":
         return
     if seconds:
@@ -64,7 +65,7 @@ def alarm(seconds: float) -> None:
 
 
 def private_bytes(pid: int) -> int:
-    """The private memory of a process; 0 if the system does not report it."""
+    """Returns the private memory of a process in bytes; 0 if the system does not report it."""
     try:
         with open(f"/proc/{pid}/statm") as file:
             _, resident, shared, *_ = map(int, file.read().split())
@@ -74,7 +75,7 @@ def private_bytes(pid: int) -> int:
 
 
 def fair_share(workers: int) -> int | None:
-    """Megabytes for each worker; all workers together use four fifths of the memory."""
+    """Returns the megabytes of each worker if all workers together use 80 % of the memory."""
     try:
         total = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") >> 20
     except (ValueError, OSError, AttributeError):

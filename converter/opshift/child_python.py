@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Starts the Pythons of opshift without the working folder on their path.
+"""Starts Python processes of opshift without the working folder on their module path.
 
-Python puts the working folder in front of its path for `-c` and `-m`. A folder of models can hold
-a `google.py`, which a child process would import and run.
+Python puts the working folder first on its path for `-c` and `-m`. A folder of models can contain a
+`google.py`, which a child process would import and run.
 """
 
 from __future__ import annotations
@@ -15,37 +15,38 @@ import threading
 from collections.abc import Iterator
 from typing import Any
 
-# The option that leaves the folder out. Without it, Python 3.13 imports a module from there before
-# it runs the first line of a command.
+# The Python option that keeps the working folder off the path. Without it, Python 3.13 imports a
+# module from that folder before it runs the first line of a command.
 _SAFE = "-P" if sys.version_info >= (3, 11) else "-I"
 _lock = threading.Lock()
-_usual = list[Any]()  # one entry for each use that has not ended
+_usual = list[Any]()  # one entry for each open context of safe_multiprocessing
 
 
 def search_path() -> list[str]:
-    """The folders in which a child process finds modules: the named folders of this process."""
+    """Returns the module path of a child process: that of this process without empty entries."""
     return [folder for folder in sys.path if folder]
 
 
 def command(module: str, *arguments: str) -> list[str]:
-    """The command that calls the function `main` of a module in another process."""
+    """Returns the command that calls `main` of a module in another Python process."""
     start = f"import sys; sys.path[:] = {search_path()!a}; from {module} import main; main()"
     return [sys.executable, _SAFE, "-c", start, *arguments]
 
 
 def other_command(python: str, script: str, *arguments: str) -> list[str]:
-    """The command that runs a script in the Python of another environment.
+    """Returns the command that runs a script in the Python of another environment.
 
-    The script has to remove its own folder from the path, because `python` may be a shell script
-    that gives Python folders by PYTHONPATH, which the options for an isolated start would ignore.
+    The script has to remove its own folder from the path: `python` may be a shell script that sets
+    PYTHONPATH, which Python's options for an isolated start would ignore.
     """
     return [python, script, *arguments]
 
 
 def bare_environment() -> dict[str, str]:
-    """The environment of another Python: without our paths, other programs, and package indexes.
+    """Returns an environment for another Python without our paths, proxies and package indexes.
 
-    Some packages call pip when they are imported, and some add a backtrace to each message.
+    Some packages call pip during their import, and some print a backtrace with each message if
+    RUST_BACKTRACE is set.
     """
     found = {name: value for name, value in os.environ.items() if not _DROPPED.match(name)}
     if os.name == "posix":
@@ -60,10 +61,10 @@ _DROPPED = re.compile(
 
 @contextlib.contextmanager
 def safe_multiprocessing() -> Iterator[None]:
-    """Makes multiprocessing, which others may call, leave the working folder out as well."""
+    """Makes multiprocessing start its processes without the working folder on the path as well."""
     from multiprocessing import util
 
-    flags: Any = util  # its stub does not have this function, which reads the options of Python
+    flags: Any = util  # the stub lacks this private function, which returns Python's options
     with _lock:
         _usual.append(_usual[0] if _usual else flags._args_from_interpreter_flags)
         usual = _usual[0]
@@ -78,7 +79,7 @@ def safe_multiprocessing() -> Iterator[None]:
 
 
 def leave_working_folder() -> None:
-    """Removes the folder that `python -m` added to the path."""
+    """Removes the working folder that `python -m` put first on the module path."""
     if not (sys.flags.isolated or getattr(sys.flags, "safe_path", False)):
         first = sys.path[0] or os.curdir
         if os.path.realpath(first) == os.path.realpath(os.curdir):

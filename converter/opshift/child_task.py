@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Runs one task in a child process with limits, so that a crash becomes an answer."""
+"""Runs one task in a child process with limits; a crash of the child becomes an error text."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Limits:
-    """The limits of time and memory for a child."""
+    """The limits of time and memory for a child process."""
 
     seconds: float = 300
     megabytes: int = 8192
@@ -24,14 +24,14 @@ class Limits:
 
 @dataclass(frozen=True, slots=True)
 class ChildAnswer:
-    """The answer of a child, or a sentence about why there is none."""
+    """The answer of a child process, or a sentence that says why it gave none."""
 
     value: Any = None
     error: str = ""
 
 
 def run(module: str, task: str, *args: Any, limits: Limits) -> ChildAnswer:
-    """Calls a task of a module by name, in a new process of Python that runs the module."""
+    """Runs `main` of a module in a new Python process, which calls the named task."""
     with tempfile.TemporaryDirectory(prefix="opshift-", ignore_cleanup_errors=True) as folder:
         Path(folder, "job").write_bytes(pickle.dumps((task, args, limits.megabytes)))
         log = Path(folder, "log")
@@ -52,6 +52,6 @@ def run(module: str, task: str, *args: Any, limits: Limits) -> ChildAnswer:
 
 
 def _death(code: int, log: str) -> str:
-    """The signal that ended a child, and the last line it wrote."""
+    """Returns the signal or exit code that ended a child process, and the last line it printed."""
     reason = f"ended by {signal.Signals(-code).name}" if code < 0 else f"ended with code {code}"
     return ": ".join([reason, *log.strip().splitlines()[-1:]])

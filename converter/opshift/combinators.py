@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rewrites for kinds of change that recur. Each function returns the function of an adapter."""
+"""Provides rewrites for kinds of operator change that recur; each returns an adapter function."""
 
 from __future__ import annotations
 
@@ -16,20 +16,20 @@ from opshift.opsets import schemas
 
 
 def cast_around(via: str) -> Run:
-    """Casts element types that the older version lacks to a type that it has, and back."""
+    """Returns a rewrite that casts types which the older version lacks to `via`, and back."""
     wide = schemas.element_number(via)
 
     def cast(node: Node, op: Builder) -> Result:
         return in_wider_types(node, op, dict.fromkeys(_lost_variables(node, op), wide))
 
     cast.__doc__ = (
-        f"Casts an element type that the older version lacks to {via}, and the results back."
+        f"Casts an element type that the older version lacks to {via}, and casts the results back."
     )
     return cast
 
 
 def _lost_variables(node: Node, op: Builder) -> set[str]:
-    """The type variables of a node that are bound to a type which the older version lacks."""
+    """Finds the type variables that are bound to a type which the older version lacks."""
     old = node.schema
     new = schemas.schema(old.domain, old.name, op.version) if old else None
     assert old is not None
@@ -43,7 +43,7 @@ def _lost_variables(node: Node, op: Builder) -> set[str]:
             was, will = before(i), after(i)
             if value is None or was is None or will is None:
                 continue
-            kind = value.elem_type_or_none  # also if only one type is possible
+            kind = value.elem_type_or_none  # set also if only one type is possible
             text = f"tensor({schemas.element_name(kind)})" if kind else None
             if text is None and value.type is not None:
                 text = schemas.type_name(value.type)
@@ -53,7 +53,7 @@ def _lost_variables(node: Node, op: Builder) -> set[str]:
 
 
 def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Run, Run]:
-    """(up, down) for an attribute of whole numbers that became an int64 input of that name."""
+    """Returns the rewrites (up, down) for an integer attribute that became an int64 input."""
 
     def up(node: Node, op: Builder) -> Result:
         value = node.attr(name)
@@ -71,13 +71,15 @@ def attribute_becomes_input(name: str, *, scalar: bool = False) -> tuple[Run, Ru
         plain = known.reshape(-1)[0] if scalar else known.reshape(-1).tolist()
         return op.same(node, inputs={name: None}, **{name: plain})
 
-    up.__doc__ = f"The attribute `{name}` became an input."
-    down.__doc__ = f"`{name}` was an attribute, so its value must be known."
+    up.__doc__ = f"The newer version has an input in place of the attribute `{name}`."
+    down.__doc__ = (
+        f"The older version has an attribute `{name}`, so the value of the input must be constant."
+    )
     return up, down
 
 
 def enum_grew(name: str, known: str) -> Run:
-    """Refuses values of an attribute that the older version does not allow."""
+    """Returns a rewrite that refuses attribute values which the older version does not allow."""
 
     def down(node: Node, op: Builder) -> Result:
         if node.str(name) in known.split():
@@ -86,22 +88,24 @@ def enum_grew(name: str, known: str) -> Run:
             Why.NOT_EXPRESSIBLE, f"the older version does not allow {name}={node.str(name)!r}"
         )
 
-    down.__doc__ = f"The older version allows only {known.replace(' ', ', ')} for `{name}`."
+    down.__doc__ = (
+        f"The older version allows only {known.replace(' ', ', ')} for the attribute `{name}`."
+    )
     return down
 
 
 def drop_attribute(name: str) -> Run:
-    """Removes an attribute that never affected the result."""
+    """Returns a rewrite that removes an attribute which never affected the result."""
 
     def rewrite(node: Node, op: Builder) -> Result:
         return op.same(node, **{name: None}) if node.has(name) else KEEP
 
-    rewrite.__doc__ = f"`{name}` never affected the result."
+    rewrite.__doc__ = f"The attribute `{name}` never affected the result, so it is removed."
     return rewrite
 
 
 def positive_axis(name: str = "axis", *, of: int = 0, extra: int = 0) -> Run:
-    """Writes negative axes as positive axes, which needs the rank of an input."""
+    """Returns a rewrite that writes negative axes as positive ones, by the rank of an input."""
 
     def down(node: Node, op: Builder) -> Result:
         value = node.attr(name)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Old names that still work; each use warns and names the new name."""
+"""Supports deprecated names: each use works, warns, and names the replacement."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ _R = TypeVar("_R")
 
 
 def warn(old: str, new: str, gone_in: str, *, stacklevel: int = 2) -> None:
-    """Warns that a name is old: Python by a DeprecationWarning, the command by a line on stderr."""
-    text = f"{old} is deprecated and goes in opshift {gone_in}; use {new}"
+    """Warns about a deprecated name: Python with a DeprecationWarning, the command on stderr."""
+    text = f"{old} is deprecated and will be removed in opshift {gone_in}; use {new}"
     if terms.caller() is terms.Caller.COMMAND:
         print(f"warning: {printable(text)}", file=sys.stderr)
     else:
@@ -26,7 +26,7 @@ def warn(old: str, new: str, gone_in: str, *, stacklevel: int = 2) -> None:
 
 
 def renamed(function: Callable[_P, _R], old: str, new: str, gone_in: str) -> Callable[_P, _R]:
-    """The function under its old name, which warns at each call."""
+    """Returns the function under its old name; each call of it warns."""
 
     @functools.wraps(function)
     def under_old_name(*args: _P.args, **options: _P.kwargs) -> _R:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The exceptions that opshift raises on purpose."""
+"""Defines the exceptions that opshift raises on purpose."""
 
 from __future__ import annotations
 
@@ -25,12 +25,12 @@ class OpshiftError(Exception):
 
     @property
     def cure(self) -> str:
-        """The suggested action."""
+        """Returns the action that the user can take, from the page of the code."""
         return codes.page(self.code).cure
 
 
 class InvalidModel(OpshiftError, ValueError):  # noqa: N818
-    """The input is not a legal model; the message names the fault and what to do."""
+    """The source model is not valid; the message names the fault and the action to take."""
 
     code = "INVALID_MODEL"
 
@@ -40,23 +40,23 @@ class InvalidModel(OpshiftError, ValueError):  # noqa: N818
 
 
 class BadTarget(OpshiftError, ValueError):  # noqa: N818
-    """The target does not exist or does not fit the model."""
+    """The requested target does not exist or does not fit the model."""
 
     code = "BAD_TARGET"
 
 
 class BadDestination(OpshiftError, OSError):  # noqa: N818
-    """The result cannot be written to its place, because it would harm a file or be unreadable."""
+    """The result cannot be written to its path: it would damage a file or be unreadable there."""
 
     code = "BAD_DESTINATION"
 
 
 class LeftoverWarning(UserWarning):
-    """A hidden file of opshift could not be closed or removed. The result is not affected."""
+    """A temporary file of opshift could not be closed or removed; the result is not affected."""
 
 
 def choose_external(*policies: str) -> str:
-    """How to choose another place for the weights, as the last words of a message."""
+    """Returns the end of a message: the options that put the weights into other files."""
     *others, last = (terms.option("external", policy) for policy in policies)
     return f"give {', '.join(others)} or {last}" if others else f"give {last}"
 
@@ -74,15 +74,15 @@ class ClusterLost(OpshiftError, ConnectionError):  # noqa: N818
 
 
 class AdapterBug(OpshiftError, TypeError):  # noqa: N818
-    """An adapter broke a rule of the author API, or wrote something the checker rejects."""
+    """An adapter broke a rule of the author API, or wrote nodes that onnx's checker rejects."""
 
     code = "ADAPTER_BUG"
 
 
 class FaultyChange(AdapterBug):
-    """An adapter failed or wrote nodes that break a rule; it names opsets, adapter and node.
+    """An adapter failed or wrote invalid nodes; the message names opsets, adapter and node.
 
-    `depends_on` are the values of the source model on which the node depends, if they are known.
+    `depends_on` has the values of the source model on which the node depends; None if unknown.
     """
 
     def __init__(self, message: str, depends_on: frozenset[str] | None = None) -> None:
@@ -91,7 +91,7 @@ class FaultyChange(AdapterBug):
 
 
 class Refusal(Exception):  # noqa: N818 - it is an answer, not an error
-    """Raised by an adapter when a node has no exact form at the version being entered."""
+    """Raised by an adapter if a node has no exact form in the version that the step enters."""
 
     def __init__(self, why: Why, detail: str) -> None:
         super().__init__(why, detail)
@@ -101,7 +101,7 @@ class Refusal(Exception):  # noqa: N818 - it is an answer, not an error
 
 @dataclass(frozen=True, slots=True)
 class RefusedNode:
-    """One node that cannot be converted over one boundary."""
+    """A node that cannot be converted over one version boundary, with the reason."""
 
     node: str
     op: str
@@ -109,13 +109,13 @@ class RefusedNode:
     boundary: tuple[int, int]
     why: Why
     detail: str
-    missed: Assumption | None = None  # it would have avoided the refused node
-    types: str = ""  # the change of types that would avoid it, such as bfloat16=float
-    shape: str = ""  # a fixed shape of an input that may make a constant of the node
+    missed: Assumption | None = None  # the assumption that would avoid this refusal
+    types: str = ""  # a change of element types that would avoid it, such as bfloat16=float
+    shape: str = ""  # a fixed shape of an input that may make the node constant
 
     @property
     def cure(self) -> str:
-        """The suggested action."""
+        """Returns the action that may avoid the refusal."""
         if self.types:
             kinds = terms.option("types", self.types)
             return f"Change the element type with {kinds}, or choose a nearer version."
@@ -125,7 +125,7 @@ class RefusedNode:
         return (self.missed or self.why).cure
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
+        """Returns the JSON form that `opshift schema` describes."""
         return {
             "node": self.node,
             "op": self.op,
@@ -150,13 +150,14 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
     refusals : tuple of RefusedNode
         Every node that blocks the conversion, with `why`, `detail` and `cure`.
     nearest, target : dict of str to int
-        The nearest versions that the model reaches, and those that were wanted, by domain.
+        The nearest versions that the model reaches, and the requested versions, by domain.
     steps : tuple of StepReport
-        The steps that were made before the refusal.
+        The steps that succeeded before the refusal.
     dead_ends : tuple of str
-        The ways that the plan knows to end before the target.
+        The version changes for which the plan has no route.
     runtime : str
-        The runtime that cannot run the converted model, if this is the reason; else "".
+        The runtime that cannot run the converted model, if it is the reason of the refusal; else
+        "".
 
     Examples
     --------
@@ -180,13 +181,13 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         self.refusals = tuple(refusals)
         self.nearest = dict(nearest)
         self.target = dict(target)
-        self.steps = tuple(steps)  # the boundaries that were crossed before
-        self.dead_ends = tuple(dead_ends)  # the ways that the plan knew to end before the target
-        self.runtime = runtime  # the runtime that does not run the converted model
+        self.steps = tuple(steps)  # the steps that succeeded before the refusal
+        self.dead_ends = tuple(dead_ends)  # the version changes for which the plan has no route
+        self.runtime = runtime  # the runtime that cannot run the converted model
         super().__init__(plain(self.lines()))
 
     def lines(self) -> Iterator[Line]:
-        """The verdict, what to do, and each node that blocks the conversion."""
+        """Yields the verdict, the action to take, and each node that blocks the conversion."""
         if self.runtime:
             yield Line(f"Converted, but {self.runtime} cannot run it: {self._first}", Role.BAD)
         else:
@@ -194,18 +195,18 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
             yield Line(f"Cannot convert to {show_versions(self.target)}: {told}", Role.BAD)
         yield from blockers(self.refusals)
         for way in self.dead_ends:
-            yield Line(f"  The plan knows no way for {way}.", Role.FAINT, more=True)
+            yield Line(f"  The plan has no route for {way}.", Role.FAINT, more=True)
 
     @property
     def _first(self) -> str:
-        """The first reason, its node, and the number of other reasons."""
+        """Returns the first reason with its node, and the number of other reasons."""
         first, more = self.refusals[0], len(self.refusals) - 1
         node = f" ({first.node})" if first.node else ""
         others = f", and {counted(more, 'more reason')}" if more else ""
         return f"{first.detail}{node}{others}. Nothing was written."
 
     def page(self) -> Page:
-        """The verdict, how far the model can go, and every blocker with its cure."""
+        """Returns the page: the verdict, the nearest versions, and every blocker with its cure."""
         from opshift.page.sheet import Page, facts_of
 
         wanted = [(f"Wanted {domain or 'opset'}", v, v) for domain, v in self.target.items()]
@@ -218,7 +219,7 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
         return Page("conversion", next(self.lines()), "", facts, (blocking(self.refusals),))
 
     def to_html(self) -> str:
-        """The page as one HTML file without other files."""
+        """Returns the page as a single HTML file."""
         return self.page().html()
 
     def __reduce__(self) -> tuple[type[Refused], tuple[object, ...]]:
@@ -228,7 +229,7 @@ class Refused(OpshiftError, RuntimeError):  # noqa: N818
 
 
 def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
-    """The cure of each reason and a row for each node, as a section of a page."""
+    """Returns the page section with the cure of each reason and a table row for each node."""
     from opshift.page.page_parts import Notes, Table
     from opshift.page.sheet import Section
 
@@ -250,23 +251,23 @@ def blocking(refusals: tuple[RefusedNode, ...]) -> Section:
 
 
 def _cures(refusals: Iterable[RefusedNode]) -> Iterable[tuple[Assumption | Why, str]]:
-    """Each reason with its cure, once."""
+    """Returns each reason with its cure, without duplicates."""
     return dict.fromkeys((one.missed or one.why, one.cure) for one in refusals)
 
 
-SHOWN = 10  # blockers, unless a reader asks for more
+SHOWN = 10  # number of blockers that are shown without -v
 _QUOTED = re.compile(r"'[^']*'|\"[^\"]*\"")
 
 
 def blockers(refusals: tuple[RefusedNode, ...]) -> Iterator[Line]:
-    """The cure of each reason, then each node."""
+    """Yields the cure of each reason, then a line for each node that blocks the conversion."""
     for code, cure in _cures(refusals):
         yield Line(f"  What to do: {cure} (opshift explain {code.name})")
     yield from blocking_nodes(refusals, "  ")
 
 
 def blocking_nodes(refusals: Iterable[RefusedNode], indent: str) -> Iterator[Line]:
-    """A line for each node; without -v, one line for nodes that differ only in their names."""
+    """Yields a line for each node; without -v, one line for nodes that differ only in name."""
     alike: dict[tuple[object, ...], list[RefusedNode]] = {}
     for one in refusals:
         detail = _QUOTED.sub("", one.detail)
@@ -284,7 +285,7 @@ def blocking_nodes(refusals: Iterable[RefusedNode], indent: str) -> Iterator[Lin
 def blocked(
     refusals: tuple[RefusedNode, ...], nearest: Mapping[str, int], target: Mapping[str, int]
 ) -> str:
-    """How many places block a conversion, and how far the model can go."""
+    """Returns how many nodes or places block a conversion, and which versions are reachable."""
     what = "place" if any(refusal.op == "IR" for refusal in refusals) else "node"
     verb = "blocks" if len(refusals) == 1 else "block"
     limits = farthest(refusals, nearest, target)
@@ -294,7 +295,7 @@ def blocked(
 def farthest(
     refusals: tuple[RefusedNode, ...], nearest: Mapping[str, int], target: Mapping[str, int]
 ) -> Iterator[str]:
-    """How far the model can go in the domains in which it is blocked."""
+    """Yields the nearest reachable version of each domain in which nodes block the conversion."""
     domains = dict.fromkeys("IR" if r.op == "IR" else r.domain for r in refusals)
     for domain in domains:
         if domain in nearest and nearest[domain] != target.get(domain, nearest[domain]):

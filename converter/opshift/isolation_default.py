@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Which calls into the C++ code of onnx a child process makes; see `protos.isolation`."""
+"""Chooses which calls into onnx's C++ code run in a child process (`protos.isolation`)."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ VARIABLE = "OPSHIFT_ISOLATE"
 
 
 class Isolation(enum.Enum):
-    """Which calls a child process makes."""
+    """The calls into onnx's C++ code that run in a child process."""
 
     NEVER = "never"
-    RISKY = "risky"  # those that are not known to be safe
+    RISKY = "risky"  # calls that are not known to be safe
     ALWAYS = "always"
 
 
@@ -21,13 +21,13 @@ _default = Isolation.NEVER
 
 
 def set_default(isolation: Isolation) -> None:
-    """Sets the isolation of this process; the environment may name another one."""
+    """Sets the isolation of this process, unless the environment variable names another one."""
     global _default
     _default = isolation
 
 
 def usual() -> Isolation:
-    """The isolation of calls without a choice of the caller."""
+    """Returns the isolation of calls for which the caller chose none."""
     word = os.environ.get(VARIABLE, "")
     if not word:
         return _default

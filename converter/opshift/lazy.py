@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names of a package, and whole modules, that are imported when they are first used."""
+"""Imports the names of a package, and whole modules, only on their first use."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ class _Deferred(ModuleType):
 
 
 def deferred(name: str) -> Any:
-    """A module that is imported when something in it is first used."""
+    """Returns a module that is imported on the first use of one of its names."""
     return _Deferred(name)
 
 
 class _CallablePackage(ModuleType):
-    """A package that can be called like the function of its name, and shows its documentation."""
+    """A package that can be called like its function and has the docstring of that function."""
 
     _function: tuple[str, str]
 
@@ -32,7 +32,7 @@ class _CallablePackage(ModuleType):
 
     @property
     def __doc__(self) -> str | None:  # type: ignore[override]
-        """The docstring of the function, where a user looks for it."""
+        """Returns the docstring of the function, because users ask for help on the package."""
         doc: str | None = _function_of(self).__doc__
         return doc
 
@@ -49,10 +49,11 @@ def _function_of(package: _CallablePackage) -> Any:
 
 
 def make_callable(package: str, home: str, function: str) -> None:
-    """Lets a package be called like a function in one of its modules.
+    """Makes a package callable: a call of it runs a function of one of its modules.
 
-    A user expects the function under the name of the package. Python binds a package to its parent
-    as soon as any module in it is imported, so that a function of this name would vanish.
+    Users call the function by the name of the package. Python binds the package to this name in its
+    parent as soon as one of its modules is imported, which would replace a function of the same
+    name.
     """
     module = sys.modules[package]
     module.__class__ = _CallablePackage
@@ -64,8 +65,8 @@ def lazy(
 ) -> tuple[Callable[[str], Any], Callable[[], list[str]]]:
     """Returns `__getattr__` and `__dir__` for a package whose names are defined in `homes`.
 
-    A name of `packages` is a package inside, which can be used without an import of its own.
-    A command that only prints its help must not wait for onnx.
+    A name in `packages` is a subpackage that is imported on its first use. A command that only
+    prints its help must not wait for the import of onnx.
     """
     home_of = {name: home for home, names in homes.items() for name in names}
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that onnx does not check for several operators. Each function declares one rule."""
+"""Declares rules that onnx does not check; each function declares a rule for several operators."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ else:
 
 
 def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:
-    """Declares the ranks that inputs may have, as text: `X="3 4"`, or `X="2+"` for 2 and more."""
+    """Declares the allowed ranks of inputs as text: `X="3 4"`, or `X="2+"` for rank 2 and above."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
@@ -36,13 +36,13 @@ def ranks(ops: str, *, domain: str = "", **allowed: str) -> Flaw:
 
 
 def _allows(ranks: str, rank: int) -> bool:
-    """Whether a text of `ranks` has this rank."""
+    """Returns whether a declaration of ranks, such as "3 4" or "2+", allows this rank."""
     least = int(ranks[:-1]) if ranks.endswith("+") else None
     return str(rank) in ranks.split() if least is None else rank >= least
 
 
 def _given(node: Node, names: Iterable[str]) -> Iterator[tuple[str, Value]]:
-    """The inputs of these names that the node has."""
+    """Yields each of the named inputs that the node has, with its name."""
     positions = node.schema.input_positions if node.schema else {}
     for name in names:
         if name in positions and (value := node.input(name)):
@@ -50,7 +50,7 @@ def _given(node: Node, names: Iterable[str]) -> Iterator[tuple[str, Value]]:
 
 
 def singles(ops: str, inputs: str, *, domain: str = "") -> Flaw:
-    """Declares inputs that must hold one number."""
+    """Declares inputs that must hold exactly one number."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
@@ -68,8 +68,8 @@ def sizes(
 ) -> Flaw:
     """Declares the shapes of inputs as text, such as `X="S B I", W="D 4H I"`.
 
-    Equal letters stand for equal sizes, and `4H` for four times such a size. `...` allows other
-    axes, after those that are written or before them. Ranks are not compared.
+    Equal letters stand for equal sizes, and `4H` for four times the size `H`. `...` stands for any
+    other axes, before or after the written axes. Ranks are not checked.
     """
 
     @flaw(ops, domain=domain)
@@ -97,7 +97,7 @@ def sizes(
 
 
 def alike(ops: str, inputs: str, *, ranks_only: bool = False) -> Flaw:
-    """Declares inputs that must have one shape, or only one rank."""
+    """Declares inputs that must have equal shapes, or only equal ranks."""
 
     @flaw(ops)
     def look(node: Node) -> str | None:
@@ -118,7 +118,7 @@ def alike(ops: str, inputs: str, *, ranks_only: bool = False) -> Flaw:
 
 
 def per_axis(ops: str, inputs: str, *, each: int = 1) -> Flaw:
-    """Declares inputs that must hold `each` numbers for each axis that `axes` names, or for all."""
+    """Declares inputs that must hold `each` numbers for each axis in `axes`, or for each axis."""
 
     @flaw(ops)
     def look(node: Node) -> str | None:
@@ -134,7 +134,7 @@ def per_axis(ops: str, inputs: str, *, each: int = 1) -> Flaw:
 
 
 def _axis_count(node: Node) -> int | str | None:
-    """The number of axes that `axes` names, or of all axes of the first input."""
+    """Returns the number of axes in the input or attribute `axes`, or else of the first input."""
     for _, value in _given(node, ("axes",)):
         dims = value.dims_or_none
         return dims[0] if dims else None
@@ -143,7 +143,7 @@ def _axis_count(node: Node) -> int | str | None:
 
 
 def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:
-    """Declares inputs that, if constant, must hold only numbers above 0."""
+    """Declares inputs whose constant values must be above 0 and finite."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
@@ -151,7 +151,7 @@ def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:
             known = value.const_or_none()
             if known is not None and not np.all((known > 0) & (known < np.inf)):
                 return (
-                    f"{name} holds {known.reshape(-1).tolist()}, but may hold only numbers above 0"
+                    f"{name} holds {known.reshape(-1).tolist()}, but must hold only numbers above 0"
                 )
         return None
 
@@ -159,9 +159,9 @@ def positive(ops: str, inputs: str, *, domain: str = "") -> Flaw:
 
 
 def choices(ops: str, *, domain: str = "", **allowed: str) -> Illegal:
-    """Declares the values that attributes may have, as text (`mode="add mul"`).
+    """Declares the allowed values of attributes as text, such as `mode="add mul"`.
 
-    Runtimes read other values differently, so a model with such a value is not converted.
+    Runtimes disagree on other values, so a model with another value is not converted.
     """
     known = {name: listed(text) for name, text in allowed.items()}
 
@@ -183,7 +183,7 @@ def switches(ops: str, names: str, *, domain: str = "") -> Illegal:
 
 
 def within(ops: str, low: int, high: int, names: str, *, domain: str = "") -> Illegal:
-    """Declares the limits of attributes beyond which onnx's inference ends the process."""
+    """Declares limits of attributes; a value beyond them makes onnx's inference end the process."""
     known = frozenset(names.split())
 
     def object_to(given: Mapping[str, Any], inputs: int, outputs: int) -> str | None:
@@ -196,7 +196,7 @@ def within(ops: str, low: int, high: int, names: str, *, domain: str = "") -> Il
 
 
 def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
-    """Declares the least number that attributes may hold."""
+    """Declares the smallest allowed value of integer attributes."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
@@ -211,7 +211,7 @@ def at_least(ops: str, *, domain: str = "", **least: int) -> Flaw:
 
 
 def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> Flaw:
-    """Declares attributes or constants that must name dimensions of the first input."""
+    """Declares attributes or constant inputs that must name dimensions of the first input."""
 
     @flaw(ops, domain=domain)
     def look(node: Node) -> str | None:
@@ -236,6 +236,6 @@ def axes(ops: str, names: str = "axis", *, extra: int = 0, domain: str = "") -> 
 
 
 def _attribute(node: Node, name: str) -> Any:
-    """The value of an attribute; None if the operator has no such attribute at this version."""
+    """Returns an attribute's value; None if the operator has no such attribute at this version."""
     has = node.schema is not None and name in node.schema.attributes
     return node.attr(name) if has else None

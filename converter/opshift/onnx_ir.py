@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A conversion as a pass of onnx_ir, which onnxscript and torch use for their optimizations."""
+"""Offers a conversion as a pass of onnx_ir, the library for passes of onnxscript and torch."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class ConvertVersionPass(FunctionalPass):
     Attributes
     ----------
     report : Report or None
-        What the last call did.
+        The report of the last call.
 
     Raises
     ------

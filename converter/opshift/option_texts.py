@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The options of a conversion, with one text for each, for Python and for the command."""
+"""Lists the options of a conversion; Python and the command show the same text for each."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 
 class OptionText(NamedTuple):
-    """The type of an option, as a docstring names it, and its effect."""
+    """The type of an option, as docstrings name it, and the text about its effect."""
 
     type: str
     text: str
@@ -16,13 +16,13 @@ class OptionText(NamedTuple):
 OPTION_TEXTS: dict[str, OptionText] = {
     "at_least": OptionText(
         "int or mapping, optional",
-        "Raise these versions where the model has lower ones. Higher versions stay.",
+        "Raise only the domains whose version is lower than this. Higher versions stay.",
     ),
     "ir_version": OptionText(
         'int or str, default "auto"',
-        'The IR version of the result. "auto" gives the IR version that pairs with the opset, as'
-        ' far as the content allows it. "keep" leaves the IR version of the model. A number demands'
-        " this IR version.",
+        'The IR version of the result. "auto" writes the IR version that onnx paired with the'
+        ' opset, unless the content requires a higher one. "keep" keeps the IR version of the'
+        " model. A number requires exactly this IR version.",
     ),
     "minimal": OptionText(
         "bool, default False",
@@ -43,8 +43,8 @@ OPTION_TEXTS: dict[str, OptionText] = {
     ),
     "strict_ir": OptionText(
         "bool, default False",
-        "Refuse content that readers of the IR version skip, such as metadata of nodes. By default"
-        " it stays in the model and a note lists it.",
+        "Refuse content that readers of the IR version ignore, such as metadata of nodes. By"
+        " default the result keeps this content, and a note lists it.",
     ),
     "drop_training": OptionText(
         "bool, default False",
@@ -52,8 +52,8 @@ OPTION_TEXTS: dict[str, OptionText] = {
     ),
     "prune_imports": OptionText(
         "bool, optional",
-        "Remove imports of domains that no node uses. By default they are removed only if a runtime"
-        " is named.",
+        "Remove imports of domains that no node uses. By default, opshift removes them only if a"
+        " runtime is named.",
     ),
     "unknown_domains": OptionText(
         '{"keep", "refuse"}',
@@ -66,17 +66,17 @@ OPTION_TEXTS: dict[str, OptionText] = {
     ),
     "domains": OptionText(
         "list of str, optional",
-        "The only domains of operators in the result. ai.onnx alone writes the operators of"
-        " com.microsoft in ai.onnx.",
+        "The only operator domains that the result may use. With ai.onnx as the only one,"
+        " operators of com.microsoft are written as operators of ai.onnx.",
     ),
     "shape": OptionText(
         "mapping, optional",
-        "Fix the shapes of inputs. Nodes that compute sizes become constants. The report lists each"
-        " shape, because the result is right for no other.",
+        "Fix the shapes of inputs, so that nodes which compute sizes become constants. The report"
+        " lists each shape, because the result is right only for these shapes.",
     ),
     "dim": OptionText(
         "mapping, optional",
-        "Fix dimensions of inputs by the names that the model gives them, such as a batch size.",
+        "Fix dimensions of inputs that the model names, such as a batch size.",
     ),
     "types": OptionText(
         "mapping, optional",
@@ -85,43 +85,43 @@ OPTION_TEXTS: dict[str, OptionText] = {
     ),
     "keep_io_types": OptionText(
         "bool, default False",
-        "With a change of types: the inputs and outputs of the model keep their types.",
+        "When element types change, keep the element types of the model's inputs and outputs.",
     ),
     "inputs": OptionText(
         "path, optional",
-        "Inputs on which models are run, an .npz file or a folder of test data: to verify a result,"
-        " and to find values that a narrower float type does not hold. By default inputs are"
-        " generated.",
+        "An .npz file or a folder of test data with inputs. opshift runs models on them to verify"
+        " a result, and to find values that a narrower float type cannot hold. By default it"
+        " generates inputs.",
     ),
     "modernize": OptionText(
         "bool, default False",
-        "Write one node of a newer operator where several nodes compute exactly what it does, such"
-        " as Gelu.",
+        "Replace a group of nodes by one newer operator, such as Gelu, if the operator computes"
+        " exactly the same.",
     ),
     "stamp": OptionText(
         "bool, default False",
-        "Add a line to the metadata of the result: the build of opshift, versions and adapters."
-        " `opshift audit` reads it.",
+        "Add a line to the metadata of the result with the build of opshift, the versions and the"
+        " adapters. `opshift audit` reads this line.",
     ),
     "bump_model_version": OptionText(
         "bool, default False",
-        "Raise the version of the model itself by what happened to its interface, as SemVer asks.",
+        "Raise the version of the model itself, by the rules of SemVer for changes of interfaces.",
     ),
     "check": OptionText(
         '{"default", "full", "none"}',
-        'How much is checked. "default" checks the model, each step and the result. "full" adds the'
-        ' two checks of onnx for whole models. "none" checks nothing.',
+        'Which checks run. "default" checks the model, each step and the result. "full" adds the'
+        ' two checks of onnx for whole models. "none" runs no check.',
     ),
 }
 
 
 def help_of(name: str) -> str:
-    """The text of an option for the help of a command, with values without quotes."""
+    """Returns the text of an option for the help of a command, without its quotation marks."""
     return OPTION_TEXTS[name].text.replace('"', "")
 
 
 def parameters(names: list[str], indent: str) -> str:
-    """The options as entries of the section `Parameters` of a docstring in NumPy style."""
+    """Returns options as entries of the section `Parameters` of a docstring in NumPy style."""
     import textwrap
 
     lines = []

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The offers of installed packages to opshift, by the groups of their entry points.
+"""Finds the entry points that installed packages declare for opshift.
 
-Every command needs it. The files are read here, because `importlib.metadata` costs a short
-command more than its own work.
+Every command needs the entry points. This module reads the metadata files itself, because
+`importlib.metadata` takes longer than a short command.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ from typing import Any, NamedTuple
 
 _FOLDERS = (".dist-info", ".egg-info")
 _FILE = "entry_points.txt"
-_OURS = "opshift."  # every group of ours begins so
-IGNORED = "OPSHIFT_IGNORE"  # distributions without parts for opshift: names or folders
+_OURS = "opshift."  # the prefix of every group of opshift
+IGNORED = "OPSHIFT_IGNORE"  # ignored distributions: names or metadata folders
 
 
 class Point(NamedTuple):
-    """An entry point: a module or an attribute of a module, and its name."""
+    """An entry point of a package: its group, its name, and a module or a module's attribute."""
 
     group: str
     name: str
@@ -32,11 +32,11 @@ class Point(NamedTuple):
 
     @property
     def module(self) -> str:
-        """The name of the module that is offered, or whose attribute is."""
+        """Returns the name of the module that the entry point names."""
         return self.value.partition("[")[0].partition(":")[0].strip()
 
     def load(self) -> Any:
-        """Imports the offered object."""
+        """Imports the module and returns it, or the named attribute of it."""
         attribute = self.value.partition("[")[0].partition(":")[2]
         found: Any = importlib.import_module(self.module)
         for part in filter(None, attribute.strip().split(".")):
@@ -45,15 +45,15 @@ class Point(NamedTuple):
 
 
 def offered(group: str) -> list[Point]:
-    """The entry points of a group, by name."""
+    """Returns the entry points of a group, sorted by name."""
     found = [point for point in _all(tuple(sys.path), _ignored()) if point.group == group]
     return sorted(found, key=lambda point: point.name)
 
 
 def data(package: str, name: str) -> bytes:
-    """A file in a package."""
+    """Returns the bytes of a file in a package."""
     found = pkgutil.get_data(package, name)
-    if found is None:  # a package without a file of its own, or in an archive of an unusual kind
+    if found is None:  # a namespace package, or an unusual kind of archive
         from importlib.resources import files
 
         found = files(package).joinpath(name).read_bytes()
@@ -61,7 +61,7 @@ def data(package: str, name: str) -> bytes:
 
 
 def distributions(path: Iterable[str]) -> Iterator[tuple[str, str]]:
-    """The normalized names of the distributions on a path, and the folders of their metadata."""
+    """Yields the normalized name and the metadata folder of each distribution on a path."""
     for folder in path:
         yield from _distributions(folder or os.curdir)
 
@@ -78,12 +78,12 @@ def _all(path: tuple[str, ...], ignored: frozenset[str] = frozenset()) -> tuple[
     found: dict[str, str] = {}
     for name, place in distributions(path):
         if not ignored & {name, place}:
-            found.setdefault(name, place)  # the first of a name is the one that is imported
+            found.setdefault(name, place)  # Python imports the first distribution of a name
     return tuple(point for place in found.values() for point in _read(place))
 
 
 def _by_importlib(ignored: frozenset[str]) -> Iterator[Point]:
-    """The entry points from the finders, which also read archives."""
+    """Yields the entry points from Python's finders, which also read archives."""
     from importlib import metadata
 
     seen = set[str]()
@@ -97,7 +97,7 @@ def _by_importlib(ignored: frozenset[str]) -> Iterator[Point]:
 
 
 def _is_unusual(finder: object) -> bool:
-    """Whether a finder of modules has its own way to find distributions."""
+    """Returns whether a module finder has its own method to find distributions."""
     return finder is not PathFinder and hasattr(finder, "find_distributions")
 
 
@@ -106,7 +106,7 @@ def _normal(name: str) -> str:
 
 
 def _distributions(folder: str) -> Iterator[tuple[str, str]]:
-    """The distributions in a folder of the path: their names and where their metadata is."""
+    """Yields the name and the metadata folder of each distribution in a folder."""
     try:
         names = os.listdir(folder)
     except OSError:
@@ -117,9 +117,10 @@ def _distributions(folder: str) -> Iterator[tuple[str, str]]:
 
 
 def _named_by(folder: str) -> str:
-    """The name of the distribution whose metadata is in a folder of this name, or nothing.
+    """Returns the distribution name in the name of a metadata folder; empty for another folder.
 
-    This name counts, as in `importlib.metadata`: the metadata itself can name another.
+    As in `importlib.metadata`, the folder name decides, because the metadata can contain another
+    name.
     """
     stem, dot, kind = folder.rpartition(".")
     return _normal(stem.partition("-")[0]) if dot + kind.lower() in _FOLDERS else ""
@@ -129,7 +130,7 @@ def _read(place: str) -> Iterable[Point]:
     try:
         with open(os.path.join(place, _FILE), encoding="utf-8", errors="replace") as file:
             text = file.read()
-    except OSError:  # most distributions offer nothing
+    except OSError:  # most distributions have no entry points
         return
     group = ""
     for line in map(str.strip, text.splitlines() if _OURS in text else ()):

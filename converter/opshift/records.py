@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""`dataclass`, for a quarter of the work that the decorator of Python has with a class.
+"""Provides `dataclass`, which creates a class four times faster than Python's decorator.
 
-A command declares some ninety of them before it does anything. Python's decorator finds the fields
-here too, so `dataclasses.fields`, `replace` and `asdict` know these classes. The methods are what
-differs: Python's decorator compiles six of them; this one compiles only `__init__`, when the first
-record is made.
+A command declares about ninety of these classes before it starts to work. Python's decorator still
+finds the fields, so `dataclasses.fields`, `replace` and `asdict` accept these classes. Only the
+methods differ: Python's decorator compiles six of them for each class; this one compiles only
+`__init__`, when the first instance is created.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ else:
     def dataclass(
         cls=None, *, frozen=False, slots=False, eq=True, repr=True, order=False, kw_only=False
     ):
-        """Makes a class of a declaration of its fields, as `dataclasses.dataclass` does."""
+        """Turns a class with declared fields into a data class, as `dataclasses.dataclass` does."""
 
         def made(declared: type) -> type:
             own = vars(declared)
@@ -53,7 +53,7 @@ else:
 
 
 class _Init:
-    """The method `__init__` of a class, which is compiled when it is first used."""
+    """The `__init__` of a data class, which is compiled on its first use."""
 
     def __init__(self, cls: type, fields: tuple[dataclasses.Field[Any], ...], frozen: bool) -> None:
         self.of = cls, fields, frozen
@@ -65,7 +65,7 @@ class _Init:
 
 
 def _init(cls: type, fields: tuple[dataclasses.Field[Any], ...], frozen: bool) -> Any:
-    """The method that sets the fields; only its arguments differ from class to class."""
+    """Compiles the `__init__` of a data class from its fields."""
     known: dict[str, Any] = {"_missing": dataclasses.MISSING, "_set": object.__setattr__}
     by_position: list[str] = []
     by_name: list[str] = []
@@ -99,7 +99,7 @@ def _argument(one: dataclasses.Field[Any], known: dict[str, Any]) -> str:
 
 
 def _equality(key: _Key, frozen: bool) -> dict[str, Any]:
-    """Equality by the fields, and a hash for frozen classes."""
+    """Returns `__eq__`, which compares fields, and `__hash__`, which only frozen classes have."""
 
     def hashed(self: object) -> int:
         return hash(key(self))
@@ -108,7 +108,7 @@ def _equality(key: _Key, frozen: bool) -> dict[str, Any]:
 
 
 def _compared(name: str, key: _Key) -> Any:
-    """A method that compares the fields of two records of one class."""
+    """Returns a comparison method that compares the fields of two instances of one class."""
     compare = getattr(operator, name)
 
     def method(self: object, other: object) -> Any:

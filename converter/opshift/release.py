@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The release of opshift, which every room may name.
+"""Holds the version of opshift, which every package may import.
 
-The name of a development build has the commit, too, if it is known: from the repository of the
-sources, or from the version of the package, into which the build wrote it.
+The version of a development build contains the commit if it is known: from the repository of the
+sources, or from the version of the installed package, into which the build wrote it.
 """
 
 from __future__ import annotations
@@ -11,37 +11,37 @@ import os
 import re
 
 VERSION = "0.3.0.dev5"
-"""A release, or `.devN` before it. Each fix of a wrong result raises N (`advisories.toml`)."""
+"""The version: a release, or `.devN` before it. Each fix of a wrong result raises N."""
 
 RELEASED = 1 << 30
-"""The place of a release after its development versions."""
+"""A number above N of every `.devN`, so that a release sorts after its development versions."""
 
 
 def order(version: str) -> tuple[int, ...]:
-    """The place of a version among all versions; raises ValueError for another text."""
+    """Returns a tuple by which versions sort; raises ValueError if the text is not a version."""
     release, _, number = version.partition("+")[0].partition(".dev")
     major, minor, patch = (int(part) for part in release.split("."))
     return major, minor, patch, int(number) if number else RELEASED
 
 
 def build(folder: str, version: str = VERSION) -> str:
-    """The name of the build whose package lies in a folder."""
+    """Returns the version of the build whose package is in a folder, with its commit if known."""
     if ".dev" not in version:
         return version
     above = os.path.dirname(folder)
     if commit := _commit(os.path.join(above, ".git")):
         return f"{version}+g{commit[:9]}"
-    installed = "\n".join(os.listdir(folder))  # with the folder `opshift-VERSION.dist-info`
-    unpacked = _text(os.path.join(above, "PKG-INFO"))  # of a source distribution
+    installed = "\n".join(os.listdir(folder))  # contains the folder `opshift-VERSION.dist-info`
+    unpacked = _text(os.path.join(above, "PKG-INFO"))  # in a source distribution
     pattern = rf"^(?:opshift-|Version: )({re.escape(version)}\+g[0-9a-f]+)"
     found = re.search(pattern, f"{installed}\n{unpacked}", re.MULTILINE)
     return found[1] if found else version
 
 
 def _commit(git: str) -> str:
-    """The commit that a repository has checked out; empty if there is none."""
+    """Returns the commit that a repository has checked out; empty if there is no repository."""
     folder = git
-    if os.path.isfile(git):  # of a worktree, whose branches are in the repository
+    if os.path.isfile(git):  # a worktree, whose branches are in the main repository
         folder = os.path.join(os.path.dirname(git), _text(git).partition("gitdir: ")[2].strip())
     head = _text(os.path.join(folder, "HEAD")).strip()
     if not head.startswith("ref: "):
@@ -62,4 +62,4 @@ def _text(path: str) -> str:
 
 
 BUILD = build(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-"""The version of this build, which `opshift --version`, reports and stamps name."""
+"""The version of this build, as `opshift --version`, reports and stamps print it."""

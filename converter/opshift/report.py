@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The report of a conversion, which can be pickled and written as JSON."""
+"""Defines the report of a conversion, which can be pickled and written as JSON."""
 
 from __future__ import annotations
 
@@ -19,32 +19,32 @@ if TYPE_CHECKING:
     from opshift.page.sheet import Page, Section
 
 SCHEMA_VERSION = 1
-YES, NO, NOT_KNOWN = "yes", "no", "not known"  # whether a runtime runs a model
-KNOWN = {YES: True, NO: False, NOT_KNOWN: None}  # an answer as a JSON value
-MOST_NAMED = 16  # nodes of one rewriting that are named in their order without -v
-MOST_KINDS = 12  # kinds of rewriting that are shown without -v
+YES, NO, NOT_KNOWN = "yes", "no", "not known"  # the possible answers whether a runtime runs a model
+KNOWN = {YES: True, NO: False, NOT_KNOWN: None}  # each answer as a JSON value
+MOST_NAMED = 16  # the most written nodes of one rewriting that are listed in order without -v
+MOST_KINDS = 12  # the most kinds of rewriting that are shown without -v
 
 
 @dataclass(frozen=True, slots=True)
 class Work:
-    """One kind of rewriting at one boundary, and the number of rewritten nodes."""
+    """One kind of rewriting in one step, with the number of rewritten nodes."""
 
     op: str
     gives: tuple[str, ...]
     adapter: str
     count: int
-    id: str = ""  # of the verdict; it stays when the adapter moves
-    why: str = ""  # a sentence: what the version changed, and what is written
+    id: str = ""  # the verdict's fixed name, which stays when the adapter's function moves
+    why: str = ""  # a sentence about the change of the operator and the written nodes
 
     @property
     def same(self) -> bool:
-        """Whether the operator stays, and only its inputs or attributes change."""
+        """Returns whether the operator is the same and only inputs or attributes changed."""
         return self.gives == (self.op,)
 
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """One node of a newer operator, the value it computes, and how many nodes it replaces."""
+    """A node that replaces a group of nodes: its operator, its output and the size of the group."""
 
     op: str
     value: str
@@ -54,7 +54,7 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class StepReport:
-    """The rewritten and the kept nodes of one step."""
+    """The rewritten and the unchanged nodes of one step."""
 
     domain: str
     start: int
@@ -64,18 +64,18 @@ class StepReport:
 
     @property
     def changed(self) -> bool:
-        """Whether a version or a node changed, in the model or in a function."""
+        """Returns whether the step changed a version or rewrote a node."""
         return self.start != self.to or bool(self.rewritten)
 
     @property
     def where(self) -> str:
-        """`opset 12 -> 13`, or `opset 13` for a replacement without a step."""
+        """Returns the place of a change: `opset 12 -> 13`, or `opset 13` if no version changed."""
         way = f"{self.start} -> {self.to}" if self.start != self.to else f"{self.to}"
         return f"{self.domain or 'opset'} {way}"
 
 
 def answer_of(reasons: Collection[object], unknown: Collection[object]) -> str:
-    """No if one reason is known; yes only if everything is known."""
+    """Returns "no" if there is a reason against; "yes" only if nothing is unknown either."""
     return NO if reasons else NOT_KNOWN if unknown else YES
 
 
@@ -92,13 +92,13 @@ class RuntimeAnswer:
     def of(
         target: str, reasons: tuple[str, ...] = (), unknown: tuple[str, ...] = ()
     ) -> RuntimeAnswer:
-        """The answer that follows from the reasons against and from the open questions."""
+        """Returns the answer that follows from reasons against it and from unknown facts."""
         return RuntimeAnswer(target, answer_of(reasons, unknown), reasons, unknown)
 
 
 @dataclass(frozen=True, slots=True)
 class Origin:
-    """The build of opshift, the runtime and the adapters that made a result."""
+    """The build of opshift, the runtime and the adapters that produced a result."""
 
     opshift_version: str
     runtime: str
@@ -106,7 +106,7 @@ class Origin:
 
     @staticmethod
     def from_dict(raw: Mapping[str, Any]) -> Origin:
-        """The origin of which `raw` has the fields."""
+        """Reads an origin from the fields of a dictionary."""
         adapters = tuple(map(str, raw["adapters"]))
         return Origin(str(raw["opshift_version"]), str(raw["runtime"]), adapters)
 
@@ -122,17 +122,17 @@ class Report(Paged):
     ir_before, ir_after : int
         The IR versions.
     steps : tuple of StepReport
-        What was rewritten and kept at each step, with the adapter.
+        The rewritten and the unchanged nodes of each step, with the adapters.
     approximations, assumptions, notes : tuple of str
-        What is not exact, what the result relies on, and what else is worth knowing.
+        The approximate rewritings, the assumptions that the result relies on, and other remarks.
     inlined : tuple of str
-        The functions that were written out at their calls.
+        The functions whose calls were replaced by the nodes of their bodies.
     repaired : bool
-        Whether something was repaired that runtimes accept and onnx rejects.
+        Whether a defect was repaired that runtimes accept and onnx rejects.
     nodes_before, nodes_after : int or None
         The number of nodes.
     modernized : tuple of Site
-        The newer operators that were written in place of several nodes.
+        The newer operators that replaced groups of nodes.
     runtime : RuntimeAnswer or None
         Whether the named runtime runs the result: `answer`, `reasons` and `unknown`.
     opshift_version : str
@@ -164,19 +164,19 @@ class Report(Paged):
 
     @property
     def origin(self) -> Origin:
-        """The build, the runtime, and the adapters that rewrote a node."""
+        """Returns the build, the runtime, and the adapters that rewrote nodes."""
         adapters = dict.fromkeys(work.id for step in self.steps for work in step.rewritten)
         runtime = self.runtime.target if self.runtime else ""
         return Origin(self.opshift_version, runtime, tuple(adapters))
 
     @property
     def changed(self) -> bool:
-        """Whether the result differs from the model."""
+        """Returns whether the result differs from the source model."""
         versions = dict(self.source) != dict(self.result) or self.ir_before != self.ir_after
         return versions or self.repaired or any(step.changed for step in self.steps)
 
     def as_dict(self) -> dict[str, Any]:
-        """The JSON form that `opshift schema` describes."""
+        """Returns the JSON form that `opshift schema` describes."""
         return {"schema_version": SCHEMA_VERSION, "kind": "report", **dataclasses.asdict(self)}
 
     def to_json(self) -> str:
@@ -184,7 +184,7 @@ class Report(Paged):
 
     @staticmethod
     def from_json(text: str) -> Report:
-        """The report that `to_json` wrote."""
+        """Reads a report from the text that `to_json` returned."""
         raw = json.loads(text)
         check_schema(raw, "report")
         steps = tuple(
@@ -206,7 +206,7 @@ class Report(Paged):
 
     @property
     def way(self) -> str:
-        """`opset 12 -> 13, IR 7 -> 8`, with only the numbers that change."""
+        """Returns the changed versions, such as `opset 12 -> 13, IR 7 -> 8`."""
         moved = moves(self.source, self.result)
         if self.ir_before != self.ir_after:
             moved.append(f"IR {self.ir_before} -> {self.ir_after}")
@@ -214,9 +214,10 @@ class Report(Paged):
 
     @property
     def growth(self) -> str:
-        """`125 -> 271 nodes (+146, mostly Reshape)`; empty if the nodes were not counted.
+        """Returns the change of the node count, such as `125 -> 271 nodes (+146, mostly Reshape)`.
 
-        An operator is named if it is more than half of the added nodes.
+        The text names an operator only if more than half of the added nodes have this operator. It
+        is empty if the nodes were not counted.
         """
         before, after = self.nodes_before, self.nodes_after
         if before is None or after is None:
@@ -235,7 +236,7 @@ class Report(Paged):
         return f"{before:,} -> {after:,} nodes ({after - before:+,}{mostly})"
 
     def lines(self, verb: str = "Converted") -> Iterator[Line]:
-        """The verdict, the assumptions of the result, and the rewritten operators."""
+        """Yields the verdict, the assumptions of the result, and the rewritten operators."""
         if self.changed:
             yield Line(f"{verb}: {self.way or 'the form of the model'}.", Role.GOOD)
         else:
@@ -243,7 +244,7 @@ class Report(Paged):
         yield from self.detail()
 
     def page(self) -> Page:
-        """The verdict, the versions, the changes of each operator, and the assumptions."""
+        """Returns the page: the verdict, the versions, the rewritten operators, the assumptions."""
         from opshift.page.sheet import Page, facts_of
 
         verdict = next(self.lines())
@@ -262,7 +263,7 @@ class Report(Paged):
         return Page("conversion", verdict, "", facts, sections_of(self.steps, caution, notes))
 
     def detail(self) -> Iterator[Line]:
-        """Everything but the verdict."""
+        """Yields all lines of the report except the verdict."""
         for text in self.assumptions:
             yield Line(f"  assumed: {text}", Role.CAUTION)
         for text in self.approximations:
@@ -280,7 +281,7 @@ class Report(Paged):
 
 
 def moves(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
-    """`opset 12 -> 13` and `ai.onnx.ml 2 -> removed`: the imports that change."""
+    """Returns the changed imports, such as `opset 12 -> 13` and `ai.onnx.ml 2 -> removed`."""
     found = []
     for domain in sorted({*before, *after}):
         old, new = before.get(domain), after.get(domain)
@@ -290,7 +291,7 @@ def moves(before: Mapping[str, int], after: Mapping[str, int]) -> list[str]:
 
 
 def rewritings(steps: Iterable[StepReport]) -> Iterator[Line]:
-    """The rewritings of each step; without -v only the first ones."""
+    """Yields the lines for the rewritings of each step; without -v only for the first few."""
     found = [(step, work) for step in steps for work in step.rewritten]
     for number, (step, work) in enumerate(found):
         hidden = number >= MOST_KINDS
@@ -304,9 +305,10 @@ def rewritings(steps: Iterable[StepReport]) -> Iterator[Line]:
 
 
 def _rewriting(step: StepReport, work: Work) -> Iterator[Line]:
-    """`opset 12 -> 11  LessOrEqual x1: Greater Not`; of many nodes, how many of each operator.
+    """Yields the lines for one rewriting, such as `opset 12 -> 11  LessOrEqual x1: Greater Not`.
 
-    If the operator stays, the sentence of the adapter says what changed.
+    A long list of written nodes is replaced by the count of each operator. If the operator stays,
+    the adapter's sentence says what changed.
     """
     head = f"  {step.where}  {work.op} x{work.count}: "
     if work.same:
@@ -329,7 +331,7 @@ def _reason(work: Work) -> Iterator[Line]:
 def sections_of(
     steps: Iterable[StepReport], caution: Sequence[Line], notes: Sequence[str]
 ) -> tuple[Section, ...]:
-    """The sections for the rewritten operators, the assumptions, and the notes."""
+    """Returns the sections for the rewritten operators, the assumptions, and the notes."""
     from opshift.page.markup import repeated
     from opshift.page.page_parts import Block, Notes, Table
     from opshift.page.sheet import Section
@@ -349,11 +351,11 @@ def sections_of(
     header = ("Operator", "Nodes", "At", "Written as", "What changed")
     kept: Counter[str] = Counter()
     for step in steps:
-        kept |= Counter(step.kept)  # a node that several steps look at is one node
+        kept |= Counter(step.kept)  # several steps may have checked a node
     blocks: list[Block] = [Table(header, rows, frozenset((1,)))] if rows else []
     if kept:
         listed = repeated(kept.elements())
-        blocks.append(Notes((Line(f"Looked at and left as they are: {listed}.", Role.FAINT),)))
+        blocks.append(Notes((Line(f"Checked and left unchanged: {listed}.", Role.FAINT),)))
     return (
         Section("What changes for each operator", blocks),
         Section("Assumptions and approximations", [Notes(caution)] if caution else ()),
@@ -362,7 +364,7 @@ def sections_of(
 
 
 def modernized(sites: Iterable[Site]) -> Iterator[Line]:
-    """The number of written nodes of each newer operator, and their places."""
+    """Yields the number of written nodes of each newer operator, and their outputs."""
     by_op: dict[str, list[Site]] = {}
     for site in sites:
         by_op.setdefault(site.op, []).append(site)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Results of many models for other programs: JSON Lines, CSV, JUnit and SARIF.
+"""Writes the results of many models for other programs: JSON Lines, CSV, JUnit or SARIF.
 
-The ending of a file name chooses the format. A file appears complete or not at all. The results
-are read more than once, so that those of many models need not be in memory.
+The extension of the file name chooses the format. A file appears complete or not at all. The
+results are iterated more than once, so that they need not all be in memory.
 """
 
 from __future__ import annotations
@@ -27,16 +27,16 @@ from opshift.text import printable, show_versions
 ERROR, WARNING, NOTE = "error", "warning", "note"  # the levels of SARIF
 PASSED, SKIPPED, FAILED, BROKEN = "passed", "skipped", "failed", "broken"  # the states of JUnit
 FORMULA = r"^[\s']*[=+\-@\uff1d\uff0b\uff0d\uff20]"
-"""The beginning of a text that a spreadsheet may run, as Python and browsers read it.
+"""Matches the beginning of a text that a spreadsheet may run as a formula.
 
-A cell of CSV with such a text begins with an apostrophe. Apostrophes may stand before it, so that
-the text is found again by taking one away.
+A cell of CSV with this beginning gets an apostrophe in front. The pattern allows apostrophes at
+the beginning, so that a reader restores every text by removing one apostrophe.
 """
 
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """One thing that is wrong with a model; `code` is a page of `opshift.codes` or a rule."""
+    """A problem of a model; `code` names a page of `opshift.codes` or a rule."""
 
     level: str
     code: str
@@ -45,7 +45,7 @@ class Problem:
 
 @dataclass(frozen=True, slots=True)
 class ModelResult:
-    """The result for one model; `row` is its documented JSON form."""
+    """The result for one model; `row` has its documented JSON form."""
 
     model: str
     state: str
@@ -55,13 +55,13 @@ class ModelResult:
 
 
 def require_formats(paths: Iterable[str]) -> None:
-    """Refuses a file name whose ending names no format."""
+    """Raises BadTarget if the extension of a file name is not the extension of a format."""
     for path in paths:
         _format(path)
 
 
 def write(path: str, cases: Iterable[ModelResult], title: str) -> None:
-    """Writes the results of a command in the format that the ending of the file name says."""
+    """Writes the results of a command in the format that the extension of the file name chooses."""
     place.write_whole(path, _format(path)(cases, title).encode("utf-8"))
 
 
@@ -76,12 +76,12 @@ def _format(path: str) -> Callable[[Iterable[ModelResult], str], str]:
 
 
 def jsonl(cases: Iterable[ModelResult], title: str) -> str:
-    """One object a line, one line for each model."""
+    """Returns one line of JSON for each model."""
     return "".join(json.dumps(case.row, sort_keys=True) + "\n" for case in cases)
 
 
 def as_csv(cases: Iterable[ModelResult], title: str) -> str:
-    """One line for each model, without formulas; objects become text and lists become counts."""
+    """Returns one line of CSV for each model; mappings become text and lists become counts."""
     names = dict.fromkeys(name for case in cases for name in case.row)
     out = io.StringIO()
     writer = csv.DictWriter(out, [one for one in names if one not in ("schema_version", "kind")],
@@ -101,7 +101,7 @@ def _cell(value: Any) -> Any:
 
 
 def junit(cases: Iterable[ModelResult], title: str) -> str:
-    """A suite with one test for each model."""
+    """Returns a JUnit suite with one test for each model."""
     states = [case.state for case in cases]
     suite = ElementTree.Element("testsuite", {
         "name": title, "tests": str(len(states)), "failures": str(states.count(FAILED)),
@@ -126,7 +126,7 @@ def junit(cases: Iterable[ModelResult], title: str) -> str:
 
 
 def sarif(cases: Iterable[ModelResult], title: str) -> str:
-    """A log of SARIF 2.1.0: a result for each problem, with the model as its place."""
+    """Returns a SARIF 2.1.0 log with a result for each problem; its location is the model."""
     rules = dict.fromkeys(one.code for case in cases for one in case.problems)
     results = [
         {
@@ -165,7 +165,7 @@ def _rule(code: str) -> dict[str, Any]:
 
 
 def name_of(path: str) -> str:
-    """The name of a model, which anybody may have chosen, as text for any format."""
+    """Returns the path of a model with control characters escaped, for use in any format."""
     return printable(path)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names an option in a message as the caller writes it: `--ir 8`, or `ir_version=8` in Python."""
+"""Writes options as the reader of a message needs them: `--ir 8`, or `ir_version=8` in Python."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-VARIABLE = "OPSHIFT_CALLER"  # the caller, for child processes
+VARIABLE = "OPSHIFT_CALLER"  # an environment variable that passes the caller on to child processes
 
 
 class Caller(enum.Enum):
-    """Who reads the messages."""
+    """The interface whose users read the messages."""
 
     PYTHON = "python"
     COMMAND = "command"
-    BOTH = "both"  # a page for everybody
+    BOTH = "both"  # a page for users of both
 
 
 _COMMAND_NAMES = {
@@ -31,13 +31,13 @@ _MARK = re.compile(r"<<(\w+)(?:=([^>]*))?>>")
 
 
 def caller() -> Caller:
-    """Who reads the messages of this process."""
+    """Returns the interface whose users read the messages of this process."""
     return Caller(os.environ.get(VARIABLE, Caller.PYTHON.value))
 
 
 @contextmanager
 def called_by(new: Caller) -> Iterator[None]:
-    """Within the context, messages of this process and its children are for this caller."""
+    """Makes this process and its children write messages for this caller, within the context."""
     before = os.environ.get(VARIABLE)
     os.environ[VARIABLE] = new.value
     try:
@@ -50,9 +50,10 @@ def called_by(new: Caller) -> Iterator[None]:
 
 
 def option(name: str, value: object = "") -> str:
-    """An option with a value, which is written as the command takes it.
+    """Returns an option and its value in the spelling of the caller's interface.
 
-    `name` is the name in Python. Without a value it is a flag.
+    `name` is the Python name, and `value` is in the spelling of the command. An option without a
+    value is a flag.
     """
     who = caller()
     if who is Caller.PYTHON:
@@ -63,12 +64,12 @@ def option(name: str, value: object = "") -> str:
 
 
 def spelled(text: str) -> str:
-    """Text in which `<<name>>` and `<<name=value>>` stand for options."""
+    """Replaces `<<name>>` and `<<name=value>>` in a text by options in the caller's spelling."""
     return _MARK.sub(lambda found: option(found[1], found[2] or ""), text)
 
 
 def translated(text: str) -> str:
-    """Text in which the options of a target are written as the command takes them."""
+    """Rewrites the options for targets in a text, such as `--to 9`, in the caller's spelling."""
     return _TARGET.sub(lambda found: option(_TARGET_NAMES[found[1]], found[2]), text)
 
 
@@ -92,5 +93,5 @@ def _in_python(name: str, value: str) -> str:
 
 
 def _literal(value: str) -> str:
-    """A number or a placeholder such as N stays; a word gets quotes."""
+    """Returns a number or a placeholder such as N unchanged, and a word in quotation marks."""
     return value if value.isdecimal() or value.isupper() else f'"{value}"'

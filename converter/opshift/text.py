@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows outcomes as lines with roles, and escapes them once, for a terminal or a page.
+"""Formats outcomes as lines with roles, and escapes them for a terminal or a page.
 
-Names in a model may hold anything. They are put into lines as they are. The text that this module
-returns holds no control character except the ends of its own lines.
+Names in a model may hold any characters. Lines contain them unescaped. The functions of this module
+escape them: the returned text has no control characters except its own line ends.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 
 class Role(enum.Enum):
-    """The role of a line, with its colour on a terminal."""
+    """The role of a line, with the ANSI code of its colour on a terminal."""
 
     PLAIN = ""
     GOOD = "32;1"
@@ -23,7 +23,7 @@ class Role(enum.Enum):
 
 
 class Line(NamedTuple):
-    """One line of an outcome; only -v shows the lines of `more`."""
+    """One line of an outcome; a line with `more` is shown only with -v."""
 
     text: str
     role: Role = Role.PLAIN
@@ -31,7 +31,7 @@ class Line(NamedTuple):
 
 
 def printable(text: str) -> str:
-    """Text with every control character escaped, line ends and changes of direction included."""
+    """Escapes control characters, line ends and characters that change the text direction."""
     if text.isprintable():
         return text
     return "".join(
@@ -40,7 +40,7 @@ def printable(text: str) -> str:
 
 
 def columns(text: str) -> int:
-    """The width of a text in columns of a terminal; a wide letter has two columns."""
+    """Returns the width of a text in terminal columns; a wide character has two columns."""
     if text.isascii():
         return len(text)
     import unicodedata
@@ -49,7 +49,7 @@ def columns(text: str) -> int:
 
 
 def cut(text: str, width: int) -> str:
-    """Text without its end, if a line of this width has no room for it."""
+    """Cuts off the end of a text that is wider than this many columns, and adds dots."""
     if columns(text) <= width:
         return text
     while text and columns(text) > width - 3:
@@ -58,7 +58,7 @@ def cut(text: str, width: int) -> str:
 
 
 def folded(text: str, width: int) -> str:
-    """Text whose lines end between words; the later lines are indented further than the first."""
+    """Breaks a long text between words into lines; the later lines have a deeper indent."""
     if not width or columns(text) <= width:
         return text
     import textwrap
@@ -71,12 +71,12 @@ def folded(text: str, width: int) -> str:
 
 
 def plain(lines: Iterable[Line], *, more: bool = False, width: int = 0) -> str:
-    """Lines without colours, folded at a width if one is given."""
+    """Joins lines without colours, folded at a width if one is given."""
     return "\n".join(folded(printable(line.text), width) for line in lines if more or not line.more)
 
 
 def coloured(lines: Iterable[Line], *, more: bool = False, width: int = 0) -> str:
-    """Lines with the colours of a terminal, folded at a width if one is given."""
+    """Joins lines with terminal colours, folded at a width if one is given."""
     return "\n".join(
         f"\x1b[{line.role.value}m{folded(printable(line.text), width)}\x1b[0m"
         if line.role.value
@@ -95,14 +95,14 @@ _STYLES = {
 
 
 def markup(text: str) -> str:
-    """Text as escaped HTML: all text of a page passes through here."""
+    """Escapes text for HTML; all text of a page passes through this function."""
     import html
 
     return html.escape(printable(text))
 
 
 def notebook(lines: Iterable[Line]) -> str:
-    """Lines as a piece of HTML, for notebooks."""
+    """Returns lines as HTML for notebooks."""
     rows = []
     for line in lines:
         text = markup(line.text)
@@ -112,12 +112,12 @@ def notebook(lines: Iterable[Line]) -> str:
 
 
 class Shown:
-    """An outcome with lines, the verdict first, for shells, notebooks and files."""
+    """An outcome that shells, notebooks and files show as lines; the first line is the verdict."""
 
     __slots__ = ()
 
     def lines(self) -> Iterator[Line]:
-        """The verdict, then the remedy, then the detail."""
+        """Yields the verdict, then the action to take, then the details."""
         raise NotImplementedError
 
     def __str__(self) -> str:
@@ -131,7 +131,7 @@ class Shown:
 
 
 def table(header: Iterable[str], rows: Iterable[Iterable[str]], indent: str = "") -> Iterator[Line]:
-    """Columns lined up with spaces."""
+    """Yields the rows of a table whose columns are aligned with spaces."""
     cells = [[printable(cell) for cell in row] for row in (header, *rows)]
     widths = [max(len(row[i]) for row in cells) for i in range(len(cells[0]))]
     for number, row in enumerate(cells):
@@ -141,28 +141,28 @@ def table(header: Iterable[str], rows: Iterable[Iterable[str]], indent: str = ""
 
 
 def show_versions(imports: Mapping[str, int]) -> str:
-    """`opset 13`, or `opset 13, ai.onnx.ml 3, IR 8`."""
+    """Returns versions as text: `opset 13`, or `opset 13, ai.onnx.ml 3, IR 8`."""
     return ", ".join(f"{domain or 'opset'} {v}" for domain, v in sorted(imports.items()))
 
 
 def qualified(domain: str, op: str) -> str:
-    """`Relu`, or `com.acme.Gated`: an operator with its domain, except the default domain."""
+    """Returns an operator with its domain, unless it is the default domain: `com.acme.Gated`."""
     return f"{domain}.{op}" if domain else op
 
 
 def shortened(names: Sequence[str], most: int, things: str = "") -> str:
-    """`a, b and 3 more values`: the first names of a list, and how many others there are."""
+    """Returns the first names of a list and the number of the others: `a, b and 3 more values`."""
     rest = f" and {len(names) - most} more {things}".rstrip() if len(names) > most else ""
     return ", ".join(names[:most]) + rest
 
 
 def counted(number: int, thing: str, things: str = "") -> str:
-    """`1 node`, `3 nodes`."""
+    """Returns a number with the singular or plural of a noun: `1 node`, `3 nodes`."""
     return f"{number:,} {thing if number == 1 else things or thing + 's'}"
 
 
 def size(octets: int) -> str:
-    """`534 KB`: three digits and a unit of a thousand."""
+    """Returns a size in bytes with three digits and a decimal unit: `534 KB`."""
     value, unit = float(octets), "B"
     for unit in ("B", "KB", "MB", "GB", "TB"):
         if value < 999.5 or unit == "TB":
@@ -172,7 +172,7 @@ def size(octets: int) -> str:
 
 
 def suggestion(word: str, known: Sequence[str], count: int = 3) -> str:
-    """`; did you mean X?`, or an empty text if no known word is similar."""
+    """Returns `; did you mean X?`; empty if no known word is similar."""
     import difflib
 
     lowered = {one.lower().lstrip("-"): one for one in known}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The reader of TOML: part of Python from 3.11 on, the package `tomli` before."""
+"""Reads TOML with Python's module from Python 3.11 on, and with the package `tomli` before."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ TOMLDecodeError = reader.TOMLDecodeError
 
 
 def loads(text: str) -> dict[str, Any]:
-    """The content of a document. Whatever the reader raises about it becomes a TOMLDecodeError."""
+    """Parses a document; raises TOMLDecodeError for every fault of it."""
     try:
         return reader.loads(text)
     except TOMLDecodeError:
         raise
     except RecursionError:
-        raise TOMLDecodeError("the lists or tables lie too deep inside each other") from None
-    except ValueError as error:  # a number with thousands of digits
+        raise TOMLDecodeError("lists or tables are nested too deeply") from None
+    except ValueError as error:  # for example, a number with thousands of digits
         raise TOMLDecodeError(str(error)) from None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Exports a torch module, and converts the export to the wanted opset or runtime."""
+"""Exports a torch module, and converts the export to the requested opset or runtime."""
 
 from __future__ import annotations
 
@@ -41,21 +41,21 @@ def export(
 ) -> Any:
     """Export a model as `torch.onnx.export` does, and convert the result.
 
-    torch exports at its own opset, where it implements the most operators, unless `opset_version`
-    is among the options.
+    torch exports at its default opset, for which it implements the most operators, unless
+    `opset_version` is among the options.
 
     Parameters
     ----------
     model : torch.nn.Module, torch.export.ExportedProgram or torch.jit.ScriptModule
-        What torch exports.
+        The model to export.
     args : tuple
         The example inputs.
     f : path, optional
-        The file to write. It appears complete or not at all. Give one for a model above 2 GB.
+        The file to write, which appears complete or not at all. A model above 2 GB needs a file.
     target : int, mapping or str
         An opset, versions by domain, or a runtime, as for `opshift.convert_version`.
     **options
-        Options of `opshift.convert_version`, and of `torch.onnx.export`, by their names.
+        Options of `opshift.convert_version` and of `torch.onnx.export`, by their names.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def export(
     MissingExtra
         torch is not installed.
     TypeError
-        The older exporter (`dynamo=False`) is asked for without `f`: it only writes files.
+        The older exporter (`dynamo=False`) is requested without `f`, but it only writes files.
     Refused, InvalidModel, BadTarget
         As `opshift.convert_version`.
 
@@ -81,7 +81,7 @@ def export(
     }
     if f is None:
         if not options.get("dynamo", True):
-            raise TypeError("the exporter with dynamo=False only writes files: name one as f")
+            raise TypeError("the exporter with dynamo=False only writes files: give a path as f")
         program = onnx.export(model, args, **{"dynamo": True, **options})
         return convert_version(program, target, inplace=True, **converting)
     with tempfile.TemporaryDirectory() as folder:

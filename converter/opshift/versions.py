@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The releases of onnx with their IR versions and operator sets."""
+"""Lists the releases of onnx with their IR versions and operator-set versions."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ class Release:
     preview: int = 0
 
     def version(self, domain: str) -> int:
-        """The version of a domain; 0 if the release does not have the domain."""
+        """Returns the release's version of a domain; 0 if the release does not have the domain."""
         named = {"": self.onnx, ML: self.ml, TRAINING: self.training, PREVIEW: self.preview}
         return named.get(domain, 0)
 
@@ -68,19 +68,19 @@ NEWEST_IR = RELEASES[-1].ir
 
 @functools.cache
 def installed_name() -> str:
-    """The release of onnx that is installed, as the name of its metadata says."""
+    """Returns the version of the installed onnx, taken from the name of its metadata folder."""
     package = importlib.util.find_spec("onnx")
     places = package.submodule_search_locations if package is not None else None
     beside = {os.path.dirname(place) for place in places or ()}
     named = [name for folder in beside for name in os.listdir(folder) if _METADATA.fullmatch(name)]
     if len(named) == 1:
         return _METADATA.sub(r"\1", named[0])
-    return str(importlib.import_module("onnx").__version__)  # onnx-weekly has another name
+    return str(importlib.import_module("onnx").__version__)  # onnx-weekly has another folder
 
 
 @functools.cache
 def installed() -> Release:
-    """The installed release of onnx, or the newest known release before it."""
+    """Returns the installed release of onnx, or the newest known release before it."""
     numbers = _numbers(installed_name())
     return max((r for r in RELEASES if _numbers(r.name) <= numbers), key=lambda r: _numbers(r.name))
 
@@ -91,7 +91,7 @@ def _numbers(name: str) -> tuple[int, ...]:
 
 @functools.cache
 def release_of(domain: str, version: int) -> Release | None:
-    """The first release that has a version of a domain."""
+    """Returns the first release of onnx that has this version of a domain."""
     for release in RELEASES:
         if release.version(domain) >= version:
             return release
@@ -99,27 +99,27 @@ def release_of(domain: str, version: int) -> Release | None:
 
 
 def ir_for(imports: Mapping[str, int]) -> int:
-    """The IR version that the releases of these operator sets came with."""
+    """Returns the highest IR version of the releases that introduced these operator sets."""
     found = [release_of(domain, version) for domain, version in imports.items()]
     return max((release.ir for release in found if release), default=RELEASES[0].ir)
 
 
 def paired(imports: Mapping[str, int], domain: str, ir_version: int = 0) -> int:
-    """The version of a domain that pairs with the imported versions, or else with the IR."""
+    """Returns the version of a domain in the newest release among the imports, or by IR version."""
     found = [r for d, v in imports.items() if (r := release_of(d, v)) is not None]
     newest = max(found, key=RELEASES.index, default=None)
     return max((newest or first_of(ir_version)).version(domain), 1)
 
 
 def last_of(ir_version: int) -> Release:
-    """The last release that came with an IR version, or with an earlier one."""
+    """Returns the last release of onnx with this IR version or a lower one."""
     return [release for release in RELEASES if release.ir <= ir_version][-1]
 
 
 def first_of(ir_version: int) -> Release:
-    """The first release that came with an IR version; the last one with the oldest IR.
+    """Returns the first release with this IR version; for the oldest IR version, the last release.
 
-    The oldest IR came with releases whose operators no runtime has any more.
+    No current runtime has the operators of the first releases with the oldest IR version.
     """
     oldest = [release for release in RELEASES if release.ir == RELEASES[0].ir][-1]
     later = (r for r in RELEASES if oldest.ir < r.ir and r.ir >= ir_version)

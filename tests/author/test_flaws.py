@@ -136,7 +136,7 @@ def test_a_negative_dimension_is_an_unknown_one(with_adapters):
         ),
         (
             "(float[1,4] x, float[0] r) => (float[1,n] y) <float[2] s = {1.0,inf}> { y = Resize(x, r, s)",
-            "scales holds [1.0, inf], but may hold only numbers above 0",
+            "scales holds [1.0, inf], but must hold only numbers above 0",
         ),
         (
             "(float[4,2] x) => (float[n,2] y) <int64 s = {1}, int64 e = {2}> { y = Slice(x, s, e)",

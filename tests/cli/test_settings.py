@@ -73,7 +73,7 @@ def test_defaults_from_a_file(folder, name, text):
         ("[convert\n", "cannot be read"),
         ("convert = 1\n", "[convert] is not a table"),
         ("ir = 8.5\n", "8.5"),
-        ("ir = {}\n".format("[" * 100_000 + "]" * 100_000), "lie too deep"),
+        ("ir = {}\n".format("[" * 100_000 + "]" * 100_000), "nested too deeply"),
         ("ir = {}\n".format("9" * 5000), "cannot be read"),
         ("allow-approximate = 2\n", "2"),
         ("#" * (settings.LARGEST + 1), "has more than 1 MiB"),

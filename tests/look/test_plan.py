@@ -332,7 +332,7 @@ def test_a_refusal_names_the_dead_ends_of_the_plan():
     assert refused.value.dead_ends == ("StringSplit 20->19",)
     assert pickle.loads(pickle.dumps(refused.value)).dead_ends == refused.value.dead_ends
     shown = plain(refused.value.lines(), more=True)
-    assert "The plan knows no way for StringSplit 20->19." in shown
+    assert "The plan has no route for StringSplit 20->19." in shown
     with pytest.raises(Refused) as other:  # the plan knows a way, which this node cannot go
         convert_version(model("(double[2] x) => (double[2] y) { y = Erf(x) }", 13), 8)
     assert other.value.dead_ends == ()
