@@ -106,7 +106,7 @@ def test_an_operator_in_an_earlier_form_is_written_in_others_too():
 
 def test_the_refusal_names_the_operator_without_other_words():
     model = of("(float[2] x) => (float[2] y) { y = Selu(x) }")
-    with pytest.raises(Refused, match="does not read Selu 6, and in other words it needs Exp"):
+    with pytest.raises(Refused, match="does not read Selu 6, and its replacement needs Exp"):
         for_box(model, without=["Selu", "Exp"])
 
 

@@ -281,7 +281,7 @@ def _scans(levels):
 
 def test_forms_that_nest_graphs_too_deep_together_are_refused():
     assert convert_version(_scans(3), 9)
-    with pytest.raises(Refused, match=r"Scan .*nests graphs more than 30 deep"):
+    with pytest.raises(Refused, match=r"Scan .*nests graphs more than 30 levels deep"):
         convert_version(_scans(20), 9)
 
 
@@ -298,7 +298,7 @@ def test_a_form_for_the_deepest_graph_that_needs_another_graph_is_refused():
     before = model("(float[N] x, bool c, int64[1,K] n) => (int64[1,K] y) { y = Identity(n) }", 9, 4)
     before.graph.node.append(leaf.node[0])
     with pytest.raises(
-        Refused, match="NonZero 'o' 9->8: what replaces it nests graphs more than 30"
+        Refused, match="NonZero 'o' 9->8: its replacement nests graphs more than 30"
     ):
         convert_version(before, 8)
 

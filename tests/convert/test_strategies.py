@@ -303,7 +303,7 @@ UNCALLED = """(float[3] x) => (float[3] y) { y = Relu(x) }
 @pytest.mark.parametrize(
     ("target", "ir", "told"),
     [
-        (7, "auto", "nothing called the function com.own::F, so nothing of it is left"),
+        (7, "auto", "removed the function com.own::F, because nothing called it"),
         (None, 7, "functions left out that nothing called (1)"),
     ],
 )

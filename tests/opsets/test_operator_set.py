@@ -429,4 +429,4 @@ def test_an_adapter_rewrites_what_is_not_stated(plain):
     onnx.save(proto, plain / "more.onnx")
     done = run(plain, "convert", "more.onnx", "-o", "none.onnx", *words, "com.acme=2")
     assert done.returncode == 1
-    assert "Run has 'more', which its adapter does not know" in done.stderr
+    assert "Run has 'more', which its adapter does not support" in done.stderr

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Resolves the wanted versions; those of a runtime depend on the model."""
+"""Resolves the versions that a conversion aims at. A runtime as target depends on the model."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def set_goal(state: State) -> None:
-    """Resolves the wanted versions and records them in the state."""
+    """Resolves the target versions and records them in the state."""
     target = state.options.target
     if state.options.minimal:
         state.goal = {domain: low for domain, (low, _) in request.spans(state.document).items()}
@@ -43,7 +43,10 @@ def set_goal(state: State) -> None:
 def versions_for(
     document: Document, target: Wanted, adapters: Registry, foreseen: Collection[Key] = ()
 ) -> tuple[dict[str, int], dict[str, int]]:
-    """The versions for a runtime, and those to visit before, by the operators of the model."""
+    """Returns the versions to convert to for a runtime, and the versions to visit on the way there.
+
+    Both depend on the operators of the model and on the operators of `foreseen`.
+    """
     operators = {key for root in document.roots for key in root.index}.union(foreseen)
     goal = request.goal(document, target.goal(_present(document), operators))
     if (row := target.release) is None:
@@ -55,7 +58,7 @@ def versions_for(
 
 
 def _aim_at(state: State, target: Wanted) -> None:
-    """The versions for a runtime, which depend on the operators of the model."""
+    """Sets the target versions for a runtime, which depend on the operators of the model."""
     state.goal, state.visits = versions_for(
         state.document, target, state.adapters, state.strategy.foreseen
     )
@@ -74,7 +77,7 @@ def _aim_at(state: State, target: Wanted) -> None:
 def remarks(
     row: RuntimeRelease, present: Mapping[str, int], goal: Mapping[str, int]
 ) -> Iterator[str]:
-    """The notes on how a runtime was found, and on the versions that it is raised to."""
+    """Yields notes: how a runtime was found, and why a version was raised for it."""
     if row.remark:
         yield row.remark
     for domain, floor in row.floors.items():
@@ -88,7 +91,7 @@ def _present(document: Document) -> dict[str, int]:
 
 
 def ir_of_goal(state: State) -> int:
-    """The wanted IR version, or the IR version of the target."""
+    """Returns the requested IR version, or the IR version that belongs to the target versions."""
     wanted = state.options.ir_version
     after = {**state.document.imports.as_dict(), **state.goal}
     return wanted if isinstance(wanted, int) else versions.ir_for(after)

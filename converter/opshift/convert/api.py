@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The functions that users call to convert models and files."""
+"""The public functions that convert models and files."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ External: TypeAlias = Literal["keep", "copy", "inline", "one-file"]
 
 
 class Program(Protocol):
-    """A `torch.onnx.ONNXProgram`, as far as it is used here."""
+    """The attribute of a `torch.onnx.ONNXProgram` that opshift reads."""
 
     @property
     def model_proto(self) -> ModelProto:
@@ -40,7 +40,7 @@ _Given = TypeVar("_Given", bound="ModelProto | onnx_ir.Model | Program")
 
 
 class ModelOptions(ConversionOptions, total=False):
-    """The options of a conversion in memory; `convert` explains each."""
+    """The options of a conversion in memory, which `convert` documents."""
 
     inplace: bool
     isolate: bool | None
@@ -96,18 +96,18 @@ def convert_version(
     Returns
     -------
     ModelProto, onnx_ir.Model or torch.onnx.ONNXProgram
-        The type that was given; a ModelProto for a path.
+        The type of `model`; a ModelProto if `model` is a path.
 
     Raises
     ------
     Refused
-        No equal model exists at the target; it names every blocker and the nearest versions.
+        No equal model exists at the target. The error names every blocker and the nearest versions.
     InvalidModel
         The model breaks a rule of the specification.
     BadTarget
         The target or the value of an option is not valid.
     TypeError
-        The model is of none of these types, or both names of the target are given.
+        `model` has another type, or both `target` and `target_version` are given.
     OSError
         The file cannot be read.
 
@@ -176,13 +176,13 @@ def convert_with_report(
     Raises
     ------
     Refused
-        No equal model exists at the target; it names every blocker and the nearest versions.
+        No equal model exists at the target. The error names every blocker and the nearest versions.
     InvalidModel
         The model breaks a rule of the specification.
     BadTarget
         The target or the value of an option is not valid.
     TypeError
-        The model is of none of these types, or both names of the target are given.
+        `model` has another type, or both `target` and `target_version` are given.
     OSError
         The file cannot be read.
 
@@ -204,7 +204,7 @@ def _told(model: Any, request: Request, *, inplace: bool) -> Result[Any]:
 
 
 def _one(target: AnyTarget, other: AnyTarget) -> AnyTarget:
-    """The target, which can also be given as `target_version`, as in onnx's converter."""
+    """Returns the target, which callers pass as `target` or, as in onnx, as `target_version`."""
     if target is not None and other is not None:
         raise TypeError("target and target_version are two names of one argument; give one")
     return other if target is None else target
@@ -224,7 +224,7 @@ def _converted(model: Any, request: Request, *, inplace: bool) -> Result[Any]:
 
 
 def _with_model(program: Any, model: Any, *, inplace: bool) -> Any:
-    """A copy of a program with another model, without the session that runs the old model."""
+    """Returns a copy of a program with another model, but without its inference session."""
     if not inplace:
         return type(program)(model, program.exported_program)
     program.release()
@@ -233,7 +233,7 @@ def _with_model(program: Any, model: Any, *, inplace: bool) -> Any:
 
 
 def _is_program(model: Any) -> bool:
-    """Whether an object is a program of torch, which is then imported already."""
+    """Returns whether an object is a program of torch. If so, torch has been imported already."""
     program = getattr(sys.modules.get("torch.onnx"), "ONNXProgram", None)
     return isinstance(program, type) and isinstance(model, program)
 
@@ -251,8 +251,8 @@ def convert_file(
 ) -> Report:
     """Convert a file to other versions and write the result to a file.
 
-    The weights are moved by the kernel, so memory does not grow with them. Without `in_place` no
-    file that the source needs is written to.
+    The kernel of the operating system copies the weights, so memory does not grow with their size.
+    Without `in_place`, no file that the source needs is changed.
 
     Parameters
     ----------
@@ -264,10 +264,10 @@ def convert_file(
         An opset, versions by domain (`{"": 13, "ai.onnx.ml": 2}`), or a runtime
         (`"onnxruntime==1.10"`). Without a target only the IR version changes.
     external : {"keep", "copy", "inline", "one-file"}
-        Where weights go that are outside of the model file: they stay, into a copy of their file,
-        into the model, or into one file.
+        Where the result stores weights that are outside of the source file: in the same files
+        ("keep"), in copies of these files, in the model file, or in one new file.
     in_place : bool, default False
-        Allow `dst` to be the source itself.
+        Allow `dst` to be the source file.
     isolate : bool, optional
         Call the C++ code of onnx in a child process, so that no model ends or hangs this process.
         By default the environment variable OPSHIFT_ISOLATE decides.
@@ -277,12 +277,12 @@ def convert_file(
     Returns
     -------
     Report
-        What the conversion did.
+        The description of the conversion.
 
     Raises
     ------
     Refused, InvalidModel, BadTarget
-        As `convert_version`.
+        As for `convert_version`.
     BadDestination
         The result would replace a file that must stay.
     OSError
@@ -308,10 +308,10 @@ def convert_path(
     *,
     in_place: bool = False,
 ) -> Report:
-    """Converts a file into another, or into itself."""
+    """Converts a file to another file, or replaces the file if `in_place` is true."""
     if in_place and not os.path.samefile(src, place.to_replace(os.fspath(dst))):
         raise BadDestination(
-            f"{os.fspath(dst)}: in_place=True replaces the source, and this is another file; give"
+            f"{os.fspath(dst)}: in_place=True replaces the source, but this is another file; give"
             " the path of the source"
         )
     file = Opened(os.fspath(src))
@@ -327,7 +327,7 @@ def convert_path(
 
 
 def _convert_in_memory(file: Opened, request: Request) -> Result[ModelProto]:
-    """The converted model of a file, with all its external data."""
+    """Returns the converted model of a file, with all external data loaded into the model."""
     model, large_tensors, report = convert(opener_of(file), request)
     weights.fill(model, large_tensors)
     weights.fetch(model, large_tensors)
@@ -350,10 +350,10 @@ def _convert_proto(
 
 
 def _convert_onnx_ir(model: Any, request: Request) -> Result[Any]:
-    onnx_ir = sys.modules.get("onnx_ir")  # imported already if the model is one of its models
+    onnx_ir = sys.modules.get("onnx_ir")  # a model of onnx-ir implies that onnx-ir is imported
     if onnx_ir is None or not isinstance(model, onnx_ir.Model):
         raise TypeError(
-            "model is a ModelProto, a path, an onnx_ir.Model or an ONNXProgram, not"
+            "model must be a ModelProto, a path, an onnx_ir.Model or an ONNXProgram, not"
             f" {type(model).__name__}"
         )
     proto = onnx_ir.to_proto(model)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes the changes of a step into the model, and records them for the next step."""
+"""Writes the changes of a step into the model, and records facts about the new nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ np = deferred("numpy")
 
 
 class Applier:
-    """Writes the changes of one step after all of them are known."""
+    """Writes the changes of one step, after the step has found all of them."""
 
     def __init__(self, document: Document, facts: Facts, crossing: Crossing, step: Step) -> None:
         self.document = document
@@ -45,14 +45,14 @@ class Applier:
         return [place for written in places for place in written]
 
     def _note(self, change: NodeChange, written: list[Place]) -> None:
-        """Records a change after its nodes were written."""
+        """Records who wrote the new nodes, and the element types that they bring into the model."""
         self.step.touched |= dict.fromkeys(written, change.task.adapter.source)
         for place in written:
             carried = change.made.carried if place == change.place else frozenset[str]()
             self._add_present_types(*place, carried)
 
     def _prepare(self, change: NodeChange) -> None:
-        """Records a change before the old node is replaced."""
+        """Records the facts that would be lost when the old node is replaced."""
         scope = change.place[0]
         self._record_types(change)
         self._log(change)
@@ -65,7 +65,7 @@ class Applier:
             self.facts.add_present_types([schemas.element_name(tensor.data_type) or ""])
 
     def _bequeath(self, change: NodeChange, used: list[TensorProto]) -> None:
-        """Records which new constant replaces which old constant of the node."""
+        """Passes the names of the old node's constants on to the constants that replace them."""
         scope, made, target = change.place[0], change.made, change.node.proto
         read = {name for node in made.nodes for name in node.input}
         lost = [name for name in target.input if name not in read]
@@ -83,7 +83,7 @@ class Applier:
                     gained.discard(name)
 
     def _heritage(self, scope: Scope, name: str) -> Heritage | None:
-        """The name and notes that the replacement of an initializer or constant inherits."""
+        """Returns the name and notes of an initializer or constant, for its replacement."""
         owner = scope.owner(name) if name else None
         if owner is None or name in owner.inputs:
             return None
@@ -96,7 +96,7 @@ class Applier:
         return heritage_of(owner, value, name) if value is not None else None
 
     def _equal(self, change: NodeChange, name: str, left: Iterable[str]) -> str:
-        """The old constant that has the same elements as the new one."""
+        """Returns the name of the old constant with the same elements as the new one, or ""."""
         new = to_array(change.made.constants[name])
         for old in left:
             value = self.facts.constant(change.place[0], old)
@@ -105,7 +105,7 @@ class Applier:
         return ""
 
     def _add_present_types(self, scope: Scope, position: int, carried: frozenset[str]) -> None:
-        """Adds the element types that this step brings in to the facts."""
+        """Adds the element types that the new nodes bring in to the facts."""
         written = scope.node(position)
         new = [graph for name, graph in graphs_of(written) if name not in carried]
         for node in (written, *(node for graph in new for node in nodes_in(graph))):
@@ -116,7 +116,7 @@ class Applier:
                 self.facts.add_present_types(types_from(node, schema))
 
     def _record_types(self, change: NodeChange) -> None:
-        """Records the types of values that an earlier step wrote, before their node goes."""
+        """Records the types of values that an earlier step wrote, before their node is removed."""
         scope = change.place[0]
         for name in filter(self.document.is_written, change.node.proto.output):
             if (kind := self.facts.type(scope, name)) is not None:
@@ -125,7 +125,7 @@ class Applier:
                 self.facts.record_type(scope, name, kind, claimed=claimed, counted=counted)
 
     def _remember_origin(self, change: NodeChange) -> None:
-        """Records the source node of written nodes, so that refusals name it."""
+        """Maps new values to the source node that they replace, so that refusals name that node."""
         proto, origins, prefix = change.node.proto, self.document.origins, self.document.prefix
         written = [o for node in change.made.nodes for o in node.output if o.startswith(prefix)]
         if written:
@@ -135,7 +135,7 @@ class Applier:
             self._remember_missed(change, first)
 
     def _remember_missed(self, change: NodeChange, first: str) -> None:
-        """Records an assumption that would have avoided the node, so that a refusal can name it."""
+        """Records the assumption that would have avoided these nodes, for messages of refusals."""
         missed, op = self.document.missed, change.node.op
         avoided = missed.get(first) or next(iter(change.made.missed), None)
         if avoided is None:
@@ -145,7 +145,7 @@ class Applier:
                 missed.update(dict.fromkeys(node.output, avoided))
 
     def _functions_near(self, change: NodeChange) -> set[FunctionId]:
-        """The functions around a node, and the functions that compute its inputs."""
+        """Returns the function that contains a node, and the functions that compute its inputs."""
         scope, own = change.place[0], change.place[0].root.function
         return self.document.calls_behind(scope, change.node.proto) | ({own} if own else set())
 
@@ -163,7 +163,7 @@ class Applier:
 
 
 def used_constants(made: Made) -> Iterator[TensorProto]:
-    """The constants that a change made and that one of its nodes reads."""
+    """Yields the new constants of a change that at least one of its nodes reads."""
     if made.constants:
         read = {name for node in made.nodes for name in reads(node)}
         for name, tensor in made.constants.items():
@@ -172,8 +172,8 @@ def used_constants(made: Made) -> Iterator[TensorProto]:
 
 
 def is_equal(old: Array, new: Array) -> bool:
-    """Whether two arrays of one shape hold the same elements, whatever their types are."""
+    """Returns whether two arrays of equal shape hold equal elements, whatever their types."""
     if old.dtype.hasobject != new.dtype.hasobject:
         return False
-    with np.errstate(invalid="ignore"):  # of NaN, which equals no integer
+    with np.errstate(invalid="ignore"):  # NaN cannot be converted to an integer
         return bool((old.astype(new.dtype) == new).all())

@@ -27,7 +27,7 @@ from opshift.opsets import schemas
 
 
 def ask(task: Task, node: Node, op: Builder) -> Value | tuple[Value, ...] | Keep:
-    """The answer for one node: of the guard if it decides, else of the adapter."""
+    """Returns the answer for one node: from the guard if it decides, otherwise from the adapter."""
     adapter, derived = task.adapter, task.derived
     match adapter.verdict:
         case Impossible(why, reason):
@@ -64,11 +64,11 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
         raise
     except (InvalidModel, MissingExtra):
         raise
-    except Exception as error:  # any other exception is a bug of the adapter
+    except Exception as error:  # every other exception is a bug of the adapter
         if _is_beyond_any_tensor(error):
-            told = f"its sizes are too large to be written: {error}"
+            told = f"the sizes of its tensors are too large: {error}"
             raise Refusal(Why.NOT_EXPRESSIBLE, told) from None
-        if isinstance(error, MemoryError):  # more memory helps
+        if isinstance(error, MemoryError):  # not a bug: it may succeed with more memory
             raise
         told = f"{adapter.source} raised {error!r} at {_line(adapter, error)}"
         raise AdapterBug(told) from error
@@ -83,7 +83,7 @@ def _answer(adapter: Adapter, node: Node, op: Builder) -> Value | tuple[Value, .
 
 
 def _line(adapter: Adapter, error: Exception) -> str:
-    """The file and line in the package of an adapter at which it failed."""
+    """Returns the file and line of the adapter's package at which an error was raised."""
     import traceback
 
     package = adapter.source.partition(".")[0]
@@ -97,15 +97,15 @@ def _line(adapter: Adapter, error: Exception) -> str:
 
 
 def _is_beyond_any_tensor(error: Exception) -> bool:
-    """Whether numpy had to allocate more bytes than a message, and so a tensor in it, may have."""
-    if isinstance(error, ValueError):  # numpy's, for more bytes than an address has
+    """Returns whether numpy failed because an array exceeds the size limit of protobuf."""
+    if isinstance(error, ValueError):  # numpy raises ValueError for arrays beyond the address space
         return str(error).startswith(("array is too big", "Maximum allowed "))
     shape, dtype = getattr(error, "shape", ()), getattr(error, "dtype", None)
     return dtype is not None and math.prod(shape) * dtype.itemsize > wire.LIMIT
 
 
 def _check_reads(adapter: Adapter, node: Node) -> None:
-    """Raises if an adapter wrote other nodes without reading every attribute and input."""
+    """Raises if an adapter replaced a node without reading all its attributes and inputs."""
     ignores = adapter.verdict.ignores if isinstance(adapter.verdict, Rewrite) else ()
     overlooked = [name for name in node.overlooked() if name not in ignores]
     if overlooked:
@@ -114,7 +114,7 @@ def _check_reads(adapter: Adapter, node: Node) -> None:
         undescribed = schema is not None and not schema.stated
         if undescribed or (adapter.start, adapter.to) in (LEAVE, RETIRED):
             raise Refusal(
-                Why.NOT_EXPRESSIBLE, f"{node.op} has {names}, which its adapter does not know"
+                Why.NOT_EXPRESSIBLE, f"{node.op} has {names}, which its adapter does not support"
             )
         foreign = [name for name in overlooked if name in node.attributes]
         if schema is not None and (unknown := set(foreign) - set(schema.attributes)):
@@ -129,7 +129,7 @@ def _check_reads(adapter: Adapter, node: Node) -> None:
 
 
 def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: Adapter) -> None:
-    """Gives the replaced outputs' names to the values that replace them."""
+    """Names the replacing values like the outputs of the replaced node."""
     if op.made.unread is not None:
         if answer != () or op.made.nodes:
             raise AdapterBug(
@@ -142,8 +142,8 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
     if len(outputs) > len(values) and any(o and o.used for o in node.outputs[len(values) :]):
         if node.schema is None and not node.proto.domain:
             raise InvalidModel(
-                f"{node.op} {node.name!r} has {node.n_outputs} outputs, and this retired operator"
-                f" has {len(values)}; remove the others"
+                f"{node.op} {node.name!r} has {node.n_outputs} outputs, but this retired operator"
+                f" has only {len(values)}; remove the others"
             )
         raise AdapterBug(
             f"{adapter.source} returned {len(values)} values for the {node.n_outputs} outputs"
@@ -169,7 +169,7 @@ def settle(node: Node, answer: Value | tuple[Value, ...], op: Builder, adapter: 
 
 
 def _leave_out(made: Made, spare: set[str]) -> None:
-    """Leaves out the outputs of the rewritten node that the old node left out."""
+    """Removes outputs of the rewritten node that the old node did not have."""
     if made.carrier is None or any(map(holds_graphs, made.nodes)):
         return
     spare -= {name for node in made.nodes for name in node.input}
@@ -179,7 +179,7 @@ def _leave_out(made: Made, spare: set[str]) -> None:
 
 
 def require_declared(adapter: Adapter) -> None:
-    """Raises if an adapter approximates without a declaration, even if that is allowed."""
+    """Raises if an adapter approximates without declaring it, even if the caller allows it."""
     if not adapter.approximate:
         raise AdapterBug(
             f"{adapter.source} calls op.approximate, but does not declare it; add approximate=True"
@@ -187,7 +187,7 @@ def require_declared(adapter: Adapter) -> None:
 
 
 def check_types(node: Node, op: Builder) -> None:
-    """Refuses the node if an operator that was written does not accept the types of its inputs."""
+    """Refuses a node if an operator of its replacement does not accept the types of its inputs."""
     rare = op.env.rare_types()
     for proto in op.made.nodes if rare else ():
         domain = schemas.normal(proto.domain)
@@ -215,7 +215,7 @@ def check_types(node: Node, op: Builder) -> None:
 
 
 def _possible(node: Node, name: str, rare: frozenset[str]) -> frozenset[str]:
-    """The rare types that a node's own input may have; none of a value that was written."""
+    """Returns the rare types that an input of the old node may have; none for a new value."""
     found = frozenset(f"tensor({one})" for one in rare)
     for i, own in enumerate(node.proto.input):
         param = node.schema.input_at(i) if node.schema else None

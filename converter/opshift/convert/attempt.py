@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One conversion of one skeleton: opens it, makes every step, checks and reports."""
+"""One conversion of one skeleton: opens the model, makes every step, checks and reports."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ from opshift.report import Report
 if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
 
-# The gaps of a runtime, of which another form may be approximate.
+# Reasons of a refusal by a runtime. An approximation in another form may avoid them.
 OF_A_RUNTIME = frozenset((Why.TARGET_LACKS, Why.APPROXIMATE_ONLY))
 
 
 class Conversion(State):
-    """One conversion of a skeleton to its target, in place."""
+    """A conversion of one skeleton to its target, in place."""
 
     __slots__ = ()
 
@@ -75,7 +75,7 @@ class Conversion(State):
         return stamp.labelled(self.skeleton, report, self.options, before)
 
     def numbered(self, report: Report) -> Report:
-        """Numbers the new names in the order of the result, whatever path led to it."""
+        """Numbers new names in the order of the result, independently of the order of steps."""
         if not self.prefixes or not report.changed:
             return report
         names = numbering.number(self.skeleton, self.prefixes)
@@ -109,12 +109,13 @@ class Conversion(State):
             with diagnose.explaining(bug):
                 self._trace(_as_model(self.view))
             raise
-        except InvalidModel as fault:  # the whole model may not show the fault
+        # the error may come from one change, although the whole model hides it
+        except InvalidModel as fault:
             if self.options.check == "full":
                 with diagnose.explaining(fault):
                     self._trace(_as_model(self.view))
             raise
-        if self.steps and self.options.checks:  # another opset may have other meanings
+        if self.steps and self.options.checks:  # the new opset may give a node another meaning
             meanings = model_rules.two_meanings(Checked(self.document, self.adapters))
             self.notes += [one for one in meanings if one not in self.notes]
         report = self._report(before, self.document.imports.as_dict(), ir_before)
@@ -122,7 +123,7 @@ class Conversion(State):
         return dataclasses.replace(report, nodes_before=self.nodes_before, nodes_after=after)
 
     def _restamp(self) -> Report:
-        """Writes another IR version without any step."""
+        """Changes only the IR version, without any step."""
         model_opening.open_header(self)
         imported = Imports(self.skeleton.opset_import, "the model").as_dict()
         before = self.skeleton.ir_version
@@ -131,7 +132,7 @@ class Conversion(State):
         return self._report(imported, after, before)
 
     def open(self) -> None:
-        """Validates the model and indexes it."""
+        """Validates the source model and indexes it."""
         model_opening.open_header(self)
         self._level()
         model_opening.open_content(self)
@@ -140,21 +141,21 @@ class Conversion(State):
 
     @property
     def is_open(self) -> bool:
-        """Whether the model has been indexed."""
+        """Whether the source model has been indexed."""
         return hasattr(self, "document")
 
     def branch(self, options: Request, strategy: Strategy) -> Conversion:
-        """Another conversion of this opened model, which stays as it is."""
+        """Returns another conversion of this opened model. This conversion stays unchanged."""
         twin = self.fork()
         twin.options, twin.strategy, twin.boundaries = options, strategy, ()
         return twin
 
     def aim(self) -> None:
-        """Resolves the wanted versions."""
+        """Resolves the target versions."""
         aim.set_goal(self)
 
     def differing(self) -> Iterable[str]:
-        """Notes about nodes for which onnxruntime differs from the specification."""
+        """Returns notes on nodes for which onnxruntime differs from the specification."""
         return author_rules.differing(self.document, self.facts, self.adapters, self.goal)
 
     def others(self, refused: StepRefused | Refused | None = None) -> Iterator[Strategy]:
@@ -170,7 +171,7 @@ class Conversion(State):
                 opsets=self._elsewhere(_keys(self.unrunnable) | inexact),
             )  # fmt: skip
         own = request.present(self.document, "")
-        if isinstance(refused, Refused):  # by the IR version or a runtime, at the end of the steps
+        if isinstance(refused, Refused):  # refused by the IR version or a runtime, after all steps
             via_below = opset_below(refused, max(own, default=0))
             gaps = [one for one in refused.refusals if one.why in OF_A_RUNTIME]
             unread, opsets = self._unread(_keys(gaps)), self._elsewhere(_keys(gaps))
@@ -200,19 +201,19 @@ class Conversion(State):
         )  # fmt: skip
 
     def _unread(self, lacking: Collection[Key]) -> Collection[Key]:
-        """The operators that the runtime reads only at other versions than in the result."""
+        """Returns operators that the runtime supports, but not at the versions of the result."""
         row = self.runtime
         return {key for key in lacking if row is not None and row.names(key)}
 
     def _around(self, gaps: Iterable[RefusedNode]) -> Collection[FunctionId]:
-        """The functions with operators that the runtime lacks: at their calls, types are known."""
+        """Returns functions with operators that the runtime lacks; inlining may reveal types."""
         lacking = _keys(gaps)
         found = {one.function for one in self.document.roots if lacking & one.index.keys()}
         late = self.late if lacking else ()
         return self._with_callers({one for one in found if one is not None}).union(late)
 
     def _with_callers(self, found: set[FunctionId]) -> set[FunctionId]:
-        """Functions that are called, and the functions that call them."""
+        """Returns the called functions among `found` and among the functions that call them."""
         around = {root.function: root.calls for root in self.document.roots if root.function}
         new = found
         while new := {one for one, calls in around.items() if calls.keys() & new} - found:
@@ -220,10 +221,10 @@ class Conversion(State):
         return found.intersection(called(self.document))
 
     def _elsewhere(self, gaps: Collection[Key]) -> Collection[int]:
-        """The nearest opsets on both sides with other versions of these operators.
+        """Returns nearby opsets that have other versions of the given operators, for a runtime.
 
-        The highest and the preferred version come too, because another operator may replace these
-        there.
+        The set has the nearest opset below and above, and the runtime's highest and preferred
+        opset, because the operators may be replaced there.
         """
         target, own = self.options.target, self.document.imports.get("") or 0
         if self.runtime is None or not isinstance(target, Wanted) or "" in target.exact:
@@ -247,25 +248,25 @@ class Conversion(State):
         return self.left_late or bool(self._written_late()) or bool(self.unrunnable)
 
     def _written_late(self) -> list[FunctionId]:
-        """The functions that the result cannot hold, if steps may find more about their nodes."""
+        """Returns functions that the result cannot hold, if inlining them first may save nodes."""
         return self.late if any(step.rewritten for step in self.steps) else []
 
     def _inexact(self) -> set[FunctionId]:
-        """The functions at whose calls more may be known about nodes that were approximated."""
+        """Returns functions whose approximations may be avoided by inlining them at their calls."""
         return self._with_callers({one for step in self.steps for one in step.inexact})
 
     def _came_with(self) -> list[Feature]:
-        """The content above the wanted IR version, if steps approximated the model with it."""
+        """Returns the IR features above the wanted IR version, if steps approximated the model."""
         if not any(step.approximations for step in self.steps):
             return []
         came = Document(_as_model(self.view))
         facts = Facts(came, self.weights, self.adapters, self.inferable)
         return needs.held(came, facts, aim.ir_of_goal(self))
 
-    # -- conversions inside of this one --------------------------------------------------------
+    # -- conversions inside this conversion ----------------------------------------------------
 
     def _level(self) -> None:
-        """Converts functions to the model's versions before one of them is inlined."""
+        """Converts functions to the versions of the model, before one of them is inlined."""
         own = imports.versions(self.skeleton)
         found = [imports.versions(one) for one in self.skeleton.functions if self.strategy.inlined]
         of_functions = {one.domain for one in self.skeleton.functions} - {*versions.DOMAINS}
@@ -273,7 +274,8 @@ class Conversion(State):
             d: own[d]
             for one in found
             for d, v in one.items()
-            if own.get(d, v) != v and d not in of_functions  # a number without a meaning
+            # the version of a function's own domain has no meaning
+            if own.get(d, v) != v and d not in of_functions
         }
         if not apart:
             return
@@ -288,9 +290,9 @@ class Conversion(State):
         self.prefixes += level.prefixes
 
     def inferable(self) -> bytes | ModelProto:
-        """The model before the steps for inference, raised first if its opset has little inference.
+        """Returns the source model for inference, raised first if its opset has little inference.
 
-        Names mean the same on both sides.
+        Values have the same names in both models.
         """
         if self.for_types or not 0 < self.came_at < inference.LOWEST:
             return self.base
@@ -328,7 +330,7 @@ class Conversion(State):
             self.notes += self._checked()
 
     def _checked(self) -> list[str]:
-        """The notes of the check of the result; a rejection is traced to a change."""
+        """Returns the notes of the final check; if onnx rejects the result, finds the cause."""
         try:
             notes = check_whole(self)
         except InvalidModel as fault:
@@ -342,9 +344,10 @@ class Conversion(State):
         return notes
 
     def _trace(self, model: ModelProto) -> None:
-        """Converts a model again and looks at every type; raises an error that names the change.
+        """Converts a model again with full checks, and raises an error that names the cause.
 
-        In functions, types are known only at the calls, so functions are written out there last.
+        The second conversion inlines all functions, because types in functions are known only at
+        calls.
         """
         if self.traces or not self.options.checks:
             return
@@ -362,7 +365,7 @@ class Conversion(State):
                     raise
 
     def _settle_declarations(self) -> None:
-        """Corrects wrong declarations, notes the used ones, and declares lost ranks."""
+        """Corrects wrong declarations, notes used declarations, and declares lost ranks."""
         version, row = self.document.imports.get(""), self.runtime
         rewritten = any(step.rewritten for step in self.steps)
         strict = row is not None and row.is_strict_at(version)
@@ -380,7 +383,7 @@ class Conversion(State):
             declare.ranks(self.skeleton.graph, version, self.adapters, confirmed)
 
     def _suit(self, row: RuntimeRelease) -> None:
-        """Refuses a result that the runtime does not run, unless the request keeps it."""
+        """Refuses a result that the runtime cannot run, unless the caller wants to keep it."""
         document = Document(self.skeleton, self.document.prefix)
         facts = Facts(document, self.weights, self.adapters, self._result)
         found = verdict(Judged.of(facts), row)
@@ -426,12 +429,12 @@ class Conversion(State):
 
 
 def _is_moved(before: Mapping[str, int], after: Mapping[str, int]) -> bool:
-    """Whether the version of a domain of ONNX changed, because no other has a paired IR version."""
+    """Returns whether the version of an ONNX domain changed; only these imply an IR version."""
     return any(before.get(domain) != after.get(domain) for domain in versions.DOMAINS)
 
 
 def _nodes(document: Document) -> int:
-    """The nodes of all graphs and functions."""
+    """Returns the number of nodes in all graphs and functions."""
     return sum(len(scope.proto.node) for scope in document.scopes())
 
 

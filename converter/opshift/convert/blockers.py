@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes that block a step, and whether inlining a function may unblock them."""
+"""The nodes that block a step, and the functions whose inlining may unblock it."""
 
 from __future__ import annotations
 
@@ -19,16 +19,16 @@ from opshift.model.scope import FunctionId, Scope
 from opshift.opsets import schemas
 from opshift.protos import NodeProto
 
-# Reasons that may disappear if the function is inlined at its calls.
+# Reasons for a refusal that may disappear if the function is inlined at its calls.
 KNOWN_AT_CALL = frozenset(
     {Why.NEEDS_CONSTANT, Why.NEEDS_TYPE, Why.NEEDS_RANK, Why.NEEDS_SHAPE, Why.NEEDS_STATIC_ATTR}
 )
 
 
-class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by the loop
-    """Every blocker of one boundary, and the functions that may be inlined to unblock all.
+class StepRefused(Exception):  # noqa: N818 - the caller turns it into Refused
+    """Carries all blockers of one boundary, and the functions whose inlining may remove them.
 
-    For `unsure` functions, inlining one of them may be enough.
+    Each of the `unsure` functions may be enough if it is inlined; all `functions` are needed.
     """
 
     def __init__(
@@ -43,8 +43,8 @@ class StepRefused(Exception):  # noqa: N818 - an answer, turned into Refused by 
         self.unsure = unsure
 
 
-class Outgrown(Exception):  # noqa: N818 - an answer, not an error
-    """The steps have added more nodes than the node budget allows."""
+class Outgrown(Exception):  # noqa: N818 - an outcome that the caller handles
+    """Raised if the steps added more nodes than the node budget allows."""
 
     def __init__(self, domain: str, version: int) -> None:
         super().__init__(domain, version)
@@ -61,14 +61,14 @@ class Blockers:
         self._refusals: list[RefusedNode] = []
         self._functions: set[FunctionId] = set()
         self._unsure: set[FunctionId] = set()
-        self._movable = True  # whether inlining functions may unblock each of them
+        self._movable = True  # whether inlining may unblock every refused node
 
     def __bool__(self) -> bool:
         return bool(self._refusals)
 
     @property
     def refused(self) -> StepRefused:
-        """All refusals of the step as one exception."""
+        """One exception with all refusals of the step."""
         if not self._movable:
             return StepRefused(self._refusals)
         sure = frozenset(self._functions)
@@ -77,7 +77,7 @@ class Blockers:
     def add(
         self, scope: Scope, proto: NodeProto, refusal: Refusal, *, known_at_call: bool = False
     ) -> None:
-        """Notes a node that was refused."""
+        """Records a refused node."""
         root = scope.root
         first = next((o for o in proto.output if o), "")
         where = proto.name or first
@@ -104,7 +104,7 @@ class Blockers:
 def refuse_what_is_read(
     document: Document, changes: Sequence[NodeChange], blockers: Blockers
 ) -> None:
-    """Refuses to dissolve a node that is still read once all nodes have their answers."""
+    """Refuses to remove a node without replacement if another node still reads its outputs."""
     going = [c for c in changes if c.made.unread is not None]
     if not going:
         return
@@ -114,7 +114,7 @@ def refuse_what_is_read(
     for change in changes:
         scope = change.place[0]
         reads.subtract((scope.owner(name), name) for name in change.node.proto.input)
-        # Reads of a graph that an adapter took apart are counted in the old node.
+        # If an adapter reuses subgraphs of the old node, the reads in them are counted there.
         taken = change.node.graphs_taken
         for made in change.made.nodes:
             names = made.input if taken else walk.reads(made)
@@ -127,9 +127,9 @@ def refuse_what_is_read(
 
 
 def refuse_what_lies_too_deep(changes: Sequence[NodeChange], blockers: Blockers) -> None:
-    """Refuses nested graphs that are deeper than a model file allows."""
+    """Refuses changes that nest graphs more deeply than a model file allows."""
     for change in changes:
         scope, proto = change.place[0], change.node.proto
         if scope.depth + walk.levels(change.made.nodes) > MAX_NESTING:
-            told = f"what replaces it nests graphs more than {MAX_NESTING} deep"
+            told = f"its replacement nests graphs more than {MAX_NESTING} levels deep"
             blockers.add(scope, proto, Refusal(Why.NOT_EXPRESSIBLE, told))

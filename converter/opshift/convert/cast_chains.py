@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds Casts that meet after the steps: some runtimes merge two Casts and skip the rounding."""
+"""Finds adjacent Casts after the steps, because some runtimes merge them without rounding."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ if TYPE_CHECKING:
     from opshift.model.scope import Key, Place, Root
 
 CAST: Key = ("", "Cast")
-LOWEST = 6  # below, Cast has its type as a text, and no runtime that merges Casts has kernels
+LOWEST = 6  # Cast-1 has its type as a string, and no runtime that merges Casts has kernels for it
 
 
 def writes_casts(kinds: Iterable[Rewritten]) -> bool:
-    """Whether one of these rewritings writes a Cast."""
+    """Returns whether one of the rewrites writes a Cast."""
     return any("Cast" in kind.gives for kind in kinds)
 
 
 def may_lose(first: int, last: int) -> bool:
-    """Whether two Casts to these types can differ from only the last Cast."""
+    """Returns whether a Cast to `first` and a Cast to `last` differ from the second Cast only."""
     middle, target = T(first).name.lower(), T(last).name.lower()
     return any(cast_pairs.narrows(kind.name.lower(), middle, target) for kind in T)
 
@@ -40,7 +40,7 @@ def target_of(cast: NodeProto) -> int:
 def meeting(
     document: Document, steps: Iterable[Step], came: bytes | ModelProto
 ) -> dict[Root, list[Place]]:
-    """The Casts after Casts that may lose numbers, unless the source model has both."""
+    """Returns the second Casts of new pairs of adjacent Casts whose merger changes numbers."""
     if not any(writes_casts(step.rewritten) for step in steps):
         return {}
     found = {root: list(_pairs(root)) for root in document.roots}
@@ -54,7 +54,7 @@ def meeting(
 
 
 def _pairs(root: Root) -> Iterator[tuple[Place, str, str]]:
-    """The Casts after Casts that may lose numbers, with the output names of both."""
+    """Yields the adjacent Casts whose merger changes numbers, with both output names."""
     places = root.index.get(CAST, ()) if (root.imports.get("") or 0) >= LOWEST else ()
     for scope, position in places:
         last = scope.node(position)
@@ -67,7 +67,7 @@ def _pairs(root: Root) -> Iterator[tuple[Place, str, str]]:
 
 
 def _casts_of(model: ModelProto) -> Mapping[str, set[str]]:
-    """The output names of the Casts of a model, by their root."""
+    """Returns the output names of all Casts of a model, by the name of their graph or function."""
     found = defaultdict[str, set[str]](set)
     for root in Document(model).roots:
         for scope, position in root.index.get(CAST, ()):

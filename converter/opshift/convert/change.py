@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One step as data: a task for each operator, a change for each node, and the sums."""
+"""The data of one step: a task for each operator, a change for each node, and the totals."""
 
 from __future__ import annotations
 
@@ -19,18 +19,18 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Task:
-    """The facts that the nodes of one operator share at one boundary."""
+    """The adapter, schemas and checks that all nodes of one operator share at one boundary."""
 
     key: Key
     adapter: Adapter
-    schema: schemas.Schema | None  # of the version being left
+    schema: schemas.Schema | None  # the schema of the version before the step
     derived: Guard | None
     lost: frozenset[str]
 
 
 @dataclass(slots=True)
 class NodeChange:
-    """The answer for one node: the nodes that replace it."""
+    """The nodes that replace one node."""
 
     place: Place
     task: Task
@@ -40,14 +40,14 @@ class NodeChange:
 
     @property
     def kind(self) -> Rewritten:
-        """The kind of rewriting for the report."""
+        """The kind of rewrite, for the report."""
         gives = tuple([node.op_type for node in self.made.nodes])
         op, adapter = self.task.key[1], self.task.adapter
         return Rewritten(op, gives, adapter.source, adapter.identity(op), adapter.summary)
 
 
 class Rewritten(NamedTuple):
-    """A kind of rewriting that a step did, for the report."""
+    """A kind of rewrite in a step: the operator, the operators that replace it, and the adapter."""
 
     op: str
     gives: tuple[str, ...]
@@ -57,10 +57,10 @@ class Rewritten(NamedTuple):
 
 
 class Suspect(NamedTuple):
-    """A change after which lengths do not fit.
+    """A change after which inferred lengths contradict each other.
 
-    `inferred` says that inference of onnx accepts the replaced node. If no inference exists for its
-    operator, the lengths in the model may be wrong.
+    `inferred` is true if onnx's inference accepts the replaced node. An operator without inference
+    hides lengths of the model that may be wrong.
     """
 
     told: str
@@ -70,10 +70,10 @@ class Suspect(NamedTuple):
 
 @dataclass(slots=True)
 class Step:
-    """What one step did.
+    """The record of one step: rewrites, approximations, assumptions and touched nodes.
 
-    `touched` are the nodes to be checked against the version entered, each with the adapter that
-    wrote it or left it.
+    `touched` maps the nodes to check against the new version to the adapter that wrote or kept
+    them.
     """
 
     domain: str
@@ -82,8 +82,10 @@ class Step:
     rewritten: Counter[Rewritten] = field(default_factory=Counter)
     kept: Counter[str] = field(default_factory=Counter)
     approximations: list[str] = field(default_factory=list)
-    approximated: set[Key] = field(default_factory=set)  # the operators of these nodes
-    inexact: set[FunctionId] = field(default_factory=set)  # whose calls may avoid approximations
+    approximated: set[Key] = field(default_factory=set)  # the operators of the approximated nodes
+    # functions whose inlining may avoid approximations
+    inexact: set[FunctionId] = field(default_factory=set)
     assumptions: list[str] = field(default_factory=list)
     touched: dict[Place, str] = field(default_factory=dict)
-    suspects: list[Suspect] = field(default_factory=list)  # changes of lengths, in a traced run
+    # changes of lengths, recorded only in a rerun with full checks
+    suspects: list[Suspect] = field(default_factory=list)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declarations for values whose types inference cannot find for old operators."""
+"""Declares types that inference cannot find for old operators."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from opshift.opsets.types import rank_of, without_lengths, without_symbols
 from opshift.protos import GraphProto, NodeProto, TypeProto
 
 AXES_MAY_BE_NEGATIVE = 11
-"""Below this opset, axes are not negative: only a rank tells that an axis is the last one."""
+"""The opset that introduced negative axes. Below it, only the rank identifies the last axis."""
 LENGTHS = frozenset(("tensor(int64)",))
 
 
 def untyped(document: Document, facts: Facts) -> None:
-    """Declares the types that are known of the outputs of operators without inference.
+    """Declares the known types of the outputs of operators without inference.
 
-    Runtimes and strict inference need the type of each value, and go on from a declared one.
+    Runtimes and strict inference need the type of each value, and accept a declared type.
     """
     for root in document.roots:
         for scope in root.scopes if root.kind == "graph" else ():
@@ -58,10 +58,10 @@ def ranks(
     adapters: Registry,
     confirmed: Callable[[str], TypeProto | None],
 ) -> bool:
-    """Declares the ranks that the source proves and that are lost; returns whether any was.
+    """Declares ranks that the source proves and the result lost; returns whether it declared any.
 
-    Runtimes fuse normalizations only if the last axis is known. `confirmed` gives
-    the type of a value of the source whose rank does not come from a declaration.
+    Runtimes fuse normalizations only if the last axis is known. `confirmed` returns the type of a
+    source value if its rank does not depend on a declaration.
     """
     if not inference.LOWEST <= version < AXES_MAY_BE_NEGATIVE:
         return False
@@ -77,7 +77,7 @@ def ranks(
 
 
 def _without_rank(graph: GraphProto, version: int, adapters: Registry) -> Iterator[str]:
-    """The outputs for which inference finds no rank from any types of the inputs."""
+    """Yields outputs whose rank inference cannot find, even if all input types are known."""
     constants = {""} | {tensor.name for tensor in graph.initializer}
     known: dict[str, int | None] = {}
     for node in graph.node:
@@ -93,7 +93,7 @@ def _without_rank(graph: GraphProto, version: int, adapters: Registry) -> Iterat
 
 
 def _needed(op: str, version: int, adapters: Registry) -> int | None:
-    """The input whose value inference needs for a rank, -1 if it finds none, else None."""
+    """Returns the input that inference needs for the rank, -1 without inference, or None."""
     schema = schemas.schema("", op, version)
     if schema is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The checks of a whole model by onnx: of the result and, on request, after each step."""
+"""Checks a whole model with onnx: the result, and on request the model after each step."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from opshift.text import shortened
 
 
 def done(state: State, step: Step) -> None:
-    """Records a step; with `check="full"`, onnx checks the whole model after it."""
+    """Records a step. With `check="full"`, onnx then checks the whole model."""
     state.done(step)
     if state.options.check == "full":
         check_fully(state, step)
 
 
 def check_fully(state: State, step: Step) -> None:
-    """Checks the whole model with onnx after a step, with its nodes in order."""
+    """Checks the whole model after a step with onnx's full check; the nodes are sorted first."""
     shown = weights.checkable(checker.in_order(state.document))
     error = checker.lenient(shown, state.adapters, full=True)
     if error is None or _namesakes(state):
@@ -35,7 +35,7 @@ def check_fully(state: State, step: Step) -> None:
     if _objected_before(state, checker.lenient(state.view, state.adapters, full=True)):
         return
     if nested_lengths.drop_contradicted(copied(shown), state.adapters):
-        return  # declarations that are still contradicted at the end are dropped with a note
+        return  # the final check drops declarations that are still contradicted, with a note
     if notes := corrected(state.facts):
         state.notes += notes
         return check_fully(state, step)
@@ -62,7 +62,7 @@ def check_fully(state: State, step: Step) -> None:
 
 
 def check_whole(state: State) -> list[str]:
-    """Checks the whole result; objections that the model had before become notes."""
+    """Checks the whole result; objections that the source model had before become notes."""
     full = state.options.check == "full"
     found = rules.at_end(state.document, state.adapters, visit_all=full)
     for one in found.beyond(state.broken):
@@ -74,7 +74,7 @@ def check_whole(state: State) -> list[str]:
     structure = checker.lenient(result, state.adapters, full=False)
     if structure is None and repair.remove_shapes(state.skeleton, state.typed):
         named = repair.first_names(state.typed)
-        note = f"the shape that was added to {named} does not fit the result; it was removed"
+        note = f"the shape that was added to {named} does not fit the result and was removed"
         return [note, *check_whole(state)]
     if structure is None and (
         wrong := nested_lengths.drop_contradicted(state.skeleton, state.adapters)
@@ -95,23 +95,23 @@ def check_whole(state: State) -> list[str]:
     if told := diagnose.declarations(state.view, result, error, state.adapters):
         raise InvalidModel(told)
     if structure is None and before is not None:
-        raise InvalidModel(f"{before}; a later opset has the operator, and says: {error}")
+        raise InvalidModel(f"{before}; the check at a later opset adds: {error}")
     raise AdapterBug(f"the checker rejects the converted model: {error}")
 
 
 def corrected(facts: Facts) -> list[str]:
-    """Corrects the declared shapes that contradict the inferred ones; returns a note about them."""
+    """Corrects declared shapes that contradict inferred shapes; returns a note about them."""
     if not (names := facts.correct()):
         return []
     values = shortened(list(map(repr, names)), 4)
-    return [f"a declared shape that contradicts the inputs was corrected: that of {values}"]
+    return [f"corrected the declared shapes of {values}, which contradict the inputs"]
 
 
 def _objected_before(state: State, error: str | None) -> bool:
-    """Whether onnx rejects the source model, or a body of a function with an operator's name.
+    """Returns whether onnx already rejects the source model, or a function named like an operator.
 
     `error` is the objection to the source model. An objection to an operator that the opset lacks
-    is no objection to types.
+    does not count, because it is not about types.
     """
     if error and not checker.is_of_operators(error):
         return True
@@ -122,13 +122,13 @@ def _objected_before(state: State, error: str | None) -> bool:
         for key in _named_like_operators(functions)
         if imports.versions(functions[key]).items() <= versions.items()
     ]
-    for key in hidden:  # inference takes their calls for operators
+    for key in hidden:  # inference would treat calls of these functions as operators
         inline_function(model, key, state.document.fresh)
     return bool(hidden and checker.lenient(model, state.adapters, full=True))
 
 
 def _namesakes(state: State) -> frozenset[FunctionId]:
-    """The functions with the name of an operator, which inference confuses; they are inlined."""
+    """Returns functions named like operators; they are inlined, as inference confuses them."""
     return frozenset(_named_like_operators(state.document.functions))
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes equal forms of nodes at one version: newer operators, or forms for runtimes."""
+"""Writes nodes as equal nodes of the same version: newer operators, or forms for runtimes."""
 
 from __future__ import annotations
 
@@ -37,18 +37,18 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
     from opshift.protos import NodeProto
 
-LOWEST = 7  # the opset from which on rules for other words are written: operators broadcast there
+LOWEST = 7  # the lowest opset for `WORDS` rules, because operators broadcast from opset 7 on
 
-# The nodes that a runtime does not run, by their root and the domain of their operators.
+# The nodes that a runtime does not run, by graph or function and by domain of the operator.
 Lacked: TypeAlias = "dict[tuple[Root, str], list[Place]]"
-# The operators that written values come from, by their root and their name.
+# The operators from which new values were written, by graph or function and by value name.
 Origins: TypeAlias = dict[tuple[int, str], frozenset[Key]]
 Runs: TypeAlias = "Callable[[NodeChange], bool]"
 Boundary: TypeAlias = "tuple[int, int]"
 
 
 def write(state: State) -> None:
-    """Writes the other forms that the request and the runtime want."""
+    """Writes the other forms of nodes that the caller asks for or the runtime needs."""
     _plan_unforeseen(state)
     if state.options.modernize:
         _modernize(state)
@@ -62,7 +62,7 @@ def write(state: State) -> None:
 
 
 def _plan_unforeseen(state: State) -> None:
-    """Plans the forms of the operators that no verdict was known to write."""
+    """Plans the forms of operators that adapters wrote although no verdict foresaw them."""
     if state.plan.unforeseen:
         form_plan.plan_forms(state)
 
@@ -89,7 +89,7 @@ def _modernize(state: State) -> None:
 
 
 def _reform(state: State) -> None:
-    """Writes equal forms that more runtimes run."""
+    """Writes equal forms that more runtimes can run."""
     for domain in sorted(state.goal):
         for version in sorted(request.present(state.document, domain)):
             stepper = state.stepper(domain, version, version)
@@ -102,14 +102,14 @@ def _reform(state: State) -> None:
 
 
 def _choose(state: State, row: RuntimeRelease) -> None:
-    """Replaces nodes that a runtime does not run by forms that it runs."""
+    """Replaces nodes that a runtime cannot run by forms that it can run."""
     asked = (state.document, row, state.facts)
     if row.other_forms:
         _write_others(state, None, _named(state, row))
     runs = functools.partial(_runs, row, state.adapters)
     written = _write_others(state, runs, _lacked(state, row))
     if _write_wider(state, row) or written:
-        beside: Lacked = {}  # written nodes may have new neighbours
+        beside: Lacked = {}  # new nodes may be misread because of their neighbours
         _add_misread(beside, asked, neighbours=True)
         _write_others(state, runs, beside)
     _write_in_other_words(state, row)
@@ -117,7 +117,7 @@ def _choose(state: State, row: RuntimeRelease) -> None:
 
 
 def _lacked(state: State, row: RuntimeRelease) -> Lacked:
-    """The nodes that a runtime does not read, has no kernel for or misreads."""
+    """Returns the nodes that a runtime cannot read, has no kernel for, or misreads."""
     asked = (state.document, row, state.facts)
     lacked: Lacked = {}
     for place, key, *_ in runtime.without_kernel(*asked):
@@ -132,9 +132,9 @@ def _lacked(state: State, row: RuntimeRelease) -> Lacked:
 
 
 def _write_in_other_words(state: State, row: RuntimeRelease) -> None:
-    """Writes nodes that the runtime still lacks in operators that it has.
+    """Replaces nodes that the runtime still lacks by other operators that it has.
 
-    A node is never written as an operator from which it was written, so that the search ends.
+    A node is never written as an operator from which it came, so the search ends.
     """
     opset = state.document.imports.get("") or 1
     if opset < LOWEST:
@@ -159,9 +159,9 @@ def _leads(
     rules: DeclaredRules,
     change: NodeChange,
 ) -> bool:
-    """Whether a runtime runs each node of a change or a replacement of it.
+    """Returns whether a runtime runs each node of a change, or can run a replacement of the node.
 
-    A node that was written as its own operator, and still does not run, is not written so again.
+    A node that was written again as its own operator, and still does not run, is not written again.
     """
     root, builder = id(change.builder.scope.root), change.builder
     earlier = set[Key]().union(
@@ -182,7 +182,7 @@ def _leads(
 
 
 def _kind(node: NodeProto, builder: Builder) -> str:
-    """The element type in which a node computes; "" if it is unknown."""
+    """Returns the element type in which a node computes, or "" if it is unknown."""
     names = filter(None, (*node.input, *node.output))
     kinds = {element_of(builder.env.type(name)) for name in names} - {"bool"}
     return kinds.pop() if len(kinds) == 1 else ""
@@ -191,7 +191,7 @@ def _kind(node: NodeProto, builder: Builder) -> str:
 def refusals(
     state: State, row: RuntimeRelease, lacks: Iterable[RuntimeLack]
 ) -> Iterator[RefusedNode]:
-    """The refusals for gaps of a runtime, with the operators that would replace them."""
+    """Yields the refusals for what a runtime lacks, with the operators that it would need."""
     lacks, opset = list(lacks), state.document.imports.get("") or 1
     named = any(one.op for one in lacks)
     words = OtherWords(state.adapters, row, opset) if named else None
@@ -200,7 +200,7 @@ def refusals(
         refused = one.as_refusal(state.goal.get(one.domain, 1))
         needed = [op for op in words.missing(key) if op != one.op] if words and one.op else []
         if needed:
-            says = f"{one.says}, and in other words it needs {', '.join(needed)}"
+            says = f"{one.says}, and its replacement needs {', '.join(needed)}"
             yield dataclasses.replace(refused, detail=says)
         elif key in state.withheld:
             detail = f"{one.says}; {state.withheld[key]}"
@@ -210,7 +210,7 @@ def refusals(
 
 
 def _rewrites(state: State, stepper: Stepper, root: Root, places: Iterable[Place]) -> bool:
-    """Applies a stepper at some nodes; whether it rewrites one of them."""
+    """Applies a stepper to some nodes; returns whether it rewrote any node."""
     step = stepper.run_at(root, places)
     state.withheld |= stepper.withheld
     if step.rewritten:
@@ -219,7 +219,7 @@ def _rewrites(state: State, stepper: Stepper, root: Root, places: Iterable[Place
 
 
 def _write_wider(state: State, row: RuntimeRelease) -> bool:
-    """Computes nodes in wider types, for which a runtime has a kernel; returns whether it did."""
+    """Computes nodes in wider types for which a runtime has kernels; returns whether it did."""
     written = False
     for key, types, places in list(wider.lacked(state, row)):
         root = places[0][0].root
@@ -230,7 +230,7 @@ def _write_wider(state: State, row: RuntimeRelease) -> bool:
 
 
 def _write_for_all_processors(state: State, row: RuntimeRelease) -> None:
-    """Replaces nodes that a runtime misreads on some processors by forms that all compute alike."""
+    """Replaces nodes that a runtime misreads on some processors by forms that are always right."""
     lacked: Lacked = {}
     _add_misread(lacked, (state.document, row, state.facts), on_some_processors)
     runs = functools.partial(_runs, row, state.adapters, declared=misreadings)
@@ -238,7 +238,7 @@ def _write_for_all_processors(state: State, row: RuntimeRelease) -> None:
 
 
 def _named(state: State, row: RuntimeRelease) -> Lacked:
-    """The nodes of the operators that the row names, whatever their form is."""
+    """Returns the nodes of the operators in the runtime's list `other_forms`."""
     found: Lacked = {}
     for root in state.document.roots:
         for op in row.other_forms:
@@ -253,14 +253,14 @@ def _add_misread(
     *,
     neighbours: bool = False,
 ) -> None:
-    """Adds the nodes that a runtime misreads, or only those whose neighbours are the cause."""
+    """Adds the nodes that a runtime misreads, or only those misread because of neighbours."""
     for (domain, _), one, places in runtime.misread_nodes(*asked, declared):
         for place in places if one.neighbours or not neighbours else ():
             lacked.setdefault((place[0].root, domain), []).append(place)
 
 
 def _part_casts(state: State) -> None:
-    """Separates neighbouring Casts that steps wrote, if their merger gives other numbers."""
+    """Separates adjacent Casts that steps wrote, if merging them would change numbers."""
     facts, read_by = state.facts, readers()
     parted: Lacked = {
         (root, ""): [
@@ -281,7 +281,7 @@ def _part_casts(state: State) -> None:
 def _write_others(
     state: State, runs: Runs | None, lacked: Lacked, place: Boundary = ALTERNATIVE
 ) -> bool:
-    """Writes other forms of nodes, if a runtime runs them; returns whether it wrote any."""
+    """Writes other forms of nodes if a runtime runs these forms; returns whether it wrote any."""
     written = False
     for (root, domain), places in lacked.items():
         version = root.imports.get(domain)
@@ -295,7 +295,7 @@ def _write_others(
 
 
 def _reads(row: RuntimeRelease, change: NodeChange) -> bool:
-    """Whether a runtime reads the operator of each node of a change."""
+    """Returns whether a runtime reads the operator of each node of a change."""
     return runtime.reads(change.made.nodes, change.builder.scope.root, row)
 
 
@@ -305,5 +305,5 @@ def _runs(
     change: NodeChange,
     declared: runtime.Declared = on_every_processor,
 ) -> bool:
-    """Whether a runtime runs each node of a change."""
+    """Returns whether a runtime runs each node of a change."""
     return runtime.runs(change.made.nodes, change.builder, row, rules, declared)

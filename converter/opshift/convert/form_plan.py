@@ -1,8 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The plan of other forms that may be written at the goal.
+"""Plans the other forms of operators that a conversion may write at the target version.
 
-Each other form of an operator is an edge of the plan, to every operator that it may write.
-The present form writes no node, so it is the cheapest. Other forms are for nodes that cannot stay.
+Each other form of an operator is an edge of the plan, to every operator that the form may write.
+Keeping the present form writes no node and is cheapest. Other forms are used only for nodes that
+cannot stay.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from opshift.model.scope import Key
 
 
 def plan_forms(state: State) -> None:
-    """Plans the other forms of all operators in the plan, and of the operators in these forms."""
+    """Plans the other forms of all operators in the plan, and of all operators in these forms."""
     newer = _newer(state) if state.options.modernize else {}
     waiting = state.plan.leads_to()
     known = set(waiting)
@@ -32,7 +33,7 @@ def plan_forms(state: State) -> None:
 
 
 def _others(state: State, key: Key) -> Iterator[Edge]:
-    """The forms that more runtimes run, and those for a runtime that lacks the operator."""
+    """Yields the forms that more runtimes run, and forms for a runtime without the operator."""
     for place in FORMS if _may_lack(state, key) else (FORM,):
         edge = form_edge(state.adapters, *key, place)
         if edge is not None:
@@ -40,7 +41,7 @@ def _others(state: State, key: Key) -> Iterator[Edge]:
 
 
 def _may_lack(state: State, key: Key) -> bool:
-    """Whether the runtime may lack a kernel for an operator in its own form."""
+    """Returns whether the runtime may lack a kernel for the present form of an operator."""
     row = state.runtime
     return row is not None and (
         row.may_lack(key)
@@ -50,7 +51,7 @@ def _may_lack(state: State, key: Key) -> bool:
 
 
 def _newer(state: State) -> dict[Key, Edge]:
-    """The newer operators, by the last operator of the nodes that they replace."""
+    """Returns the newer operators, by the last operator of the nodes that each of them replaces."""
     from opshift.convert.modernize import edges
 
     newest = max([state.goal.get("", 0), *request.present(state.document, "")])

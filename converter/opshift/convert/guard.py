@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Checks derived from two schemas: types, attributes and inputs that the new one lacks."""
+"""Checks a kept node against two schemas: types, attributes and inputs that the new one lacks."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """The checks for one pair of schemas, derived once."""
+    """The checks for one pair of schemas. They are derived once."""
 
     old: Schema
     new: Schema
@@ -24,7 +24,7 @@ class Guard:
     fewer_outputs: bool
 
     def lost_in(self, present: frozenset[str]) -> frozenset[str]:
-        """The lost types that can occur in the model."""
+        """Returns the lost types that can occur in the model."""
         every = frozenset().union(*self.lost.values())
         return frozenset(t for t in every if tokens(t) <= present)
 
@@ -35,11 +35,11 @@ class Guard:
 
     @property
     def structural(self) -> bool:
-        """Whether a check other than the check of types can fail."""
+        """Whether the guard has checks of attributes, inputs or outputs that are lost."""
         return bool(self.lost_attributes or self.lost_inputs or self.fewer_outputs)
 
     def check_types(self, node: Node, possible: frozenset[str]) -> None:
-        """Refuses a node with a type that the new schema does not accept."""
+        """Refuses a node with an element type that the new schema does not accept."""
         touched = self._touched(node)
         bound = {p.variable: text for _, p, text in touched if text and not p.variadic}
         for value, param, text in touched:
@@ -60,7 +60,7 @@ class Guard:
                 )
 
     def _touched(self, node: Node) -> list[tuple[Value, Param, str | None]]:
-        """Every input and output with its parameter and the type it is known to have."""
+        """Returns every input and output of the node, with its parameter and its type if known."""
         found = []
         for values, params in (
             (node.inputs, self.old.input_at),
@@ -73,14 +73,14 @@ class Guard:
         return found
 
     def touches(self, node: Node) -> bool:
-        """Whether a kept node has an attribute, input or output that the new schema lacks."""
+        """Returns whether a node has an attribute, input or output that the new schema lacks."""
         if any(name in node.attributes for name in self.lost_attributes):
             return True
         inputs, outputs = len(node.proto.input), len(node.proto.output)
         return 0 <= self.new.max_input < inputs or 0 <= self.new.max_output < outputs
 
     def check_structure(self, node: Node) -> None:
-        """Refuses a node that uses an attribute, input or output that the new schema lacks."""
+        """Refuses a node that needs an attribute, input or output that the new schema lacks."""
         for name in sorted(self.lost_attributes & node.attributes.keys()):
             proto = node.attributes[name]
             value = node.attr(name) if not proto.ref_attr_name else None
@@ -104,7 +104,7 @@ class Guard:
 
 @described.remembered
 def derive(domain: str, op: str, start: int, to: int) -> Guard | None:
-    """The guard between two versions; None if one version has no stated schema."""
+    """Returns the guard between two versions, or None if a version has no complete schema."""
     old, new = schemas.schema(domain, op, start), schemas.schema(domain, op, to)
     if old is None or new is None or not (old.stated and new.stated):
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Missing imports of a model, if its operators mean the same in every possible version."""
+"""Adds missing imports, if the operators mean the same in every version that may be meant."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.protos import ModelProto
 
 
 def add(model: ModelProto, adapters: Registry) -> list[str]:
-    """Imports the newest opset of the IR version; returns a note if it did."""
+    """Imports the newest opset of the IR version into a model without imports; returns the note."""
     if model.opset_import or model.functions:
         return []
     opsets = [one.onnx for one in versions.RELEASES if one.ir == model.ir_version]
@@ -47,7 +47,7 @@ def add_domains(model: ModelProto, adapters: Registry) -> list[str]:
 
 
 def lacking(model: ModelProto) -> dict[str, set[str]]:
-    """The operators of the graph, by missing imports of a model with other imports."""
+    """Returns the operators of each domain that the model uses without importing the domain."""
     known = {*imports.versions(model), *(function.domain for function in model.functions), ""}
     found: dict[str, set[str]] = {}
     for node in nodes_in(model.graph) if model.opset_import else ():
@@ -57,7 +57,7 @@ def lacking(model: ModelProto) -> dict[str, set[str]]:
 
 
 def _first(domain: str, ops: set[str], adapters: Registry) -> int | None:
-    """The first version that has all of these operators, if they never changed, else None."""
+    """Returns the first version with all these operators if they never changed, otherwise None."""
     begins = [schemas.known().history(domain, op) for op in ops]
     newest = schemas.known().newest(domain)
     if newest is None or not all(begins):
@@ -68,7 +68,7 @@ def _first(domain: str, ops: set[str], adapters: Registry) -> int | None:
 
 
 def _is_one(key: tuple[str, str], low: int, high: int, adapters: Registry) -> bool:
-    """Whether an operator of ONNX means the same in every opset between two."""
+    """Returns whether an operator of ai.onnx means the same in every opset from `low` to `high`."""
     domain, op = key
     if domain or schemas.schema(domain, op, low) is None:
         return False
@@ -76,13 +76,13 @@ def _is_one(key: tuple[str, str], low: int, high: int, adapters: Registry) -> bo
 
 
 def _is_same(key: tuple[str, str], low: int, high: int, adapters: Registry) -> bool:
-    """Whether the schemas prove that no node of an operator changes between two versions."""
+    """Returns whether schemas prove that no node of an operator changes from `low` to `high`."""
     domain, op = key
     begins = [one.since for one in schemas.history(domain, op) if low < one.since <= high]
     return all(_stays(adapters, (domain, op, since - 1, since)) for since in begins)
 
 
 def _stays(adapters: Registry, crossing: tuple[str, str, int, int]) -> bool:
-    """Whether two schemas prove that no node of an operator changes over a boundary."""
+    """Returns whether two schemas prove that no node of an operator changes over a boundary."""
     adapter, derived = adapters.get(*crossing), guard.derive(*crossing)
     return adapter is not None and derived is not None and is_idle(adapter, derived)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Gives a model its IR version, after content of later versions was written in older forms."""
+"""Sets the IR version of a model, after content of later IR versions was lowered."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from opshift.versions import NEWEST_IR
 
 
 def plan(state: State) -> None:
-    """Plans the lowering of content that a later IR version brought."""
+    """Plans how to lower content that a later IR version introduced."""
     rewrite = isinstance(state.options.ir_version, int) or bool(state.strategy.early)
     drop, inline = _drop(state), _inlines(state)
     if rewrite or drop or inline:
@@ -31,7 +31,7 @@ def plan(state: State) -> None:
 
 
 def write_early(state: State) -> None:
-    """Writes the older form of content before the steps, if the path requires it."""
+    """Lowers content before the steps, if the strategy says so."""
     to = ir_of_goal(state)
     features = ir_plan.due(state.lowerings, to, rewrite=True, inline=False)
     if _lowered(state, to, [one for one in features if one.says in state.strategy.early]):
@@ -40,14 +40,14 @@ def write_early(state: State) -> None:
 
 
 def brings_functions(state: State) -> bool:
-    """Whether functions begin to count, which readers of the old IR version have not looked at."""
+    """Returns whether a higher IR version gives meaning to functions that old readers ignored."""
     before, wanted = state.skeleton.ir_version, state.options.ir_version
     above = isinstance(wanted, int) and before < FUNCTIONS.ir <= wanted
     return above and bool(state.skeleton.functions)
 
 
 def restamp(state: State) -> None:
-    """Sets another IR version without looking at the nodes."""
+    """Sets another IR version without reading the nodes."""
     before, wanted = state.skeleton.ir_version, int(state.options.ir_version)
     drops = state.options.drop_metadata or state.options.drop_training
     if wanted >= before and not drops:
@@ -62,7 +62,7 @@ def restamp(state: State) -> None:
 
 
 def settle_ir(state: State, *, moved: bool) -> None:
-    """Gives the model its IR version, after content was written in its older form."""
+    """Sets the IR version of the result, after lowering content that this version lacks."""
     wanted, current = state.options.ir_version, state.skeleton.ir_version
     aim = needs.aim(current, state.document.imports.as_dict(), wanted, moved)
     lowers = aim < current or bool(state.document.added_initializers)
@@ -82,12 +82,12 @@ def settle_ir(state: State, *, moved: bool) -> None:
 
 
 def _binding(state: State, found: Iterable[Feature]) -> list[Feature]:
-    """The features that require an IR version: readers may not skip them."""
+    """Returns the features that require their IR version, because readers must not ignore them."""
     return [one for one in found if one.computes or state.options.strict_ir]
 
 
 def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bool:
-    """Writes the planned older forms; returns whether there were any."""
+    """Writes the planned older forms of features; returns whether it wrote any."""
     if rewrite:
         ir_plan.require_planned(state.lowerings, found)
     features = ir_plan.due(state.lowerings, aim, rewrite=rewrite, inline=_inlines(state))
@@ -104,7 +104,7 @@ def _lower(state: State, aim: int, found: list[Feature], *, rewrite: bool) -> bo
 
 
 def _lowered(state: State, to: int, features: list[Feature]) -> bool:
-    """Writes the older forms of features; returns whether there were any."""
+    """Writes the older forms of the given features; returns whether it wrote any."""
     by_value = state.adapters.rules(ByValue) if features else {}
     done = lower.lower(state.skeleton, state.weights, state.document.fresh, to, features, by_value)
     state.notes += done
@@ -112,12 +112,12 @@ def _lowered(state: State, to: int, features: list[Feature]) -> bool:
 
 
 def _drop(state: State) -> list[str]:
-    """The options that permit the removal of content."""
+    """Returns the removals that the options allow: metadata, training information."""
     return [METADATA] * state.options.drop_metadata + [TRAINING] * state.options.drop_training
 
 
 def _inlines(state: State) -> bool:
-    """Whether functions are written out for every IR version."""
+    """Returns whether functions are inlined because the runtime does not load them."""
     row, functions = state.runtime, state.skeleton.functions
     if row is None or not functions:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Operators of domains that the result must not use, which are written in ai.onnx first."""
+"""Finds operators of domains that the result must not use, and rewrites them in ai.onnx."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def operators(
     allowed: Collection[str] | None,
     row: RuntimeRelease | None,
 ) -> frozenset[Key]:
-    """The operators of a model that must be written in ai.onnx.
+    """Returns the operators of a model that must be rewritten in ai.onnx.
 
-    Operators that a runtime lacks and no adapter writes are refused at the end, all at once.
+    Operators that the runtime lacks and that no adapter rewrites are refused together at the end.
     """
     formed, found = set[Key](), set[Key]()
     if row is not None:
@@ -49,7 +49,7 @@ def operators(
 def perhaps_lacked(
     document: Document, adapters: Registry, row: RuntimeRelease | None, opset: int
 ) -> frozenset[Key]:
-    """The operators of other runtimes that a runtime may lack, if this opset can write them."""
+    """Returns operators of other runtimes that `row` may lack and this opset can express."""
     if row is None:
         return frozenset()
     from opshift.opsets import targets
@@ -62,7 +62,7 @@ def perhaps_lacked(
 
 
 def lowest(adapters: Registry, left: Collection[Key]) -> int:
-    """The lowest opset of ai.onnx at which all these operators can be written."""
+    """Returns the lowest opset of ai.onnx in which all these operators can be rewritten."""
     verdicts = [adapters.leaving(*key) for key in left]
     return max((one.since for one in verdicts if one is not None), default=1)
 
@@ -70,10 +70,11 @@ def lowest(adapters: Registry, left: Collection[Key]) -> int:
 def leave(
     document: Document, left: Collection[Key], cross: Cross, *, needed: bool = True
 ) -> Iterator[Step]:
-    """Writes the nodes that can be written with the known facts; raises if needed ones cannot.
+    """Rewrites nodes whose facts are known; raises if `needed` and no node could be written.
 
-    One such node may need the type of a value that another such node computes. The type is known
-    after the other node is written, so the caller repeats this until no operator is left.
+    A rewrite may need the type of a value that another operator of `left` computes. That type is
+    known only after the other operator is rewritten, so the caller repeats the call until none is
+    left.
     """
     done, refused = False, []
     for domain in sorted({domain for domain, _ in left}):

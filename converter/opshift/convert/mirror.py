@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Derives the formulas of an operator from the nodes that its adapter writes below its opset."""
+"""Derives the formulas of an operator from the nodes that its downward adapter writes."""
 
 from __future__ import annotations
 
@@ -48,14 +48,16 @@ from opshift.records import dataclass
 
 np: Any = deferred("numpy")
 
-KINDS = (T.FLOAT, T.FLOAT16, T.DOUBLE, T.BFLOAT16)  # a pattern of float covers most others
+# the pattern for float also covers most other types
+KINDS = (T.FLOAT, T.FLOAT16, T.DOUBLE, T.BFLOAT16)
 SHAPE = (2, 3, 4)
-AXIS = -2  # the last axes are two, so that they differ from the one axis
-FLOATS = (0.40625, 0.71875, 1.1875)  # no adapter writes them, and each type holds them
+AXIS = -2  # two last axes, so that the list differs from one last axis
+# no adapter writes these numbers, and every float type represents them exactly
+FLOATS = (0.40625, 0.71875, 1.1875)
 
 
 class Below:
-    """The crossing of a Builder that writes as a model of the opset below an operator would."""
+    """The version context of a Builder that writes nodes for the opset below the operator's."""
 
     enters = ""
     allow_approximate = False
@@ -95,10 +97,11 @@ def traced(
     attributes: Mapping[str, Any],
     holes: Mapping[str, Any] | None = None,
 ) -> tuple[Term, int] | None:
-    """The formula that the adapter writes for a node, and its number of nodes.
+    """Returns the formula that the adapter writes for a node, and its number of nodes, or None.
 
-    `inputs` has the names of the values by parameter. `holes` are the attributes that the formula
-    leaves open; without them it is exact. None if the adapter refuses, or writes no formula.
+    `inputs` maps parameters to value names. `holes` are the attributes that the formula leaves
+    open; without `holes` the formula is exact. The result is None if the adapter refuses, or if its
+    nodes are not a formula.
     """
     op = Builder(Below(adapters, mirror.down.to), model)
     given = [None if name is None else Value(name, op.env) for name in inputs.values()]
@@ -116,7 +119,7 @@ class _Reader:
 
     op: Builder
     adapters: Registry
-    params: Mapping[str, str]  # the parameters by the names of their values
+    params: Mapping[str, str]  # value name -> parameter
     holes: Mapping[str, Any] | None
     terms: dict[str, Term] = field(default_factory=dict)  # a value that is read twice is one term
 
@@ -140,7 +143,7 @@ class _Reader:
         return self._cast(node) if node.op_type == "Cast" else self._applied(node)
 
     def _number(self, known: Array) -> Number:
-        """A constant with one element."""
+        """Returns the term for a constant with one element."""
         if known.size != 1 or known.dtype.kind not in NUMERIC:
             raise Untraceable
         number = float(known.item())
@@ -150,7 +153,7 @@ class _Reader:
         return Number(number)
 
     def _arithmetic(self, node: NodeProto) -> Term | None:
-        """A sum, a product, or a power with a whole exponent as a product."""
+        """Returns the term for a sum, a product, or a power with a whole exponent, or None."""
         known = arithmetic_of(self.adapters)
         for kind in (Sum, Product):
             one = known[kind.kind]
@@ -168,7 +171,7 @@ class _Reader:
         return None
 
     def _cast(self, node: NodeProto) -> Term:
-        """A Cast to a type that an attribute names; in a pattern, to any type that fits."""
+        """Returns the term for a Cast. In a pattern, an attribute may stand for the target type."""
         to: int = node.attribute[0].i
         if self.holes is None:
             return Converted(self.term(node.input[0]), to)
@@ -197,7 +200,7 @@ class _Reader:
         return Applied(node.op_type, tuple(operands), attributes)
 
     def _handed(self, value: Any) -> Any:
-        """The value of an attribute, or the source attribute from which it is copied."""
+        """Returns an attribute's value, or a reference to the source attribute with this value."""
         for name, own in (self.holes or {}).items():
             if own not in (AXIS, *FLOATS):
                 continue
@@ -215,7 +218,7 @@ _DERIVED = weakref.WeakKeyDictionary()
 
 
 def formulas(mirror: Mirror, adapters: Registry) -> tuple[Term, ...]:
-    """The formulas that the adapter writes for floats, each once."""
+    """Returns the formulas that the adapter writes for float types, without duplicates."""
     known = _DERIVED.setdefault(adapters, {})
     if id(mirror.down) not in known:
         found = sorted(_patterns(mirror, adapters), key=lambda one: -_casts(one[0]))
@@ -223,7 +226,8 @@ def formulas(mirror: Mirror, adapters: Registry) -> tuple[Term, ...]:
         for term, kind in found:
             if not any(_covers(one, term, kind) for one in kept):
                 kept.append(term)
-        known[id(mirror.down)] = mirror.down, tuple(kept)  # while it lives, no other has its id
+        # the entry keeps the adapter alive, so that its id stays unique
+        known[id(mirror.down)] = mirror.down, tuple(kept)
     return known[id(mirror.down)][1]
 
 
@@ -246,7 +250,7 @@ def _patterns(mirror: Mirror, adapters: Registry) -> Iterator[tuple[Term, int]]:
 
 
 def _numbers(schema: schemas.Schema) -> dict[str, Any]:
-    """A number for each attribute that may have any."""
+    """Returns a marker number for each attribute that may have any number."""
     floats = iter(FLOATS)
     return {
         name: AXIS if one.kind == AttributeProto.INT else next(floats)
@@ -257,7 +261,7 @@ def _numbers(schema: schemas.Schema) -> dict[str, Any]:
 
 
 def choices(mirror: Mirror, adapters: Registry) -> list[dict[str, Any]]:
-    """Each combination of values, for attributes with few legal values."""
+    """Returns every combination of values of the attributes that have few legal values."""
     schema = schemas.schema("", mirror.op, mirror.since)
     assert schema is not None
     allowed: dict[str, Sequence[str]] = {}
@@ -275,7 +279,7 @@ def choices(mirror: Mirror, adapters: Registry) -> list[dict[str, Any]]:
 def _specimen(
     inputs: Sequence[schemas.Param], kind: int, since: int, adapters: Registry
 ) -> tuple[ScopeEnv, dict[str, str | None]]:
-    """A model with an input of one type for each parameter."""
+    """Returns a model with one input of a given type for each parameter."""
     model = ModelProto()
     model.opset_import.add(version=since)
     for one in inputs:
@@ -287,7 +291,7 @@ def _specimen(
 
 
 def _covers(pattern: Term, other: Term, kind: int) -> bool:
-    """Whether a pattern finds all that another one finds, whose constants have a type."""
+    """Returns whether `pattern` matches everything that `other` matches, for a type `kind`."""
     while isinstance(pattern, Converted) and not isinstance(other, Converted):
         pattern = pattern.operand
     match pattern, other:

@@ -20,12 +20,12 @@ from opshift.protos import ModelProto
 
 
 def mend_header(model: ModelProto, adapters: Registry) -> list[str]:
-    """Adds the missing import to a model without imports, if it is clear; returns the notes."""
+    """Adds an unambiguous import of ai.onnx to a model without imports; returns the notes."""
     return repair.before_opening(model) + implied_import.add(model, adapters)
 
 
 def mend_imports(model: ModelProto, adapters: Registry) -> None:
-    """Adds every missing import that is clear, for a look at a model without a conversion."""
+    """Adds every unambiguous missing import, to inspect a model without converting it."""
     mend_header(model, adapters)
     implied_import.add_domains(model, adapters)
 
@@ -40,7 +40,7 @@ def open_header(state: State) -> None:
 
 
 def open_content(state: State) -> None:
-    """Inlines the functions of the way, validates the model and indexes it."""
+    """Inlines the functions of the strategy, then validates the model and indexes it."""
     notes = repair.bare_initializers(state.skeleton)
     state.notes += notes
     state.repaired |= bool(notes)
@@ -84,7 +84,7 @@ def _inline(state: State, prefix: str) -> None:
             state.inlined.append(which)
         else:
             name = shown_function(which)
-            state.notes.append(f"nothing called the function {name}, so nothing of it is left")
+            state.notes.append(f"removed the function {name}, because nothing called it")
 
 
 def _repair(state: State) -> None:
@@ -95,7 +95,7 @@ def _repair(state: State) -> None:
     state.typed = repair.add_types(state.skeleton, lambda: _typed(state))
     if state.typed:
         named = repair.first_names(state.typed)
-        done.append(f"the type or shape of {named} was missing; the inferred one was added")
+        done.append(f"added the inferred type or shape of {named}, which had none")
     if order.repair(state.skeleton):
         done.append(order.SORTED)
     if done:
@@ -106,7 +106,7 @@ def _repair(state: State) -> None:
 
 
 def _typed(state: State) -> ModelProto | None:
-    """The model with the types that inference finds."""
+    """Returns the model with inferred types, or None if inference rejects the model."""
     try:
         return safe_inference.infer(
             weights.checkable(state.skeleton), state.adapters, data_prop=True
