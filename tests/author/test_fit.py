@@ -114,13 +114,13 @@ def test_an_operator_without_a_schema_at_its_version_fits_nothing() -> None:
 
 UNFIT = [
     ("Relu", 1, 1, {}, ""),
-    ("Relu", 0, 1, {}, "has 0 inputs; at opset 13 it has 1 to 1"),
-    ("Relu", 2, 1, {}, "has 2 inputs; at opset 13 it has 1 to 1"),
-    ("Relu", 1, 0, {}, "has 0 outputs; at opset 13 it has 1 to 1"),
+    ("Relu", 0, 1, {}, "has 0 inputs; at opset 13 it must have 1 to 1"),
+    ("Relu", 2, 1, {}, "has 2 inputs; at opset 13 it must have 1 to 1"),
+    ("Relu", 1, 0, {}, "has 0 outputs; at opset 13 it must have 1 to 1"),
     ("Clip", 3, 1, {}, ""),
-    ("Clip", 4, 1, {}, "has 4 inputs; at opset 13 it has 1 to 3"),
+    ("Clip", 4, 1, {}, "has 4 inputs; at opset 13 it must have 1 to 3"),
     ("Constant", 0, 1, {"value_int": 1}, ""),
-    ("Constant", 1, 1, {"value_int": 1}, "has 1 inputs; at opset 13 it has 0 to 0"),
+    ("Constant", 1, 1, {"value_int": 1}, "has 1 inputs; at opset 13 it must have 0 to 0"),
     ("Max", 3, 1, {}, ""),
     ("Softmax", 1, 1, {"axis": 1}, ""),
     ("Softmax", 1, 1, {"axis": 1.0}, "attribute 'axis' is FLOAT, not INT"),
@@ -154,7 +154,7 @@ def test_an_attribute_is_set_once():
 def test_a_number_without_an_upper_limit_has_a_lower_one():
     open_ended = dataclasses.replace(schemas.schema("", "Relu", 13), max_input=-1)
     (found,) = fit.unfit(node_of("Relu", 0, 1, {}), open_ended, 13)
-    assert found.endswith("has 0 inputs; at opset 13 it has at least 1")
+    assert found.endswith("has 0 inputs; at opset 13 it must have at least 1")
 
 
 def test_what_a_node_gets_later_is_not_missing_and_kinds_count_outside_of_functions():

@@ -84,7 +84,7 @@ CASES = {
     "missing attribute": (add_node("Cast", ["x"], ["z"]), "attribute 'to' is missing"),
     "too many inputs": (
         add_node("Neg", ["x", "x"], ["z"]),
-        "has 2 inputs; at opset 12 it has 1 to 1",
+        "has 2 inputs; at opset 12 it must have 1 to 1",
     ),
 }
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answers of an adapter about one node."""
+"""Defines the possible answers of an adapter for one node."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
 
 class Keep(enum.Enum):
-    """The one answer that is not a value: the node stays exactly as it is."""
+    """The answer of an adapter that keeps the node exactly as it is."""
 
     KEEP = "keep"
 

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A quick proof that the declared shapes of a model agree with its inputs.
+"""Proves quickly that the declared shapes of a model agree with the types of its inputs.
 
-The types of nodes are inferred one by one, and once for all nodes that have one operation and one
-kind of inputs. They follow only from the inputs of the model. Inference of the whole model may find
-more types, but no different ones. So a declaration that they confirm contradicts nothing.
+onnx infers the types of each node separately, and once for all nodes with equal operators,
+attributes and types of inputs. These types follow only from the inputs of the model. Inference of
+the whole model may find more types, but never different ones. So a declaration that these types
+confirm is right.
 """
 
 from __future__ import annotations
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
 def is_proven(
     model: bytes | ModelProto, values: Iterable[ValueInfoProto], adapters: DeclaredRules
 ) -> bool:
-    """Whether values certainly have the types that they declare; False proves nothing."""
+    """Returns whether the values certainly have their declared types; False proves nothing."""
     own = ModelBytes.of(model)
     if not own.content.is_flat or safe_inference.is_at_risk(own, adapters):
         return False
@@ -46,7 +47,7 @@ def is_proven(
 
 
 class _Kind(NamedTuple):
-    """A type of values, and the content of a list of integers."""
+    """A type of values; for a small list of integers, also its content."""
 
     number: int
     type: TypeProto
@@ -57,7 +58,7 @@ _UNKNOWN = _Kind(0, TypeProto())
 
 
 class _Kinds:
-    """The kinds of the values of a graph without graphs inside, found from its inputs on."""
+    """Infers the types of the values of a graph without subgraphs, starting from its inputs."""
 
     def __init__(self, model: ModelProto, adapters: DeclaredRules) -> None:
         self.versions, self.rules = imports.versions(model), adapters.rules(OutputRanks)
@@ -87,7 +88,7 @@ class _Kinds:
         return self.known.setdefault(content.SerializeToString(), read)
 
     def __iter__(self) -> Iterator[tuple[str, TypeProto]]:
-        """The types of the outputs of one node after another."""
+        """Yields the name and the type of each node output, in the order of the nodes."""
         known: dict[Hashable, list[_Kind]] = {}
         kinds = self.by_name
         for node in self.nodes:
@@ -104,7 +105,7 @@ class _Kinds:
                     yield name, kind.type
 
     def _of_outputs(self, node: NodeProto, given: list[_Kind]) -> list[_Kind]:
-        """The kinds of the outputs of a node, by the schema of its operator."""
+        """Returns the types of a node's outputs, inferred by its operator's schema."""
         if not node.domain and node.op_type == "Constant":
             for one in node.attribute:
                 if one.name == "value":

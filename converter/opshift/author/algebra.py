@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators of sums and products, and those whose operands may change places."""
+"""Declares the operators of sums and products, and the operators whose operands can be swapped."""
 
 from __future__ import annotations
 
@@ -9,32 +9,32 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arithmetic(Trait):
-    """The operators of sums, or of products: to combine, to undo and to invert."""
+    """The three operators of sums (Add, Sub, Neg) or of products (Mul, Div, Reciprocal)."""
 
     table = "arithmetic"
     kind: str
     neutral: int
-    power: str = ""  # the operator of equal operands
+    power: str = ""  # the operator to which equal operands can be combined, such as Pow
 
     @property
     def join(self) -> str:
-        """The operator that joins two operands."""
+        """Returns the operator that combines two operands, such as Add or Mul."""
         return self.ops[0]
 
     @property
     def part(self) -> str:
-        """The operator that takes its second operand away from the first."""
+        """Returns the operator that undoes `join`, such as Sub or Div."""
         return self.ops[1]
 
     @property
     def turn(self) -> str:
-        """The operator that takes its operand away from the neutral number."""
+        """Returns the operator that inverts its operand, such as Neg or Reciprocal."""
         return self.ops[2]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Commutes(Trait):
-    """Operators of two operands whose order does not matter."""
+    """Operators of two operands, such as Add, whose order does not change the result."""
 
     table = "commutes"
 
@@ -42,10 +42,10 @@ class Commutes(Trait):
 def arithmetic(
     kind: str, join: str, part: str, turn: str, *, neutral: int, power: str = ""
 ) -> Arithmetic:
-    """Declares the operators of sums, or of products."""
+    """Declares the operators of sums or of products: to combine, to undo and to invert."""
     return Arithmetic(ops=(join, part, turn), kind=kind, neutral=neutral, power=power)
 
 
 def commutes(ops: str) -> Commutes:
-    """Declares operators of two operands whose order does not matter."""
+    """Declares operators of two operands, such as Add, whose order does not change the result."""
     return Commutes(ops=tuple(ops.split()))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Makes AttributeProtos from the values that an adapter gives, as schemas require."""
+"""Makes AttributeProtos from Python values, with the types that the schema requires."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ CONSTANT_FORMS = {
     "value_string": "object",
     "value_strings": "object",
 }
-"""The attributes in which Constant holds no tensor, and the numpy type of their values."""
+"""The attributes of Constant that hold numbers or strings, with the numpy type of each."""
 
 
 def make_attributes(schema: schemas.Schema, values: Mapping[str, Any]) -> list[AttributeProto]:
@@ -28,7 +28,7 @@ def make_attributes(schema: schemas.Schema, values: Mapping[str, Any]) -> list[A
 
 
 def make_attribute(schema: schemas.Schema, name: str, value: Any) -> AttributeProto:
-    """An attribute of the type that its schema requires, or of the type of a value."""
+    """Makes an attribute with the type from its schema, or else from the Python value."""
     if isinstance(value, AttributeProto):
         copy = AttributeProto()
         copy.CopyFrom(value)
@@ -72,7 +72,7 @@ _SETTERS: dict[int, Callable[[AttributeProto, Any], Any]] = {
 
 
 def is_default(schema: schemas.Schema | None, proto: AttributeProto) -> bool:
-    """Whether an attribute has the default value, so that it can be left out."""
+    """Returns whether an attribute has its default value, so that it can be omitted."""
     known = schema.attributes.get(proto.name) if schema else None
     if known is None or proto.ref_attr_name:
         return False

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Bounds of whole numbers before the model runs: sizes and indices that are never negative."""
+"""Bounds the integers of a value before the model runs, such as sizes that are never negative."""
 
 from __future__ import annotations
 
@@ -15,15 +15,15 @@ if TYPE_CHECKING:
 else:
     np = deferred("numpy")
 
-MOST_EACH = 4096  # elements whose bounds are kept one by one
+MOST_EACH = 4096  # up to this many elements, each element has its own bounds
 
 
 @dataclass(frozen=True, slots=True)
 class Bounds:
-    """The smallest and the largest integer that the elements of a value can be.
+    """The smallest and the largest integer that the elements of a value can have.
 
-    The arrays hold Python's integers, which never wrap. They have the shape of the value if each
-    element has bounds of its own; otherwise they hold one number for all elements.
+    The arrays contain Python integers, which never overflow. With `each`, they have the shape of
+    the value and bounds for each element; otherwise they hold one pair for all elements.
     """
 
     low: Array
@@ -36,7 +36,7 @@ class Bounds:
 
     @property
     def exact(self) -> Array | None:
-        """The values, if the bounds leave no choice."""
+        """Returns the value if both bounds of every element are equal; else None."""
         return self.low if self.each and bool((self.low == self.high).all()) else None
 
     @property
@@ -49,17 +49,17 @@ class Bounds:
 
     @property
     def joint(self) -> Bounds:
-        """One pair of bounds for all elements."""
+        """Returns one pair of bounds that holds for all elements."""
         return for_all(self.lowest, self.highest)
 
 
 def for_all(low: int, high: int) -> Bounds:
-    """The same bounds for all elements."""
+    """Returns bounds that are equal for all elements."""
     return Bounds(np.array(int(low), dtype=object), np.array(int(high), dtype=object))
 
 
 def of_constant(value: Array) -> Bounds | None:
-    """The bounds of a constant of whole numbers."""
+    """Returns the bounds of a constant of integers or booleans; None for another type."""
     if value.dtype.kind not in "iub":
         return None
     if value.size > MOST_EACH:
@@ -69,7 +69,7 @@ def of_constant(value: Array) -> Bounds | None:
 
 
 def joined(parts: Iterable[Bounds | None]) -> Bounds | None:
-    """One pair of bounds for all parts of a value, unless a part has none."""
+    """Returns one pair of bounds for all parts of a value; None if a part has no bounds."""
     found: Bounds | None = None
     for part in parts:
         if part is None:

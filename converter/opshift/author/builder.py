@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The Builder with which an adapter writes nodes, constants and subgraphs."""
+"""Provides the Builder, with which an adapter writes nodes, constants and subgraphs."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ if TYPE_CHECKING:
 else:
     np = deferred("numpy")
 
-MOST_GROWN = 1024  # numbers of a constant that is larger than those it is computed from
-MOST_TYPED = 64  # numbers of a constant that is written in a typed field
-MOST_NESTED = 40  # adapters, each of which writes for the one before
-MOST = 50_000  # nodes in place of one: a result with more would be useless
+MOST_GROWN = 1024  # the most elements of a folded constant that is larger than its operands
+MOST_TYPED = 64  # the most elements of a constant that is stored in a typed field
+MOST_NESTED = 40  # the deepest nesting of adapters that convert the nodes of other adapters
+MOST = 50_000  # the most nodes that may replace one node; a larger result would be useless
 
 
 class Emit(Protocol):
-    """`op.Name(...)` is one value; with `outputs=n` it is a tuple of n."""
+    """The call `op.Name(...)`, which returns one value, or a tuple of n values with `outputs=n`."""
 
     @overload
     def __call__(
@@ -64,15 +64,15 @@ class Emit(Protocol):
 
 
 class Crossing(Versions, Protocol):
-    """The step that a Builder writes for."""
+    """The step in which a Builder writes nodes."""
 
     allow_approximate: bool
     assume: Collection[Assumption]
-    lowest: int  # the version of any other domain from which on the verdict at hand writes nodes
+    lowest: int  # the verdict of this step writes nodes of other domains only from this version on
 
     @property
     def enters(self) -> str:
-        """The domain whose version is being entered."""
+        """Returns the domain whose version the step changes."""
 
     def fresh(self, hint: str) -> str: ...
     def constant(
@@ -83,15 +83,15 @@ class Crossing(Versions, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class WritingOpset:
-    """The opset of an adapter that converts a node down on its way to the opset of the model."""
+    """The opset of an adapter that converts a node of a later opset down to the model's opset."""
 
     domain: str
     version: int
-    depth: int  # the number of such adapters around it
+    depth: int  # the number of adapters whose nodes are being converted down
 
 
 class Builder:
-    """`op.Name(inputs, attribute=value)` adds a node at the version being entered."""
+    """A writer of nodes: `op.Name(inputs, attribute=value)` adds a node at the entered version."""
 
     def __init__(
         self,
@@ -119,17 +119,17 @@ class Builder:
 
     @property
     def version(self) -> int:
-        """The version after the step of the converted domain (of ai.onnx if a domain is left)."""
+        """Returns the entered version of the converted domain (of ai.onnx if a domain is left)."""
         return self.opset(self.crossing.enters)
 
     def opset(self, domain: str = "") -> int:
-        """The version at which the adapter writes nodes of a domain."""
+        """Returns the version at which the adapter writes nodes of a domain."""
         if self.later is not None and domain == self.later.domain:
             return self.later.version
         return self._entered(domain)
 
     def _entered(self, domain: str = "") -> int:
-        """The version of the nodes that the model gets."""
+        """Returns the version of a domain in the model after the step."""
         return self.crossing.version(self.scope.root, domain)
 
     def __getattr__(self, op_type: str) -> Emit:
@@ -156,11 +156,12 @@ class Builder:
         since: int = 1,
         **named: Any,
     ) -> Any:
-        """One node; a keyword is an input or an attribute, whichever the schema has.
+        """Writes one node; each keyword is an input or an attribute, as the schema says.
 
-        If the opset has the operator only later, or later in this form, the node is converted down;
-        if it had this form earlier, the node is converted up.
-        `since` is the first version of the intended form, if an older version looks the same.
+        If the opset lacks the operator or these parameters, but a later opset has them, the node is
+        converted down; if only an earlier opset had them, the node is converted up.
+        `since` is the first version of the intended operator, if an older version has the same
+        parameters.
         """
         schema = self._fitting(domain, op_type, len(inputs), named, since)
         names = [self._input_name(op_type, i) for i in inputs]
@@ -184,7 +185,7 @@ class Builder:
             return self._written(schema, names, written, outputs)
         if (known := self._evaluated(fold, schema, names, written)) is not None:
             return known
-        # An operator that folds computes the same from the same, so that one node is enough.
+        # An operator with a fold is deterministic, so a second equal node is not needed.
         content = (schema.domain, schema.name, self.opset(domain), *names, *map(str, written))
         found = self.made.equal.get(content)
         if found not in self.made.makers:
@@ -216,8 +217,8 @@ class Builder:
         names: list[str],
         attributes: list[AttributeProto],
     ) -> Value | None:
-        """The result of an operator on constants as a constant."""
-        # Values that this Builder wrote come first, so that the model is asked last.
+        """Computes an operator on constants, and writes the result as a constant."""
+        # Values of this Builder come first, because facts about the model are slower to find.
         given = sorted(filter(None, names), key=lambda name: name not in self.made.makers)
         if not all(map(self._is_small_constant, given)):
             return None
@@ -228,7 +229,7 @@ class Builder:
         return self.const(found)
 
     def _is_small_constant(self, name: str) -> bool:
-        """Whether a value is a constant of the builder, or a small constant of the model."""
+        """Returns whether a value is a constant of this Builder, or a small one of the model."""
         if name in self.made.constants:
             return True
         if self.env.is_weight(name):
@@ -263,10 +264,10 @@ class Builder:
         outputs: int | None = None,
         **attributes: Any,
     ) -> Any:
-        """The same operator at the version being entered, with these inputs and attributes changed.
+        """Writes a node's operator at the entered version, with changed inputs or attributes.
 
-        None removes an input or an attribute; what is not mentioned is kept. Returns one value for
-        a node with one output, and a tuple for more outputs or if `outputs` is given.
+        None removes an input or an attribute. Other inputs and attributes stay. Returns one value
+        for a node with one output, and a tuple for more outputs or if `outputs` is given.
         """
         node.carried(without={*attributes, *(inputs or {})})
         schema = self._schema(schemas.normal(node.proto.domain), node.op)
@@ -295,7 +296,7 @@ class Builder:
         if carried and not carries:
             kept += [a for a in node.attribute_protos() if a.name in carried]
         copy = self._node(node.op, node.proto.domain, names, count, kept)
-        # The plan has the operators of the model already, so the adapter need not name its own.
+        # The plan already contains the operator of the node, so it is not recorded as written.
         result = self._append(copy) if self.later is None else self.place(copy, schema)
         if carries:
             self.made.carrier, self.made.carried = self.made.nodes[-1], frozenset(carried)
@@ -304,7 +305,7 @@ class Builder:
     def same_but(
         self, node: Node, inputs: Sequence[Value | None], **attributes: Any
     ) -> tuple[Value, ...]:
-        """The same operator with all its inputs given by position."""
+        """Writes a node's operator at the entered version, with all inputs by position."""
         node.carried(without=set(attributes))
         bare = NodeProto()
         bare.CopyFrom(node.proto)
@@ -335,7 +336,7 @@ class Builder:
                 continue
             at = i if param.variadic else new.get(param.name)
             if at is None and i < len(schema.inputs) and schema.inputs[i].name not in old:
-                at = i  # the parameter was only renamed
+                at = i  # only the name of the input changed
             if at is None:
                 if not source:
                     continue
@@ -352,7 +353,7 @@ class Builder:
         return names
 
     def const(self, value: Any, dtype: int | None = None, *, like: Value | None = None) -> Value:
-        """A constant; whole numbers are int64 unless `dtype` or `like` gives the element type."""
+        """Writes a constant; integers are int64 unless `dtype` or `like` gives the element type."""
         if like is not None:
             dtype = like.elem_type
         if dtype is None and (made := of_integers(value)) is not None:
@@ -378,15 +379,15 @@ class Builder:
         return self._place_once(content, tensor)
 
     def _is_typed(self, size: int) -> bool:
-        """Whether so many numbers go into the field of their type."""
-        # Below opset 11 readers exist that infer shapes from such fields alone.
+        """Returns whether a constant of this size is stored in the typed field, not in raw_data."""
+        # Some readers of models below opset 11 infer shapes only from typed fields.
         return size <= MOST_TYPED and self._entered() < 11
 
     def _place(self, tensor: TensorProto) -> Value:
         return self._place_once(tensor.SerializeToString(deterministic=True), lambda: tensor)
 
     def _place_once(self, content: Hashable, tensor: Callable[[], TensorProto]) -> Value:
-        """Places a constant once for each `content` in a root, and returns it."""
+        """Adds a constant with this content to the graph or function only once, and returns it."""
         root = self.scope.root
         if not root.owns_constants:
             return self._constant_node(tensor())
@@ -395,7 +396,7 @@ class Builder:
         return Value(placed.name, self.env)
 
     def _constant_node(self, tensor: TensorProto) -> Value:
-        """Function bodies own no initializers; Constant made only floats before version 9."""
+        """Writes a constant as a node, because function bodies have no initializers."""
         value = self._held(tensor)
         self.made.held[value.name] = to_array(tensor)
         return value
@@ -417,9 +418,10 @@ class Builder:
     def graph(
         self, write: Callable[..., Any], *params: Value | tuple[int, Sequence[Any] | None]
     ) -> GraphProto:
-        """A subgraph for an attribute: `write(op, *inputs)` returns its outputs.
+        """Writes a subgraph for an attribute: `write(op, *inputs)` returns its outputs.
 
-        Each of `params` is an input: a value whose type it shares, or (element type, shape).
+        Each item of `params` becomes an input: either a value with the type of the input, or a pair
+        (element type, shape).
         """
         inner = Builder(self.crossing, self.env.env, self)
         graph = GraphProto(name=self.crossing.fresh("body"))
@@ -428,7 +430,7 @@ class Builder:
             info = graph.input.add(name=self.crossing.fresh("in"))
             declared = param.type if isinstance(param, Value) else _tensor_type(*param)
             if declared is not None:
-                declared = without_symbols(declared)  # a loop-carried value may change its length
+                declared = without_symbols(declared)  # a carried value may change its length
                 info.type.CopyFrom(declared)
             inner.env.types[info.name] = declared
             values.append(Value(info.name, inner.env))
@@ -441,14 +443,14 @@ class Builder:
             seen.add(result.name)
             info = graph.output.add(name=result.name)
             known = inner.env.type(result.name)
-            if known is not None:  # a Loop without iterations uses it
+            if known is not None:  # Loop needs the type if it runs no iteration
                 info.type.CopyFrom(without_symbols(known))
         inner.made.drop_idle(seen)
         graph.node.extend(inner.made.nodes)
         return graph
 
     def inline(self, graph: GraphProto, *inputs: Value | None) -> tuple[Value, ...]:
-        """Writes the nodes of a subgraph here, with its inputs replaced by these values."""
+        """Writes the nodes of a subgraph in this graph, with these values as its inputs."""
         names = {
             info.name: value.name if value else ""
             for info, value in zip(graph.input, inputs, strict=True)
@@ -470,7 +472,7 @@ class Builder:
         return tuple(Value(names.get(o.name, o.name), self.env) for o in graph.output)
 
     def _name_graphs(self, copy: NodeProto) -> None:
-        """Gives each graph of an inlined node a name of its own, if another copy has its name."""
+        """Renames the subgraphs of an inlined node if an earlier copy has the same name."""
         for inner in (copy, *nodes_inside(copy)):
             for _, graph in graphs_of(inner):
                 if graph.name in self.made.inlined:
@@ -478,7 +480,7 @@ class Builder:
                 self.made.inlined.add(graph.name)
 
     def expand(self, node: Node) -> Value | tuple[Value, ...]:
-        """The operator's function body, whose nodes are converted to the entered version too."""
+        """Writes the nodes of the operator's function body, converted to the entered version."""
         from opshift.author import function_body
 
         node.carried()
@@ -504,7 +506,7 @@ class Builder:
         return results[0] if len(results) == 1 else results
 
     def _crossed(self, node: NodeProto, domain: str, left: int) -> tuple[Value, ...]:
-        """A node of a function body at the version that is entered."""
+        """Writes a node of a function body, converted to the entered version."""
         schema, entered = schemas.schema(domain, node.op_type, left), self.opset(domain)
         if schema is not None and left < entered:
             shown = Node(node, schema, self.env)
@@ -514,34 +516,34 @@ class Builder:
             schema = schemas.schema(domain, node.op_type, entered)
         if schema is not None:
             return self.place(node, schema)
-        self.made.add(node)  # of a domain that no schema describes
+        self.made.add(node)  # no schema describes the domain of this node
         return tuple(Value(name, self.env) for name in node.output)
 
     def dissolve(self, reason: str) -> tuple[Value, ...]:
-        """Removes the node without a replacement; refuses it if its outputs are still read.
+        """Removes the node without a replacement; refuses the node if its outputs are still read.
 
-        For values that do not exist at the version being entered. The adapter of each reader looks
-        at `value.producer` and writes the reader without them.
+        An adapter calls this for an output that cannot exist at the entered version. The adapter of
+        each reader finds the node as `value.producer` and writes the reader without this value.
         """
         self.made.unread = reason
         return ()
 
     def ask_caller(self, why: Why, detail: str) -> None:
-        """Refuses the node inside a function, because a call may have more facts."""
+        """Refuses a node inside a function body, because more facts may be known after inlining."""
         if self.scope.root.function is not None:
             raise Refusal(why, detail)
 
     def approximate(self, reason: str) -> None:
-        """Refuses the node unless the caller allowed results that are not exactly equal."""
+        """Refuses the node unless the caller allowed approximations."""
         if not self.crossing.allow_approximate:
             raise Refusal(Why.APPROXIMATE_ONLY, reason)
         self.made.approximations.append(reason)
 
     def assumes(self, assumption: Assumption, *values: Value) -> bool:
-        """Whether the caller allowed an assumption that no known fact about `values` contradicts.
+        """Returns whether the caller allowed an assumption that no fact about `values` contradicts.
 
-        The report then lists the node, so ask only where the answer is used. If the caller did not
-        allow it, a later refusal of the nodes written instead names the option.
+        The report then lists the node, so call this only if the answer is used. If the caller did
+        not allow the assumption and the node is refused later, the refusal names the option.
         """
         if any(_CONTRADICTS[assumption](value) for value in values):
             return False
@@ -554,7 +556,7 @@ class Builder:
     def _fitting(
         self, domain: str, op_type: str, inputs: int, named: Mapping[str, Any], oldest: int
     ) -> schemas.Schema:
-        """The schema at this version, or else the nearest one, that has a node's parameters."""
+        """Finds the schema with these parameters at this or the nearest version."""
         here = schemas.schema(domain, op_type, max(oldest, self.opset(domain)))
         if here is not None and _fits(here, inputs, named):
             return here
@@ -594,23 +596,26 @@ class Builder:
             return ""
         if not isinstance(value, Value):
             raise AdapterBug(
-                f"an input of {op_type} is {value!r}, which is not a Value; use op.const for it"
+                f"an input of {op_type} is {value!r}, which is not a Value; call op.const"
             )
         return value.name
 
     def place(self, node: NodeProto, schema: schemas.Schema) -> tuple[Value, ...]:
-        """Adds a node, or its replacement if its schema is later than the model's opset."""
+        """Adds a node, or its replacement if its operator is later than the model's opset."""
         if schema.since > self._entered(schema.domain):
             return self._converted_down(node, schema)
         self.made.ops.add(qualified(schema.domain, schema.name))
         return self._append(node)
 
     def _converted_down(self, node: NodeProto, schema: schemas.Schema) -> tuple[Value, ...]:
-        """Writes the replacement of a node of a later opset; a verdict crosses each boundary."""
+        """Writes the replacement of a later opset's node, boundary by boundary."""
         domain, start = schema.domain, schema.since
         depth = self.later.depth + 1 if self.later is not None else 1
         if depth > MOST_NESTED:
-            raise AdapterBug(f"the form of {schema.name}-{start} at {start - 1} needs itself")
+            raise AdapterBug(
+                f"the replacement of {schema.name}-{start} at opset {start - 1} contains"
+                f" {schema.name} again"
+            )
         below = self._at(WritingOpset(domain, start - 1, depth))
         below.env.later = node, start
         answer = self.crossing.cross(Node(node, schema, below.env), start, start - 1, below)
@@ -623,12 +628,12 @@ class Builder:
             found = answer if isinstance(answer, tuple) else (answer,)
         if len(found) < len(node.output) or self.made.unread is not None:
             raise AdapterBug(
-                f"{schema.name}-{start} has no replacement with its outputs below {start}"
+                f"the replacement of {schema.name}-{start} below opset {start} lacks an output"
             )
         return tuple(Value(value.name, self.env) for value in found[: len(node.output)])
 
     def _end_of(self, schema: schemas.Schema) -> int | None:
-        """The version of the implementation after a schema; None if the opset has no later one."""
+        """Returns the version that replaced a schema; None if the opset still has the schema."""
         history = schemas.history(schema.domain, schema.name)
         later = [one.since for one in history if one.since > schema.since]
         return later[0] if later and later[0] <= self.opset(schema.domain) else None
@@ -641,7 +646,7 @@ class Builder:
         attributes: Sequence[AttributeProto],
         outputs: int | None,
     ) -> Any:
-        """Writes the replacement of a node of an earlier form, which ends at a version."""
+        """Writes the replacement of a node whose operator changed at the version `end`."""
         node = self._node(schema.name, schema.domain, names, outputs or 1, attributes)
         before = len(self.made.nodes)
         answer = self.crossing.cross(Node(node, schema, self.env), end - 1, end, self)
@@ -653,7 +658,7 @@ class Builder:
         return found[0] if outputs is None else found
 
     def _at(self, later: WritingOpset) -> Builder:
-        """A Builder that adds to the same nodes, for an adapter that writes at a later opset."""
+        """Returns a Builder for the same nodes that writes at a later opset."""
         below, below.env = copy.copy(self), copy.copy(self.env)
         below.later, below.subject = later, None
         below.env.written_by = weakref.ref(below)
@@ -680,7 +685,7 @@ class Builder:
 
 
 def _fits(schema: schemas.Schema, inputs: int, named: Mapping[str, Any]) -> bool:
-    """Whether an operator has this number of inputs, and a parameter for each keyword."""
+    """Returns whether a schema has this number of inputs and a parameter for each keyword."""
     if inputs > len(schema.inputs) and not (schema.inputs and schema.inputs[-1].variadic):
         return False
     for name, value in named.items():
@@ -702,7 +707,7 @@ _CONTRADICTS: dict[Assumption, Callable[[Value], bool]] = {
 
 
 def _widened(tensor: TensorProto) -> Array:
-    """The numbers of a tensor as doubles, if all of them are doubles."""
+    """Returns the numbers of a tensor as doubles; refuses the node if doubles cannot hold them."""
     array = to_array(tensor)
     if array.dtype.kind in "iub":
         wide = array.astype(np.float64)
@@ -710,7 +715,7 @@ def _widened(tensor: TensorProto) -> Array:
             return wide
     raise Refusal(
         Why.NEEDS_CONSTANT,
-        "below opset 9 a function body holds only constants of numbers that doubles can express",
+        "below opset 9, a function body can hold only constants that doubles can express",
     )
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shape inference of a whole model, without the lengths that onnx is known to get wrong."""
+"""Infers the shapes of a whole model without the lengths that onnx is known to infer wrongly."""
 
 from __future__ import annotations
 
@@ -23,15 +23,15 @@ if TYPE_CHECKING:
     from opshift.author.traits import DeclaredRules
 
 Rules: TypeAlias = Mapping[tuple[str, str], OutputShapes]
-Output: TypeAlias = tuple[int, int]  # the number of a node in the graphs of a model, and its output
-ROUNDS = 4  # one wrong length may hide another; the last round infers no outputs
+Output: TypeAlias = tuple[int, int]  # a node's number in the model, and the output
+ROUNDS = 4  # because one wrong length can hide another; the last round infers no outputs
 HIDDEN = "opshift.hidden."
 
 
 def infer(model: bytes | ModelProto, adapters: DeclaredRules) -> ModelProto:
-    """The result of onnx's inference without the outputs for which it is wrong.
+    """Runs onnx's inference, and replaces the output shapes that a rule proves wrong.
 
-    Such an output gets the shape of the rule, and inference continues from it.
+    Inference then runs again with the shapes of the rules.
     """
     rules = adapters.rules(OutputShapes)
     own = ModelBytes.of(model)
@@ -49,12 +49,12 @@ def infer(model: bytes | ModelProto, adapters: DeclaredRules) -> ModelProto:
 
 
 def shapes_of(rule: OutputShapes | None, node: Node) -> Sequence[ToldDims | None]:
-    """The shapes that a rule gives for the outputs of a node."""
+    """Returns the output shapes of a node that the rule computes."""
     return (answer_of(rule.run, node) or ()) if rule is not None else ()
 
 
 def is_wrong(known: TypeProto | None, dims: ToldDims | None) -> bool:
-    """Whether a type has a length that a rule does not confirm."""
+    """Returns whether a type has a length that the rule does not confirm."""
     if known is None or dims is None or rank_of(known) is None:
         return False
     found = dims_of(known)
@@ -65,7 +65,7 @@ def is_wrong(known: TypeProto | None, dims: ToldDims | None) -> bool:
 
 
 def give_shape(kind: TypeProto, dims: ToldDims) -> None:
-    """Writes a shape into a type; a dimension of `...` stays as it is."""
+    """Writes a shape into a type; a dimension given as `...` is not changed."""
     old = list(kind.tensor_type.shape.dim)
     new = [
         _dimension(one) if one is not ... else old[i] if len(old) == len(dims) else _dimension(None)
@@ -83,7 +83,7 @@ def _dimension(one: int | str | None) -> TensorShapeProto.Dimension:
 def _misjudged(
     model: ModelProto, rules: Rules, *, all_of_them: bool
 ) -> Iterator[tuple[Output, TypeProto]]:
-    """The outputs with an unconfirmed length, and their corrected types."""
+    """Yields each output whose inferred length a rule does not confirm, with its corrected type."""
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
     calls = _calls(model, rules)
     seen = ((TypesOnly(one.visible), node) for one in by_graph(model) for node in one.graph.node)
@@ -91,7 +91,7 @@ def _misjudged(
         domain = schemas.normal(node.domain)
         told: Sequence[ToldDims | None] = ()
         if call_id(node) in calls:
-            # The rule would have to run inside the function.
+            # A rule cannot run inside the function, so no length of the outputs is used.
             ranks = [rank_of(env.type(name)) for name in node.output]
             told = [None if rank is None else (None,) * rank for rank in ranks]
         elif (rule := rules.get((domain, node.op_type))) is not None:
@@ -107,7 +107,7 @@ def _misjudged(
 
 
 def _calls(model: ModelProto, rules: Rules) -> set[FunctionId]:
-    """The functions that contain, directly or through calls, an operator with a rule."""
+    """Finds the functions that contain, directly or through calls, an operator with a rule."""
     found: set[FunctionId] = set()
     waiting = True
     while waiting:
@@ -132,7 +132,7 @@ def _numbered(model: ModelProto) -> Iterator[tuple[GraphProto, NodeProto]]:
 def _without(
     model: bytes | ModelProto, misjudged: Mapping[Output, TypeProto], adapters: DeclaredRules
 ) -> ModelProto:
-    """The result of inference with the types of these outputs given, not inferred."""
+    """Runs inference with fixed types for some outputs, which it does not compute."""
     copy = copied(model)
     numbered = list(_numbered(copy))
     names: dict[Output, str] = {}

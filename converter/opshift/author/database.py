@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Builds operator version databases from onnx and installed packages."""
+"""Builds the operator database from the installed onnx and from installed packages."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ PAGES = {
 
 
 def build(domains: tuple[str, ...]) -> OpsetChangelog:
-    """The database entries of these domains in the installed onnx, without the shipped data."""
+    """Builds the entries of these domains from the installed onnx, without the shipped data."""
     found, adapters = OpsetChangelog(), registry.default()
     for name in domains:
         own = schemas.installed(name)
@@ -40,7 +40,7 @@ def build(domains: tuple[str, ...]) -> OpsetChangelog:
 
 
 def change(history: list[schemas.Schema], adapters: Registry) -> Change:
-    """One operator at the version that adds or changes it, the last one of its history."""
+    """Builds the entry of an operator at the version that adds or changes it, its last schema."""
     schema = history[-1]
     domain, op, version = schema.domain, schema.name, schema.since
     instead = adapters.get(domain, op, version - 1, version)
@@ -51,7 +51,7 @@ def change(history: list[schemas.Schema], adapters: Registry) -> Change:
 
 
 def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
-    """The unchanged old entries, and the versions that only the new entries have."""
+    """Returns the old entries unchanged, and new entries for the versions that they lack."""
     result = OpsetChangelog()
     result.CopyFrom(old)
     present = {domain.name: domain for domain in result.domains}

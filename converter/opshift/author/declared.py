@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The declared types of computed values. They may be wrong, so inference comes first."""
+"""Reads declared types of computed values, which may be wrong and only complete inferred types."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from opshift.protos.copies import copied
 
 
 def completed(known: TypeProto | None, declared: TypeProto | None) -> TypeProto | None:
-    """The inferred type, completed by the declared element type and rank."""
+    """Completes an inferred type with the declared element type and rank."""
     if declared is None or (known is not None and not _adds(known, declared)):
         return known
-    # A runtime rejects a wrong element type. It does not look at wrong lengths, which an exporter
-    # leaves behind when it makes a fixed dimension free.
+    # A runtime rejects a wrong declared element type, but not a wrong declared length. Exporters
+    # leave wrong lengths behind when they make a fixed dimension dynamic.
     claim = without_lengths(declared)
     if known is None or (schemas.type_name(known) is None and rank_of(known) is None):
         return claim
@@ -34,18 +34,18 @@ def completed(known: TypeProto | None, declared: TypeProto | None) -> TypeProto 
 
 
 def _adds(known: TypeProto, declared: TypeProto) -> bool:
-    """Whether a declaration has an element type or a rank that inference does not find."""
+    """Returns whether the declaration has an element type or rank that the inferred type lacks."""
     if schemas.type_name(known) is None:
         return schemas.type_name(declared) is not None or rank_of(declared) is not None
     return known.HasField("tensor_type") and rank_of(known) is None is not rank_of(declared)
 
 
 def without(model: bytes | ModelProto, *, nested: bool = True) -> ModelProto:
-    """A copy that declares only its inputs, without the initializers that callers may replace."""
+    """Copies a model without declared shapes of computed values and replaceable initializers."""
     copy = copied(model)
     for i, graph in enumerate(graphs_in(copy.graph, nested=nested)):
         for value in (*graph.output, *(graph.input if i else ())):
-            for tensor in tensors_in(value.type):  # the element types are needed by inference
+            for tensor in tensors_in(value.type):  # inference needs the element types
                 tensor.ClearField("shape")
         del graph.value_info[:]
     _forget_replaceable(copy)
@@ -53,7 +53,7 @@ def without(model: bytes | ModelProto, *, nested: bool = True) -> ModelProto:
 
 
 def _forget_replaceable(model: ModelProto) -> None:
-    """Turns the initializers that callers or training may set into inputs with their types."""
+    """Turns initializers that callers or training can set into graph inputs with their types."""
     graph = model.graph
     inputs = {value.name for value in graph.input}
     changed = bound_names(model) | (inputs if model.ir_version > 3 else set())
@@ -66,7 +66,7 @@ def _forget_replaceable(model: ModelProto) -> None:
 
 
 class LackingType(NamedTuple):
-    """A declared type that inference did not find, and its place in the inferred model."""
+    """A declared type that inference did not find, with its graph and value."""
 
     graph: GraphProto
     name: str
@@ -77,7 +77,7 @@ class LackingType(NamedTuple):
 def lacking(
     inferred: ModelProto, original: bytes | ModelProto, *, nested: bool = True
 ) -> list[LackingType]:
-    """The declared types that inference did not find."""
+    """Finds the declared types that inference did not find."""
     model = ModelProto.FromString(original) if isinstance(original, bytes) else original
     lacks = []
     graphs = (graphs_in(one.graph, nested=nested) for one in (inferred, model))
@@ -93,14 +93,14 @@ def lacking(
 
 
 def restore(lacks: Iterable[LackingType]) -> None:
-    """Writes declared types that inference did not find into the inferred model."""
+    """Writes the declared types that inference did not find into the inferred model."""
     for graph, name, found, kind in lacks:
         place = found if found is not None else graph.value_info.add(name=name)
         place.type.CopyFrom(kind)
 
 
 def computed(graph: GraphProto, *, nested: bool) -> Iterator[ValueInfoProto]:
-    """The declared types of a graph, except those of the model's inputs."""
+    """Yields the declarations of the computed values of a graph."""
     values: Iterable[ValueInfoProto] = (*graph.value_info, *graph.output)
     given = {tensor.name for tensor in graph.initializer}
     if not nested:
@@ -117,9 +117,9 @@ def correct(
     *,
     nested: bool,
 ) -> Iterator[str]:
-    """Replaces declared shapes that contradict the inferred ones; returns their values.
+    """Corrects declared shapes that contradict the inferred shapes; yields the names of the values.
 
-    A runtime plans its memory by declarations, and fails where they are too small.
+    A runtime allocates memory by the declared shapes, and fails if a shape is too small.
     """
     for value in computed(graph, nested=nested):
         found = inferred(value.name)

@@ -1,19 +1,19 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The words for the reason why a value is not a constant."""
+"""Provides the sentences that say why a value is not a constant."""
 
 from __future__ import annotations
 
 
 def is_replaceable(name: str) -> str:
-    """The reason why an initializer with a graph input is not a constant."""
+    """Returns the reason for an initializer that is also a graph input."""
     return f"{name!r} is an initializer that is also a graph input, so callers may replace it"
 
 
 def is_input(name: str) -> str:
-    """Of an input of a graph or of a function."""
+    """Returns the reason for an input of a graph or a function."""
     return f"{name!r} is an input"
 
 
 def is_computed(name: str, node: str) -> str:
-    """Of a value that a node computes."""
+    """Returns the reason for a value that a node computes."""
     return f"{name!r} is computed by {node}"

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The operators that an adapter is known to write: a package has a table of them.
+"""Reads which operators an adapter writes, from a table of its package.
 
-`python -m tools.author index` converts the examples of the adapters and writes what it saw to
-`writes.txt`. The table only looks ahead: a conversion plans an operator that is missing there when
-an adapter writes it. A form for a runtime has one row for each set of operators.
+`python -m tools.author index` converts the examples of the adapters and records the written
+operators in `writes.txt`. The plan uses the table only in advance: if an operator is missing in the
+table, it is planned when an adapter writes it. An adapter for a runtime has one row for each set of
+operators.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ TABLE = "writes.txt"
 
 
 def choices(source: str, row: str) -> tuple[frozenset[str], ...]:
-    """The sets of other operators that the adapter of a row writes, each for some nodes."""
+    """Returns the sets of operators that an adapter writes; each set belongs to some nodes."""
     return _rows(source.partition(".")[0]).get(row, ())
 
 

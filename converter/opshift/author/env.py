@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The questions about a graph, questions of types only, and questions that are passed on."""
+"""Defines environments (Env) through which adapters and rules read facts about a graph."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ _Answer = TypeVar("_Answer")
 
 
 class ModelEnv(Env):
-    """Answers questions about the values of a graph, whose nodes can be inferred."""
+    """An environment with the facts about the values of a graph and with inference of its nodes."""
 
     scope: Scope
 
     def layout_of(self, node: NodeProto, version: int | None) -> Schema | None:
-        """The schema of a node, if stated, at the version imported now or at another."""
+        """Returns the schema of a node at the imported version or at another; None if unknown."""
         return self.scope.root.layout_of(node, version)
 
     @abstractmethod
     def length_symbol(self, name: str, axis: int) -> str:
-        """The symbol of a length that inference does not find."""
+        """Returns a symbol for a dimension whose length inference does not find."""
 
     @abstractmethod
     def types_alone(self, model: ModelProto) -> Mapping[str, TypeProto | None]:
-        """The types of the values of a model that holds one node."""
+        """Infers the types of the values of a model that has a single node."""
 
 
 class TypesOnly(Env):
-    """An Env of types and of constants that no node computes: between two passes of inference."""
+    """An environment with types and given constants only, for use between two runs of inference."""
 
     def __init__(
         self,
@@ -64,14 +64,14 @@ class TypesOnly(Env):
         return None
 
     def why_dynamic(self, name: str) -> str:
-        return "only types are looked at"
+        return "only types are known here"
 
     def use_rank(self, name: str) -> None:
-        """Does nothing: inference tracks which types come from declarations."""
+        """Does nothing, because inference records which types come from declarations."""
 
 
 class Delegating(Env):
-    """An Env that passes each question on to another one."""
+    """An environment that passes each question on to another environment."""
 
     def __init__(self, env: Env) -> None:
         self.env = env

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Examples of declarations, which are documentation, tests and rows of the matrix."""
+"""Defines the examples above adapters, which are documentation, tests and rows of a table."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """One case of a declaration: its documentation, its test and its row in the matrix."""
+    """An example of an adapter: a documented model, a test and a row of the conversion table."""
 
     title: str
     graph: str
@@ -25,17 +25,17 @@ class Example:
     approximate: bool = False
     rtol: float = 0.0
     atol: float = 0.0
-    given: Mapping[str, Any] = field(default_factory=dict)  # values, or functions that give them
+    given: Mapping[str, Any] = field(default_factory=dict)  # arrays, or functions for arrays
     imports: Mapping[str, int] = field(default_factory=dict)
     ir_version: int | None = None
     functions: str = ""
     invalid: str | None = None
     assume: tuple[Assumption, ...] = ()
-    runtime: str = ""  # the target, if it is not the runtime of its declaration
+    runtime: str = ""  # the target, if it differs from the runtime of the adapter
 
     def of(self, op: str) -> Example:
-        """The example with an operator's name for `{op}`."""
-        # Not dataclasses.replace, which is slow: an import of all adapters makes a thousand.
+        """Returns the example with `{op}` replaced by the name of an operator."""
+        # dataclasses.replace is too slow here: an import of all adapters makes a thousand examples.
         return Example(
             self.title, self.graph.replace("{op}", op),
             self.gives.replace("{op}", op) if self.gives else self.gives, self.refuses,
@@ -45,18 +45,18 @@ class Example:
 
     @property
     def inputs(self) -> dict[str, Any]:
-        """The values of inputs that the example gives."""
+        """Returns the values of the inputs for which the example has values."""
         return {name: one() if callable(one) else one for name, one in self.given.items()}
 
     @property
     def options(self) -> dict[str, Any]:
-        """The permissions that its conversion needs."""
+        """Returns the options that the conversion of the example needs."""
         assumed = tuple(one.value for one in self.assume)
         return {"allow_approximate": self.approximate, "assume": assumed}
 
     @property
     def outcome(self) -> str | None:
-        """The outcome in a few words; None if the result is merely equal."""
+        """Returns the expected outcome in a few words; None if only the results must be equal."""
         if self.invalid is not None:
             return f"invalid: {self.invalid}"
         return f"refused: {self.refuses.name}" if self.refuses else self.gives
@@ -64,7 +64,7 @@ class Example:
 
 @dataclass(frozen=True, slots=True)
 class Draft:
-    """A function with the examples that stand above it."""
+    """A function with the examples that are written above it as decorators."""
 
     run: Callable[..., Any]
     examples: tuple[Example, ...] = ()
@@ -87,9 +87,10 @@ def example(
     assume: Assumption | None = None,
     runtime: str = "",
 ) -> Callable[[Callable[..., Any] | Draft], Draft]:
-    """A case of the function below it, in onnx's text format: `(inputs) => (outputs) { nodes }`.
+    """Declares an example of the function below; the graph is in onnx's text format.
 
-    A value of `inputs` that needs numpy is a function, so that a conversion does not import numpy.
+    The graph has the form `(inputs) => (outputs) { nodes }`. A value of `inputs` that needs numpy
+    is a function, so that a conversion does not import numpy.
     """
     case = Example(
         title, graph, gives, refuses, approximate, rtol, atol, inputs or {}, imports or {},
@@ -106,7 +107,7 @@ def example(
 def shown(
     run: Callable[..., Any], *examples: Callable[[Callable[..., Any] | Draft], Draft]
 ) -> Draft:
-    """A ready-made function with its examples, for `boundary(..., down=shown(...))`."""
+    """Adds examples to an existing function, for use as `boundary(..., down=shown(...))`."""
     draft = Draft(run)
     for one in reversed(examples):
         draft = one(draft)
@@ -114,17 +115,17 @@ def shown(
 
 
 def drafted(below: Callable[..., Any] | Draft) -> Draft:
-    """A function with its examples, of which a plain function has none."""
+    """Returns a function with its examples; a plain function gets an empty list."""
     return below if isinstance(below, Draft) else Draft(below)
 
 
 def listed(names: str | Iterable[str]) -> tuple[str, ...]:
-    """The names in a list, or in one text with spaces."""
+    """Returns the names of a list, or of a text in which spaces separate them."""
     return tuple(names.split() if isinstance(names, str) else names)
 
 
 def spread(examples: Sequence[Example], names: Sequence[str]) -> tuple[Example, ...]:
-    """The examples; one with `{op}` is copied for each operator."""
+    """Returns the examples; an example with `{op}` is copied for each operator."""
     found: list[Example] = []
     for one in examples:
         found += [one.of(name) for name in names] if "{op}" in one.graph else [one]

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The facts known about values before the model runs: constants, types and shapes.
+"""Finds facts about values before the model runs: constants, types and shapes.
 
-A fact depends only on the model: on the opened model, and on the nodes that steps wrote later. It
-never depends on earlier questions. A value keeps its name and its meaning while steps replace the
-node that computes it, so a fact about the model as it was opened holds to the end; other facts come
-from the present nodes.
+A fact depends only on the opened model and on the nodes that steps wrote later. A fact never
+depends on earlier questions. A value keeps its name and meaning when a step replaces the node that
+computes it, so a fact from the opened model stays true; other facts come from the present nodes.
 """
 
 from __future__ import annotations
@@ -57,9 +56,9 @@ else:
     np = deferred("numpy")
 
 MAX_FOLD_BYTES = 1 << 20
-MAX_DEPTH = 24  # depth of questions that ask questions; a deeper question is answered first
-MAX_NAMED = 4  # values in one note of a report
-LARGEST_SMALL = 1024  # numbers of a constant of the model that may be replaced by another one
+MAX_DEPTH = 24  # nesting of questions; a question at this depth is answered first, on its own
+MAX_NAMED = 4  # the most values that one note of a report names
+LARGEST_SMALL = 1024  # the most elements of a constant that may be folded into another constant
 # If a model has only these types, the nodes that adapters write need no type check.
 COMMON_TYPES = frozenset(
     ["float", "double", "float16", "int64", "int32", "bool", "uint8", "string"]
@@ -73,8 +72,8 @@ _Rule = TypeVar("_Rule")
 class Proved(NamedTuple):
     """The type that follows from the inputs of the model, without the declaration of the value.
 
-    `claimed`: its rank follows from the declared rank of another value. `counted`: at least one
-    length does.
+    `claimed`: the rank follows from the declared rank of another value. `counted`: at least one
+    length follows from such a rank.
     """
 
     kind: TypeProto | None
@@ -87,7 +86,7 @@ Claims: TypeAlias = "Mapping[str, str]"  # by value: the part of its type that i
 
 
 class Evaluated(NamedTuple):
-    """A fact that follows from the contents of other values, and the claims behind it."""
+    """A constant or bounds, computed from other values, with the declarations that were used."""
 
     found: Any
     claims: Claims
@@ -100,7 +99,7 @@ Question: TypeAlias = "tuple[Find, Scope, str]"
 
 
 class _TooDeep(Exception):  # noqa: N818 - not an error, and only this module sees it
-    """Raised for a question at a great depth, which must be answered first."""
+    """Raised for a question at a great depth, which must be answered first on its own."""
 
     def __init__(self, question: Question) -> None:
         super().__init__(question[2])
@@ -108,7 +107,7 @@ class _TooDeep(Exception):  # noqa: N818 - not an error, and only this module se
 
 
 class Facts:
-    """Answers questions about the values of one document."""
+    """The facts about the values of one document."""
 
     def __init__(
         self,
@@ -123,25 +122,25 @@ class Facts:
         self.adapters = adapters
         self._opened = functools.cache(snapshot)
         self._inferred = functools.cache(lambda: infer_all(self._opened(), adapters))
-        self._reopened = reopened  # opens the model as it was, once nodes have changed
+        self._reopened = reopened  # opens the model in its first state, after nodes have changed
         self._scopes = tuple(document.scopes())
         self._generation = document.generation
         self._memo: dict[Question, Any] = {}
-        self._first_memo: dict[Question, Any] | None = None  # the answers before any change
+        self._first_memo: dict[Question, Any] | None = None  # the facts before any change
         self._before: Facts | None = None
         self._twins: dict[Scope, Scope] = {}
         self._depth = 0
         self._recorded: dict[tuple[Scope, str], Proved] = {}
-        self.relied_on: dict[str, str] = {}  # the claims that the steps relied on
-        self._alone: dict[bytes, Inferred] = {}  # by the model of a node
+        self.relied_on: dict[str, str] = {}  # the declarations that the steps used
+        self._alone: dict[bytes, Inferred] = {}  # inferred types, by the model of a single node
         self._present: frozenset[str] | None = None
         self._paths: dict[Scope, Path] = {}
-        self._numbered: dict[Scope, int] = {}  # the generation in which its graphs got paths
+        self._numbered: dict[Scope, int] = {}  # the generation of the paths
         self._surveys: dict[tuple[Root, Survey[Any]], Any] = {}
         self._lengths: dict[tuple[Scope, str, int], str] = {}
 
     def fork(self, made: Fork) -> Facts:
-        """The facts about a copy of the document. Both infer the whole model once."""
+        """Returns the facts for a copy of the document; both share whole-model inference."""
         twin, scopes = copy.copy(self), made.scopes
         twin.document = made.document
         twin._scopes = tuple(scopes[scope] for scope in self._scopes)
@@ -155,7 +154,7 @@ class Facts:
         twin._numbered = {scopes[at]: number for at, number in self._numbered.items()}
         twin._surveys = {}
         lengths = [*self._lengths.items()]
-        if self._before is None:  # otherwise all copies number the lengths of its values
+        if self._before is None:  # otherwise all copies share the numbers of the lengths
             twin._lengths = {}
         for (at, name, axis), symbol in lengths:
             if at in scopes:
@@ -165,7 +164,7 @@ class Facts:
     # -- one answer for each question --------------------------------------------------------------
 
     def _answer(self, find: Find, owner: Scope, name: str) -> Any:
-        """The fact that `find` returns for a value of a scope, found once for the present nodes."""
+        """Returns a fact about a value; `find` computes the fact once for the present nodes."""
         if self._generation != self.document.generation:
             self._look_again()
         question = find, owner, name
@@ -179,7 +178,7 @@ class Facts:
                 self._find(waiting[-1])
                 waiting.pop()
             except _TooDeep as deep:
-                if deep.question in waiting:  # a cycle in the graph, which is not checked before
+                if deep.question in waiting:  # the graph has a cycle, which was not checked before
                     self._memo[deep.question] = _NO_ANSWER[deep.question[0]]
                 else:
                     waiting.append(deep.question)
@@ -197,20 +196,20 @@ class Facts:
         return found
 
     def _look_again(self) -> None:
-        """Forgets the answers that nodes of an earlier generation gave."""
+        """Forgets the facts that depend on nodes of an earlier generation."""
         if self._first_memo is None:
             for scope in self._scopes:
-                self._path(scope)  # the nodes that hold graphs may change
+                self._path(scope)  # saved now, because the nodes with subgraphs may change
             self._first_memo = self._memo
         self._generation = self.document.generation
         self._memo = {}
         self._surveys.clear()
 
     def _at_first(self, find: Find, owner: Scope, name: str) -> Any:
-        """The answer before the first change, for a value whose node a step has replaced."""
+        """Returns the fact before the first change, if a step has replaced the value's node."""
         position = owner.producers.get(name)
         if self._first_memo is None or (owner, position) not in self.document.rewritten:
-            return _NO_ANSWER[find]  # the nodes of now give the same answer, or a better one
+            return _NO_ANSWER[find]  # the present nodes give the same fact or a better one
         question = find, owner, name
         if question in self._first_memo:
             return self._first_memo[question]
@@ -222,7 +221,7 @@ class Facts:
         return self._before._answer(find, twin, name)
 
     def _open_again(self, document: Document) -> None:
-        """Opens the model as it was before the first change."""
+        """Opens the model in its state before the first change."""
         assert self._first_memo is not None
         self._before = Facts(document, self.weights, self.adapters, bytes)
         twins = self._twins = dict(zip(self._scopes, document.scopes(), strict=True))
@@ -233,27 +232,27 @@ class Facts:
         self._before._lengths = self._lengths
 
     def length_symbol(self, scope: Scope, name: str, axis: int) -> str:
-        """The symbol for a length of a value, if inference finds no number for it."""
+        """Returns a symbol for a dimension whose length inference does not find."""
         known = self._lengths
         key = self._twins.get(scope, scope), name, axis
         return known.setdefault(key, f"{LENGTH}{len(known)}")
 
     def types_alone(self, model: ModelProto) -> Inferred:
-        """The types of the values of a model that holds one node."""
+        """Infers the types of the values of a model that has a single node."""
         key = model.SerializeToString(deterministic=True)
-        if key not in self._alone:  # it is needed for each output of the node, in each step
+        if key not in self._alone:  # each step needs this for each output of the node
             self._alone[key] = infer_all(model, self.adapters).graphs.get((), {})
         return self._alone[key]
 
     # -- constants ---------------------------------------------------------------------------
 
     def constant(self, scope: Scope, name: str) -> Array | None:
-        """The value of a constant, which is the same for all inputs; else None."""
+        """Returns the value of a constant; None for a value that depends on inputs."""
         found: Array | None = self.evaluated(Facts.find_constant, scope, name).found
         return found
 
     def evaluated(self, find: Find, scope: Scope, name: str) -> Evaluated:
-        """A constant or bounds, with the claims of declarations that these rest on."""
+        """Returns a constant or bounds, with the declarations from which they follow."""
         owner = scope.owner(name)
         if owner is None:
             return UNKNOWN
@@ -261,13 +260,13 @@ class Facts:
         return found
 
     def is_longer(self, scope: Scope, name: str, length: int) -> bool:
-        """Whether an initializer has more elements, which is known before it is read."""
+        """Returns whether an initializer has more elements than `length`, by its shape only."""
         owner = scope.owner(name)
         tensor = owner.initializers.get(name) if owner is not None else None
         return tensor is not None and math.prod(tensor.dims) > length
 
     def find_constant(self, owner: Scope, name: str) -> Evaluated:
-        """The value of a constant that a graph defines."""
+        """Finds the value of an initializer, of a Constant, or of a node that can be folded."""
         if name in owner.initializers:
             if self.document.names.may_be_set(owner, name):
                 return UNKNOWN
@@ -308,12 +307,12 @@ class Facts:
         return Evaluated(value, env.claims) if known else UNKNOWN
 
     def bounds(self, scope: Scope, name: str) -> Bounds | None:
-        """The bounds of an integer value, which hold for all inputs; else None."""
+        """Returns bounds of an integer value that hold for all model inputs; else None."""
         found: Bounds | None = self.evaluated(Facts.find_bounds, scope, name).found
         return found
 
     def find_bounds(self, owner: Scope, name: str) -> Evaluated:
-        """The bounds of a constant, or by the rule of the operator that computes a value."""
+        """Finds the bounds of a constant, or computes them by the rule of the value's operator."""
         fixed = not self.document.names.may_be_set(owner, name)
         if fixed and self.is_longer(owner, name, MOST_EACH):
             parts = map(of_constant, self.weights.parts(owner.initializers[name]))
@@ -331,7 +330,7 @@ class Facts:
         return told
 
     def _bounds_of_outputs(self, owner: Scope, name: str) -> Evaluated:
-        """The bounds of all outputs of the node that computes a value, by its operator's rule."""
+        """Computes the bounds of all outputs of the node that computes this value, by a rule."""
         env = ScopeEnv(self, owner)
         node = env.producer(name)
         rule = self.adapters.rules(OutputBounds).get(("", node.op)) if node is not None else None
@@ -341,7 +340,7 @@ class Facts:
         return Evaluated(dict(zip(node.proto.output, found, strict=False)), env.claims)
 
     def constant_node(self, node: NodeProto) -> Array | None:
-        """The value of a Constant node in any of its attribute forms."""
+        """Returns the value of a Constant node, in whichever attribute it is stored."""
         for attribute in node.attribute:
             if attribute.ref_attr_name:
                 return None
@@ -357,7 +356,7 @@ class Facts:
         return None
 
     def why_dynamic(self, scope: Scope, name: str) -> str:
-        """The reason why a value is not constant: an input, a replaceable initializer or a node."""
+        """Returns why a value is not constant: an input, a replaceable initializer or a node."""
         seen: set[tuple[Scope, str]] = set()
         while True:
             owner = scope.owner(name)
@@ -378,7 +377,7 @@ class Facts:
             seen.add((owner, found))
 
     def _why_given(self, owner: Scope, name: str) -> str | None:
-        """Why a value without a node is not a constant; None if a node computes it."""
+        """Returns why an input or initializer is not constant; None for computed values."""
         if (owner, name) in self.document.names.bound:
             return f"{name!r} is an initializer that training_info binds, so training may change it"
         if name in owner.initializers:
@@ -388,14 +387,14 @@ class Facts:
     # -- types -------------------------------------------------------------------------------
 
     def type(self, scope: Scope, name: str) -> TypeProto | None:
-        """The inferred type of a value, completed by its declaration."""
+        """Returns the inferred type of a value, completed by its declaration."""
         owner = scope.owner(name)
         if owner is None:
             return None
         return completed(self._proved(owner, name).kind, owner.declared.get(name))
 
     def _proved(self, owner: Scope, name: str) -> Proved:
-        """The type that follows from the declared inputs, and from ranks that are claimed."""
+        """Returns the type that follows from declared inputs and other values' declared ranks."""
         found: Proved = self._answer(Facts._find_proved, owner, name)
         return found
 
@@ -410,32 +409,32 @@ class Facts:
         return _better(found, Proved(kinds.get(name), claimed))
 
     def _is_enough(self, owner: Scope, name: str, found: Proved) -> bool:
-        """Whether the node that computes a value need not be looked at for its type."""
+        """Returns whether the type is complete even without inference of the value's node."""
         declared = owner.declared.get(name)
         known = completed(found.kind, declared)
         if is_vague(known) or (declared is not None and claims_more(declared, known)):
             return False
-        # Nodes that steps have written may give a length that the nodes before them hid.
+        # Nodes that steps have written may provide a length that was unknown before.
         return self._first_memo is None or not _has_unnamed_length(known)
 
     def _given(self, owner: Scope, name: str) -> Proved:
-        """The type of a value without a look at the node that computes it."""
+        """Returns the type of a value as far as it is known without its node."""
         fed = name in owner.inputs
         if name in owner.initializers and not (fed and self.document.names.may_be_set(owner, name)):
             return Proved(owner.initializer_type(name))
         if fed and (self._is_fed(owner) or self.document.is_written(name)):
-            return Proved(owner.declared.get(name))  # for an input of the model, or by an adapter
+            return Proved(owner.declared.get(name))  # a model input, or written by an adapter
         if (owner, name) in self._recorded:
             return self._recorded[owner, name]
         return self._inferred_type(owner, name)
 
     def _inferred_type(self, owner: Scope, name: str) -> Proved:
-        """The type that inference of the whole model finds for a value of a graph."""
-        # Inference covers only the graph; a function may use its names for other values.
+        """Returns the type that inference of the whole model finds for a value."""
+        # Whole-model inference covers only graphs; a function may use the same names.
         if owner.root.kind != "graph" or self.document.is_written(name):
             return UNPROVED
         found = self.inferred.types.get(name, UNSAID)
-        if found is None:  # several graphs use this name
+        if found is None:  # several graphs use the name of the value
             found = self.inferred.graphs.get(self._path(owner), {}).get(name)
         if found is UNSAID or found is None:
             return UNPROVED
@@ -443,9 +442,9 @@ class Facts:
         return Proved(found, *(self._is_in(one, owner, name) for one in claims))
 
     def _path(self, scope: Scope) -> Path:
-        """The place of a graph in the model, as inference numbers it.
+        """Returns the path of a graph in the model, by which inference numbers graphs.
 
-        It is unknown if the graph is no longer part of the model.
+        A graph that is no longer part of the model has no known path.
         """
         around = scope.parent
         if around is None:
@@ -458,7 +457,7 @@ class Facts:
         return self._paths.setdefault(scope, NO_PATH)
 
     def _is_fed(self, owner: Scope) -> bool:
-        """Whether the inputs of a graph are those of the model, whose types are trusted."""
+        """Returns whether the graph is the main graph, whose declared inputs are trusted."""
         return owner is owner.root.top and owner.root.kind != "function"
 
     def record_type(
@@ -469,22 +468,22 @@ class Facts:
 
     @property
     def inferred(self) -> Known:
-        """The types that inference of the whole model finds, as the model was opened."""
+        """Returns the types that inference finds for the whole model in its first state."""
         return self._inferred()
 
     # -- declarations ------------------------------------------------------------------------
 
     def is_unconfirmed(self, scope: Scope, name: str) -> bool:
-        """Whether the rank or a length of a value follows from an unconfirmed declaration."""
+        """Returns whether the rank or a length of a value follows only from a declaration."""
         return self.is_assumed(scope, name) or self.is_counted(scope, name)
 
     def is_counted(self, scope: Scope, name: str) -> bool:
-        """Whether a length of a value follows from the unconfirmed rank of another one."""
+        """Returns whether a length follows from the unconfirmed rank of another value."""
         owner = scope.owner(name)
         return owner is not None and self._proved(owner, name).counted
 
     def is_assumed(self, scope: Scope, name: str) -> bool:
-        """Whether the rank of a value follows from an unconfirmed declaration."""
+        """Returns whether the rank of a value follows from an unconfirmed declaration."""
         owner = scope.owner(name)
         if owner is None:
             return False
@@ -494,7 +493,7 @@ class Facts:
         return rank_of(completed(proved.kind, owner.declared.get(name))) is not None
 
     def _is_in(self, places: Mapping[str, Sequence[Path]], owner: Scope, name: str) -> bool:
-        """Whether a value of a graph is among values of the whole model, as inference finds it."""
+        """Returns whether whole-model inference lists this value of this graph in `places`."""
         paths = places.get(name)
         if paths is None:
             return False
@@ -502,7 +501,7 @@ class Facts:
         return own in paths or own not in self.inferred.graphs
 
     def believed(self) -> list[str]:
-        """The notes about facts that come only from declarations."""
+        """Returns the notes about ranks and shapes that come only from declarations."""
         found: dict[str, list[str]] = {}
         for name, what in self.relied_on.items():
             found.setdefault(what, []).append(self.document.origins.get(name) or repr(name))
@@ -512,7 +511,7 @@ class Facts:
         ]
 
     def correct(self) -> list[str]:
-        """Replaces declared shapes that contradict the inferred ones; returns their values."""
+        """Corrects declared shapes that contradict inference; returns the names of the values."""
         if not self._inferred.cache_info().currsize:
             from opshift.author import agreement
 
@@ -532,19 +531,19 @@ class Facts:
         ]
 
     def confirmed(self, scope: Scope, name: str) -> TypeProto | None:
-        """The inferred type of a value, if its rank does not come from a declaration."""
+        """Returns the inferred type of a value if its rank does not come from a declaration."""
         found = self._inferred_type(scope, name)
         return None if found.claimed else found.kind
 
     def claimed(self, scope: Scope, name: str, dims: Dims) -> Dims:
-        """The dimensions, completed by numbers that only a declaration gives.
+        """Completes dimensions with numbers that only a declaration has.
 
-        A declared length never replaces a symbol that comes from an input.
+        A declared length never replaces a symbol that comes from an input of the model.
         """
         owner = scope.owner(name)
         declared = owner.declared.get(name) if owner is not None else None
         if owner is None or owner.root.kind == "function" or rank_of(declared) != len(dims):
-            return dims  # a function is written out where its caller knows more
+            return dims  # a function is inlined if its caller has more facts
         assert declared is not None
         given = self._input_symbols
         return tuple(
@@ -560,7 +559,7 @@ class Facts:
     # -- types of outputs by the node that computes them -----------------------------------------
 
     def _find_outputs(self, owner: Scope, name: str) -> tuple[dict[str, TypeProto], bool]:
-        """The output types of the node that computes a value, and whether they rest on a claim."""
+        """Infers a node's output types, and whether they depend on an unconfirmed declaration."""
         position = owner.producers[name]
         node = owner.node(position)
         if self.document.is_call(node) or not self._tells_more(owner, position):
@@ -573,12 +572,12 @@ class Facts:
         return known, claimed
 
     def _tells_more(self, place: Scope, position: int) -> bool:
-        """Whether a fact about a node is known that inference of the whole model did not have."""
+        """Returns whether facts about a node are known that whole-model inference did not use."""
         node = place.node(position)
         if any(map(self.document.is_written, (*node.input, *node.output))):
             return True
         if holds_graphs(node):
-            # If two graphs use one name, inference of the whole model may give no type for it.
+            # If two graphs use one name, whole-model inference may find no type for that name.
             types = self.inferred.types
             return any(
                 types.get(name, UNSAID) is None is self._inferred_type(place, name).kind
@@ -591,9 +590,9 @@ class Facts:
             return (schemas.normal(node.domain), node.op_type) in self.adapters.rules(OutputTypes)
         outputs = [self._stated(place, name) for name in node.output if name]
         if any(found is None or schemas.type_name(found) is None for found in outputs):
-            return True  # a rule may need one typed input only; inference needs all
+            return True  # a rule may need only one typed input, but inference needs all
         if place.parent is not None and any(map(is_vague, outputs)):
-            return True  # inference of the whole model has no ranks of loop-carried values
+            return True  # whole-model inference finds no ranks of loop-carried values
         if self._has_rank_to_tell(schema, outputs):
             return True
         if not schemas.raw(
@@ -603,7 +602,7 @@ class Facts:
         return any(self._is_news(place, name) for name in node.input if name)
 
     def _stated(self, owner: Scope, name: str) -> TypeProto | None:
-        """The type that inference of the whole model and the declaration of a value give."""
+        """Returns the type of a value from whole-model inference, completed by its declaration."""
         return completed(self._given(owner, name).kind, owner.declared.get(name))
 
     def _has_rank_to_tell(self, schema: schemas.Schema, outputs: list[TypeProto | None]) -> bool:
@@ -611,7 +610,7 @@ class Facts:
         return told and any(rank_of(found) is None for found in outputs)
 
     def _is_news(self, place: Scope, name: str) -> bool:
-        """Whether inference of the whole model did not find this type or constant."""
+        """Returns whether whole-model inference did not find this type or constant."""
         owner = place.owner(name)
         position = owner.producers.get(name) if owner is not None else None
         if owner is None or position is None:
@@ -627,7 +626,7 @@ class Facts:
     # -- surveys -----------------------------------------------------------------------------
 
     def survey(self, root: Root, look: Survey[_Answer]) -> _Answer:
-        """The result of a function that looks at all nodes of a graph or function; it runs once."""
+        """Runs a function once over all nodes of a graph or function, and caches its result."""
         if self._generation != self.document.generation:
             self._look_again()
         key = (root, look)
@@ -639,7 +638,7 @@ class Facts:
         return found
 
     def _nodes(self, root: Root) -> Iterator[Node]:
-        """All nodes, in order; those of a graph come before those of the graphs inside."""
+        """Yields all nodes in order; the nodes of a graph come before those of its subgraphs."""
         for scope in root.scopes:
             env = ScopeEnv(self, scope)
             for position in scope.sorted_positions():
@@ -650,7 +649,7 @@ class Facts:
 
     @property
     def present_types(self) -> frozenset[str]:
-        """Every element type that can occur in the model. Most type checks need no more.
+        """Returns every element type that can occur in the model; most type checks use it.
 
         Operators without a schema are assumed to add no other type.
         """
@@ -659,7 +658,7 @@ class Facts:
         return self._present
 
     def add_present_types(self, types: Iterable[str]) -> None:
-        """Adds the element types that a step has brought in."""
+        """Adds the element types that a step has introduced."""
         if not self.present_types.issuperset(types):
             self._present = self.present_types | set(types)
 
@@ -674,18 +673,18 @@ _NO_ANSWER: dict[Find, Any] = {
 
 
 def _moved(memo: dict[Question, Any], scopes: Mapping[Scope, Scope]) -> dict[Question, Any]:
-    """The same answers about the values of other scopes."""
+    """Returns the same facts, assigned to the values of other scopes."""
     return {(find, scopes[at], name): found for (find, at, name), found in memo.items()}
 
 
 def _has_unnamed_length(kind: TypeProto | None) -> bool:
-    """Whether a length of a tensor has a symbol that only inference made up."""
+    """Returns whether a dimension of a tensor has a symbol that inference generated."""
     dims = kind.tensor_type.shape.dim if kind is not None else ()
     return any(dim.dim_param.startswith(LENGTH) for dim in dims)
 
 
 def _better(found: Proved, other: Proved) -> Proved:
-    """The better one of two types of a value."""
+    """Combines two types of a value into the more complete one."""
     kind = better(found.kind, other.kind)
     return found if kind is found.kind else other._replace(kind=kind)
 
@@ -695,12 +694,12 @@ def _listed(names: list[str]) -> str:
 
 
 class ScopeEnv(ModelEnv):
-    """Answers questions about the values of a scope from the facts about its document."""
+    """An environment for the values of a scope, with the facts about its document."""
 
     def __init__(self, facts: Facts, scope: Scope, claims: dict[str, str] | None = None) -> None:
         self.facts = facts
         self.scope = scope
-        self.claims = {} if claims is None else claims  # that the answers rest on
+        self.claims = {} if claims is None else claims  # the declarations that were used
 
     def _evaluated(self, find: Find, name: str) -> Any:
         found = self.facts.evaluated(find, self.scope, name)
@@ -739,7 +738,7 @@ class ScopeEnv(ModelEnv):
         return found if found is not None and found.fits else None
 
     def _writer(self, name: str) -> Node | None:
-        """The node that computes a value, whatever its form; None for the call of a function."""
+        """Returns the node of a value, even if it does not fit its schema; None for a call."""
         owner = self.scope.owner(name)
         position = owner.producers.get(name) if owner else None
         if owner is None or position is None:
@@ -793,7 +792,7 @@ class ScopeEnv(ModelEnv):
 
 
 class FoldingEnv(ScopeEnv):
-    """An Env for folding, which does not need reasons: to find them costs the most time."""
+    """An environment for folding, which skips the slow search for `why_dynamic`."""
 
     def why_dynamic(self, name: str) -> str:
-        return "it is computed"
+        return "it is computed by a node"

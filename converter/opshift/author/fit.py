@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares a node with the schema of its operator: attributes, and counts of inputs and outputs."""
+"""Compares a node with its operator's schema: attributes and counts of inputs and outputs."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from opshift.protos import AttributeProto, NodeProto
 
 Form: TypeAlias = tuple[Any, ...]
 MOST_FORMS = 10_000
-# Whether nodes fit a schema, by its id and by all of a node that counts. The schema is held, so
-# that no other one gets its id.
+# Results of `fits`, by the id of the schema and by the relevant parts of the node. The schema is
+# stored in the value, so that its id is not reused.
 _fitting: dict[tuple[int, Form], tuple[schemas.Schema, bool]] = {}
 
 
 def fits(node: NodeProto, schema: schemas.Schema | None) -> bool:
-    """Whether a node has the form that authors rely on.
+    """Returns whether the node has the attributes, inputs and outputs that its schema requires.
 
-    Without a schema, any form fits, unless the operator has a schema at other versions only. If the
-    schema is open, any form fits.
+    A node of an operator without any schema fits, and so does a node of an open schema. If the
+    operator has a schema only at other versions, the node does not fit.
     """
     if schema is None:
         known = schemas.history(schemas.normal(node.domain), node.op_type)
@@ -44,10 +44,10 @@ def unfit(
     node: NodeProto, schema: schemas.Schema, version: int, *, is_inner: bool = False,
     elsewhere: Collection[str] = (),
 ) -> Iterator[str]:  # fmt: skip
-    """The attributes, inputs and outputs of a node that do not fit the schema of its operator.
+    """Yields the attributes, inputs and outputs of a node that do not fit its operator's schema.
 
-    `elsewhere` are the attributes that the node gets later. In a function (`is_inner`), onnx
-    accepts an attribute of another kind.
+    `elsewhere` has attributes that the node gets later. In a function (`is_inner`), onnx accepts an
+    attribute of another kind.
     """
     kind = AttributeProto.AttributeType.Name
     for attribute in node.attribute if schema.stated else ():
@@ -71,9 +71,9 @@ def unfit(
     ):
         if count < low or 0 <= high < count:
             allowed = f"at least {low}" if high < 0 else f"{low} to {high}"
-            yield f"{named(node)} has {count} {what}; at opset {version} it has {allowed}"
+            yield f"{named(node)} has {count} {what}; at opset {version} it must have {allowed}"
 
 
 def repeated(names: Iterable[str]) -> list[str]:
-    """The names that occur more than once."""
+    """Returns the names that occur more than once."""
     return sorted(name for name, count in Counter(names).items() if count > 1)

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Formulas: the computation of an operator, written like a decomposition and searched in a model.
+"""Defines formulas: the computation of an operator as a pattern that is searched in models.
 
-A formula is a function of the inputs of an operator. It is called once with terms instead of
-values. The returned terms are a pattern. Sums and products are sets: the order and the grouping of
-their operands do not matter.
+A formula is a function of the inputs of an operator. The function is called once with terms in
+place of values, and the returned terms are the pattern. A sum or a product matches in any order and
+grouping of its operands.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Operand: TypeAlias = "Term | float"
 
 
 class Term:
-    """A part of a formula, with the operators of Python."""
+    """A part of a formula, which supports Python's arithmetic operators."""
 
     def __mul__(self, other: Operand) -> Term:
         return _joined(Product, self, other)
@@ -51,21 +51,21 @@ class Term:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Free(Term):
-    """An input of the operator: any value, but the same one in each place of the formula."""
+    """An input of the operator, which must match the same value everywhere in the formula."""
 
     name: str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Number(Term):
-    """A constant with one element: a known number, or the number in an attribute."""
+    """A constant with one element: a fixed number, or the number in an attribute."""
 
     value: float | str
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Group(Term):
-    """Operands that are added, and operands that are subtracted."""
+    """A sum or a product: the added and subtracted operands, or the factors and divisors."""
 
     kind: ClassVar[str]
     plus: tuple[Term, ...]
@@ -73,20 +73,20 @@ class Group(Term):
 
 
 class Product(Group):
-    """Factors and divisors."""
+    """A product of factors, divided by divisors."""
 
     kind = "product"
 
 
 class Sum(Group):
-    """Summands and subtrahends."""
+    """A sum of operands, minus other operands."""
 
     kind = "sum"
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Applied(Term):
-    """A node of some operator, with the attributes that matter."""
+    """A node with a given operator, operands and attributes."""
 
     op: str
     operands: tuple[Term, ...]
@@ -95,7 +95,7 @@ class Applied(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Converted(Term):
-    """A value that a formula may cast: to one type, to that of an attribute, or to any type."""
+    """A value with an optional Cast: to a given type, to an attribute's type, or to any type."""
 
     operand: Term
     kind: str | int | None = None
@@ -103,14 +103,14 @@ class Converted(Term):
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Either(Term):
-    """One of several ways to write a value."""
+    """A value that may be written in one of several ways."""
 
     ways: tuple[Term, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Axes:
-    """The axes of a reduction: the axis in an attribute, or all axes from there on."""
+    """The axes of a reduction: the axis in an attribute, or all axes from that axis on."""
 
     name: str
     last: bool
@@ -118,13 +118,13 @@ class Axes:
 
 @dataclass(frozen=True, slots=True)
 class Handed:
-    """An attribute of a node that an attribute of the operator has too."""
+    """A node attribute whose value is the value of an attribute of the operator."""
 
     name: str
 
 
 class Formula:
-    """The writer of a formula: `op.Name(...)` is a node, as with a Builder."""
+    """A writer of a formula, in which `op.Name(...)` adds a node as with a Builder."""
 
     def __getattr__(self, op_type: str) -> Callable[..., Term]:
         if not op_type[:1].isupper():
@@ -135,28 +135,28 @@ class Formula:
         return Applied(op_type, tuple(map(term, operands)), attributes)
 
     def number(self, name: str) -> Term:
-        """The number that an attribute of the operator holds."""
+        """Matches a constant whose number becomes the attribute of this name."""
         return Number(name)
 
     def axis(self, name: str) -> Axes:
-        """The one axis that an attribute of the operator holds."""
+        """Matches a single axis, which becomes the attribute of this name."""
         return Axes(name, last=False)
 
     def either(self, *ways: Term) -> Term:
-        """A value that is written in one of several ways."""
+        """Matches a value that is written in one of several ways."""
         return Either(ways)
 
     def attribute(self, name: str) -> Handed:
-        """An attribute of a node has the value of this attribute of the operator."""
+        """Matches any value of a node's attribute, which becomes the attribute of this name."""
         return Handed(name)
 
     def cast(self, operand: Term, kind: str | None = None) -> Term:
-        """A value in the element type that an attribute names, or in the fitting type."""
+        """Matches a value cast to the type that an attribute names, or to a suitable type."""
         return Converted(operand, kind)
 
 
 def term(operand: Operand) -> Term:
-    """A number is a constant."""
+    """Turns a Python number into a constant of the formula; other terms stay unchanged."""
     return operand if isinstance(operand, Term) else Number(operand)
 
 
@@ -178,7 +178,7 @@ def _group(kind: type[Group], operand: Operand) -> Group:
 
 
 def heads(found: Term, known: Mapping[str, Arithmetic]) -> frozenset[str]:
-    """The operators whose nodes may compute a term."""
+    """Returns the operators whose nodes may compute a term."""
     match found:
         case Group():
             return frozenset(known[found.kind].ops)
@@ -193,7 +193,7 @@ def heads(found: Term, known: Mapping[str, Arithmetic]) -> frozenset[str]:
 
 
 def parts(found: Term) -> list[Term]:
-    """The terms that a term directly consists of."""
+    """Returns the direct operands of a term."""
     match found:
         case Group():
             return [*found.plus, *found.minus]
@@ -208,11 +208,11 @@ def parts(found: Term) -> list[Term]:
 
 
 def size(found: Term) -> int:
-    """How many parts a formula has."""
+    """Returns the number of terms in a formula."""
     return 1 + sum(map(size, parts(found)))
 
 
 def operators(found: Term) -> frozenset[str]:
-    """The operators that a formula names."""
+    """Returns the operators that a formula names."""
     own = {found.op} if isinstance(found, Applied) else set()
     return frozenset(own).union(*map(operators, parts(found)))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes found for a formula, apart from the search, which few conversions import."""
+"""Stores nodes that match a formula; a module of its own, because few conversions search."""
 
 from __future__ import annotations
 
@@ -13,33 +13,33 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Binding:
-    """The bindings of a formula at one point of the search."""
+    """The values and attributes that are bound to parameters at one point of the search."""
 
-    values: dict[str, str]  # the inputs by the names of the parameters
+    values: dict[str, str]  # the input values, by the names of the formula's parameters
     numbers: dict[str, Any]  # the values of the attributes
     nodes: frozenset[int]  # the positions of the nodes that compute the formula
     shaped: bool = False  # whether a constant has axes, which may add axes to the result
 
     def with_value(self, name: str, value: str) -> Iterator[Binding]:
-        """This binding with one more input; None if the parameter has another value already."""
+        """Yields the binding with one more input, unless it has another value already."""
         if self.values.get(name, value) == value:
             yield replace(self, values={**self.values, name: value})
 
     def with_number(self, name: str, number: Any) -> Iterator[Binding]:
-        """This binding with one more attribute; None if the attribute already has another value."""
+        """Yields the binding with one more attribute, unless it has another value already."""
         if self.numbers.get(name, number) == number:
             yield replace(self, numbers={**self.numbers, name: number})
 
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """Nodes that compute a formula: its inputs and the numbers of its attributes."""
+    """Nodes that match a formula, with the matched inputs and attribute values."""
 
     binding: Binding
     env: Env
 
     def __getitem__(self, name: str) -> Value:
-        """An input of the formula, by the name of its parameter."""
+        """Returns the input that matches a parameter of the formula."""
         return Value(self.binding.values[name], self.env)
 
     def __contains__(self, name: str) -> bool:
@@ -47,5 +47,5 @@ class Found:
 
     @property
     def numbers(self) -> dict[str, Any]:
-        """The values of the attributes that the formula found."""
+        """Returns the attribute values that the match determines."""
         return dict(self.binding.numbers)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The function body that onnx defines for an operator, and its nodes for one call."""
+"""Reads the function body that onnx defines for an operator, and copies its nodes for a call."""
 
 from __future__ import annotations
 
@@ -14,22 +14,22 @@ from opshift.model.scope import Imports
 from opshift.opsets import schemas
 from opshift.protos import AttributeProto, FunctionProto, GraphProto, NodeProto
 
-GRAPH = "opshift.graph"  # the domain of a node of the body that stands for a graph of the call
+GRAPH = "opshift.graph"  # the domain of a placeholder node for a subgraph of the call
 
 
 def body_of(node: Node, imports: Imports) -> FunctionProto:
-    """The function body that onnx defines for a node."""
+    """Returns the function body that onnx defines for a node; refuses the node without a body."""
     assert node.schema is not None
     domain, since = node.schema.domain, node.schema.since
-    version = max(since, imports[domain])  # adapters write nodes of later versions than the model's
+    version = max(since, imports[domain])  # adapters may write later nodes
     found = schemas.body(domain, node.op, since, version)
     if found is None:
         types = [value.type if value else None for value in node.inputs]
         if any(t is None for v, t in zip(node.inputs, types, strict=True) if v):
             raise Refusal(
                 Why.NEEDS_TYPE,
-                f"the function body of {node.op} depends on the types of its inputs, and one is"
-                " unknown",
+                f"the function body of {node.op} depends on the types of its inputs, and the type"
+                " of an input is unknown",
             )
         raw = [t.SerializeToString() if t else b"" for t in types]
         bare = _with_placeholders(node.proto).SerializeToString()
@@ -46,7 +46,7 @@ def body_of(node: Node, imports: Imports) -> FunctionProto:
 
 
 def _with_placeholders(proto: NodeProto) -> NodeProto:
-    """A copy with one node in each graph; inner graphs would keep names that onnx replaces."""
+    """Copies a node with a placeholder node as the only content of each subgraph."""
     copy = NodeProto()
     copy.CopyFrom(proto)
     for attribute in copy.attribute:
@@ -65,18 +65,18 @@ def _with_placeholders(proto: NodeProto) -> NodeProto:
 
 
 def version_of(body: FunctionProto, domain: str, imports: Imports) -> int:
-    """The version at which the nodes of a body are read: the one being left, or a later one."""
+    """Returns the version at which nodes of a body are read: the model's, or a later one."""
     written = {schemas.normal(i.domain): i.version for i in body.opset_import}.get(domain)
     return max(imports.get(domain) or 0, written or 1)
 
 
 def bindings(node: Node, body: FunctionProto) -> dict[str, AttributeProto]:
-    """The value that each attribute of the function has at this node."""
+    """Returns the value of each attribute of the function for this node."""
     bound = {default.name: default for default in body.attribute_proto}
     if node.schema is not None and node.schema.stated:
         raw = schemas.raw(node.schema.domain, node.op, node.schema.since)
         for name, attribute in raw.attributes.items():
-            # `default_value` is an addition of the package onnx, which may not be imported.
+            # `default_value` is added by the package onnx, which may not be imported.
             default = AttributeProto.FromString(attribute._default_value)
             if default.name:
                 bound.setdefault(name, default)
@@ -97,7 +97,7 @@ def instance(
     names: dict[str, str],
     fresh: Callable[[str], str],
 ) -> NodeProto:
-    """A copy of a node of the body with the attributes and names of this call."""
+    """Copies a node of the body with the attributes and value names of this call."""
     copy = NodeProto()
     copy.CopyFrom(proto)
     bind_attributes(copy, bound)

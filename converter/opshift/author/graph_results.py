@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The output types of a node with graphs, from the facts about the results of its graphs.
+"""Finds the output types of a node with subgraphs from the facts about the subgraphs' results.
 
-The facts about a graph are found once. Inference of the whole node would be repeated for each node
-around it.
+The facts about a subgraph are computed once. Inference of the whole node would be repeated for each
+node around it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Types: TypeAlias = dict[str, TypeProto]
 
 
 def types_of_results(node: NodeProto, env: ModelEnv) -> Types | None:
-    """The output types of a node; None if only inference of the node can find them."""
+    """Returns the output types of a node; None if only inference of the node can find them."""
     graphs = dict(graphs_of(node))
     if any(id(graph) not in env.scope.root.by_graph for graph in graphs.values()):
         return None  # an adapter is writing the node
@@ -36,7 +36,7 @@ def types_of_results(node: NodeProto, env: ModelEnv) -> Types | None:
 
 
 def _chosen(node: NodeProto, env: ModelEnv, branches: list[GraphProto]) -> Types:
-    """The types of a node whose outputs are the results of a subgraph."""
+    """Returns the output types of a node such as If, whose outputs come from one subgraph."""
     found: Types = {}
     inside = [env.inside(branch) for branch in branches]
     for i, name in enumerate(node.output):
@@ -50,9 +50,9 @@ def _chosen(node: NodeProto, env: ModelEnv, branches: list[GraphProto]) -> Types
 
 
 def _carried(node: NodeProto, env: ModelEnv, rule: Carries, body: GraphProto) -> Types | None:
-    """The types of a loop, if facts about its inputs also hold in its body.
+    """Returns the output types of a loop if the facts about its inputs also hold in its body.
 
-    Otherwise inference of the whole loop may find more by induction.
+    If not, induction over the whole loop may find more types.
     """
     inside, given = env.inside(body), [*node.input]
     for i, value in enumerate(body.input):
@@ -75,7 +75,7 @@ def _carried(node: NodeProto, env: ModelEnv, rule: Carries, body: GraphProto) ->
 
 
 def _begins_with(inner: TypeProto | None, given: TypeProto | None, *, carried: bool) -> bool:
-    """Whether the type of a body's input allows every value of the given type."""
+    """Returns whether the type of a body's input allows every value of the given type."""
     if carried and given is None:
         return True
     if inner is None or schemas.type_name(inner) is None:

@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The declarations of each module of a package: a conversion imports only the needed modules.
+"""Reads and writes `index.txt`, so that a conversion imports only the adapter modules it needs.
 
 The file `index.txt` of a package has a line for each module: its name, a checksum of its source,
-`domain:op:start:to` of each verdict, and `kind:domain:op` of everything else. A module whose
-source has another checksum, or that has no line, is imported at once; so a new adapter is found
-before the index is written again by `python -m tools.author index`.
+`domain:op:start:to` for each verdict, and `kind:domain:op` for each other declaration. A module
+without a line, or whose source has another checksum, is imported at once. So a new adapter is found
+before `python -m tools.author index` updates the index.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ Crossing: TypeAlias = tuple[str, str, int, int]  # (domain, op, from, to)
 
 
 class TraitKey(NamedTuple):
-    """The place of a trait: the table of its kind, and the operator."""
+    """The key of a trait: the table of its kind, and the operator."""
 
     table: str
     domain: str
@@ -30,7 +30,7 @@ class TraitKey(NamedTuple):
 
 
 def known(package: ModuleType, sources: Mapping[str, str]) -> dict[str, list[Crossing | TraitKey]]:
-    """The declarations of each module whose line is current, which needs no import."""
+    """Returns the declarations of each module whose index line is current, without an import."""
     found = {}
     for folder in getattr(package, "__path__", ()):
         for line in _lines(os.path.join(folder, INDEX)):
@@ -42,14 +42,14 @@ def known(package: ModuleType, sources: Mapping[str, str]) -> dict[str, list[Cro
 
 
 def line(package: ModuleType, module: ModuleType, declared: Iterable[Crossing | TraitKey]) -> str:
-    """The line of a module."""
+    """Returns the index line of a module."""
     name = module.__name__.removeprefix(package.__name__).lstrip(".") or "."
     words = sorted(":".join(map(str, one)) for one in declared)
     return " ".join([name, _checksum(str(module.__file__)), *words])
 
 
 def modules(package: ModuleType) -> dict[str, str]:
-    """The sources of a package and of all modules in it by name; none of them is imported."""
+    """Returns the source path of each module in a package by name, without an import."""
     found = {package.__name__: package.__file__ or ""}
     for folder in getattr(package, "__path__", ()):
         found.update(_modules(package.__name__, folder))
@@ -57,7 +57,7 @@ def modules(package: ModuleType) -> dict[str, str]:
 
 
 def _modules(prefix: str, folder: str) -> Iterator[tuple[str, str]]:
-    # Every conversion runs this, and path objects would cost more than the work.
+    # Every conversion runs this function, and path objects would be too slow.
     with os.scandir(folder) as entries:
         listed = sorted(entries, key=lambda entry: os.path.splitext(entry.name)[0])
     for entry in listed:
@@ -79,7 +79,7 @@ def _lines(path: str) -> list[str]:
 
 def _checksum(source: str) -> str:
     with open(source, "rb", buffering=0) as file:
-        # The line endings of a checkout must not matter.
+        # The line endings of a checkout must not change the checksum.
         lines = file.read().replace(b"\r\n", b"\n")
     return f"{zlib.crc32(lines):08x}"
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types of loop-carried values: a type holds if one iteration keeps it."""
+"""Infers the types of loop-carried values: a type is right if one iteration preserves it."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from opshift.protos import GraphProto, ModelProto, TypeProto, ValueInfoProto
 Rules: TypeAlias = Mapping[tuple[str, str], Carries]
 Found: TypeAlias = "tuple[list[GraphTypes], ModelProto | None]"
 Infer: TypeAlias = Callable[[ModelProto], Found]
-ROUNDS = 6  # each round weakens a hypothesis; a type that is not stable by then stays unknown
+ROUNDS = 6  # each round removes wrong parts of the assumed types; what changes longer stays unknown
 
 
 class _Declared:
-    """The declarations of a graph by name, found once for all its nodes."""
+    """The declarations of a graph by name, collected once for all its nodes."""
 
     def __init__(self, graph: GraphProto) -> None:
         self.graph = graph
@@ -29,7 +29,7 @@ class _Declared:
             self.infos.setdefault(info.name, []).append(info)
 
     def of(self, name: str, *, add: bool) -> list[ValueInfoProto]:
-        """The declarations of a value; with `add`, a new one if there are none."""
+        """Returns the declarations of a value; with `add`, makes one if there are none."""
         found = self.infos.get(name, [])
         if add and name and not found:
             found = self.infos[name] = [self.graph.value_info.add(name=name)]
@@ -39,22 +39,22 @@ class _Declared:
 class Carried(NamedTuple):
     """A value that a loop passes from one iteration to the next."""
 
-    given: str  # to the node
-    inside: ValueInfoProto  # the body's input
-    result: str  # of the body
+    given: str  # the initial value, an input of the node
+    inside: ValueInfoProto  # the input of the body
+    result: str  # the output of the body
     around: _Declared
-    numbers: tuple[int, int]  # of the graph around the node, and of the body, in the model
-    output: str  # of the node; empty if it is unread
+    numbers: tuple[int, int]  # the numbers of the outer graph and of the body in the model
+    output: str  # the output of the node; empty if it is unread
 
 
 def confirm(
     model: ModelProto, infer: Infer, rules: Rules, original: ModelProto, *, nested: bool = True
 ) -> Found:
-    """The result of inference, with the types of carried values that induction proves.
+    """Runs inference, and adds types of loop-carried values that induction proves.
 
-    The first hypothesis is the declared type. One inference confirms it for any number of loops. If
-    that is wrong, the second hypothesis is that a value keeps its first type. If a body gives
-    another type back, the hypothesis loses the dimensions that differ.
+    The first assumption is that a value has its declared type; one run of inference confirms this
+    for any number of loops. If it is wrong, the second assumption is that the value keeps its
+    initial type. If a body returns another type, the dimensions that differ become unknown.
     """
     carried = list(_carried(model, rules)) if nested else []
     if carried and (known := _confirmed(model, infer, carried, _carried(original, rules))):
@@ -92,7 +92,7 @@ def confirm(
 def _confirmed(
     model: ModelProto, infer: Infer, carried: Sequence[Carried], declared: Iterable[Carried]
 ) -> Found | None:
-    """The result of inference with the declared types; None if inference gives other types."""
+    """Runs inference with the declared types; returns None if it infers other types."""
     symbols = symbols_of(model)
     kinds = (one.inside.type for one in declared)
     held = [without_marks(one, symbols) for one in kinds if rank_of(one) is not None]
@@ -136,7 +136,7 @@ def _carried(model: ModelProto, rules: Rules) -> Iterator[Carried]:
 
 
 def _types(one: Carried, scopes: Sequence[GraphTypes]) -> tuple[TypeProto | None, TypeProto | None]:
-    """The types of a node's inputs and of its body's outputs, each in its own graph."""
+    """Returns the types of the initial value and of the body's output, each in its own graph."""
     around, body = (scopes[number].visible for number in one.numbers)
     return around.get(one.given), body.get(one.result)
 
@@ -147,7 +147,7 @@ def _weaker(
     held: TypeProto | None,
     symbols: frozenset[str],
 ) -> TypeProto | None:
-    """The part of a hypothesis that inference confirms; None if inference confirms no part."""
+    """Returns the part of an assumed type that inference confirms; None without such a part."""
     if held is None:
         return None if given is None or rank_of(given) is None else without_marks(given, symbols)
     if result is None or given is None or not rank_of(given) == rank_of(result) == rank_of(held):
@@ -162,7 +162,7 @@ def _weaker(
 
 
 def without_marks(given: TypeProto, symbols: frozenset[str]) -> TypeProto:
-    """Removes symbols that inference made up, because the next inference names them differently."""
+    """Removes symbols that inference generated, because the next inference renames them."""
     kept = TypeProto()
     kept.CopyFrom(given)
     for tensor in tensors_in(kept):
@@ -173,13 +173,13 @@ def without_marks(given: TypeProto, symbols: frozenset[str]) -> TypeProto:
 
 
 def symbols_of(model: ModelProto) -> frozenset[str]:
-    """The symbols of the lengths of the inputs."""
+    """Returns the dimension symbols of the model's inputs."""
     shapes = (value.type.tensor_type.shape.dim for value in model.graph.input)
     return frozenset(dim.dim_param for dims in shapes for dim in dims if dim.dim_param)
 
 
 def _write(one: Carried, held: TypeProto | None) -> None:
-    """Writes the type of a carried value into its body and for its output, or removes the shape."""
+    """Writes the type of a carried value into body and node output, or removes the shape."""
     for value in (one.inside, *one.around.of(one.output, add=held is not None)):
         if held is not None:
             value.type.CopyFrom(held)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types that onnx's inference finds for a whole model or for one node."""
+"""Infers types with onnx, for a whole model or for one node."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ if TYPE_CHECKING:
 
 Rules = Mapping[tuple[str, str], OutputRanks]
 Place = tuple[Path, str]  # a graph, and the name of a value in it
-LOWEST = 6  # below this opset, some forty operators have no inference
-PASSES = 4  # over the whole model; longer chains are followed value by value
+LOWEST = 6  # below this opset, about forty operators have no inference
+PASSES = 4  # passes over the whole model; longer chains are inferred value by value
 
 
 class Known(NamedTuple):
-    """The types that inference of a whole model finds, and the types that rest on a declaration."""
+    """The types that whole-model inference finds, and the values that depend on declarations."""
 
-    types: Inferred  # by name; None if graphs disagree: see `graphs`
+    types: Inferred  # by name; None if graphs use a name for different types
     graphs: Mapping[Path, Inferred]
-    assumed: Mapping[str, Sequence[Path]]  # their ranks follow from a rank that is only declared
-    counted: Mapping[str, Sequence[Path]]  # their lengths follow from such a rank
+    assumed: Mapping[str, Sequence[Path]]  # values whose rank follows from a declared rank
+    counted: Mapping[str, Sequence[Path]]  # values with a length that follows from a declared rank
 
 
 def infer_all(model: bytes | ModelProto, adapters: DeclaredRules) -> Known:
-    """The types of all values by graph: inferred from inputs first, then with declarations."""
+    """Infers the types of all values by graph: first from the inputs, then with declarations."""
     own = ModelBytes.of(model)
     nested = own.content.is_nested
     proved, alone = induction.confirm(
@@ -83,7 +83,7 @@ def _known(
 
 
 def _shadowing(scopes: Iterable[GraphTypes]) -> Iterator[tuple[GraphTypes, str]]:
-    """The computed values that inference confuses with an outer value of the same name."""
+    """Yields computed values that inference confuses with an outer value of the same name."""
     for one in scopes:
         if one.path:
             around = one.visible.parents
@@ -99,7 +99,7 @@ def _paths(places: Iterable[Place]) -> Mapping[str, Sequence[Path]]:
 
 
 def _lengths(scopes: Sequence[GraphTypes]) -> dict[Place, frozenset[tuple[int, int]]]:
-    """The known lengths, by axis, of each value whose rank is known."""
+    """Returns the known lengths, by axis, of each value of known rank."""
     return {
         (one.path, name): frozenset(
             (axis, dim) for axis, dim in enumerate(dims_of(kind)) if isinstance(dim, int)
@@ -113,14 +113,14 @@ def _lengths(scopes: Sequence[GraphTypes]) -> dict[Place, frozenset[tuple[int, i
 def _infer(
     model: ModelProto, adapters: DeclaredRules, *, nested: bool
 ) -> tuple[list[GraphTypes], ModelProto | None]:
-    """The types that several passes of inference find; none if the first rejects the model."""
+    """Runs inference in several passes; finds no types if the first pass rejects the model."""
     found: list[GraphTypes] = []
     inferred: ModelProto | None = None
     for _ in range(PASSES):
         try:
             model = inferred = corrected.infer(model, adapters)
         except safe_inference.COMPLAINTS:
-            # If inference rejects a model, its declarations are used.
+            # If inference rejects a model, opshift uses the declarations of the model.
             return found, inferred
         found = by_graph(model, nested=nested)
         if not _write_ranks(model, found, adapters.rules(OutputRanks)):
@@ -129,7 +129,7 @@ def _infer(
 
 
 def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -> bool:
-    """Adds ranks to types without a rank, so that inference can go on."""
+    """Writes ranks by rule into types without a rank, so that the next pass infers more."""
     versions = {schemas.normal(one.domain): one.version for one in model.opset_import}
     written, names = False, {op for _, op in ranks}
     for graph, _, visible in found:
@@ -149,14 +149,14 @@ def _write_ranks(model: ModelProto, found: Sequence[GraphTypes], ranks: Rules) -
 
 
 def _lacks_rank(kind: TypeProto | None) -> bool:
-    """Whether a type is a tensor without a rank."""
+    """Returns whether a type is a tensor type without a rank."""
     return kind is not None and kind.HasField("tensor_type") and rank_of(kind) is None
 
 
 def infer_node(node: NodeProto, env: ModelEnv, version: int | None = None) -> dict[str, TypeProto]:
-    """One node's output types from its input types; each unknown length has its own symbol.
+    """Infers a node's output types from its input types; each unknown length gets a symbol.
 
-    Values of one unknown length have one symbol, so that no adapter repeats one of them.
+    Values of equal unknown length have one symbol, so that an adapter repeats none of them.
     """
     found = _types_of(node, env, version)
     for name, kind in found.items():
@@ -172,7 +172,7 @@ def _name_lengths(shape: TensorShapeProto, env: ModelEnv, name: str) -> None:
 
 
 def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, TypeProto]:
-    """The output types of a node, by the schema's own inference first."""
+    """Infers the output types of a node, first by the schema and then by rules."""
     schema = env.layout_of(node, version)
     key = (schemas.normal(node.domain), node.op_type)
     if schema is None:
@@ -187,12 +187,12 @@ def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, 
     try:
         inferred = {} if schema.open else _asked(node, env, schema, types, imports)
     except safe_inference.COMPLAINTS:
-        # If inference fails, the type stays unknown; the adapter refuses if it needs the type.
+        # If inference fails, the type stays unknown. An adapter that needs it refuses the node.
         return {} if node.input else _constant_types(node, env)
     for name, kind in _element_types(node, schema, types).items():
         known = inferred.setdefault(name, TypeProto())
         if schemas.type_name(known) is None:
-            known.tensor_type.elem_type = kind  # beside the shape, if there is one
+            known.tensor_type.elem_type = kind  # keeps the shape, if there is one
     _correct(inferred, node, schema, env)
     rule = env.rules(OutputRanks).get(key)
     for name, rank in zip(node.output, told_ranks(rule, node, schema, env), strict=False):
@@ -205,9 +205,9 @@ def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, 
 def objection(
     node: NodeProto, env: ModelEnv, version: int | None = None, *, lengths: bool = True
 ) -> str | None:
-    """The objection of inference to one node with the types of its inputs, or None.
+    """Returns the error of inference for a node with the types of its inputs, or None.
 
-    Without `lengths`, only the element types and ranks of the inputs count.
+    Without `lengths`, inference gets only the element types and ranks of the inputs.
     """
     schema = env.layout_of(node, version)
     if schema is None or schema.open or holds_graphs(node):
@@ -223,7 +223,7 @@ def objection(
 
 
 def _negative_sizes(found: Mapping[str, TypeProto]) -> Iterator[str]:
-    """The sizes of outputs below 0, which inference computes without an objection."""
+    """Yields a sentence for each negative output size, to which inference does not object."""
     for name, kind in found.items():
         for axis, dim in enumerate(kind.tensor_type.shape.dim):
             if dim.dim_value < 0:
@@ -231,7 +231,7 @@ def _negative_sizes(found: Mapping[str, TypeProto]) -> Iterator[str]:
 
 
 def _imports(schema: schemas.Schema, env: ModelEnv, version: int | None) -> dict[str, int]:
-    """The imports of a node that is read at another version of its domain."""
+    """Returns the imports for a node that is read at another version of its domain."""
     imported = env.scope.root.imports
     own = {"": imported[""]} if "" in imported else {}
     return {**own, schema.domain: version or imported[schema.domain]}
@@ -248,7 +248,7 @@ def _asked(
     types: Mapping[str, TypeProto],
     imports: Mapping[str, int],
 ) -> dict[str, TypeProto]:
-    """The types that the inference of a schema returns."""
+    """Returns the types that the inference function of a schema returns."""
     read = [name for name in node.input if name and is_readable(types.get(name))]
     data = {name: found for name in read if (found := env.tensor(name)) is not None}
     raw = schemas.raw(schema.domain, node.op_type, schema.since)
@@ -256,7 +256,7 @@ def _asked(
 
 
 def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
-    """The types of outputs that are constants, such as the integers of a Constant of opset 8."""
+    """Returns the types of constant outputs, such as the integers of a Constant of opset 8."""
     return {
         name: tensor_type(found) for name in node.output if (found := env.tensor(name)) is not None
     }
@@ -265,7 +265,7 @@ def _constant_types(node: NodeProto, env: Env) -> dict[str, TypeProto]:
 def _correct(
     inferred: Mapping[str, TypeProto], node: NodeProto, schema: schemas.Schema | None, env: ModelEnv
 ) -> None:
-    """Gives outputs the shapes of a rule, if onnx's inference is wrong or finds no rank."""
+    """Writes shapes by rule into outputs whose lengths are wrong or whose rank is unknown."""
     key = (schemas.normal(node.domain), node.op_type)
     rule = env.rules(OutputShapes).get(key)
     told = corrected.shapes_of(rule, Node(node, schema, env))
@@ -280,14 +280,14 @@ def _correct(
 def told_ranks(
     rule: OutputRanks | None, node: NodeProto, schema: schemas.Schema | None, env: Env
 ) -> Sequence[int]:
-    """The ranks of a node's outputs, from lengths that replace values which inference reads."""
+    """Returns ranks of a node's outputs by rule, if inference would need values of inputs."""
     if rule is None or schema is None:
         return ()
     return answer_of(rule.run, Node(node, schema, env)) or ()
 
 
 def told_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str, TypeProto]:
-    """The element types, and the first rank, by the rule of an operator without a schema."""
+    """Returns the element types and the first rank by rule, for an operator without a schema."""
     found: dict[str, TypeProto] = {}
     if rule is None:
         return found
@@ -303,7 +303,7 @@ def told_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str,
 
 
 def _told_rank(node: NodeProto, told: int | tuple[int, ...] | None, env: Env) -> int | None:
-    """A rank by number, or the largest of some inputs, which are matrices if they are several."""
+    """Returns a fixed rank, or the largest rank of some inputs; several must be matrices."""
     if told is None or isinstance(told, int):
         return told
     names = [node.input[i] if i < len(node.input) else "" for i in told]
@@ -323,7 +323,7 @@ def _told_type(node: NodeProto, told: str | tuple[int, ...], env: Env) -> int:
 
 
 def give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
-    """Gives a tensor type this rank, with unknown dimensions, if a tensor can have it."""
+    """Gives a tensor type this rank with unknown dimensions, unless the rank is too large."""
     if rank > LARGEST_RANK:
         return
     tensor.shape.SetInParent()
@@ -331,7 +331,7 @@ def give_rank(tensor: TypeProto.Tensor, rank: int) -> None:
 
 
 def infer_alone(node: NodeProto, env: ModelEnv, imports: Mapping[str, int]) -> dict[str, TypeProto]:
-    """The output types of a node with subgraphs, inferred for a model with only this node."""
+    """Infers the output types of a node with subgraphs, as the only node of a model."""
     model = ModelProto(ir_version=IR_VERSION)
     for domain, version in imports.items():
         model.opset_import.add(domain=domain, version=version)
@@ -353,7 +353,7 @@ def infer_alone(node: NodeProto, env: ModelEnv, imports: Mapping[str, int]) -> d
 def _element_types(
     node: NodeProto, schema: schemas.Schema, types: Mapping[str, TypeProto]
 ) -> dict[str, int]:
-    """The element types by schema and attributes, for old operators without inference."""
+    """Finds element types by schema and attributes, for old operators without inference."""
     known: dict[str, int] = {}
     for index, name in enumerate(node.input):
         param = schema.input_at(index)
@@ -363,7 +363,7 @@ def _element_types(
     found = {}
     for attribute in node.attribute:
         if attribute.name in TYPE_ATTRIBUTES and attribute.type == AttributeProto.STRING:
-            # Before opset 6, Cast named its type by a string.
+            # Before opset 6, the type attribute of Cast was a string.
             found[node.output[0]] = dict(TensorProto.DataType.items()).get(attribute.s.decode(), 0)
     for index, name in enumerate(node.output):
         param = schema.output_at(index)

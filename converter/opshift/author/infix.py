@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Python's operators on values, so that a decomposition reads as its formula."""
+"""Gives values Python's operators, so that a decomposition reads like its formula."""
 
 from __future__ import annotations
 
@@ -16,33 +16,33 @@ BROADCASTS = 7  # the first opset in which a number broadcasts with any value
 
 
 class Writer(Protocol):
-    """Writes nodes, as a Builder does."""
+    """The methods of a Builder that write nodes."""
 
     def const(self, value: Any, *, like: Any) -> Any: ...
     def __getattr__(self, op_type: str) -> Callable[..., Any]: ...
 
 
 class Around(Protocol):
-    """The place at which a value is used."""
+    """The scope in which a value is used."""
 
     @property
     def depth(self) -> int:
-        """The number of unfinished graphs around it."""
+        """Returns how many unfinished subgraphs contain the scope."""
 
     @property
     def builder(self) -> Writer:
-        """The Builder that writes there."""
+        """Returns the Builder that writes in the scope."""
 
 
 class Infix:
-    """A value of which Python's operators write nodes; a number becomes a constant like it.
+    """A value whose Python operators write nodes; a number operand becomes a constant.
 
-    `a / b` is Div, which truncates the quotient of whole numbers, and `a // b` is only for floats.
-    `a % b` is Mod, whose result has the sign of the divisor. `&`, `|` and `~` are And, Or and Not.
+    `a / b` writes Div, which truncates the quotient of integers; `a // b` is only for floats. `a %
+    b` writes Mod, whose result has the sign of the divisor. `&`, `|` and `~` write And, Or and Not.
     """
 
     __slots__ = ()
-    __array_ufunc__ = None  # an array leaves the operator to the other operand
+    __array_ufunc__ = None  # makes numpy leave the operator to this class
     env: Around
 
     def __add__(self, other: Self | float | Array) -> Self:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declares legal forms of operators that releases of a runtime misread."""
+"""Declares legal nodes that some releases of a runtime refuse or compute wrongly."""
 
 from __future__ import annotations
 
@@ -18,34 +18,34 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
 
 Key = tuple[str, str]  # (domain, operator)
-NEWEST = 1 << 30  # above every opset
+NEWEST = 1 << 30  # a number above every opset
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Misread(Trait):
-    """A legal form of an operator that releases of a runtime refuse, or compute wrongly."""
+    """A legal form of an operator that releases of a runtime refuse or compute wrongly."""
 
     table = "misread"
     runtime: str
-    releases: str  # as in a row of the runtime: "1.9..1.10" or "2022.1, 2023.0"
+    releases: str  # as for a runtime in `targets.toml`: "1.9..1.10" or "2022.1, 2023.0"
     says: str
     source: str
     date: str
     run: Callable[..., bool]
-    since: int = 1  # the lowest opset at which a node has the form
+    since: int = 1  # the lowest opset in which nodes can have the form
     before: int = NEWEST
-    neighbours: bool = False  # whether the nodes around a node decide
-    wider: str = ""  # the input that may have a wider type instead, in which the form is read
-    processors: str = ""  # the only ones on which it is misread; empty for all
+    neighbours: bool = False  # whether the form depends on the nodes around a node
+    wider: str = ""  # an input; if it has a wider type, the runtime reads the node correctly
+    processors: str = ""  # the only processors on which the node is misread; empty for all
     examples: tuple[Example, ...] = ()
 
     def concerns(self, row: RuntimeRelease) -> bool:
-        """Whether a release misreads the form."""
+        """Returns whether a release misreads the form."""
         name, release = row.origin
         return name == self.runtime and target_names.fits(self.releases, release) is not None
 
     def is_form(self, node: Node, version: int, around: Surroundings | None = None) -> bool:
-        """Whether a node is known to have the form; without its surroundings, they do not count."""
+        """Returns whether a node certainly has the form; some forms need its surroundings."""
         if not self.since <= version < self.before:
             return False
         if not self.neighbours:
@@ -53,7 +53,7 @@ class Misread(Trait):
         return around is not None and bool(answer_of(lambda node: self.run(node, around), node))
 
     def described(self, op: str) -> str:
-        """The form and its effect in words."""
+        """Returns the form and its effect in words."""
         where = f" on {self.processors}" if self.processors else ""
         return self.says.replace("{op}", op) + where
 
@@ -72,12 +72,12 @@ def misread(
 ) -> Callable[[Callable[..., bool] | Draft], Misread]:
     """Declares a legal form of operators that releases of a runtime misread.
 
-    `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The function returns
-    whether a node has the form at the opsets from `since` to below `before`. A second parameter
-    gets the `Surroundings` of the node. `{op}` in `says` is the operator. `wider` names an
-    input: if its element type is wider, the runtime reads the node. If only some `processors`
-    misread it, the verdict is "not known", and an `@alternative` is written. `source` starts with
-    its date.
+    `releases` names the runtime and its releases: `"onnxruntime 1.6..1.16"`. The decorated function
+    returns whether a node has the form at the opsets from `since` to below `before`. If the
+    function has a second parameter, it receives the `Surroundings` of the node. `{op}` in `says`
+    stands for the operator. `wider` names an input: if its element type is wider, the runtime reads
+    the node correctly. If only some `processors` misread the node, the verdict is "not known", and
+    a conversion writes an `@alternative`. `source` starts with its date.
     """
     runtime, _, listed_releases = releases.partition(" ")
     names = listed(ops)
@@ -97,26 +97,26 @@ def misread(
 
 
 def misreadings(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
-    """The forms of an operator that a release misreads on some processor."""
+    """Yields the forms of an operator that a release misreads on some or all processors."""
     yield from (one for one in rules.traits(Misread).get(key, ()) if one.concerns(row))
 
 
 def on_every_processor(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
-    """The forms of an operator that a release misreads on every processor.
+    """Yields the forms of an operator that a release misreads on every processor.
 
-    They were measured on the CPU, so that they are in doubt for another provider.
+    The forms were measured on the CPU, so that they are uncertain for another provider.
     """
     found = () if row.provider else misreadings(rules, row, key)
     yield from (one for one in found if not one.processors)
 
 
 def on_some_processors(rules: DeclaredRules, row: RuntimeRelease, key: Key) -> Iterator[Misread]:
-    """The forms of an operator that a release may read on other processors."""
+    """Yields the forms of an operator that a release misreads only on some processors."""
     found = misreadings(rules, row, key)
     yield from (one for one in found if one.processors or row.provider)
 
 
 def all_misreadings(rules: DeclaredRules, row: RuntimeRelease) -> Iterator[tuple[str, Misread]]:
-    """Every form that a release misreads, with its operator."""
+    """Yields every form that a release misreads, with its operator."""
     for one in rules.each(Misread):
         yield from ((op, one) for op in one.ops if one.concerns(row))

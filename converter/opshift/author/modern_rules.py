@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Rules that find an operator in the nodes of an older model: declarations of `--modernize`."""
+"""Declares formulas by which `--modernize` finds newer operators in the nodes of a model."""
 
 from __future__ import annotations
 
@@ -23,34 +23,34 @@ When: TypeAlias = "Callable[[Found], Mapping[str, Any] | None]"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Modern(Trait):
-    """A formula, the operator that computes it from an opset on, and its fixed attributes."""
+    """A formula, the operator that computes the formula from an opset on, and its attributes."""
 
     table = "modern"
     since: int
     run: Callable[..., Any]
     attributes: Mapping[str, Any] = field(default_factory=dict)
     when: When | None = None
-    differs: str = ""  # how the operator differs; empty if only the rounding differs
+    differs: str = ""  # how the result differs from the formula; empty if only the rounding differs
     examples: tuple[Example, ...] = ()
 
     @property
     def op(self) -> str:
-        """The operator."""
+        """Returns the name of the operator."""
         return self.ops[0]
 
     @property
     def inputs(self) -> tuple[str, ...]:
-        """The inputs of the operator, in their order."""
+        """Returns the inputs of the operator, in order."""
         return tuple(inspect.signature(self.run).parameters)[1:]
 
     @property
     def source(self) -> str:
-        """The name of the rule."""
+        """Returns the name of the rule."""
         return f"{self.run.__module__}.{getattr(self.run, '__name__', '?')}"
 
     @property
     def formula(self) -> Term:
-        """The pattern that the formula makes."""
+        """Returns the formula as a pattern."""
         return _formula(self.run)
 
 
@@ -71,12 +71,12 @@ def modern(
     differs: str = "",
     attributes: Mapping[str, Any] | None = None,
 ) -> Callable[[Callable[..., Any] | Draft], Modern]:
-    """Declares that the function below it is the formula of an operator, from an opset on.
+    """Declares that the function below is the formula of an operator, from an opset on.
 
-    The parameters of the function after the first are the inputs of the operator, in its order.
-    `when` gets the found nodes. It returns the attributes and the constants that replace
-    parameters, by name; None if the operator would compute something else.
-    `differs` says how the numbers differ; the caller must then permit it.
+    The parameters of the function after the first are the inputs of the operator, in order. `when`
+    receives the matched nodes. It returns the attributes and the constants that replace parameters,
+    by name, or None if the operator would compute something else. `differs` says how the results
+    differ; if it is set, the caller must permit approximations.
     """
 
     def declare(below: Callable[..., Any] | Draft) -> Modern:

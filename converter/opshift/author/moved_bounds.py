@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The bounds of elements that an operator only moves."""
+"""Bounds the outputs of operators that only move elements."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ else:
 
 
 class _Positions(Delegating):
-    """An Env in which the elements of some values are their own positions."""
+    """An environment in which the elements of some values are replaced by their positions."""
 
     def __init__(self, env: Env, given: dict[str, Array]) -> None:
         super().__init__(env)
@@ -30,11 +30,11 @@ class _Positions(Delegating):
         return self.given[name] if name in self.given else self.env.constant(name)
 
     def why_dynamic(self, name: str) -> str:
-        return "it is computed"
+        return "it is computed by a node"
 
 
 def moved(node: Node, data: Sequence[Value]) -> Bounds:
-    """The bounds of the outputs of an operator that only moves elements of these inputs.
+    """Returns the bounds of the output of an operator that only moves elements of these inputs.
 
     Folding the operator on the positions of the elements shows where each element goes.
     """
@@ -56,10 +56,10 @@ def moved(node: Node, data: Sequence[Value]) -> Bounds:
 
 
 def _folded(node: Node, positions: dict[str, Array], count: int) -> Array | None:
-    """The positions after folding the operator; None if folding needs other values too."""
+    """Folds the operator on positions; returns None if a moved value is also an index."""
     read = list(node.proto.input)
     if sum(read.count(name) for name in positions) != count:
-        return None  # an index is also an element
+        return None  # a moved value is also an index
     fold = node.env.rules(Fold).get(("", node.op))
     if fold is None:
         return None

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The view of an adapter: a node with the names of its old schema, and facts about values."""
+"""Shows a node and facts about its values to an adapter, with the names of the old schema."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _Kind = TypeVar("_Kind")
 _Answer = TypeVar("_Answer")
 _Rule = TypeVar("_Rule")
 
-# Looks at the nodes of a graph or function, and at the names of the outputs of its graphs.
+# The function gets the nodes of a graph or function, and the names of all graph outputs.
 Survey: TypeAlias = "Callable[[Iterator[Node], frozenset[str]], _Answer]"
 
 
@@ -41,102 +41,102 @@ class TypePart(enum.Enum):
 
 
 class Env(ABC):
-    """Answers questions about the values that a node can see."""
+    """An environment, which finds facts about the values that a node can read."""
 
-    depth = -1  # the number of unfinished graphs around it
+    depth = -1  # the number of unfinished subgraphs around it
 
     @property
     def builder(self) -> Writer:
-        """The Builder that writes in this scope."""
+        """Returns the Builder that writes in this scope."""
         raise AdapterBug(
             "only values of the node that the adapter replaces have Python's operators"
         )
 
     @abstractmethod
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
-        """The type of a value, of which only a part may be read."""
+        """Returns the type of a value; `part` is the part that the caller reads."""
 
     def dims(self, name: str, found: TypeProto) -> Dims:
-        """The dimensions of a tensor, as an adapter may read them."""
+        """Returns the dimensions of a tensor as an adapter may use them."""
         return dims_of(found)
 
     @abstractmethod
     def constant(self, name: str) -> Array | None:
-        """The value of a constant, which is the same for all inputs; else None."""
+        """Returns the value of a constant; None for a value that depends on inputs."""
 
     def tensor(self, name: str) -> TensorProto | None:
-        """A constant as a tensor of that name."""
+        """Returns a constant as a TensorProto with the name of the value."""
         value = self.constant(name)
         return None if value is None else from_array(value, name)
 
     @abstractmethod
     def bounds(self, name: str) -> Bounds | None:
-        """The bounds of an integer value, which hold for all inputs; else None."""
+        """Returns bounds of an integer value that hold for all model inputs; else None."""
 
     @abstractmethod
     def why_dynamic(self, name: str) -> str:
-        """The reason why a value is not a constant."""
+        """Returns the reason why a value is not a constant."""
 
     @abstractmethod
     def producer(self, name: str) -> Node | None:
-        """The node that computes a value; None for the call of a function or a malformed node."""
+        """Returns the node that computes a value; None for a function call or a malformed node."""
 
     @abstractmethod
     def use_rank(self, name: str) -> None:
         """Adds a note to the report if the rank of a value comes only from a declaration."""
 
     def claimed_dims(self, name: str, dims: Dims) -> Dims:
-        """Dimensions completed by a declaration; the report then names the value."""
+        """Completes dimensions with a declaration; the report then names the value."""
         return dims
 
-    # -- questions that only nodes of a model ask ----------------------------------------------
+    # -- only for environments of nodes of a model -------------------------------------------
 
     def possible_types(self) -> frozenset[str]:
-        """Every element type that can occur in the model."""
+        """Returns every element type that can occur in the model."""
         raise NotImplementedError
 
     def rare_types(self) -> frozenset[str]:
-        """The element types in the model that not every operator accepts."""
+        """Returns the element types of the model that not every operator accepts."""
         raise NotImplementedError
 
     def is_computed(self, name: str) -> bool:
-        """Whether a node of the model computes a value."""
+        """Returns whether a node of the model computes a value."""
         raise NotImplementedError
 
     def is_weight(self, name: str) -> bool:
-        """Whether a value has too many elements to be written as a new constant."""
+        """Returns whether a value has too many elements to be written as a new constant."""
         raise NotImplementedError
 
     def is_same(self, name: str, other: str) -> bool:
-        """Whether two names stand for one value of the model."""
+        """Returns whether two names stand for the same value of the model."""
         return name == other
 
     def is_read(self, name: str) -> bool:
-        """Whether a node or an output reads a value."""
+        """Returns whether a node or a graph output reads a value."""
         raise NotImplementedError
 
     def is_call(self, node: NodeProto) -> bool:
-        """Whether a node calls a function of the model, which may have the name of an operator."""
+        """Returns whether a node calls a function of the model, even one named like an operator."""
         raise NotImplementedError
 
     def load(self, tensor: TensorProto) -> Array:
-        """The value of a tensor in an attribute."""
+        """Returns the value of a tensor in an attribute."""
         raise NotImplementedError
 
     def survey(self, look: Survey[_Answer]) -> _Answer:
-        """The result of a function that looks at all nodes around."""
+        """Runs a function once over all nodes of the graph or function, and caches its result."""
         raise NotImplementedError
 
     def graph(self, graph: GraphProto) -> GraphProto:
-        """A copy of a subgraph, with its nodes in order."""
+        """Returns a copy of a subgraph with its nodes in topological order."""
         raise NotImplementedError
 
     def inside(self, graph: GraphProto) -> Env:
-        """The questions about the values of a subgraph."""
+        """Returns the environment for the values of a subgraph."""
         raise NotImplementedError
 
     def rules(self, kind: builtins.type[_Rule]) -> Mapping[tuple[str, str], _Rule]:
-        """The declarations of one kind about operators."""
+        """Returns the declarations of one kind, by operator."""
         raise NotImplementedError
 
 
@@ -149,13 +149,13 @@ def _floats(values: Iterable[Any]) -> list[float]:
 
 
 def _listed(values: Iterable[Any]) -> Iterable[Any]:
-    if isinstance(values, bytes):  # a text, whose letters are numbers to Python
+    if isinstance(values, bytes):  # bytes are a text, not a list of numbers
         raise TypeError
     return values
 
 
 class Value(Infix):
-    """One value of the graph. A question with an unknown answer refuses the node."""
+    """A value of the graph. If an adapter needs an unknown fact about it, the node is refused."""
 
     __slots__ = ("choices", "env", "name", "peers")
     env: Env
@@ -169,18 +169,18 @@ class Value(Infix):
     ) -> None:
         self.name = name
         self.env = env
-        self.choices = choices  # the types that the node takes where it was read
-        self.peers = peers  # the values that the node's schema gives the same type
+        self.choices = choices  # the types that the schema allows for this input
+        self.peers = peers  # the other inputs that the schema gives the same type
 
     def __repr__(self) -> str:
         return f"Value({self.name!r})"
 
     def __bool__(self) -> Literal[True]:
-        """A value is true, so `value and value.rank_or_none` is None for an omitted input."""
+        """Returns True, so that `value and value.rank_or_none` is None for an omitted input."""
         return True
 
     def _told(self, part: TypePart) -> TypeProto | None:
-        """The type, for a question about this part of it."""
+        """Returns the type, of which the caller reads only this part."""
         return self.env.type(self.name, part)
 
     @property
@@ -189,7 +189,7 @@ class Value(Infix):
 
     @property
     def type_text(self) -> str | None:
-        """The name of its type without a shape, such as `tensor(float)`."""
+        """Returns the type without a shape as text, such as `tensor(float)`."""
         found = self._told(TypePart.ELEMENT)
         return schemas.type_name(found) if found is not None else None
 
@@ -202,7 +202,7 @@ class Value(Infix):
         return known or self._of_peers() or self._only_choice()
 
     def _of_peers(self) -> int | None:
-        """The type of another input with the same type variable, such as a bias and its tensor."""
+        """Returns the type of another input with the same type variable in the schema."""
         for name in self.peers():
             found = self.env.type(name, TypePart.ELEMENT)
             if found is not None and found.tensor_type.elem_type:
@@ -210,7 +210,7 @@ class Value(Infix):
         return None
 
     def _only_choice(self) -> int | None:
-        """The element type, if the node allows only one of the types that can occur."""
+        """Returns the element type if the node allows only one type of the model."""
         present = self.env.possible_types() if self.choices else frozenset()
         possible = [text for text in self.choices if tokens(text) <= present]
         if len(possible) != 1 or not possible[0].startswith("tensor("):
@@ -225,7 +225,7 @@ class Value(Infix):
         return found
 
     def may_be(self, elem_type: int) -> bool:
-        """Whether it has this element type, or may have it because its own type is unknown."""
+        """Returns whether the value has this element type, or may have it if it is unknown."""
         known = self.elem_type_or_none
         if known is not None:
             return known == elem_type
@@ -247,12 +247,12 @@ class Value(Infix):
 
     @property
     def is_weight(self) -> bool:
-        """Whether it is a constant of too many elements to be read."""
+        """Returns whether the value is a constant with too many elements to read."""
         return self.env.is_weight(self.name)
 
     @property
     def dims_or_none(self) -> Dims | None:
-        """Each dimension as a number, a symbol or None; None when the rank is unknown."""
+        """Returns each dimension as a number, a symbol or None; None if the rank is unknown."""
         found = self._dims()
         if found is not None:
             self.env.use_rank(self.name)
@@ -266,7 +266,7 @@ class Value(Infix):
 
     @property
     def has_zero_dim(self) -> bool:
-        """Whether a dimension is known to be 0. The report names no rank that is used for this."""
+        """Returns whether a dimension is known to be 0, without a note in the report."""
         return 0 in (self._dims() or ())
 
     @property
@@ -278,16 +278,16 @@ class Value(Infix):
 
     @property
     def claimed_dims_or_none(self) -> Dims | None:
-        """Like `dims_or_none`, with numbers that come only from a declaration.
+        """Returns the dimensions, with numbers that come only from a declaration if needed.
 
-        Use it if no form computes the shape. The report names the value.
+        Use it only if no nodes can compute the shape. The report then names the value.
         """
         found = self.dims_or_none
         return None if found is None else self.env.claimed_dims(self.name, found)
 
     @property
     def shape_or_none(self) -> tuple[int, ...] | None:
-        """The shape if every dimension is a number that inference confirms."""
+        """Returns the shape if inference confirms every dimension as a number."""
         found = self._dims()
         if found is None or not all(isinstance(d, int) for d in found):
             return None
@@ -296,7 +296,7 @@ class Value(Infix):
 
     @property
     def shape(self) -> tuple[int, ...]:
-        """The shape. If it comes only from a declaration, the report names the value."""
+        """Returns the shape; the report names the value if only a declaration states the shape."""
         found = self.claimed_dims_or_none
         if found is None or not all(isinstance(d, int) for d in found):
             raise Refusal(Why.NEEDS_SHAPE, f"the shape of {self.name!r} is not static")
@@ -314,7 +314,7 @@ class Value(Infix):
 
     @property
     def bounds_or_none(self) -> Bounds | None:
-        """The smallest and the largest integer that the elements can be."""
+        """Returns the smallest and largest integer that the elements can have, or None."""
         return self.env.bounds(self.name)
 
     @property
@@ -329,32 +329,32 @@ class Value(Infix):
 
     @property
     def never_negative(self) -> bool:
-        """Whether no element can be negative: sizes, and indices that count from the front."""
+        """Returns whether no element can be negative, as in sizes and in indices from the front."""
         found = self.bounds_or_none
         return found is not None and found.never_negative
 
     @property
     def producer(self) -> Node | None:
-        """The node of the model that computes it; None for inputs and initializers."""
+        """Returns the node that computes the value; None for inputs and initializers."""
         return self.env.producer(self.name)
 
     @property
     def computed(self) -> bool:
-        """Whether a node of the model computes it."""
+        """Returns whether a node of the model computes the value."""
         return self.env.is_computed(self.name)
 
     def is_same(self, other: Value) -> bool:
-        """Whether another input of a node is this very value."""
+        """Returns whether two inputs of a node are the same value of the model."""
         return self.env.is_same(self.name, other.name)
 
     @property
     def used(self) -> bool:
-        """Whether any node reads it or it is an output."""
+        """Returns whether a node reads the value or a graph returns it."""
         return self.env.is_read(self.name)
 
 
 def _without_empty_reference(attribute: AttributeProto) -> AttributeProto:
-    """The attribute; onnx accepts a reference that names nothing, but not inside of a graph."""
+    """Removes an empty attribute reference, which onnx accepts only outside of subgraphs."""
     if attribute.ref_attr_name or not attribute.HasField("ref_attr_name"):
         return attribute
     plain = AttributeProto()
@@ -364,7 +364,7 @@ def _without_empty_reference(attribute: AttributeProto) -> AttributeProto:
 
 
 class Inputs(tuple["Value | None", ...]):
-    """All inputs in order; None for an omitted one. It records the positions that are read."""
+    """All inputs of a node in order, None if omitted; it records which ones an adapter reads."""
 
     reads: set[Any]
 
@@ -396,7 +396,7 @@ class Inputs(tuple["Value | None", ...]):
 
 
 class Node:
-    """A node with the names of its schema at the version being left; other names are errors."""
+    """A node, with the names of its schema before the step; other names are errors."""
 
     __slots__ = ("attributes", "env", "graphs_taken", "proto", "reads", "schema")
 
@@ -406,7 +406,7 @@ class Node:
         self.env = env
         self.attributes = {a.name: a for a in proto.attribute}
         self.graphs_taken = False
-        self.reads: set[builtins.str | builtins.int] = set()  # attributes, and inputs by position
+        self.reads: set[builtins.str | builtins.int] = set()  # attribute names, input positions
 
     @property
     def op(self) -> builtins.str:
@@ -418,24 +418,24 @@ class Node:
 
     @property
     def fits(self) -> builtins.bool:
-        """Whether the node has the attributes, inputs and outputs that its schema allows."""
+        """Returns whether the node has only attributes, inputs and outputs of its schema."""
         return fits(self.proto, self.schema)
 
     # -- inputs and outputs ------------------------------------------------------------------
 
     def __getitem__(self, name: builtins.str) -> Value:
-        """A required input."""
+        """Returns a required input; refuses the node if the input is absent."""
         found = self.input(name)
         if found is None:
             raise Refusal(Why.NOT_EXPRESSIBLE, f"{self.op} has no input {name!r}")
         return found
 
     def input(self, name: builtins.str) -> Value | None:
-        """An input that may be absent."""
+        """Returns an input, or None if it is absent."""
         return self.input_at(self._position(name, outputs=False))
 
     def input_at(self, position: builtins.int) -> Value | None:
-        """An input by position that may be absent, for operators without a schema."""
+        """Returns an input by position, or None if absent, for operators without a schema."""
         names = self.proto.input
         if position >= len(names) or not names[position]:
             return None
@@ -444,7 +444,7 @@ class Node:
 
     @property
     def inputs(self) -> tuple[Value | None, ...]:
-        """All inputs in order; None for an omitted one."""
+        """Returns all inputs in order; None for an omitted input."""
         names = enumerate(self.proto.input)
         values = (self._value(name, i, outputs=False) if name else None for i, name in names)
         return Inputs.of(values, self.reads)
@@ -463,7 +463,7 @@ class Node:
 
     @property
     def n_outputs(self) -> builtins.int:
-        """The number of outputs, up to the last that has a name."""
+        """Returns the number of outputs, up to the last output with a name."""
         names = self.proto.output
         count = len(names)
         while count and not names[count - 1]:
@@ -480,7 +480,7 @@ class Node:
         return Value(name, self.env, param.types, lambda: self._peers(name, param))
 
     def _peers(self, name: builtins.str, param: schemas.Param) -> Iterator[builtins.str]:
-        """The other inputs with the type variable of a parameter in the schema."""
+        """Yields the other inputs whose type variable in the schema is that of a parameter."""
         for i, other in enumerate(self.proto.input if not param.variadic else ()):
             twin = self.schema.input_at(i) if self.schema is not None else None
             if not other or other == name or twin is None or twin.variadic:
@@ -501,7 +501,7 @@ class Node:
     # -- attributes --------------------------------------------------------------------------
 
     def has(self, name: builtins.str) -> bool:
-        """Whether the attribute is written on the node."""
+        """Returns whether the node sets the attribute."""
         self._known(name)
         self.reads.add(name)
         return name in self.attributes
@@ -528,34 +528,34 @@ class Node:
         return [self._text(name, one) for one in self._needed(name)]
 
     def _text(self, name: builtins.str, value: object) -> builtins.str:
-        """A text of an attribute, which a model holds as bytes."""
+        """Decodes a text of an attribute, which the model stores as bytes."""
         try:
             return value.decode() if isinstance(value, bytes) else str(value)
         except UnicodeDecodeError:
             raise InvalidModel(f"{named(self.proto)}: attribute {name!r} is not UTF-8") from None
 
     def tensor(self, name: builtins.str) -> Array:
-        """The value of a tensor attribute."""
+        """Returns the value of a tensor attribute."""
         found: TensorProto = self._needed(name)
         return self.env.load(found)
 
     def graph(self, name: builtins.str) -> GraphProto:
-        """A copy of a subgraph, whose own nodes are at the version being entered."""
+        """Returns a copy of a subgraph, whose nodes are already at the entered version."""
         self.graphs_taken = True
         return self.env.graph(self._needed(name))
 
     def around(self, name: builtins.str) -> Value:
-        """A value around the node, which one of its graphs may read."""
+        """Returns a value from outside the node that one of its subgraphs may read."""
         return Value(name, self.env)
 
     def results(self, name: builtins.str) -> tuple[Value, ...]:
-        """The outputs of a subgraph, as values of its own scope."""
+        """Returns the outputs of a subgraph, as values of its own scope."""
         graph = self._needed(name)
         inside = self.env.inside(graph)
         return tuple(Value(o.name, inside) for o in graph.output)
 
     def attr(self, name: builtins.str) -> Any:
-        """The value of an attribute, the old schema's default when absent, else None."""
+        """Returns the value of an attribute, or the old schema's default, or None."""
         known = self._known(name)
         self.reads.add(name)
         proto = self.attributes.get(name)
@@ -570,7 +570,7 @@ class Node:
         return helper.get_attribute_value(proto)
 
     def _read(self, name: builtins.str, kind: Callable[[Any], _Kind]) -> _Kind:
-        """An attribute as this Python type; raises InvalidModel if the model has another type."""
+        """Reads an attribute as this Python type; raises InvalidModel for another type."""
         found = self._needed(name)
         try:
             return kind(found)
@@ -599,24 +599,24 @@ class Node:
         return self.schema.attributes[name]
 
     def attribute_protos(self) -> Iterator[AttributeProto]:
-        """The attributes to write into another node, without references that name nothing."""
+        """Returns the attributes to write into another node, without empty references."""
         return map(_without_empty_reference, self.proto.attribute)
 
     @property
     def is_call(self) -> builtins.bool:
-        """Whether it calls a function of the model, which may have the name of an operator."""
+        """Returns whether the node calls a function of the model."""
         return self.env.is_call(self.proto)
 
     def survey(self, look: Survey[_Answer]) -> _Answer:
-        """The result of a function that looks at all nodes of this graph or function.
+        """Runs a function once over all nodes of this graph or function, and caches its result.
 
-        It gets the nodes in order, those of inner graphs last, and the names of the outputs of all
-        these graphs. It is called once for all nodes of the graph.
+        The function receives the nodes in order, with the nodes of subgraphs last, and the names of
+        the outputs of all these graphs.
         """
         return self.env.survey(look)
 
     def carried(self, *, without: Collection[builtins.str] = ()) -> None:
-        """Marks as read what the answer contains: all attributes and inputs but these."""
+        """Marks all attributes and inputs except these as read, as the answer contains them."""
         self.reads.update(self.attributes.keys() - without)
         for i in range(len(self.proto.input)):
             param = self.schema.input_at(i) if self.schema is not None else None
@@ -624,7 +624,7 @@ class Node:
                 self.reads.add(i)
 
     def overlooked(self) -> list[builtins.str]:
-        """The attributes and inputs of the node that the adapter has not read.
+        """Returns the attributes and inputs of the node that the adapter has not read.
 
         An attribute with its default value counts as absent.
         """

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""onnx's inference in pieces, for models that it does not infer in linear time.
+"""Runs onnx's inference on pieces of a large model, for which it is not linear in time.
 
-For each graph inside a node it copies the types of all values around, and for each call all
-functions. A piece of a large graph has only the values and the functions that its nodes use.
+For each subgraph of a node, onnx copies the types of all outer values, and for each function call
+all functions. A piece of the model contains only the values and functions that its nodes use.
 """
 
 from __future__ import annotations
@@ -25,15 +25,15 @@ from opshift.opsets.types import tensors_in
 from opshift.protos import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
 from opshift.protos.shape_inference import infer_shapes
 
-PIECE = 64  # graphs and calls of one piece
-MOST_COPIES = 1 << 20  # entries that inference may copy for the whole model
-SMALL = 1 << 16  # bytes of a model that is too small for so many copies
+PIECE = 64  # the number of subgraphs and calls in one piece
+MOST_COPIES = 1 << 20  # the most entries that inference of the whole model may copy
+SMALL = 1 << 16  # a model of fewer bytes is too small for so many copies
 
 
 def infer(
     model: ModelBytes, *, strict: bool = False, data_prop: bool = False, risky: bool = False
 ) -> ModelProto:
-    """The result of onnx's inference, of the whole model or of its pieces."""
+    """Runs onnx's inference on the whole model, or on its pieces if the whole would be slow."""
     options = {
         "check_type": strict, "strict_mode": strict, "data_prop": data_prop, "risky": risky
     }  # fmt: skip
@@ -49,7 +49,7 @@ def infer(
 
 
 def is_slow(seen: ModelBytes) -> bool:
-    """Whether inference of the whole model copies more than it computes."""
+    """Returns whether inference of the whole model would copy too many types or functions."""
     if len(seen.data) < SMALL or not (seen.content.is_nested or seen.content.has_functions):
         return False
     model = ModelProto.FromString(seen.data)
@@ -63,7 +63,7 @@ def is_slow(seen: ModelBytes) -> bool:
 
 
 def _parts(model: ModelProto) -> Iterator[range]:
-    """The positions of the nodes of each piece."""
+    """Yields the positions of the nodes of each piece."""
     own, start, weight = functions_of(model), 0, 0
     for position, node in enumerate(model.graph.node):
         weight += sum(1 for _ in graphs_of(node)) + (call_id(node) in own)
@@ -75,11 +75,11 @@ def _parts(model: ModelProto) -> Iterator[range]:
 
 
 class _Types:
-    """The types of the values of a graph, as far as they are declared or inferred."""
+    """The declared and inferred types of the values of a graph."""
 
     def __init__(self, model: ModelProto, prefix: str) -> None:
         self.model = model
-        self.prefix = prefix  # of the symbols that inference finds
+        self.prefix = prefix  # for the symbols that inference generates
         graph = model.graph
         self.weights = {tensor.name: tensor for tensor in graph.initializer}
         self.known: dict[str, TypeProto] = {
@@ -95,7 +95,7 @@ class _Types:
         self.calls = calls_of(self.functions)
 
     def piece(self, part: Sequence[int]) -> ModelProto:
-        """A model of some nodes, whose inputs are all that these nodes read."""
+        """Builds a model of some nodes, with every value that they read as input or initializer."""
         model = self.model
         made = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
         graph, used = made.graph, set[FunctionId]()
@@ -122,7 +122,7 @@ class _Types:
     def take(
         self, found: ModelProto, part: Sequence[int], number: int, given: Collection[str]
     ) -> None:
-        """Takes the types of a piece. A new symbol gets a name that no other piece uses."""
+        """Stores the types of a piece; renames new symbols, so that no other piece has them."""
         for dim in _dims(found):
             if dim.dim_param and dim.dim_param not in given:
                 dim.dim_param = f"{self.prefix}{number}_{dim.dim_param}"
@@ -133,7 +133,7 @@ class _Types:
                 self.model.graph.node[position].CopyFrom(node)
 
     def written(self) -> ModelProto:
-        """The model with the inferred types."""
+        """Returns the model with the inferred types."""
         graph = self.model.graph
         for info in graph.output:
             if (kind := self.inferred.pop(info.name, None)) is not None:
@@ -147,7 +147,7 @@ class _Types:
 
 
 def _dims(model: ModelProto) -> Iterator[TensorShapeProto.Dimension]:
-    """The dimensions of all types in the graphs of a model."""
+    """Yields the dimensions of all types in the graphs of a model."""
     for graph in graphs_in(model.graph):
         for info in (*graph.input, *graph.value_info, *graph.output):
             for tensor in tensors_in(info.type):

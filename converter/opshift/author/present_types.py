@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The element types that can occur in this model. A type that is not listed needs no check."""
+"""Collects the element types that can occur in a model; other types need no check."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from opshift.protos import AttributeProto, GraphProto, NodeProto, TypeProto
 if TYPE_CHECKING:
     from opshift.model.document import Document
 
-# Integer attributes that hold an element type, over all operators (their names, not operators).
+# Names of integer attributes that hold an element type, in all operators.
 TYPE_ATTRIBUTES = frozenset(
     [
         "to",
@@ -26,19 +26,19 @@ TYPE_ATTRIBUTES = frozenset(
         "output_datatype",
     ]
 )
-# The types that an absent type attribute has meant in any version.
+# The types that an omitted type attribute has meant in any version.
 IMPLIED_TYPES = frozenset({"float", "int32", "int64", "uint8", "bool"})
-_NAMES = {"float32": "float", "object": "string"}  # of numpy's types in `CONSTANT_FORMS`
+_NAMES = {"float32": "float", "object": "string"}  # the numpy types in `CONSTANT_FORMS`
 
 
 @functools.cache
 def tokens(type_text: str) -> frozenset[str]:
-    """The element types and containers in a type: `seq(tensor(float))` -> seq, float."""
+    """Returns the element types and containers of a type: `seq(tensor(float))` gives seq, float."""
     return frozenset(re.findall(r"\w+", type_text)) - {"tensor"}
 
 
 def element_types(found: TypeProto) -> frozenset[str]:
-    """The element types inside a type and the containers around them."""
+    """Returns the element types inside a type, and the containers around them."""
     text = schemas.type_name(found)
     return tokens(text) if text else frozenset()
 
@@ -73,7 +73,7 @@ def collect_present_types(document: Document) -> set[str]:
 
 
 def types_from(node: NodeProto, schema: schemas.Schema) -> set[str]:
-    """Element types that one node brings into a model."""
+    """Returns the element types that one node can add to a model."""
     key = (schema.domain, schema.name, schema.since)
     found = set(fixed_types(*key))
     if _may_bring_types(*key):
@@ -98,7 +98,7 @@ def _brings_types(attribute: schemas.Attribute) -> bool:
 
 @described.remembered
 def fixed_types(domain: str, op: str, since: int) -> frozenset[str]:
-    """The types of outputs that do not depend on inputs: their type variable has one choice."""
+    """Returns the types of outputs that depend on no input, because only one type is possible."""
     found: set[str] = set()
     schema = schemas.schema(domain, op, since)
     assert schema is not None
@@ -115,7 +115,7 @@ def fixed_types(domain: str, op: str, since: int) -> frozenset[str]:
 
 
 def attribute_types(node: NodeProto, schema: schemas.Schema) -> set[str]:
-    """Element types that the attributes of one node bring in."""
+    """Returns the element types that the attributes of one node add."""
     found: set[str] = set()
     present = set()
     for attribute in node.attribute:

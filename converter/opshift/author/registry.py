@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The registry of verdicts by (domain, op, from, to), read from packages by entry point."""
+"""Registers verdicts by (domain, op, from, to), and reads them from installed packages."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ _Trait = TypeVar("_Trait", bound=Trait)
 
 
 class Registry:
-    """All verdicts; one for each operator, boundary and direction."""
+    """All verdicts: one for each operator, boundary and direction."""
 
     def __init__(self) -> None:
-        self.generation = 0  # changes with each addition; code that caches verdicts compares it
+        self.generation = 0  # grows with each addition, so that caches of verdicts notice a change
         self._verdicts: dict[Crossing, Adapter] = {}
-        self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not read yet
-        self._unread: dict[str, frozenset[Crossing | TraitKey]] = {}  # what indexed modules declare
-        self._taken: dict[int, Declared] = {}  # a module may import its neighbour's declaration
+        self._indexed: dict[Crossing, str] = {}  # the modules of verdicts that are not imported yet
+        self._unread: dict[str, frozenset[Crossing | TraitKey]] = {}  # not yet imported
+        self._taken: dict[int, Declared] = {}  # two modules may contain the same declaration
         self._homes: dict[int, int] = {}  # the number of the module of a declaration
         self._numbers: dict[str, int] = {}  # of the indexed modules, in the order of the packages
         self._reading = threading.RLock()
         self._tables: dict[type[Trait], LazyTable[Any]] = {
             k: LazyTable(self._read) for k in KINDS.values()
         }
-        self.edges: dict[Any, Any] = {}  # what the planner derives from the verdicts
+        self.edges: dict[Any, Any] = {}  # cached results of the planner
         self.solved: dict[Any, Any] = {}
         self.known_edges: dict[Any, Any] = {}
         self.ways: dict[Any, Any] = {}
@@ -67,15 +67,15 @@ class Registry:
             self._file(place, declared)
 
     def rules(self, kind: type[_Rule]) -> LazyTable[_Rule]:
-        """The rules of one kind, by operator."""
+        """Returns the rules of one kind, by operator."""
         return cast(LazyTable[_Rule], self._tables[kind])
 
     def traits(self, kind: type[_Trait]) -> LazyTable[tuple[_Trait, ...]]:
-        """The traits of one kind by operator; an operator may have several."""
+        """Returns the traits of one kind by operator; an operator may have several."""
         return cast("LazyTable[tuple[_Trait, ...]]", self._tables[kind])
 
     def each(self, kind: type[_Trait]) -> list[_Trait]:
-        """Each declaration of one kind once, even if it names several operators."""
+        """Returns each declaration of one kind once, even if it names several operators."""
         single = issubclass(kind, SingleTrait)
         rows = ((row,) if single else row for row in self._tables[kind].values())
         return list({id(one): one for row in rows for one in row}.values())
@@ -87,7 +87,7 @@ class Registry:
                 raise AdapterBug(f"{kind.twice} {place.op}")
 
     def _file(self, place: Crossing | TraitKey, declared: Declared) -> None:
-        """Files a declaration under one of its keys."""
+        """Stores a declaration under one of its keys."""
         if isinstance(declared, Adapter):
             self._verdicts[place] = declared  # type: ignore[index]
         elif isinstance(place, TraitKey):
@@ -95,11 +95,11 @@ class Registry:
             if isinstance(declared, SingleTrait):
                 table[key] = declared
             else:
-                row = (*(table.declared(key) or ()), declared)  # modules come in any order
+                row = (*(table.declared(key) or ()), declared)  # modules are imported in any order
                 table[key] = tuple(sorted(row, key=self._home))
 
     def _home(self, declared: Declared) -> int:
-        """The number of the module of a declaration; declarations without a module are last."""
+        """Returns the number of a declaration's module; without a module, the largest number."""
         return self._homes.get(id(declared), len(self._numbers))
 
     def _add_verdict(self, declared: Adapter) -> None:
@@ -116,7 +116,7 @@ class Registry:
         return self._found((domain, op, start, to))
 
     def is_as_indexed(self, crossing: Crossing) -> bool:
-        """Whether a verdict is in a module that is as the index found it, and is not imported."""
+        """Returns whether the verdict's module is unchanged since indexing and not yet imported."""
         return crossing in self._indexed
 
     def _found(self, crossing: Crossing) -> Adapter | None:
@@ -128,7 +128,7 @@ class Registry:
         return found
 
     def _read(self, name: str) -> None:
-        """Imports a module of the index and files its declarations."""
+        """Imports a module of the index and stores its declarations."""
         with self._reading:
             if (expected := self._unread.get(name)) is None:
                 return
@@ -156,15 +156,15 @@ class Registry:
             self._read(name)
 
     def retired(self, domain: str, op: str) -> Adapter | None:
-        """The verdict for an operator at versions at which it has no schema."""
+        """Returns the verdict for an operator in versions for which it has no schema."""
         return self._found((domain, op, *RETIRED))
 
     def leaving(self, domain: str, op: str) -> Adapter | None:
-        """The verdict that writes an operator of a vendor's domain in ai.onnx."""
+        """Returns the verdict that writes an operator of a vendor's domain in ai.onnx."""
         return self._found((domain, op, *LEAVE))
 
     def replaced(self, root: Root, domain: str, version: int, goal: int) -> list[Key]:
-        """The operators of a root that no schema describes, neither here nor at the goal."""
+        """Returns the operators of a root that have no schema at this version nor at the goal."""
         return sorted(
             key
             for key in root.index
@@ -182,7 +182,7 @@ class Registry:
         return len(self._verdicts) + len(self._indexed)
 
     def adapters(self) -> Iterator[Adapter]:
-        """Each declaration once, in the order of kinds."""
+        """Yields each declaration once, in the order of kinds."""
         seen: set[int] = set()
         for _, adapter in self:
             if id(adapter) not in seen:
@@ -190,7 +190,7 @@ class Registry:
                 yield adapter
 
     def branch(self) -> Registry:
-        """A copy to add to, so that tests leave the original alone."""
+        """Returns a copy for additions, so that tests do not change the original."""
         self._read_all()
         other = Registry()
         other._verdicts = dict(self._verdicts)
@@ -199,13 +199,13 @@ class Registry:
         return other
 
     def planning_anew(self) -> Registry:
-        """The same verdicts, from which the planner derives other edges."""
+        """Returns a registry with the same verdicts, but without cached results of the planner."""
         other = copy.copy(self)
         other.edges, other.solved, other.known_edges, other.ways = {}, {}, {}, {}
         return other
 
     def load(self, package: ModuleType) -> None:
-        """Adds everything declared at module level in a package, in any of its modules."""
+        """Adds every declaration at module level in any module of a package."""
         seen: set[int] = set()
         sources = index.modules(package)
         indexed = index.known(package, sources)
@@ -215,15 +215,15 @@ class Registry:
                 continue
             module = _imported(name)
             for declared in declarations(module):
-                if id(declared) not in seen:  # a module may import its neighbour's adapter
+                if id(declared) not in seen:  # a module may import an adapter of another module
                     seen.add(id(declared))
                     self.add(declared)
 
     def _expect(self, name: str, declared: Sequence[Crossing | TraitKey]) -> None:
-        """Notes the declarations of a module without importing it."""
+        """Records the declarations of a module without importing it."""
         self._unread[name] = frozenset(declared)
         self._numbers[name] = len(self._numbers)
-        for one in declared:  # not in the order of a set, which differs from run to run
+        for one in declared:  # in a fixed order, because the order of a set differs between runs
             if isinstance(one, TraitKey):
                 self._require_one(one)
                 self._tables[KINDS[one.table]].expect((one.domain, one.op), name)
@@ -235,7 +235,7 @@ class Registry:
             self._indexed[one] = name
 
     def missing(self, domain: str, low: int, high: int) -> list[Crossing]:
-        """The crossings between two versions that have no verdict."""
+        """Returns the crossings between two versions that have no verdict."""
         found = []
         for op in schemas.operators(domain):
             for schema in schemas.history(domain, op):
@@ -249,7 +249,7 @@ class Registry:
 
 
 def reviewed(adapter: Adapter, op: str) -> bool:
-    """Whether the claim was made for the schemas of the installed onnx."""
+    """Returns whether a person reviewed the claim for the schemas of the installed onnx."""
     marks = adapter.reviewed.get(op)
     if not marks:
         return True
@@ -259,18 +259,18 @@ def reviewed(adapter: Adapter, op: str) -> bool:
 
 @described.remembered
 def default() -> Registry:
-    """The installed adapters, with plans of their own for the documents that count."""
+    """Returns the installed adapters, with caches for the currently used schemas."""
     return installed().planning_anew()
 
 
 @functools.cache
 def installed() -> Registry:
-    """The registry of all installed adapter packages; raises if there is none."""
+    """Returns the registry of all installed adapter packages; raises if there is none."""
     registry = Registry()
     packages = plugins.offered(GROUP)
     if not packages:
         raise MissingExtra(
-            "no package with adapters is installed, and without one no operator can be converted;"
+            "no package with adapters is installed, so that no operator can be converted;"
             " install opshift again: pip install --force-reinstall opshift"
         )
     for point in packages:
@@ -283,7 +283,7 @@ def installed() -> Registry:
 
 
 def _imported(name: str) -> ModuleType:
-    """A module of a package with adapters."""
+    """Imports a module of an adapter package; names the package if the import fails."""
     try:
         return importlib.import_module(name)
     except ImportError as error:
@@ -296,7 +296,7 @@ def _imported(name: str) -> ModuleType:
 
 
 def index_of(package: ModuleType) -> str:
-    """The text of the index of a package, with a line for each module."""
+    """Returns the text of a package's index, with a line for each module."""
     seen: set[int] = set()
     lines = []
     for name in index.modules(package):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Type inference without crashes: for some operators onnx ends the process on unknown types.
+"""Prevents crashes of onnx's inference, which ends the process for some unknown types.
 
-In other operators, it rejects nodes that omit an attribute with a default.
+Inference also rejects some nodes that omit an attribute with a default.
 """
 
 from __future__ import annotations
@@ -28,8 +28,8 @@ from opshift.protos import ModelProto, onnx_checker, shape_inference
 if TYPE_CHECKING:
     from opshift.author.traits import DeclaredRules
 
-# What onnx's inference raises: an IndexError is what becomes of one beyond the end of a vector, a
-# DecodeError of types that it writes into a model nested as deeply as protobuf reads.
+# The exceptions of onnx's inference. onnx raises IndexError for an index beyond a vector's end,
+# and DecodeError if it writes types into a model that is nested as deeply as protobuf allows.
 COMPLAINTS = (
     shape_inference.InferenceError,
     onnx_checker.ValidationError,
@@ -38,15 +38,15 @@ COMPLAINTS = (
     IndexError,
     DecodeError,
 )
-MOST_PROPAGATED = 2**24  # elements of a dimension
+MOST_PROPAGATED = 2**24  # the largest dimension for which data propagation is allowed
 _SIZES: dict[int, tuple[str, int]] = {
     kind: (layout, kind.element.limits[1]) for kind, layout in ((T.INT32, "<i"), (T.INT64, "<q"))
 }
-NOBODY = "opshift.unknown"  # a domain that is unknown to inference
+NOBODY = "opshift.unknown"  # a domain that inference does not know
 
 
 class ShownModel(NamedTuple):
-    """The model that inference may see, and whether it may end the process in spite of all."""
+    """The model that inference gets, and whether inference may still end the process."""
 
     model: ModelBytes
     risky: bool = False
@@ -59,7 +59,7 @@ def infer(
     strict: bool = False,
     data_prop: bool = False,
 ) -> ModelProto:
-    """The result of onnx's inference, with the nodes hidden that would end the process."""
+    """Runs onnx's inference with those nodes hidden that would end the process."""
     own = ModelBytes.of(model)
     shown = _survivable(own, adapters, data_prop=data_prop)
     found = _inferred(shown, strict=strict, data_prop=data_prop)
@@ -74,7 +74,7 @@ def _inferred(shown: ShownModel, *, strict: bool = False, data_prop: bool = Fals
 
 
 def may_propagate(known: ModelBytes, *, risky: bool = False) -> bool:
-    """Whether data propagation makes no list that is as long as a huge dimension."""
+    """Returns whether data propagation would not allocate a list of a huge length."""
     sizes, names_one = look_at(Sizes, known.data), False
     if max(sizes.declared(), default=0) > MOST_PROPAGATED:
         return False
@@ -89,7 +89,7 @@ def may_propagate(known: ModelBytes, *, risky: bool = False) -> bool:
 
 
 def _names_a_huge_size(one: SizedTensor) -> bool:
-    """Whether a constant may be such a size; the largest integer only names the end of a Slice."""
+    """Returns whether a constant may be a huge size; the largest integer is no size of a Slice."""
     if raw := one.raw_data:
         return len(raw) <= 8 * LARGEST_RANK and _is_huge_in(raw, one.data_type)
     numbers = (*one.int64_data[:LARGEST_RANK], *one.int32_data[:LARGEST_RANK])
@@ -104,7 +104,7 @@ def _is_huge_in(raw: bytes, kind: int) -> bool:
 
 
 def _give_back(found: ModelProto, data: bytes) -> None:
-    """Gives the hidden nodes their domains back."""
+    """Restores the domains of the hidden nodes."""
     for node, own in zip(nodes(found), nodes(ModelProto.FromString(data)), strict=True):
         if node.domain == NOBODY:
             node.domain = own.domain
@@ -115,21 +115,21 @@ def _give_back(found: ModelProto, data: bytes) -> None:
 
 
 def is_at_risk(model: bytes | ModelProto | ModelBytes, adapters: DeclaredRules) -> bool:
-    """Whether onnx must not infer the model as it is: see `infer`."""
+    """Returns whether onnx must not infer the model as it is (see `infer`)."""
     own = ModelBytes.of(model)
     return _may_be_hidden(own, adapters) or piecewise.is_slow(own)
 
 
 def _may_be_hidden(model: ModelBytes, adapters: DeclaredRules) -> bool:
-    """Whether the model may have an operator that ends the process, or is rejected by fault."""
+    """Returns whether the model may have an operator that inference crashes on or rejects."""
     at_fault = {op for kind in (Fragile, Undefaulted) for _, op in adapters.traits(kind)}
     return not model.operators.isdisjoint(at_fault) or shrinking.may_hold(model, adapters)
 
 
 def _survivable(own: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) -> ShownModel:
-    """The model, or a copy without the parts that crash inference or that it rejects by mistake.
+    """Returns the model without the parts that crash inference or that it wrongly rejects.
 
-    Hidden nodes have an unknown domain there.
+    Hidden nodes get a domain that inference does not know.
     """
     if not _may_be_hidden(own, adapters):
         return ShownModel(own)
@@ -146,25 +146,25 @@ def _survivable(own: ModelBytes, adapters: DeclaredRules, *, data_prop: bool) ->
     try:
         risky |= shrinking.hide(copy, NOBODY, adapters, infer_sizes)
     except COMPLAINTS:
-        risky = True  # inference rejects the model, but perhaps because of such a size
+        risky = True  # inference rejects the model, perhaps because of a negative size
     return ShownModel(ModelBytes.of(copy), risky)
 
 
 def _hide_fragile(copy: ModelProto, adapters: DeclaredRules) -> bool:
     """Hides fragile nodes without typed inputs; returns whether there are any fragile nodes."""
     fragile = adapters.traits(Fragile)
-    made: dict[str, int] = {}  # the position of the node that makes a value
+    made: dict[str, int] = {}  # the position of the node that computes a value
     held = []
     for position, node in enumerate(nodes_in(copy.graph)):
         made |= dict.fromkeys(node.output, position)
         if (schemas.normal(node.domain), node.op_type) in fragile:
             held.append((position, node, node.domain))
     hidden = [n for n in nodes(copy) if (schemas.normal(n.domain), n.op_type) in fragile]
-    for node in hidden:  # in functions too, where a call may leave out any input
+    for node in hidden:  # in functions too, where a call may omit any input
         node.domain = NOBODY
     typed = _typed(copy) if held else set()
     for position, node, domain in held:
-        # Between two steps, the new nodes of a graph are at its end.
+        # Between two steps, the new nodes of a graph are at the end of the graph.
         if node.input and all(
             name in typed and made.get(name, -1) < position for name in node.input
         ):
@@ -173,7 +173,7 @@ def _hide_fragile(copy: ModelProto, adapters: DeclaredRules) -> bool:
 
 
 def _write_defaults(model: ModelProto, adapters: DeclaredRules) -> None:
-    """Writes the attributes that onnx's inference demands although they have defaults."""
+    """Writes the attributes that onnx's inference requires although they have defaults."""
     known = adapters.traits(Undefaulted)
     for node, versions in imports.operators(model):
         key = schemas.normal(node.domain), node.op_type
@@ -187,7 +187,7 @@ def _write_defaults(model: ModelProto, adapters: DeclaredRules) -> None:
 
 
 def _typed(model: ModelProto) -> set[str]:
-    """The names of the graph, not of functions, whose type inference finds."""
+    """Returns the names of graph values, not of function values, whose type inference finds."""
     try:
         model = piecewise.infer(ModelBytes.of(model))
     except COMPLAINTS:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The types that a model declares or that inference wrote into it, by the graph of each value."""
+"""Collects the declared or inferred types of a model, by the graph of each value."""
 
 from __future__ import annotations
 
@@ -17,25 +17,25 @@ NO_PATH: Path = (("", -1),)
 
 
 class GraphTypes(NamedTuple):
-    """The types of the values in the scope of one graph; None if they are unknown."""
+    """The types of the values that one graph can read; None for an unknown type."""
 
     graph: GraphProto
-    path: Path  # for each graph around it: the first output of the node, and the graph's number
+    path: Path  # for each outer node: its first output, and the number of the subgraph
     visible: ChainMap[str, TypeProto | None]
 
     @property
     def own(self) -> Inferred:
-        """The types of the values that the graph itself defines."""
+        """Returns the types of the values that the graph itself defines."""
         return self.visible.maps[0]  # type: ignore[return-value]
 
 
 def by_graph(
     model: ModelProto, *, initializers: bool = False, nested: bool = True
 ) -> list[GraphTypes]:
-    """The types in the graphs of a model, in the order of `walk.graphs_in`.
+    """Returns the types in the graphs of a model, in the order of `walk.graphs_in`.
 
-    The types of initializers that are not inputs are found only on request. Without
-    `nested`, no node of the graph holds a graph.
+    With `initializers`, the types of initializers that are not inputs are included. Without
+    `nested`, no node may have a subgraph.
     """
     scopes = list(_inside(model.graph, (), ChainMap(), nested=nested))
     for scope in scopes if initializers else ():
@@ -44,7 +44,7 @@ def by_graph(
 
 
 def by_name(scopes: Iterable[GraphTypes]) -> Inferred:
-    """The types by name alone; None if two graphs use one name differently."""
+    """Returns the types by name; None if two graphs use a name for different types."""
     found: Inferred = {}
     untyped: set[str] = set()
     scopes = list(scopes)
@@ -56,12 +56,12 @@ def by_name(scopes: Iterable[GraphTypes]) -> Inferred:
                 untyped.add(name)
             elif found.setdefault(name, kind) != kind:
                 found[name] = None
-    found.update(dict.fromkeys(untyped & found.keys()))  # used otherwise elsewhere
+    found.update(dict.fromkeys(untyped & found.keys()))  # the same name is typed elsewhere
     return found
 
 
 def paths_inside(scope: Scope, path: Path) -> Iterator[tuple[Scope, Path]]:
-    """The subgraphs of the nodes of one graph, with the path of each."""
+    """Yields the subgraphs of the nodes of one graph, with the path of each."""
     for node in scope.proto.node:
         for i, (_, graph) in enumerate(graphs_of(node)):
             if (inner := scope.root.by_graph.get(id(graph))) is not None:
@@ -69,7 +69,7 @@ def paths_inside(scope: Scope, path: Path) -> Iterator[tuple[Scope, Path]]:
 
 
 def _step(node: NodeProto, number: int) -> tuple[str, int]:
-    """A graph of a node, identified by its first output."""
+    """Returns the key of a node's subgraph: the first output of the node, and a number."""
     return next((name for name in node.output if name), ""), number
 
 
@@ -85,7 +85,7 @@ def _inside(
 
 
 def _types_of(graph: GraphProto) -> Inferred:
-    """The types of the values that a graph defines."""
+    """Returns the types of the values that a graph defines."""
     own: Inferred = dict.fromkeys(stated_names(graph))
     own.update(dict.fromkeys([name for node in graph.node for name in node.output]))
     for info in (*graph.value_info, *graph.output, *graph.input):

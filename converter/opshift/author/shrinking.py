@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Negative sizes from onnx's inference, at which some of its operators end the process.
+"""Finds nodes with negative sizes, at which some inference functions of onnx end the process.
 
-Nodes are hidden if inference without these operators finds a negative size in their output. A size
-that depends on their results stays unknown before.
+Nodes are hidden if inference without the crashing operators finds a negative size in their output.
+A size that depends on the results of crashing operators stays unknown.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Infer = Callable[[ModelProto], ModelProto]
 
 
 def may_hold(seen: ModelBytes, adapters: DeclaredRules) -> bool:
-    """Whether one node may give a negative size, and another node would fail on it."""
+    """Returns whether one node may have a negative output size on which another node crashes."""
     if any(seen.operators.isdisjoint(_names(kind, adapters)) for kind in (FatalSizes, Shrinks)):
         return False
     model, nested = ModelProto.FromString(seen.data), not seen.content.is_flat
@@ -60,9 +60,9 @@ def _has_any(found: Iterator[object]) -> bool:
 
 
 def hide(model: ModelProto, domain: str, adapters: DeclaredRules, infer: Infer) -> bool:
-    """Gives the nodes with a negative size this domain; returns whether others may have one, too.
+    """Moves nodes of negative size to this domain; returns whether others may have one, too.
 
-    `infer` gets a model in which each operator that fails at negative sizes has this domain.
+    `infer` receives a model in which each operator that crashes at negative sizes has this domain.
     """
     fatal = list(_fatal(model, adapters))
     suspects = list(_suspects(model, adapters)) if fatal else []
@@ -89,12 +89,12 @@ def _key(node: NodeProto) -> tuple[str, str]:
 
 
 def _names(kind: type[FatalSizes | Shrinks], adapters: DeclaredRules) -> set[str]:
-    """The names of the operators of one kind, in all domains."""
+    """Returns the names of the operators of one kind, in all domains."""
     return {op for _, op in adapters.traits(kind)}
 
 
 def _fatal(model: ModelProto, adapters: DeclaredRules) -> Iterator[NodeProto]:
-    """The nodes that must not see a negative size."""
+    """Yields the nodes on which inference crashes if an input has a negative size."""
     names, declared = _names(FatalSizes, adapters), adapters.traits(FatalSizes)
     return (node for node in nodes(model) if node.op_type in names and _key(node) in declared)
 
@@ -102,9 +102,9 @@ def _fatal(model: ModelProto, adapters: DeclaredRules) -> Iterator[NodeProto]:
 def _suspects(
     model: ModelProto, adapters: DeclaredRules, *, nested: bool = True
 ) -> Iterator[tuple[int | None, NodeProto]]:
-    """The nodes that may have a negative size, and the number of each in the graph of the model.
+    """Yields each node that may have a negative size, with its number in the main graph.
 
-    Without `nested`, no node of the graph holds a graph.
+    Without `nested`, no node may have a subgraph.
     """
     names, declared = _names(Shrinks, adapters), adapters.traits(Shrinks)
     own, env = functions_of(model), _Constants(model, nested=nested)
@@ -123,7 +123,7 @@ def _suspects(
 
 
 class _Constants(TypesOnly):
-    """The constants of a model that no node computes; a name may stand for several."""
+    """The constants of a model that no node computes; one name may mean several constants."""
 
     def __init__(self, model: ModelProto, *, nested: bool) -> None:
         super().__init__({}, self._value)
@@ -131,7 +131,7 @@ class _Constants(TypesOnly):
 
     @functools.cached_property
     def held(self) -> dict[str, list[TensorProto | AttributeProto]]:
-        """The constants by name. They are collected when a node first needs one."""
+        """Returns the constants by name, collected when a node first needs a constant."""
         found: dict[str, list[TensorProto | AttributeProto]] = {}
         for container in self.containers:
             for tensor in container.initializer if isinstance(container, GraphProto) else ():
@@ -143,14 +143,14 @@ class _Constants(TypesOnly):
         return found
 
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
-        """The type of an initializer with a name of its own."""
+        """Returns the type of an initializer whose name no other constant has."""
         match self.held.get(name):
             case [TensorProto() as alone]:
                 return tensor_type(alone)
         return None
 
     def _value(self, name: str) -> Array | None:
-        """The value of a constant, or all numbers that its name may stand for."""
+        """Returns a constant, or the numbers of all constants with this name."""
         found = [_array(one) for one in self.held.get(name, ())]
         if len(found) < 2:
             return found[0] if found else None
@@ -167,7 +167,7 @@ def _array(held: TensorProto | AttributeProto) -> Array:
 
 
 def _sizes(model: ModelProto) -> Iterator[list[int | None]]:
-    """The sizes of the outputs of each node of the graph, in order; None for an unknown size."""
+    """Yields the output sizes of each node of the graph, in order; None for an unknown size."""
     for scope in by_graph(model):
         for node in scope.graph.node:
             kinds = [scope.own.get(name) for name in node.output if name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes around a node of a model, for forms that depend on them."""
+"""Finds the nodes around a node, for rewrites that depend on them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Readers: TypeAlias = "Callable[[Scope], Mapping[str, list[int]]]"
 
 
 def readers() -> Readers:
-    """A function that finds the readers in a graph once, as long as the graph does not change."""
+    """Returns a cached function that finds the readers in a graph that does not change."""
     return functools.cache(_readers)
 
 
@@ -32,7 +32,7 @@ def _readers(scope: Scope) -> Mapping[str, list[int]]:
 
 
 def node_at(facts: Facts, scope: Scope, at: int) -> Node:
-    """A node of a graph, with the facts about its values."""
+    """Returns a node of a graph, with the facts about its values."""
     return Node(scope.node(at), scope.layout_at(at), ScopeEnv(facts, scope))
 
 
@@ -43,21 +43,21 @@ class Surroundings:
         self._facts, self._scope, self._read_by = facts, scope, read_by
 
     def is_output(self, value: Value) -> bool:
-        """Whether the graph gives a value."""
+        """Returns whether a value is an output of the graph."""
         return value.name in self._scope.outputs
 
     def is_default(self, value: Value) -> bool:
-        """Whether a value is a weight of the same graph that callers may replace."""
+        """Returns whether a value is an initializer of the graph that callers may replace."""
         names = self._facts.document.names
         return value.name in self._scope.initializers and names.may_be_set(self._scope, value.name)
 
     def readers(self, value: Value) -> list[Node]:
-        """The nodes of the same graph that read a value."""
+        """Returns the nodes of the same graph that read a value."""
         found = self._read_by(self._scope).get(value.name, ())
         return [node_at(self._facts, self._scope, at) for at in found]
 
     def is_read_within(self, value: Value) -> bool:
-        """Whether a graph inside another node reads a value."""
+        """Returns whether a subgraph reads a value of this graph."""
         return any(
             value.name in self._read_by(other) and other.owner(value.name) is self._scope
             for other in self._scope.root.scopes
@@ -65,9 +65,9 @@ class Surroundings:
         )
 
     def has_lossy_pair(self, cast: Node) -> bool:
-        """Whether a Cast gives other numbers if it is merged with the Cast before it.
+        """Returns whether merging a Cast with the Cast before it would change the result.
 
-        Two Casts are merged if only Casts read the value between them.
+        Runtimes merge two Casts if only Casts read the value between them.
         """
         middle = cast["input"]
         at = self._scope.producers.get(middle.name)
@@ -83,7 +83,7 @@ class Surroundings:
         return bounds is None or bounds.lowest < low or bounds.highest > high
 
     def _is_read_otherwise(self, value: Value) -> bool:
-        """Whether a value is an output of its graph, or other nodes than Casts read it."""
+        """Returns whether a graph output, a subgraph or a node other than Cast reads a value."""
         return (
             self.is_output(value)
             or any(one.op != "Cast" for one in self.readers(value))

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tables of declarations: a module is imported when one of its rows is read."""
+"""Stores declarations in tables; reading a row imports the modules that declare it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ _Other = TypeVar("_Other")
 
 
 class LazyTable(MutableMapping[Key, _Kind]):
-    """A table by operator. Its keys are known before the modules of its rows are imported."""
+    """A table by operator, whose keys are known before the modules are imported."""
 
     def __init__(self, read: Callable[[str], None]) -> None:
         self._read = read
@@ -26,7 +26,7 @@ class LazyTable(MutableMapping[Key, _Kind]):
         self._unread: dict[Key, list[str]] = {}
 
     def expect(self, key: Key, module: str) -> None:
-        """Notes that a module declares something of an operator."""
+        """Records that a module declares something about an operator."""
         self._unread.setdefault(key, []).append(module)
 
     def __getitem__(self, key: Key) -> _Kind:
@@ -45,7 +45,7 @@ class LazyTable(MutableMapping[Key, _Kind]):
         return self._rows.get(key, default)
 
     def declared(self, key: Key) -> _Kind | None:
-        """The row from the modules that were imported so far."""
+        """Returns the row from the modules that were imported so far."""
         return self._rows.get(key)
 
     def __setitem__(self, key: Key, row: _Kind) -> None:
@@ -66,7 +66,7 @@ class LazyTable(MutableMapping[Key, _Kind]):
 
 
 def places(declared: Declared) -> list[Crossing | TraitKey]:
-    """The crossings of a verdict, or the rows of a trait."""
+    """Returns the crossings of a verdict, or the keys of a trait."""
     if isinstance(declared, Adapter):
         return [(declared.domain, op, declared.start, declared.to) for op in declared.ops]
     return [TraitKey(declared.table, declared.domain, op) for op in declared.ops]

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Declarations about operators at every version. Each kind has its own table.
+"""Defines declarations (traits) that hold for all versions of an operator, a table for each kind.
 
-A new kind is a class here and the function that declares it.
+A new kind needs a class in this module and a function that declares it.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ if TYPE_CHECKING:
 
 Objection: TypeAlias = Callable[[Mapping[str, Any], int, int], str | None]
 Look: TypeAlias = "Callable[[Node], str | None]"
-# Gives a scale a shape that broadcasts to data, by its axis and the size of its blocks, if any. The
+# The function reshapes a scale so that it broadcasts to the data, by its axis and block size. Its
 # first argument is the Builder, which this module must not import.
 Along: TypeAlias = "Callable[[Any, Value, Value, int, int], Value]"
 ToldDims: TypeAlias = tuple[int | str | EllipsisType | None, ...]
-KINDS: dict[str, type[Trait]] = {}  # by the name of their table
+KINDS: dict[str, type[Trait]] = {}  # by the name of the table
 _Answer = TypeVar("_Answer")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trait:
-    """A declaration about operators of a domain, at every version."""
+    """A declaration about operators of a domain, for all versions."""
 
     table: ClassVar[str]
     ops: tuple[str, ...]
@@ -47,9 +47,9 @@ class Trait:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SingleTrait(Trait):
-    """A trait that an operator has at most once: a second declaration is an error."""
+    """A trait that may be declared only once for each operator."""
 
-    twice: ClassVar[str]  # how that error begins
+    twice: ClassVar[str]  # the beginning of the error message for a second declaration
 
 
 _Trait = TypeVar("_Trait", bound=Trait)
@@ -57,32 +57,32 @@ _Rule = TypeVar("_Rule", bound=SingleTrait)
 
 
 class DeclaredRules(Protocol):
-    """The declarations about operators, by their kind."""
+    """The declarations about operators, by kind."""
 
     def rules(self, kind: type[_Rule]) -> Mapping[tuple[str, str], _Rule]:
-        """The rules of one kind, by operator."""
+        """Returns the rules of one kind, by operator."""
 
     def traits(self, kind: type[_Trait]) -> Mapping[tuple[str, str], tuple[_Trait, ...]]:
-        """The traits of one kind by operator; an operator may have several."""
+        """Returns the traits of one kind by operator; an operator may have several."""
 
     def each(self, kind: type[_Trait]) -> list[_Trait]:
-        """Each declaration of one kind once, even if it names several operators."""
+        """Returns each declaration of one kind once, even if it names several operators."""
 
 
-# What a rule that tells facts of a node raises where a fact is missing, the node is not legal, or
-# its sizes are beyond any memory: then the rule tells nothing.
+# A rule raises these exceptions if it lacks a fact, if the node is not valid, or if sizes exceed
+# the memory. The rule then has no answer.
 NO_ANSWER = (Refusal, ValueError, IndexError, ArithmeticError, MemoryError)
 
 
-# What Python raises for a mistake in a function. Other exceptions are signals of the engine.
+# Python raises these exceptions for mistakes in a function; the engine uses others as signals.
 FAULTS = (TypeError, AttributeError, LookupError, NameError, AssertionError, RuntimeError)
 
 
 def answer_of(run: Callable[[Node], _Answer], node: Node) -> _Answer | None:
-    """The answer of an author's function about a node; None if the answer is unknown.
+    """Calls an author's function for a node; returns None if the function has no answer.
 
-    A node that does not fit its schema is not shown to the function. An exception that no author
-    raises on purpose is a bug of the author.
+    A node that does not fit its schema is not passed to the function. An exception that no author
+    raises on purpose is reported as a bug of the function.
     """
     try:
         return run(node) if node.fits else None
@@ -93,7 +93,7 @@ def answer_of(run: Callable[[Node], _Answer], node: Node) -> _Answer | None:
 
 
 def bug_of(run: Callable[..., Any], node: NodeProto, error: Exception) -> AdapterBug:
-    """The bug that an author's function has if it raises this error for a node."""
+    """Makes the AdapterBug for an error that an author's function raised on a node."""
     source = f"{run.__module__}.{getattr(run, '__name__', '?')}"
     told = str(error) if isinstance(error, AdapterBug) else repr(error)
     return AdapterBug(f"{source} fails on {named(node)}: {told}")
@@ -101,26 +101,26 @@ def bug_of(run: Callable[..., Any], node: NodeProto, error: Exception) -> Adapte
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fold(SingleTrait):
-    """How a small operator is evaluated during a conversion, so that its result is a constant."""
+    """A rule that evaluates a small operator during a conversion, to make its result a constant."""
 
     table = "folds"
     twice = "two ways to fold"
     run: Callable[[Node], Array | None]
     examples: tuple[Example, ...] = ()
-    sizes: tuple[int, ...] = ()  # inputs of which the shape may be enough
+    sizes: tuple[int, ...] = ()  # inputs whose shape may suffice, without their values
 
     def needs(self, position: int) -> bool:
-        """Whether the result can be constant only if this input is constant."""
+        """Returns whether the result can be constant only if this input is constant."""
         return position not in self.sizes
 
     def value(self, node: Node) -> Array | None:
-        """The value of the node; None if an input is not constant or the node is not legal."""
+        """Returns the value of a node; None if an input is not constant or the node is invalid."""
         return answer_of(self.run, node)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRanks(SingleTrait):
-    """The ranks of outputs that onnx's inference finds only if it knows values."""
+    """A rule for the ranks of outputs that onnx's inference finds only from values of inputs."""
 
     table = "output_ranks"
     twice = "two rules give the ranks of"
@@ -130,7 +130,7 @@ class OutputRanks(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputBounds(SingleTrait):
-    """The smallest and largest integers that the outputs of an operator can hold."""
+    """A rule for the smallest and largest integers that the outputs of an operator can hold."""
 
     table = "output_bounds"
     twice = "two rules give the bounds of"
@@ -140,9 +140,10 @@ class OutputBounds(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputShapes(SingleTrait):
-    """The shapes of an operator's outputs, if onnx's inference finds wrong lengths or no rank.
+    """A rule for output shapes for which onnx's inference finds wrong lengths or no rank.
 
-    None means an output with correctly inferred lengths, and `...` a correctly inferred dimension.
+    None stands for an output with correctly inferred lengths, and `...` for a correctly inferred
+    dimension.
     """
 
     table = "output_shapes"
@@ -153,10 +154,10 @@ class OutputShapes(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputTypes(SingleTrait):
-    """The element types of the outputs of operators that have no schema here.
+    """The output types of operators that have no schema in opshift's data.
 
-    Each output has an element type by name, or the first known type of some inputs. The first
-    output has a rank by number, or the largest one of some inputs.
+    Each output has a named element type, or the first known type of some inputs. The first output
+    has a fixed rank, or the largest rank of some inputs.
     """
 
     table = "output_types"
@@ -167,53 +168,53 @@ class OutputTypes(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Carries(SingleTrait):
-    """An operator whose body passes values to its next iteration, from these positions on.
+    """An operator such as Loop, whose body passes values from one iteration to the next.
 
-    Its own inputs and those of the body have equal positions; its outputs begin with the values
-    that are carried.
+    The inputs of the node and of its body have equal positions; the outputs of the node begin with
+    the carried values.
     """
 
     table = "carries"
     twice = "two rules give the carried values of"
-    graph: str  # the attribute that is the body
-    inputs: int  # the first input that is carried
-    outputs: int  # the first output of the body that is carried
-    fixed: tuple[str, ...] = ()  # the element types of the inputs of the body before these
+    graph: str  # the attribute with the body
+    inputs: int  # the first carried input
+    outputs: int  # the first carried output of the body
+    fixed: tuple[str, ...] = ()  # the element types of the body inputs before the carried ones
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chooses(SingleTrait):
-    """An operator that runs one of its graphs, depending on its first input."""
+    """An operator such as If, whose first input selects the subgraph that it runs."""
 
     table = "chooses"
     twice = "two rules give the chosen graphs of"
-    true: str  # the attribute that holds the graph for a true value
+    true: str  # the attribute with the subgraph for a true value
     false: str
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Saturates(SingleTrait):
-    """An operator that bounds its output by the limits of the element type of the output."""
+    """An operator that limits its output to the range of the output's element type."""
 
     table = "saturates"
     twice = "two rules give the limits of"
-    limit: str  # the operator that bounds an output of a wider type to the same limits
+    limit: str  # the operator that limits an output of a wider type to the same range
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scales(SingleTrait):
-    """An operator that multiplies or divides quantized floats by its second input."""
+    """An operator that multiplies or divides quantized numbers by a scale, its second input."""
 
     table = "scales"
     twice = "two rules give the scales of"
-    by: str  # the operator of the product or quotient
+    by: str  # the operator that multiplies or divides
     along: Along
-    reads_codes: bool  # whether its first input holds the codes, and not its output
+    reads_codes: bool  # whether the quantized numbers are the first input and not the output
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByValue(SingleTrait):
-    """Inputs that are read only by value: equal numbers in a wider type give the same result."""
+    """Inputs that may have a wider type without a change of the result."""
 
     table = "by_value"
     twice = "two lists of what is read by"
@@ -223,15 +224,15 @@ class ByValue(SingleTrait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ByWidth(SingleTrait):
-    """An operator that may give other results if it computes in a wider element type."""
+    """An operator whose result may change if it computes in a wider element type."""
 
     table = "by_width"
     twice = "two declarations about wider types of"
-    floats: bool  # also in a wider type of floats, and not only of integers
+    floats: bool  # whether wider floats may change the result, too, not only wider integers
     unless: Callable[[Node], bool] | None
 
     def concerns(self, node: Node, *, floats: bool) -> bool:
-        """Whether this node may give other results in wider floats, or in wider integers."""
+        """Returns whether wider floats (or wider integers) may change the result of this node."""
         return (self.floats or not floats) and not (self.unless and self.unless(node))
 
 
@@ -241,11 +242,11 @@ class Illegal(Trait):
 
     table = "illegal"
     objection: Objection
-    reads: frozenset[str] | None = None  # the attributes that it looks at; None means all
-    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # all legal values
+    reads: frozenset[str] | None = None  # the attributes that the rule reads; None means all
+    choices: Mapping[str, tuple[str, ...]] = field(default_factory=dict)  # all valid values
 
     def against(self, node: NodeProto, *bound: AttributeProto) -> str | None:
-        """The objection to the attributes that are written on a node, or bound by a call."""
+        """Returns the objection to the attributes of a node, or to those that a call binds."""
         from opshift.protos import helper
 
         written = [
@@ -266,23 +267,23 @@ class Illegal(Trait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fragile(Trait):
-    """An operator whose inference, in onnx, ends the process when an input has no type."""
+    """An operator whose inference function in onnx ends the process if an input has no type."""
 
     table = "fragile"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FatalSizes(Trait):
-    """An operator whose inference, in onnx, ends the process at an input with a negative size."""
+    """An operator whose inference in onnx ends the process if an input has a negative size."""
 
     table = "fatal_sizes"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Shrinks(Trait):
-    """An operator for which onnx's inference may find a negative size, and a test that excludes it.
+    """An operator whose inferred size may be negative, with a test that excludes this for a node.
 
-    The function sees only the attributes of a node and its constants that no other node computes.
+    The test reads only the attributes of the node, and constants that no node computes.
     """
 
     table = "shrinks"
@@ -291,7 +292,7 @@ class Shrinks(Trait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Undefaulted(Trait):
-    """An operator that onnx's inference rejects if the node leaves an attribute at its default."""
+    """An operator that onnx's inference rejects if the node omits an attribute with a default."""
 
     table = "undefaulted"
 
@@ -306,7 +307,7 @@ class Differs(Trait):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flaw(Trait):
-    """A rule against illegal nodes, which runs after a conversion has failed."""
+    """A rule against invalid nodes, which runs after a conversion has failed."""
 
     table = "flaws"
     look: Look
@@ -328,9 +329,9 @@ def _rule(
 def fold(
     op: str, *, domain: str = "", sizes: tuple[int, ...] = ()
 ) -> Callable[[Callable[[Node], Array | None] | Draft], Fold]:
-    """Declares how an operator on constants is evaluated.
+    """Declares how an operator is evaluated on constants.
 
-    `sizes` are the positions of inputs whose static shape may be enough.
+    `sizes` has the positions of inputs whose static shape may suffice.
     """
     declare = _rule(Fold, (op,), domain)
     return lambda below: replace(declare(below), sizes=sizes)
@@ -346,7 +347,7 @@ def output_ranks(
 def output_bounds(
     *ops: str,
 ) -> Callable[[Callable[[Node], Sequence[Bounds | None]] | Draft], OutputBounds]:
-    """Declares the bounds of integer outputs; a Refusal means that they are unknown."""
+    """Declares the bounds of integer outputs; a Refusal means that the bounds are unknown."""
     return _rule(OutputBounds, ops, "")
 
 
@@ -363,9 +364,9 @@ def output_types(
     *outputs: str | tuple[int, ...],
     rank: int | tuple[int, ...] | None = None,
 ) -> OutputTypes:
-    """Declares the element types of outputs, by name or by an input with the same type.
+    """Declares the element types of outputs, by name or by inputs with the same type.
 
-    `rank` is the rank of the first output, or the inputs that broadcast or multiply to it.
+    `rank` is the rank of the first output, or the inputs that are broadcast or multiplied to it.
     """
     return OutputTypes(ops=listed(ops), domain=domain, outputs=outputs, rank=rank)
 
@@ -373,9 +374,9 @@ def output_types(
 def carries(
     op: str, graph: str, *, inputs: int, outputs: int, fixed: str = "", domain: str = ""
 ) -> Carries:
-    """Declares that body outputs from `outputs` on become its inputs from `inputs` on.
+    """Declares that body outputs from `outputs` on become body inputs from `inputs` on.
 
-    `fixed` names the element types of the first inputs of the body, which the operator fixes.
+    `fixed` names the element types of the first body inputs, which the operator determines.
     """
     types = tuple(f"tensor({one})" for one in fixed.split())
     return Carries(
@@ -384,17 +385,17 @@ def carries(
 
 
 def chooses(op: str, *, true: str, false: str, domain: str = "") -> Chooses:
-    """Declares the graphs that an operator runs if its first input is true, or false."""
+    """Declares the subgraphs that an operator runs if its first input is true or false."""
     return Chooses(ops=(op,), domain=domain, true=true, false=false)
 
 
 def saturates(op: str, *, limit: str, domain: str = "") -> Saturates:
-    """Declares that an operator bounds its output by the type, as `limit` does by two inputs."""
+    """Declares that an operator limits its output to its type, as `limit` does by two inputs."""
     return Saturates(ops=(op,), domain=domain, limit=limit)
 
 
 def scales(op: str, *, by: str, along: Along, reads_codes: bool, domain: str = "") -> Scales:
-    """Declares that an operator on codes of floats is the operator `by` with its second input."""
+    """Declares that an operator scales quantized numbers: it applies `by` to its second input."""
     return Scales(ops=(op,), domain=domain, by=by, along=along, reads_codes=reads_codes)
 
 
@@ -410,17 +411,17 @@ def by_width(
     unless: Callable[[Node], bool] | None = None,
     domain: str = "",
 ) -> ByWidth:
-    """Declares operators whose results may differ in wider integers (or `floats`).
+    """Declares operators whose results may change in wider integers (or `floats`).
 
-    `unless` is true for the nodes that give the same results.
+    `unless` returns True for nodes whose results do not change.
     """
     return ByWidth(ops=listed(ops), domain=domain, floats=floats, unless=unless)
 
 
 def illegal(op: str, *, domain: str = "") -> Callable[[Objection], Illegal]:
-    """Declares nodes that are refused before inference.
+    """Declares invalid nodes, which are refused before inference.
 
-    The function gets the attributes, and the numbers of inputs and outputs of the node.
+    The function receives the attributes, and the numbers of inputs and outputs of the node.
     """
 
     def declare(objection: Objection) -> Illegal:
@@ -430,32 +431,32 @@ def illegal(op: str, *, domain: str = "") -> Callable[[Objection], Illegal]:
 
 
 def fragile(ops: str, *, domain: str = "") -> Fragile:
-    """Declares operators that onnx's inference must not see if an input type is unknown."""
+    """Declares operators that are hidden from onnx's inference if an input type is unknown."""
     return Fragile(ops=listed(ops), domain=domain)
 
 
 def fatal_sizes(ops: str, *, domain: str = "") -> FatalSizes:
-    """Declares operators that onnx's inference must not see with a negative size."""
+    """Declares operators that are hidden from onnx's inference if a size is negative."""
     return FatalSizes(ops=listed(ops), domain=domain)
 
 
 def shrinks(ops: str, *, domain: str = "") -> Callable[[Callable[[Node], bool]], Shrinks]:
     """Declares operators for which onnx's inference may find a negative size.
 
-    The function returns whether the attributes and constants of a node exclude one.
+    The function returns whether the attributes and constants of a node exclude a negative size.
     """
     return lambda excluded: Shrinks(ops=listed(ops), domain=domain, excluded=excluded)
 
 
 def undefaulted(ops: str, *, domain: str = "") -> Undefaulted:
-    """Declares operators to which onnx's inference must see the defaults of attributes written."""
+    """Declares operators for which default attributes are written before onnx's inference."""
     return Undefaulted(ops=listed(ops), domain=domain)
 
 
 def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
-    """Declares a rule that makes a node illegal although onnx accepts it.
+    """Declares a rule that makes a node invalid although onnx accepts it.
 
-    The function sees nodes of the unconverted model, and only after an adapter has failed. It
+    The function receives nodes of the source model, and only after an adapter has failed. It
     returns a sentence that names the mistake of the model, or None.
     """
 
@@ -466,11 +467,11 @@ def flaw(ops: str, *, domain: str = "") -> Callable[[Look], Flaw]:
 
 
 def differs(ops: str, *, domain: str = "") -> Callable[[Look], Differs]:
-    """Declares when onnxruntime differs from the specification.
+    """Declares the nodes on which onnxruntime differs from the specification.
 
-    The function sees nodes of the unconverted model, and returns in a sentence what
-    onnxruntime does, or None. A conversion over an opset that changed the operator names the node
-    in its report.
+    The function receives nodes of the source model. It returns a sentence that says what
+    onnxruntime does, or None. The report names the node if the conversion crosses an opset that
+    changed the operator.
     """
 
     def declare(look: Look) -> Differs:

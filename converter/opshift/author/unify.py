@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Searches a model for nodes that compute a formula, and for the inputs of the formula."""
+"""Searches a model for nodes that compute a formula, and binds the formula's inputs."""
 
 from __future__ import annotations
 
@@ -35,16 +35,16 @@ if TYPE_CHECKING:
 
 np: Any = deferred("numpy")
 
-NUMERIC = "fiuV"  # the kinds of arrays that hold numbers; V are the narrow floats
+NUMERIC = "fiuV"  # the kinds of numpy arrays that hold numbers; V is for narrow floats
 
 
 def arithmetic_of(adapters: DeclaredRules) -> dict[str, Arithmetic]:
-    """The operators of sums and of products."""
+    """Returns the operators of sums and of products."""
     return {one.kind: one for one in adapters.each(Arithmetic)}
 
 
 class FormulaSearch:
-    """The search around one node; every way to read the nodes as the formula is tried."""
+    """The search from one node, which tries every way to match nodes with the formula."""
 
     def __init__(self, env: ModelEnv, adapters: DeclaredRules) -> None:
         self.env = env
@@ -55,10 +55,10 @@ class FormulaSearch:
     def find(
         self, pattern: Term, name: str, values: Mapping[str, str] | None = None
     ) -> Iterator[Binding]:
-        """Every match of a formula with the nodes that compute a value; `values` binds inputs."""
+        """Yields every match of a formula with the nodes of a value; `values` binds inputs."""
         try:
             yield from self._match(pattern, name, Binding(dict(values or {}), {}, frozenset()))
-        except Refusal:  # an attribute that a function is only given by its call
+        except Refusal:  # an attribute has its value only at the call of a function
             return
 
     def _match(self, pattern: Term, name: str, known: Binding) -> Iterator[Binding]:
@@ -78,13 +78,13 @@ class FormulaSearch:
                     yield from self._match(way, name, known)
 
     def _source(self, name: str) -> str:
-        """The value that is passed through Identity nodes."""
+        """Returns the value before a chain of Identity nodes."""
         while (found := self._producer(name)) is not None and found[1].op == "Identity":
             name = found[1].proto.input[0]
         return name
 
     def _producer(self, name: str) -> tuple[int, Node] | None:
-        """The node of this graph that computes a value alone."""
+        """Returns the node of this graph that computes a value as its only output."""
         position = self.scope.producers.get(name)
         node = self.env.producer(name) if position is not None else None
         if position is None or node is None or node.proto.domain not in ("", "ai.onnx"):
@@ -92,7 +92,7 @@ class FormulaSearch:
         return (position, node) if node.n_outputs == 1 and node.schema is not None else None
 
     def _node(self, name: str, known: Binding) -> Iterator[tuple[Node, Binding]]:
-        """The node that computes a value, also through Identity nodes, as a part of the match."""
+        """Yields the node that computes a value, also before Identity nodes, as a matched node."""
         found = self._producer(name)
         nodes = known.nodes
         while found is not None and found[1].op == "Identity":
@@ -111,7 +111,7 @@ class FormulaSearch:
         name: str,
         known: Binding,
     ) -> Iterator[Binding]:
-        """A sum or a product, however its operands are ordered and grouped."""
+        """Matches a sum or a product, in any order and grouping of the operands."""
         if all(isinstance(one, Number) for one in (*plus, *minus)):
             yield from self._constant(kind, plus, minus, name, known)
         if len(plus) == 1 and not minus and not isinstance(plus[0], (Number, kind)):
@@ -133,7 +133,7 @@ class FormulaSearch:
         node: Node,
         known: Binding,
     ) -> Iterator[Binding]:
-        """Every way to divide the operands between the two inputs of a node."""
+        """Tries every way to divide the operands between the two inputs of a node."""
         part = self.arithmetic[kind.kind].part
         left, right = node.proto.input
         for mine, other in _shares(plus):
@@ -145,7 +145,7 @@ class FormulaSearch:
                     yield from self._group(kind, *taken, right, more)
 
     def _power(self, plus: tuple[Term, ...], node: Node, known: Binding) -> Iterator[Binding]:
-        """A product of equal factors as a power."""
+        """Matches a product of equal factors with a power."""
         exponent = self._scalar(node.proto.input[1])
         times = len(plus)
         if exponent is None or times < 2 or exponent.item() != times:
@@ -156,7 +156,7 @@ class FormulaSearch:
     # -- constants ---------------------------------------------------------------------------
 
     def _scalar(self, name: str) -> Array | None:
-        """A constant with one element."""
+        """Returns a constant with one element."""
         shape = Value(name, self.env).shape_or_none
         if shape is not None and math.prod(shape) != 1:
             return None
@@ -173,7 +173,7 @@ class FormulaSearch:
         name: str,
         known: Binding,
     ) -> Iterator[Binding]:
-        """A constant that equals a combination of numbers and at most one attribute."""
+        """Matches a constant with a combination of numbers and at most one attribute."""
         found = self._scalar(name)
         if found is None:
             return
@@ -203,7 +203,7 @@ class FormulaSearch:
     # -- nodes -------------------------------------------------------------------------------
 
     def _made(self, pattern: Applied, name: str, known: Binding) -> Iterator[Binding]:
-        """A node of one operator with equal attributes, and the patterns of its inputs."""
+        """Matches a node of one operator with equal attributes, and then its inputs."""
         for node, more in self._node(name, known):
             if node.op != pattern.op:
                 continue
@@ -228,7 +228,7 @@ class FormulaSearch:
             yield from self._operands(patterns[1:], names[1:], more)
 
     def _is_plain(self, node: Node, pattern: Applied, others: Iterable[str]) -> bool:
-        """Whether every attribute that the formula does not name is absent or has its default."""
+        """Returns whether each attribute that the formula does not name has its default value."""
         named = pattern.attributes
         for proto in node.proto.attribute:
             if proto.name not in named and not is_default(node.schema, proto):
@@ -240,7 +240,7 @@ class FormulaSearch:
         return all(not name or count + i in allowed for i, name in enumerate(others))
 
     def _attributes(self, node: Node, pattern: Applied, known: Binding) -> Iterator[Binding]:
-        """The attributes that a formula names; some of them are inputs from some opset on."""
+        """Matches the attributes that a formula names; some opsets have them as inputs."""
         found = [known]
         for name, wanted in pattern.attributes.items():
             given = self._given(node, name)
@@ -254,13 +254,13 @@ class FormulaSearch:
         yield from found
 
     def _rank(self, node: Node, name: str) -> int | None:
-        """The rank in which an attribute counts axes; `axes` may be the axes that a node adds."""
+        """Returns the rank for counting axes; `axes` may count the axes of the output."""
         sides = [node.proto.input[0], *(node.proto.output[:1] if name == "axes" else ())]
         ranks = [Value(one, self.env).rank_or_none for one in sides]
         return max((one for one in ranks if one is not None), default=None)
 
     def _given(self, node: Node, name: str) -> Any:
-        """The value of an attribute, or of the constant input of that name."""
+        """Returns the value of an attribute, or of the constant input of that name."""
         assert node.schema is not None
         if name in node.schema.attributes:
             return node.attr(name)
@@ -269,7 +269,7 @@ class FormulaSearch:
         return None if known is None else known.tolist()
 
     def _converted(self, pattern: Converted, name: str, known: Binding) -> Iterator[Binding]:
-        """A value before a Cast, or the value itself."""
+        """Matches the value before a Cast, or the value itself."""
         for node, more in self._node(name, known):
             if node.op == "Cast":
                 for told in self._of_kind(pattern.kind, node.int("to"), more):
@@ -286,7 +286,7 @@ class FormulaSearch:
 
 
 def is_same_number(found: Array, wanted: float) -> bool:
-    """Whether a constant is a number in its own type; it may have been a float before."""
+    """Returns whether a constant equals a number, rounded to its type or first to float."""
     if found.dtype.kind in "iu":
         return bool(found.item() == wanted)
     own = float(found.item())
@@ -302,7 +302,7 @@ def _combined(kind: type[Group], a: float, b: float, sign: Literal[1, -1] | int)
 
 
 def _shares(operands: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tuple[Term, ...]]]:
-    """Every way to divide operands between two sides."""
+    """Yields every way to divide operands into two groups."""
     for picks in itertools.product((True, False), repeat=len(operands)):
         yield (
             tuple(one for one, mine in zip(operands, picks, strict=True) if mine),
@@ -311,7 +311,7 @@ def _shares(operands: tuple[Term, ...]) -> Iterator[tuple[tuple[Term, ...], tupl
 
 
 def _along(wanted: Axes, given: Any, rank: int | None, known: Binding) -> Iterator[Binding]:
-    """The axes of a reduction, counted from the end."""
+    """Matches the axes of a reduction, counted from the end."""
     axes = given if isinstance(given, list) else None if given is None else [given]
     if not axes or (rank is None and max(axes) >= 0):
         return
@@ -321,12 +321,12 @@ def _along(wanted: Axes, given: Any, rank: int | None, known: Binding) -> Iterat
 
 
 def _from_end(axes: Iterable[int], rank: int | None) -> list[int]:
-    """Axes counted from the end, as far as the rank is known."""
+    """Returns axes counted from the end, unless the rank is unknown."""
     return [axis if axis < 0 else axis - (rank or 0) for axis in axes]
 
 
 def _is_equal(name: str, given: Any, wanted: Any, rank: int | None) -> bool:
-    """Whether an attribute has the value of the formula."""
+    """Returns whether an attribute has the value in the formula."""
     if isinstance(wanted, float) and given is not None:
         return bool(np.float32(given) == np.float32(wanted))
     if name in ("axis", "axes") and given is not None and wanted is not None and rank:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The verdicts that an author declares for operators between two versions, with examples."""
+"""Defines the verdicts that an author declares for operators between two versions."""
 
 from __future__ import annotations
 
@@ -26,21 +26,21 @@ if TYPE_CHECKING:
 
 Run: TypeAlias = "Callable[[Node, Builder], Result]"
 
-# For operators without a schema: they are replaced at whatever version they occur.
+# For operators without a schema, which are replaced at any version.
 RETIRED: Final = (0, 0)
-# For forms that more runtimes run: they are written at the end of a conversion.
+# For nodes that are written at the end of a conversion, because more runtimes run them.
 FORM: Final = (-1, -1)
 # For operators of a vendor's domain that a conversion writes in ai.onnx.
 LEAVE: Final = (-2, -2)
-# For forms that are written only if the runtime has no kernel for a node.
+# For nodes that are written only if the runtime has no kernel for the original node.
 ALTERNATIVE: Final = (-3, -3)
-# For newer operators that replace nodes which compute exactly the same.
+# For newer operators that replace nodes with exactly the same result.
 MODERN: Final = (-4, -4)
 # For nodes that are computed in a wider element type, for which the runtime has a kernel.
 WIDER: Final = (-5, -5)
-# For operators that are written in others, because the runtime does not have them.
+# For operators that the runtime lacks and that are written with other operators.
 WORDS: Final = (-6, -6)
-# These forms are written at one version, and a node need not have one.
+# Verdicts of these kinds apply at one version, and an operator need not have them.
 EQUAL_FORMS: Final = (FORM, ALTERNATIVE, MODERN, WIDER, WORDS)
 _PLACES = {
     RETIRED: "retired", FORM: "form", LEAVE: "leave", ALTERNATIVE: "alternative", MODERN: "modern",
@@ -50,36 +50,36 @@ _PLACES = {
 
 @dataclass(frozen=True, slots=True)
 class Unchanged:
-    """The node stays as it is if the checks derived from the schemas pass."""
+    """A verdict that keeps the node as it is if the checks derived from the schemas pass."""
 
 
 @dataclass(frozen=True, slots=True)
 class Rewrite:
-    """A function writes the replacement of the node, or refuses it with a reason."""
+    """A verdict whose function writes the replacement of the node, or refuses the node."""
 
     run: Run
-    handles_types: bool = False  # it deals itself with element types that the older version lacks
-    approximate: bool = False  # it may ask for permission with `op.approximate(...)`
-    ignores: Mapping[str, str] = field(default_factory=dict)  # what it may leave unread, and why
+    handles_types: bool = False  # the function handles element types that the older version lacks
+    approximate: bool = False  # the function may call `op.approximate(...)`
+    ignores: Mapping[str, str] = field(default_factory=dict)  # reasons for unread parts
 
 
 @dataclass(frozen=True, slots=True)
 class CastNarrowed:
-    """The node stays as it is, except on the way down if the older version lacks its type."""
+    """A verdict that keeps the node, unless a lower version lacks its element type."""
 
     run: Run
 
 
 @dataclass(frozen=True, slots=True)
 class Impossible:
-    """No use of the operator can be converted."""
+    """A verdict that refuses every node of the operator."""
 
     why: Why
     reason: str
 
 
 def place_of(domain: str, boundary: tuple[int, int]) -> str:
-    """The boundary of a verdict in words."""
+    """Returns a description of the boundary of a verdict."""
     if (place := _PLACES.get(boundary)) is not None:
         return f"the verdict `{place}` of {domain or 'ai.onnx'}"
     return f"{domain or 'ai.onnx'} {boundary[0]}->{boundary[1]}"
@@ -97,28 +97,28 @@ class Adapter:
     to: int
     verdict: Verdict
     domain: str = ""
-    named: frozenset[str] | None = None  # that it may also write; None: see its code
+    named: frozenset[str] | None = None  # other operators that it may write; None: see its code
     examples: tuple[Example, ...] = ()
     reviewed: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     summary: str = ""
     source: str = ""
-    since: int = 1  # the lowest version of another domain at which it writes nodes of that
+    since: int = 1  # the lowest version of another domain at which it writes nodes of that domain
     runtime: str = ""  # the runtime for which the examples of an alternative are converted
-    derived: tuple[Adapter | Mirror, ...] = ()  # the rules that are made of its function
+    derived: tuple[Adapter | Mirror, ...] = ()  # the rules that are derived from its function
 
     @property
     def at_boundary(self) -> bool:
-        """Whether the verdict is for two neighbouring versions, and not for any version."""
+        """Returns whether the verdict is for two adjacent versions, not for any version."""
         return self.start != self.to
 
     @property
     def run(self) -> Run | None:
-        """The function that writes replacements."""
+        """Returns the function that writes replacements."""
         return None if isinstance(self.verdict, Unchanged | Impossible) else self.verdict.run
 
     @property
     def emits(self) -> frozenset[str]:
-        """The other operators that it is known to write, as in `emits=`."""
+        """Returns the other operators that the verdict is known to write, as in `emits=`."""
         if self.run is None:
             return frozenset()
         own = frozenset[str]().union(*self.choices)
@@ -126,9 +126,10 @@ class Adapter:
 
     @property
     def choices(self) -> tuple[frozenset[str], ...]:
-        """The sets of operators that it is known to write, each for some nodes.
+        """Returns the sets of operators that the verdict is known to write, each for some nodes.
 
-        A set has the operator itself if that stays in an equal form.
+        A set contains the operator itself if the verdict may keep it with other attributes or
+        inputs.
         """
         if self.named is not None:
             return (self.named,)
@@ -136,12 +137,12 @@ class Adapter:
 
     @property
     def row(self) -> str:
-        """The name of its row in the table of written operators."""
+        """Returns the name of the verdict's row in the table of written operators."""
         return f"{self.domain}:{self.ops[0]}:{self.start}:{self.to}"
 
     @property
     def rewrites(self) -> bool:
-        """Whether the function is called for every node."""
+        """Returns whether the function is called for every node."""
         return isinstance(self.verdict, Rewrite)
 
     @property
@@ -150,18 +151,18 @@ class Adapter:
 
     @property
     def kind(self) -> str:
-        """The verdict in one word, as JSON and pages show it."""
+        """Returns the verdict in one word, as JSON and pages show it."""
         if isinstance(self.verdict, Impossible):
             return "impossible"
         return "rewrite" if self.rewrites else "compatible"
 
     def identity(self, op: str) -> str:
-        """The name of the verdict for an operator, which never changes: `ai.onnx.Reshape-14-13`."""
+        """Returns the permanent name of the verdict for an operator: `ai.onnx.Reshape-14-13`."""
         place = _PLACES.get((self.start, self.to), f"{self.start}-{self.to}")
         return f"{self.domain or 'ai.onnx'}.{op}-{place}"
 
     def __call__(self, node: Node, op: Builder) -> Result:
-        """Calls the function, so that one adapter can use another."""
+        """Calls the function of the verdict, so that one adapter can use another adapter."""
         if isinstance(self.verdict, Impossible):
             raise Refusal(self.verdict.why, self.verdict.reason)
         return KEEP if self.run is None else self.run(node, op)
@@ -169,7 +170,7 @@ class Adapter:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mirror(Trait):
-    """An adapter that replaces an operator. Formulas are derived from the nodes that it writes."""
+    """An adapter from whose written nodes formulas for `--modernize` are derived."""
 
     table = "mirrors"
     down: Adapter
@@ -178,30 +179,30 @@ class Mirror(Trait):
 
     @property
     def op(self) -> str:
-        """The operator."""
+        """Returns the name of the operator."""
         return self.ops[0]
 
     @property
     def since(self) -> int:
-        """The opset from which on the operator is written."""
+        """Returns the first opset that has the operator."""
         return self.down.start
 
     @property
     def run(self) -> Callable[..., Any]:
-        """The function of the adapter."""
+        """Returns the function of the adapter."""
         assert self.down.run is not None
         return self.down.run
 
     @property
     def source(self) -> str:
-        """The name of the adapter."""
+        """Returns the name of the adapter."""
         return self.down.source
 
 
 def mirror_of(down: Adapter, when: When | None) -> Mirror:
-    """The rule that finds an operator in the nodes that an adapter writes for it."""
+    """Makes the rule that finds an operator in the nodes that an adapter writes for it."""
     if down.run is None or down.start <= down.to or len(down.ops) != 1:
-        raise AdapterBug(f"{down.source} takes no operator away, so it has no mirror")
+        raise AdapterBug(f"{down.source} replaces no operator on the way down, so it has no mirror")
     return Mirror(ops=down.ops, domain=down.domain, down=down, when=when)
 
 
@@ -222,16 +223,16 @@ def adapter(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares how `ops` are converted from version `start` to `to`.
 
-    The docstring of the function states the change between the versions.
-    `emits` names other operators that it writes, so that a plan can look ahead; `approximate` says
-    that it may ask for permission with `op.approximate(...)`; `handles_types` that the adapter
-    itself handles element types which the other version lacks (otherwise the engine refuses them
-    before the adapter is asked); `ignores` gives the reason for each attribute and input that the
-    adapter may leave unread; `since` is the lowest opset of ai.onnx at which an adapter of another
-    domain writes nodes of ai.onnx. With `in_other_words`, an adapter that replaces operators is
-    also used for runtimes that lack them. With `mirrored`, `--modernize` finds the operator in the
-    nodes that it writes; a function in place of True gets the found nodes, and returns the
-    attributes, or None if the node would be illegal.
+    The docstring of the function states the change between the versions. `emits` names other
+    operators that the function writes, so that a plan knows them in advance. `approximate` says
+    that the function may call `op.approximate(...)`. `handles_types` says that the function handles
+    element types which the other version lacks; otherwise the engine refuses them before it calls
+    the function. `ignores` gives the reason for each attribute and input that the function may
+    leave unread. `since` is the lowest opset of ai.onnx at which an adapter of another domain
+    writes nodes of ai.onnx. With `in_other_words`, the adapter is also used for runtimes that lack
+    the operators. With `mirrored`, `--modernize` finds the operator in the nodes that the adapter
+    writes; a function in place of True receives the matched nodes, and returns the attributes, or
+    None if the node would be invalid.
     """
     names = listed(ops)
     if abs(start - to) != 1 and (start, to) not in (RETIRED, FORM, LEAVE, ALTERNATIVE, WORDS):
@@ -261,8 +262,8 @@ def retired(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares how operators without a schema are replaced, at any version.
 
-    Either ONNX removed them, or a runtime accepted them before ONNX had them. The latter stay as
-    they are if the target has them.
+    ONNX has removed these operators, or a runtime accepted them before ONNX had them. The second
+    kind stays unchanged if the target has the operator.
     """
     return adapter(ops, *RETIRED, domain=domain, emits=emits, handles_types=True)
 
@@ -270,10 +271,10 @@ def retired(
 def form(
     ops: str, *, domain: str = "", emits: str | Iterable[str] | None = None
 ) -> Callable[[Run | Draft], Adapter]:
-    """Declares an equal form of operators that more runtimes run, at any version.
+    """Declares equivalent nodes for operators that fewer runtimes run, at any version.
 
-    The form is written at the end of a conversion. It returns KEEP if the node already has that
-    form, or if a needed value is unknown. It never refuses.
+    The function is called at the end of a conversion. It returns KEEP if the node needs no change,
+    or if a needed value is unknown. It never refuses a node.
     """
     return adapter(ops, *FORM, domain=domain, emits=emits, handles_types=True)
 
@@ -289,8 +290,8 @@ def leaving(
 ) -> Callable[[Run | Draft], Adapter]:
     """Declares how operators of a vendor's domain are written in ai.onnx.
 
-    The engine calls it if the result must not use the domain. `since` is the lowest opset of
-    ai.onnx at which it can be written; a model below it is raised first.
+    The engine calls the function if the result must not use the domain. `since` is the lowest opset
+    of ai.onnx that has the needed operators; a model below it is raised first.
     """
     return adapter(
         ops, *LEAVE, domain=domain, emits=emits, handles_types=True, approximate=approximate,
@@ -301,10 +302,10 @@ def leaving(
 def alternative(
     ops: str, *, runtime: str, domain: str = "", emits: str | Iterable[str] | None = None
 ) -> Callable[[Run | Draft], Adapter]:
-    """Declares an equal form for runtimes without a kernel for a node, at any version.
+    """Declares equivalent nodes for runtimes without a kernel for a node, at any version.
 
-    A conversion for such a runtime writes the form if the runtime has a kernel for each of its
-    nodes. The examples are converted for `runtime`. It returns KEEP if there is no such form.
+    A conversion for such a runtime writes the nodes if the runtime has a kernel for each of them.
+    The examples are converted for `runtime`. The function returns KEEP if there are no such nodes.
     """
     return adapter(
         ops, *ALTERNATIVE, domain=domain, emits=emits, handles_types=True, runtime=runtime
@@ -318,12 +319,12 @@ def in_other_words(
     emits: str | Iterable[str] | None = None,
     approximate: bool = False,
 ) -> Callable[[Run | Draft], Adapter]:
-    """Declares how operators are written in others, for runtimes that lack them, at any version.
+    """Declares how operators that a runtime lacks are written with other operators.
 
-    A conversion for such a runtime writes the form if the runtime runs each of its nodes, directly
-    or after other rules. Rules may form circles. The function writes the newest form of each
-    operator, and returns KEEP for a node that it cannot write. The examples are converted for a
-    runtime that lacks only the operators.
+    A conversion for such a runtime writes the nodes if the runtime runs each of them, directly or
+    after other rules. Rules may form cycles. The function writes the newest form of each operator,
+    and returns KEEP for a node that it cannot write. The examples are converted for a runtime that
+    lacks only these operators.
     """
     return adapter(
         ops, *WORDS, domain=domain, emits=emits, handles_types=True, approximate=approximate
@@ -331,9 +332,9 @@ def in_other_words(
 
 
 def _in_other_words(below: Adapter) -> Adapter:
-    """The function of an adapter as a rule, with the examples that it converts.
+    """Turns an adapter into a rule for runtimes that lack the operator, with its examples.
 
-    It keeps nodes of versions whose inputs or attributes differ from the first version.
+    The rule keeps nodes of versions whose inputs or attributes differ from the first version.
     """
     verdict = below.verdict
     assert isinstance(verdict, Rewrite)
@@ -353,7 +354,7 @@ def _in_other_words(below: Adapter) -> Adapter:
 
 
 def converted(examples: Iterable[Example]) -> tuple[Example, ...]:
-    """The examples that an adapter converts, as examples of a rule for other words."""
+    """Returns the examples that an adapter converts, as examples of a rule for other operators."""
     kept = (one for one in examples if one.invalid is None and one.refuses is None)
     return tuple(replace(one, gives=None) for one in kept)
 
@@ -368,7 +369,7 @@ def impossible(
     domain: str = "",
     why: Why = Why.NOT_EXPRESSIBLE,
 ) -> Adapter:
-    """Declares that no use of `ops` can be converted; `{op}` in an example is each name in turn."""
+    """Declares that no node of `ops` can be converted; `{op}` in an example stands for a name."""
     names = tuple(ops.split())
     examples = tuple(Example(title, graph, refuses=why) for title, graph in cases)
     return Adapter(
@@ -389,13 +390,13 @@ def boundary(
     ignores: Mapping[str, str] | None = None,
     directions: str = "up down",
 ) -> tuple[Adapter, ...]:
-    """A person's claim that `ops` keep their meaning at `version`, in both directions.
+    """Declares a person's claim that `ops` keep their meaning at `version`, in both directions.
 
-    Each name carries the fingerprint of the schemas that were looked at (`Add:5d3f01`; several
-    with `/` where releases of onnx describe it differently). Guards for element types, new
-    attributes and new inputs are derived. `up` and `down` convert nodes that the guards cannot
-    check; `cast` converts a node down if the older version lacks its element type. `ignores` gives
-    the reason for each attribute and input that `up` and `down` may leave unread.
+    Each name carries the fingerprint of the reviewed schemas (`Add:5d3f01`; several with `/` if
+    releases of onnx describe the operator differently). Guards for element types, new attributes
+    and new inputs are derived from the schemas. `up` and `down` convert nodes that the guards
+    cannot check. `cast` converts a node down if the older version lacks its element type. `ignores`
+    gives the reason for each attribute and input that `up` and `down` may leave unread.
     """
     reviewed = {}
     for word in ops.split():

@@ -9,12 +9,12 @@ from typing import Any
 from opshift.author.builder import Builder
 from opshift.author.node import Node, Value
 
-# The attributes that choose the type of the output.
+# The attributes that determine the element type of the output.
 OUTPUT_TYPES = ("dtype", "output_datatype", "output_dtype")
 
 
 def in_wider_types(node: Node, op: Builder, wide: Mapping[str, int]) -> tuple[Value, ...]:
-    """The outputs of a node whose type variables have other element types, cast back."""
+    """Writes a node with other element types, and casts its outputs back."""
     schema = node.schema
     assert schema is not None
     native: dict[str, int] = {}
@@ -37,7 +37,7 @@ def in_wider_types(node: Node, op: Builder, wide: Mapping[str, int]) -> tuple[Va
 
 
 def _chosen_types(node: Node, wide: Mapping[str, int]) -> dict[str, Any]:
-    """The attribute that chooses the type of the output, which may follow an input."""
+    """Returns the attribute for the element type of the output, which may follow an input."""
     assert node.schema is not None
     name = next((name for name in OUTPUT_TYPES if name in node.schema.attributes), "")
     output, param = node.outputs[0], node.schema.output_at(0)

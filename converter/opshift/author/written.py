@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The nodes that one adapter call has written so far, and facts about their values."""
+"""Stores the nodes that one adapter call has written, and finds facts about their values."""
 
 from __future__ import annotations
 
@@ -36,25 +36,25 @@ class Made:
     """The nodes that one adapter call wrote, their constants, and the permissions they need."""
 
     nodes: list[NodeProto] = field(default_factory=list)
-    makers: dict[str, NodeProto] = field(default_factory=dict)  # which of them writes a value
-    equal: dict[Hashable, str] = field(default_factory=dict)  # the results of nodes by content
+    makers: dict[str, NodeProto] = field(default_factory=dict)  # the node that computes each value
+    equal: dict[Hashable, str] = field(default_factory=dict)  # the results of nodes, by content
     constants: dict[str, TensorProto] = field(default_factory=dict)
-    held: dict[str, Array] = field(default_factory=dict)  # by Constant nodes, in a function
+    held: dict[str, Array] = field(default_factory=dict)  # of Constant nodes, in a function
     approximations: list[str] = field(default_factory=list)
-    assumptions: set[Assumption] = field(default_factory=set)  # that it relies on
-    missed: set[Assumption] = field(default_factory=set)  # that would have given a shorter form
-    carrier: NodeProto | None = None  # the first `op.same`: keeps the subgraphs of the original
+    assumptions: set[Assumption] = field(default_factory=set)  # assumptions that the nodes rely on
+    missed: set[Assumption] = field(default_factory=set)  # would shorten the result
+    carrier: NodeProto | None = None  # the first `op.same`, which keeps the subgraphs of the node
     carried: frozenset[str] = frozenset()
     ops: set[str] = field(default_factory=set)
-    inlined: set[str] = field(default_factory=set)  # the names of graphs that were inlined
-    unread: str | None = None  # why the node cannot stay, if it is removed once it is unread
+    inlined: set[str] = field(default_factory=set)  # the names of inlined graphs
+    unread: str | None = None  # set if the node must be removed: the reason if it is still read
 
     def add(self, node: NodeProto) -> None:
         self.nodes.append(node)
         self.makers.update(dict.fromkeys(node.output, node))
 
     def drop_idle(self, results: Collection[str] = ()) -> None:
-        """Removes unread constants that it wrote as nodes."""
+        """Removes unread constants that the adapter wrote as nodes."""
         if not self.held:
             return
         read, kept = set(results), list[NodeProto]()
@@ -66,13 +66,13 @@ class Made:
         self.makers = {name: node for node in self.nodes for name in node.output}
 
     def clear(self) -> None:
-        """Takes the nodes back."""
+        """Removes all nodes again."""
         self.nodes.clear()
         self.makers.clear()
         self.equal.clear()
 
     def rename(self, names: Mapping[str, str]) -> None:
-        """Gives values that the nodes write or read other names."""
+        """Renames values that the nodes write or read."""
         for node in self.nodes:
             rename(node, names)
         self.makers = {name: node for node in self.nodes for name in node.output}
@@ -80,9 +80,9 @@ class Made:
 
 
 class MadeEnv(Delegating, ModelEnv):
-    """Answers from the nodes of a Builder, then of the Builders around it, then from the model.
+    """An environment with the nodes of a Builder, then of outer Builders, then of the model.
 
-    Its reference to the Builder is weak, so that memory is freed as soon as a node is done.
+    Its reference to the Builder is weak, so that memory is freed as soon as a node is converted.
     """
 
     env: ModelEnv
@@ -97,8 +97,8 @@ class MadeEnv(Delegating, ModelEnv):
         self.outer = outer
         self.depth = outer.depth + 1 if outer is not None else 0
         self.written_by: Callable[[], Writer | None] = lambda: None  # a weak reference
-        self.types: dict[str, TypeProto | None] = {}  # of the values that were written
-        self.later: tuple[NodeProto, int] | None = None  # being converted down, and its opset
+        self.types: dict[str, TypeProto | None] = {}  # of the values that the nodes compute
+        self.later: tuple[NodeProto, int] | None = None  # a node being converted down, its opset
         self._ranks_used: set[str] = set()
 
     @property
@@ -128,7 +128,7 @@ class MadeEnv(Delegating, ModelEnv):
         return found
 
     def _follow(self, node: NodeProto) -> None:
-        """Finds the types on which those of a node depend, step by step: a chain may be long."""
+        """Infers the types of all inputs of a node iteratively, because a chain may be long."""
         waiting, followed = [*node.input], set[str]()
         while waiting:
             name = waiting[-1]
@@ -146,7 +146,7 @@ class MadeEnv(Delegating, ModelEnv):
         return infer_node(node, self, version)
 
     def use_rank(self, name: str) -> None:
-        """The rank of a value that was made here follows from those of the model."""
+        """Adds the rank notes of the model's values from which a new value's rank follows."""
         waiting = [name]
         while waiting:
             name = waiting.pop()
@@ -171,14 +171,14 @@ class MadeEnv(Delegating, ModelEnv):
         return self._is_later(name) or self.env.is_read(name)
 
     def _is_later(self, name: str) -> bool:
-        """Whether a value is an output of the node that is being converted down."""
+        """Returns whether a value is an output of the node that is being converted down."""
         return self.later is not None and name in self.later[0].output
 
     def is_computed(self, name: str) -> bool:
         return self._written(name) is not None or self.env.is_computed(name)
 
     def producer(self, name: str) -> Node | None:
-        found = self.env.producer(name)  # its inputs come from the same operators
+        found = self.env.producer(name)  # the inputs of this node come from the same operators
         return None if found is None else Node(found.proto, found.schema, self)
 
     def constant(self, name: str) -> Array | None:
@@ -194,7 +194,7 @@ class MadeEnv(Delegating, ModelEnv):
         return self.env.bounds(name) if made is None else of_constant(made)
 
     def _written(self, name: str) -> Array | None:
-        """The value of a constant that was made here."""
+        """Returns the value of a constant that this adapter call wrote."""
         made = self.made.constants.get(name)
         return self.made.held.get(name) if made is None else to_array(made)
 
