@@ -146,7 +146,7 @@ def operators_of_the_runtime() -> set[tuple[str, str]]:
 def operators_without_a_form() -> set[tuple[str, str]]:
     """Every operator that the table of the documents lists, in com.microsoft if it names no other."""
     page = (Path(__file__).parents[2] / "docs/howto/plain-onnx.md").read_text("utf-8")
-    table = page.partition("## Operators that have no form")[2]
+    table = page.partition("## Operators without a replacement")[2]
     rows = [line.split("|")[1] for line in table.splitlines() if line.startswith("| ")]
     found = set()
     for row in rows:
