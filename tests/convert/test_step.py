@@ -508,7 +508,7 @@ def test_two_different_answers_about_one_node_are_a_bug(with_adapters, monkeypat
         raise Refusal(Why.NOT_EXPRESSIBLE, "not now")
 
     takes, _ = taking(refuses)
-    with pytest.raises(AdapterBug, match="gave two different answers about one If node"):
+    with pytest.raises(AdapterBug, match="gave two different answers for one If node"):
         if_at_21(with_adapters, takes).run()
 
 

@@ -41,7 +41,7 @@ np: Any = deferred("numpy")
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FormulaRule:
-    """One formula of an operator, declared or derived from the adapter that writes it."""
+    """A formula of an operator, which is declared or derived from the operator's adapter."""
 
     declared: Modern | Mirror
     formula: Term
@@ -53,12 +53,12 @@ class FormulaRule:
 
     @property
     def mirror(self) -> Mirror | None:
-        """The adapter that confirms the match."""
+        """The declaration whose adapter must confirm a match; None for a declared formula."""
         return self.declared if isinstance(self.declared, Mirror) else None
 
     @property
     def attributes(self) -> Mapping[str, Any]:
-        """The attributes that each node has."""
+        """The attributes that every new node gets."""
         return {} if isinstance(self.declared, Mirror) else self.declared.attributes
 
     @property
@@ -67,7 +67,7 @@ class FormulaRule:
 
 
 def rules(adapters: Registry, version: int) -> list[FormulaRule]:
-    """The formulas of the operators that an opset has."""
+    """Returns the formulas of all operators that exist at an opset."""
     found = [
         FormulaRule(one, one.formula, one.inputs)
         for one in adapters.each(Modern)
@@ -81,7 +81,10 @@ def rules(adapters: Registry, version: int) -> list[FormulaRule]:
 
 
 def in_order(adapters: Registry, version: int) -> list[FormulaRule]:
-    """The rules for an opset, sorted: the operators of a formula first, then larger formulas."""
+    """Returns the rules for an opset, sorted by dependency and then by decreasing size.
+
+    A rule whose formula contains an operator comes after the rules that write this operator.
+    """
     waiting = rules(adapters, version)
     waiting.sort(key=lambda rule: (-formula.size(rule.formula), rule.declared.source))
     found: list[FormulaRule] = []
@@ -90,13 +93,13 @@ def in_order(adapters: Registry, version: int) -> list[FormulaRule]:
         ready = [
             rule for rule in waiting if not (formula.operators(rule.formula) - {rule.op}) & open_ops
         ]
-        found += ready or waiting  # rules that need each other have no order
+        found += ready or waiting  # rules that depend on each other have no order
         waiting = [rule for rule in waiting if rule not in found]
     return found
 
 
 def edges(adapters: Registry, newest: int) -> dict[Key, Edge]:
-    """The operators that rules write up to an opset, by the last operator of a formula."""
+    """Returns edges to the operators that rules write, by the last operator of their formulas."""
     known, found = arithmetic_of(adapters), dict[Key, list[FormulaRule]]()
     for rule in rules(adapters, newest):
         for op in formula.heads(rule.formula, known):
@@ -110,17 +113,17 @@ def _edge(op: str, rules: list[FormulaRule]) -> Edge:
 
 
 class Modernizer(Stepper):
-    """Writes the operator of one rule wherever the model computes its formula."""
+    """Replaces every occurrence of one rule's formula by the operator of the rule."""
 
     rule: FormulaRule
     sites: list[Site]
-    _nodes: frozenset[int]  # those of the formula that was found last
+    _nodes: frozenset[int]  # the nodes of the last formula found
 
     def of(self, rule: FormulaRule) -> Modernizer:
-        """The stepper for a rule."""
+        """Returns this stepper, set up for one rule."""
         self.rule, self.sites, self.boundary = rule, [], MODERN
-        self.records = None  # the search looks at nodes without asking
-        self._taken: set[tuple[int, int]] = set()  # the nodes of the formulas that were found
+        self.records = None  # the search reads nodes without recorded questions
+        self._taken: set[tuple[int, int]] = set()  # the nodes of all formulas found so far
         return self
 
     def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
@@ -133,7 +136,7 @@ class Modernizer(Stepper):
                     Rewrite(self._write, handles_types=True, approximate=bool(self.rule.differs)),
                     named=frozenset({self.rule.op}), source=self.rule.declared.source,
                 )  # fmt: skip
-                self.plan.edge(("", op), MODERN)  # which leads to the operator of the rule
+                self.plan.edge(("", op), MODERN)  # the plan then contains the operator of the rule
                 yield ("", op), adapter
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
@@ -146,7 +149,7 @@ class Modernizer(Stepper):
         return change
 
     def _write(self, node: Node, op: Builder) -> Result:
-        """The operator in place of the last node of its formula."""
+        """Returns the operator's output in place of the formula's last output, or KEEP."""
         name = node.proto.output[0] if node.n_outputs == 1 else ""
         root = op.scope.owner(name) if name else None
         if root is not op.scope:
@@ -167,7 +170,7 @@ class Modernizer(Stepper):
     def _confirmed(
         self, mirror: Mirror, found: Binding, told: Mapping[str, Any], name: str, env: MadeEnv
     ) -> dict[str, Any] | None:
-        """The attributes with which the adapter writes exactly the nodes that were found."""
+        """Returns the attributes with which the adapter writes exactly the nodes found, or None."""
         search = FormulaSearch(env, self.adapters)
         inputs = {one: found.values.get(one) for one in self.rule.inputs if one in found.values}
         for chosen in choices(mirror, self.adapters):
@@ -181,7 +184,7 @@ class Modernizer(Stepper):
         return None
 
     def _told(self, found: Binding, env: Env) -> dict[str, Any] | None:
-        """The attributes and the new constants; None if the operator computes something else."""
+        """Returns the attributes and constants of the new node, or None if it differs."""
         told: Mapping[str, Any] | None = found.numbers
         if self.rule.declared.when is not None:
             told = self.rule.declared.when(Found(found, env))
@@ -190,7 +193,7 @@ class Modernizer(Stepper):
         written = {**told, **self.rule.attributes}
         floats = (value for value in written.values() if isinstance(value, float))
         if any(float(np.float32(value)) != value for value in floats):
-            return None  # the attribute would hold another number
+            return None  # float32 attributes cannot hold the number exactly
         return written
 
     def _written(
@@ -223,7 +226,7 @@ class Modernizer(Stepper):
 
 
 def _takes(schema: schemas.Schema, inputs: Iterable[Value]) -> bool:
-    """Whether an operator accepts the types of all inputs together."""
+    """Returns whether an operator accepts the combination of the inputs' types."""
     variables: dict[str, str] = {}
     for i, value in enumerate(inputs):
         param, text = schema.input_at(i), value.type_text
@@ -235,9 +238,10 @@ def _takes(schema: schemas.Schema, inputs: Iterable[Value]) -> bool:
 
 
 def _replaces(old: Value, new: Value, *, shaped: bool) -> bool:
-    """Whether a value has the element type and the rank of another one.
+    """Returns whether a new value has the element type and the rank of the old value.
 
-    A constant with axes may have raised the rank of the old value.
+    If `shaped`, a constant with axes may have raised the rank of the old value, so that both ranks
+    must be known.
     """
     if old.elem_type_or_none is None or old.elem_type_or_none != new.elem_type_or_none:
         return False
@@ -246,7 +250,7 @@ def _replaces(old: Value, new: Value, *, shaped: bool) -> bool:
 
 
 def _stands_alone(document: Document, scope: Scope, result: str, found: Binding) -> bool:
-    """Whether only the formula reads the values inside it, and no declaration describes them."""
+    """Returns whether no other node or declaration uses the inner values of a formula."""
     nodes = [scope.node(position) for position in found.nodes]
     inside = {name for node in nodes for name in node.output if name} - {result}
     reads = Counter(name for node in nodes for name in node.input if name in inside)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the change of element types that would avoid a refusal."""
+"""Finds a change of element types that would avoid a refusal."""
 
 from __future__ import annotations
 
@@ -15,9 +15,10 @@ from opshift.protos import NodeProto
 
 
 def offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool) -> str:
-    """A change such as `bfloat16=float` that an operator accepts at a version, or "".
+    """Returns a change of types, such as `bfloat16=float`, that a version of the operator accepts.
 
-    An operator that only `scales` codes of floats is written in another way if they get wider.
+    Returns "" if no change helps. `scales` says that the operator scales float8 codes; such an
+    operator can be rewritten for any wider type.
     """
     schema = schemas.schema(schemas.normal(node.domain), node.op_type, version)
     if schema is None or not schema.stated:
@@ -35,7 +36,7 @@ def offered_types(env: ModelEnv, node: NodeProto, version: int, *, scales: bool)
 def _refused(
     env: ModelEnv, ends: list[tuple[str, Param | None]]
 ) -> Iterator[tuple[str, frozenset[str]]]:
-    """The element types that a schema rejects, each with the types that it accepts."""
+    """Yields the element types that a schema rejects, with the types that it accepts instead."""
     for name, param in ends:
         kind = element_of(env.type(name))
         if param is not None and kind in NAMED and f"tensor({kind})" not in param.types:

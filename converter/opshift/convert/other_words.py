@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Finds the cheapest way from operators that a runtime lacks to operators that it reads.
+"""Finds the cheapest rewrite of operators that a runtime lacks into operators that it has.
 
-The forms for runtimes are the rules of an AND/OR graph: an operator needs one of its
-rules, and a rule needs every operator that it writes. Costs are settled in ascending order, each
-once, so that the search ends although rules may lead in circles.
+The rewrites for runtimes are an AND/OR graph: an operator needs one of its rules, and a rule needs
+every operator that it writes. Costs are computed in ascending order, as in Dijkstra's algorithm, so
+the search ends although the graph has cycles.
 """
 
 from __future__ import annotations
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
 
     from opshift.opsets.targets import RuntimeRelease
 
-UNREAD = 1 << 20  # the cost of an operator that the runtime lacks and no rule writes
-INDEPENDENT = ("bool", "int64")  # element types of conditions, places and sizes, among others
+UNREAD = 1 << 20  # the cost of an operator that the runtime lacks and that no rule rewrites
+INDEPENDENT = ("bool", "int64")  # element types of conditions, indices and sizes
 Rule = tuple[Key, int]  # an operator, and the number of one of its rules
 
 
@@ -39,7 +39,7 @@ def _no_rules() -> nx.DiGraph:
 class OtherWords:
     """The operators that can be rewritten into operators of a runtime at one opset.
 
-    If there is an element type, the runtime must have kernels for it.
+    If `kind` is an element type, the runtime must have kernels for this type.
     """
 
     adapters: Registry
@@ -52,17 +52,17 @@ class OtherWords:
     cheapest: dict[Key, Rule] = field(default_factory=dict)
 
     def lead_from(self, key: Key) -> bool:
-        """Whether rules lead from an operator to operators that the runtime reads."""
+        """Returns whether rules lead from an operator to operators that the runtime has."""
         return self._cost(key) < UNREAD
 
     def of_kind(self, kind: str) -> OtherWords:
-        """The same for nodes of one element type."""
+        """Returns the same search for nodes of one element type."""
         if kind not in self.of_kinds:
             self.of_kinds[kind] = OtherWords(self.adapters, self.row, self.opset, kind)
         return self.of_kinds[kind]
 
     def missing(self, key: Key) -> list[str]:
-        """The operators without other words to which the cheapest rules lead an operator."""
+        """Returns the operators that the cheapest rewrite needs and the runtime lacks."""
         if self._cost(key) < UNREAD:
             return []
         found, waiting = set[Key](), [key]
@@ -86,7 +86,7 @@ class OtherWords:
         return self.costs.get(key, UNREAD)
 
     def _extend(self, key: Key) -> None:
-        """Adds the rules of an operator, and of all operators that they lead to."""
+        """Adds the rules of an operator, and the rules of all operators in these rules."""
         waiting = [key]
         self.rules.add_node(key)
         while waiting:
@@ -99,19 +99,20 @@ class OtherWords:
                     self.rules.add_edge(rule, other)
 
     def _choices(self, key: Key) -> Iterator[set[Key]]:
-        """The operators that each rule of an operator writes; no rules if the runtime reads it."""
+        """Yields the operators of each rule; yields none if the runtime has the operator."""
         if self._is_read(key):
             return
         schema, history = schemas.schema(*key, self.opset), schemas.history(*key)
-        if schema is None and history:  # it is converted down where it is written
+        if schema is None and history:  # a newer operator is converted down to this opset
             born = history[0].since
             places = [(born, born - 1)]
         else:
-            # An alternative may be for other element types than the one without a kernel.
+            # An alternative may be for other element types than the type without a kernel.
             lacked = schema is None or self.row.unread(key, schema.since)
             places = [ALTERNATIVE, WORDS] if lacked else [WORDS]
         for adapter in filter(None, (self.adapters.get(*key, *place) for place in places)):
-            for names in adapter.choices or (frozenset(),):  # a new operator has no known way
+            # an adapter without `choices` has no known result
+            for names in adapter.choices or (frozenset(),):
                 yield {(name.rpartition(".")[0], name.rpartition(".")[2]) for name in names}
 
     def _is_read(self, key: Key) -> bool:
@@ -121,7 +122,7 @@ class OtherWords:
         return not self.row.unread(key, schema.since) and not self._lacks_kind(key, schema.since)
 
     def _lacks_kind(self, key: Key, since: int) -> bool:
-        """Whether the runtime has no kernel of an operator for the element type."""
+        """Returns whether the runtime has no kernel of an operator for the element type `kind`."""
         missing = self.row.no_kernels(key, since) if self.kind else None
         usual = {self.kind, *INDEPENDENT}
         return missing is not None and any(
@@ -129,7 +130,7 @@ class OtherWords:
         )
 
     def _settle(self) -> None:
-        """Settles the cost of every operator, the lowest ones first."""
+        """Computes the cost of every operator, in ascending order."""
         operators = [one for one in self.rules if isinstance(one[0], str)]
         left = {one: self.rules.out_degree(one) for one in self.rules if one not in operators}
         number, self.costs, self.cheapest = itertools.count(), {}, {}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces nodes of operators that are deprecated at the imported version."""
+"""Replaces nodes of operators that are deprecated in the imported version."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ Cross = Callable[[str, int, int], Stepper]
 def replace(
     document: Document, adapters: Registry, domain: str, goal: int, cross: Cross
 ) -> Iterator[Step]:
-    """Converts nodes of operators that the imported version lacks, from the last version with them.
+    """Converts nodes of operators that were removed before the imported version.
 
-    This is done only if the operator is deprecated at the goal too. A refused node stays.
+    The conversion starts at the last version with the operator. It is done only if the target
+    version lacks the operator too. A refused node stays.
     """
     for root in document.roots:
         version = root.imports.get(domain)
@@ -33,7 +34,7 @@ def replace(
 def _found(
     root: Root, adapters: Registry, domain: str, version: int, goal: int
 ) -> list[tuple[Key, int]]:
-    """The operators of a root that are deprecated here and at the goal, with their end."""
+    """Returns operators deprecated here and at the target, with the deprecating version."""
     found = []
     for key in sorted(key for key in root.index if key[0] == domain):
         here, there = schemas.schema(*key, version), schemas.schema(*key, goal)
@@ -53,12 +54,12 @@ def _replaced(
         try:
             step = stepper.run_at(root, by)
         except StepRefused:
-            if start >= end:  # the replacement is there already, and cannot go on
+            if start >= end:  # the replacement exists, but cannot be converted further
                 raise
             return
         by |= step.touched
         touched, step.touched = step.touched, {}
-        if start == version - 1:  # only at this step do the nodes fit the imports of the root
+        if start == version - 1:  # only after this step do the nodes match the imports
             step.touched = {(s, at): one for (s, at), one in by.items() if at not in s.removed}
         elif not (touched or step.kept):
             continue

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The table of solved verdicts that is shipped; `python -m tools.author plans` writes it."""
+"""The shipped table of solved verdicts, which `python -m tools.author update plans` writes."""
 
 from __future__ import annotations
 
@@ -11,33 +11,33 @@ from opshift.records import dataclass
 TABLE = "plans.txt"
 MISSING, UNREVIEWED = "missing", "unreviewed"
 IMPOSSIBLE = "impossible"
-LAST = "last"  # of an implementation that is not left in a direction
-UNSETTLED = frozenset({MISSING, UNREVIEWED})  # another package may have a verdict
+LAST = "last"  # the last implementation of an operator in a direction
+UNSETTLED = frozenset({MISSING, UNREVIEWED})  # another package may add a verdict
 DEAD = frozenset({IMPOSSIBLE, *UNSETTLED})
 
 
 @dataclass(frozen=True, slots=True)
 class Edge:
-    """One verdict: the boundary of an implementation, and the operators that it may write."""
+    """A verdict: the boundary that it crosses, and the operators that it may write."""
 
     start: int
     to: int
     verdict: str
     approximate: bool
-    writes: tuple[str, ...]  # as in emits=; the operator itself if it stays
-    reach: int = 0  # the farthest version to which the verdicts after this one can lead at best
+    writes: tuple[str, ...]  # as in emits=; includes the operator itself if the node stays
+    reach: int = 0  # the farthest version that is reachable after this verdict
 
     @property
     def dead(self) -> bool:
         return self.verdict in DEAD
 
     def within(self, domain: str) -> list[str]:
-        """The operators of one domain that it may write."""
+        """Returns the operators of one domain that the verdict may write."""
         return [op for other, op in self.keys if other == domain]
 
     @property
     def keys(self) -> list[tuple[str, str]]:
-        """The operators that it may write, with their domains."""
+        """The operators that the verdict may write, with their domains."""
         return [(name.rpartition(".")[0], name.rpartition(".")[2]) for name in self.writes]
 
     def __str__(self) -> str:
@@ -53,18 +53,18 @@ class Edge:
 
 
 def shipped(domain: str, op: str, since: int, down: bool) -> Edge | None:
-    """The solved verdict of an implementation, if the table has it."""
+    """Returns the solved verdict of an implementation, or None if the table has no row for it."""
     table, key = _table(), (domain, op, since, down)
     row = table.get(key)
-    if isinstance(row, str):  # a row is parsed when it is needed
+    if isinstance(row, str):  # rows are parsed on first use
         row = table[key] = Edge.read(row)
     return row
 
 
 def farthest(domain: str, op: str, version: int, down: bool) -> int:
-    """The farthest version to which the verdicts lead an operator at best.
+    """Returns the farthest version to which the verdicts can convert an operator.
 
-    If an operator is replaced by others, the first of them is followed.
+    If a verdict replaces an operator by several operators, only the first of them is followed.
     """
     from opshift.opsets import changelog
 
@@ -83,14 +83,14 @@ def farthest(domain: str, op: str, version: int, down: bool) -> int:
 
 @functools.cache
 def _table() -> dict[tuple[str, str, int, bool], str | Edge]:
-    """The solved verdicts that are shipped: `domain op since direction` and an edge to a line.
+    """Reads the shipped table: `domain op since direction` and an edge in each line.
 
-    The line of an equal form has its place instead of a version, and `form` as its direction.
+    A line for an equal form has the form's number in place of `since`, and the direction `form`.
     """
     found: dict[tuple[str, str, int, bool], str | Edge] = {}
     try:
         table = plugins.data("opshift.convert", TABLE).decode()
-    except FileNotFoundError:  # without the table, each verdict is solved when it is met
+    except FileNotFoundError:  # each verdict is then solved when it is needed
         return found
     for line in table.splitlines():
         if line.startswith("#"):

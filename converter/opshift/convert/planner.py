@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The plan of a conversion: an AND/OR graph of operator implementations and verdicts.
 
-At one boundary, an implementation has one verdict, with an edge to each operator that its adapter
-may write.
+An implementation has one verdict at its boundary. The verdict has an edge to each operator that its
+adapter may write.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ Crossing = tuple[str, str, int, int]  # (domain, op, start, to)
 
 @dataclass(frozen=True, slots=True)
 class DeadEnd:
-    """An operator that no verdict leads to the goal, and the operators on the way to its end."""
+    """An operator that cannot reach the target, and the operators written for it on the way."""
 
     domain: str
     op: str
@@ -43,7 +43,7 @@ class DeadEnd:
 
     @property
     def way(self) -> str:
-        """The operators that lead to the end, as in `Gelu, which becomes Erf 9->8`."""
+        """The operators up to the dead end, such as `Gelu, which becomes Erf 9->8`."""
         shown = qualified(self.domain, self.op)
         start, to = self.edge.start, self.edge.to
         return f"{', which becomes '.join((shown, *self.trail[1:]))} {start}->{to}"
@@ -51,18 +51,18 @@ class DeadEnd:
 
 @dataclass(slots=True)
 class CrossingPlan:
-    """The crossings that a conversion may make; any other is a bug."""
+    """The crossings that a conversion may make; another crossing is an adapter's bug."""
 
     adapters: Registry
     goal: Mapping[str, int] = field(default_factory=dict)
-    present: frozenset[Key] = frozenset()  # the operators of the model that it begins with
+    present: frozenset[Key] = frozenset()  # the operators of the source model
     edges: dict[Crossing, Edge] = field(default_factory=dict)
     dead: list[DeadEnd] = field(default_factory=list)
-    # the operators that were written although no edge leads there, and the versions at which
+    # operators that adapters wrote although no edge leads to them, with the version of the step
     unforeseen: set[tuple[Key, int]] = field(default_factory=set)
 
     def verdict(self, key: Key, boundary: tuple[int, int]) -> Adapter | None:
-        """The adapter of a planned crossing; None if the plan has no adapter there."""
+        """Returns the adapter of a planned crossing, or None if no adapter exists."""
         if (*key, *boundary) not in self.edges and _lacks(key, max(boundary)):
             return None
         if self.edge(key, boundary).verdict in (MISSING, UNREVIEWED):
@@ -70,31 +70,31 @@ class CrossingPlan:
         return self.adapters.get(*key, *boundary)
 
     def edge(self, key: Key, boundary: tuple[int, int]) -> Edge:
-        """The edge of a planned crossing."""
+        """Returns the edge of a planned crossing; raises AdapterBug if it is not planned."""
         edge = self.edges.get((*key, *boundary))
         if edge is None:
             raise _unplanned(key, boundary)
         return edge
 
     def leads_to(self) -> set[Key]:
-        """The operators that the model begins with, and all that a planned edge may write."""
+        """Returns the source model's operators, and all operators that a planned edge may write."""
         written = (edge.keys for edge in self.edges.values())
         engine = (("", op) for op in ENGINE_WRITES)
         unforeseen = (key for key, _ in self.unforeseen)
         return {*self.present, *unforeseen, *engine}.union(*written)
 
     def follow(self, domain: str, ops: Iterable[str], version: int, goal: int) -> None:
-        """Plans the steps of some operators of a domain from one version to another."""
+        """Plans the steps of operators of one domain from one version to another."""
         for op in ops:
             self.edges.update(route_of(self.adapters, domain, op, version, goal))
 
     def extend(self, key: Key, version: int) -> None:
-        """Plans the steps of an operator that an adapter wrote against the plan."""
+        """Plans the steps of an operator that an adapter wrote although the plan lacked it."""
         self.unforeseen.add((key, version))
         self.follow(key[0], [key[1]], version, self.goal.get(key[0], version))
 
     def dead_end(self, domain: str, op: str, version: int, goal: int) -> DeadEnd | None:
-        """The version at which an operator stops on its way to a goal; None if it arrives."""
+        """Returns the verdict at which an operator cannot continue to `goal`, or None."""
         trail, name, at = [op], op, _entry(domain, op, version, goal)
         while (here := schemas.schema(domain, name, at)) is not None:
             edge = edge_of(self.adapters, domain, name, here.since, down=goal < version)
@@ -116,7 +116,7 @@ class CrossingPlan:
 def route_of(
     adapters: Registry, domain: str, op: str, version: int, goal: int
 ) -> dict[Crossing, Edge]:
-    """Every edge of an operator, and of the operators written for it, on the way to a version."""
+    """Returns every edge for an operator and its replacements between a version and a goal."""
     known: dict[Crossing, Edge] | None = adapters.ways.get((domain, op, version, goal))
     if known is not None:
         return known
@@ -141,7 +141,10 @@ def route_of(
 
 
 def _entry(domain: str, op: str, version: int, goal: int) -> int:
-    """The version at which an operator enters the plan, which may be before its own version."""
+    """Returns the version at which an operator enters the plan: usually the imported version.
+
+    An operator that is newer than the imported version enters at its first version.
+    """
     if schemas.schema(domain, op, version) is None:
         born = next((one.since for one in schemas.history(domain, op)), 0)
         return born if version < born <= goal else version
@@ -155,13 +158,13 @@ def _lies_before(edge: Edge, goal: int) -> bool:
 def of_document(
     document: Document, adapters: Registry, goal: dict[str, int], left: Collection[Key] = ()
 ) -> CrossingPlan:
-    """The plan for every operator of a model, from the versions imported to the goal.
+    """Returns the plan for every operator of a model, from the imported versions to the target.
 
-    The operators that are `left` are first written in ai.onnx.
+    The plan begins with the rewrites of the operators in `left` to ai.onnx.
     """
     present = frozenset(key for root in document.roots for key in root.index)
     plan = CrossingPlan(adapters, goal, present)
-    if "" not in goal:  # the opset stays: what is written there is planned like any step
+    if "" not in goal:  # without another opset, the operators written at this opset are planned
         here = document.imports.get("") or 1
         plan.follow("", ENGINE_WRITES, here, here)
     leaves = {(*key, *LEAVE): edge_at(adapters, *key, *LEAVE) for key in left}
@@ -190,7 +193,7 @@ def of_document(
 
 
 def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:
-    """The operators that replace operators without a schema."""
+    """Plans and returns the operators that replace operators without a schema."""
     found = set[str]()
     for op in ops:
         if schemas.schema(domain, op, version) is None and plan.adapters.retired(domain, op):
@@ -201,19 +204,19 @@ def _without_schema(plan: CrossingPlan, ops: set[str], domain: str, version: int
 
 
 def _lacks(key: Key, version: int) -> bool:
-    """Whether the installed onnx lacks this implementation, as onnx 1.20 lacks Attention 25."""
+    """Returns whether the installed onnx lacks a version, as onnx 1.20 lacks Attention 25."""
     return version > 0 and bool(schemas.history(*key)) and schemas.schema(*key, version) is None
 
 
 def _unplanned(key: Key, boundary: tuple[int, int]) -> AdapterBug:
     return AdapterBug(
-        f"the plan does not contain {place_of(key[0], boundary)} for {key[1]}; report this with"
-        " the model"
+        f"the plan does not contain {place_of(key[0], boundary)} for {key[1]}; report this"
+        " together with the model"
     )
 
 
 def _ended(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[str]:
-    """The operators that replace operators which are deprecated at the imported version."""
+    """Plans and returns the operators that replace operators deprecated at the imported version."""
     found = set[str]()
     for op in sorted(ops):
         here = schemas.schema(domain, op, version)
@@ -226,7 +229,7 @@ def _ended(plan: CrossingPlan, ops: set[str], domain: str, version: int) -> set[
 
 
 def lowest_to_write(verdicts: Iterable[Adapter], domain: str) -> int:
-    """The version at which a domain has every operator that the verdicts may write."""
+    """Returns the version of a domain that has every operator that the verdicts may write."""
     since = [1]
     for verdict in verdicts:
         since += [verdict.since] if (verdict.start, verdict.to) == LEAVE else []

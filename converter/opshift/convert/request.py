@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The wanted result of a conversion: versions by domain, IR version, runtime, permissions."""
+"""The description of a wanted result: versions by domain, IR version, runtime, permissions."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ Check: TypeAlias = 'bool | Literal["default", "full", "none"]'
 UnknownDomains: TypeAlias = Literal["keep", "refuse"]
 AssumptionName: TypeAlias = Literal["no-zero-dims"]
 NOTHING: Mapping[str, int] = {}
-NODE_BUDGET = 20_000  # nodes that are added to learn how far a model can go: some seconds
+NODE_BUDGET = 20_000  # added nodes after which a question such as `lowest` gives up; takes seconds
 
 
 class ConversionOptions(TypedDict, total=False):
-    """The options that every converting function takes by name; `Request` has the defaults."""
+    """The options that every converting function accepts. `Request` has their defaults."""
 
     at_least: Mapping[str, int] | int | None
     ir_version: IrVersion
@@ -58,7 +58,7 @@ class ConversionOptions(TypedDict, total=False):
     stamp: bool
 
 
-# How much is checked: "full" adds onnx's two calls for whole models to what is checked anyway.
+# "default" checks all changes; "full" also calls onnx's checker for the whole model.
 CHECKS: dict[Any, Any] = {
     True: True,
     False: False,
@@ -70,12 +70,12 @@ CHECKS: dict[Any, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """The wanted result of a conversion; `convert_version` takes one in place of a target.
+    """The wanted result of a conversion, which `convert_version` accepts in place of a target.
 
     Attributes
     ----------
     target : mapping of str to int
-        The wanted versions by domain. `Request.of` also takes an opset or the name of a runtime.
+        The target versions by domain. `Request.of` also takes an opset or the name of a runtime.
     **options
         The options of a conversion.
     node_budget : int, optional
@@ -92,24 +92,25 @@ class Request:
     target: Target | Wanted = dataclasses.field(default_factory=dict)
     ir_version: IrVersion = "auto"
     allow_approximate: bool = False
-    assume: Collection[AssumptionName] = ()  # names of assumptions that the result may rely on
-    check: Check = True  # CHECKS; "default" is True and "none" False afterwards
+    assume: Collection[AssumptionName] = ()  # names of assumptions that the result may depend on
+    check: Check = True  # a key of CHECKS; stored as its value
     drop_metadata: bool = False
-    strict_ir: bool = False  # metadata and other unused content can also require an IR version
+    strict_ir: bool = False  # unused content such as metadata can also require an IR version
     drop_training: bool = False
-    prune_imports: bool | None = None  # None: only if a runtime is named
+    prune_imports: bool | None = None  # None: only if the target is a runtime
     unknown_domains: UnknownDomains = "keep"
-    domains: Collection[str] | None = None  # the domains of nodes in the result; None: any
-    keep_unrunnable: bool = False  # a result that the runtime does not run is not a refusal
-    shape: Mapping[str, Sequence[int]] | None = None  # of inputs, by name
-    dim: Mapping[str, int] | None = None  # sizes of dimensions, by the names that inputs give them
-    types: Mapping[str, str] | None = None  # the new element types, by the old ones
-    keep_io_types: bool = False  # with types: inputs and outputs of the model keep theirs
-    inputs: str | os.PathLike[str] | None = None  # on which narrow types must not overflow
+    domains: Collection[str] | None = None  # the domains that the result may use; None: any
+    keep_unrunnable: bool = False  # return a result that the runtime cannot run
+    shape: Mapping[str, Sequence[int]] | None = None  # new shapes of inputs, by name
+    dim: Mapping[str, int] | None = None  # sizes of symbolic dimensions, by symbol
+    types: Mapping[str, str] | None = None  # new element types, by old element type
+    keep_io_types: bool = False  # with `types`: graph inputs and outputs keep their types
+    # sample inputs on which narrower types must not overflow
+    inputs: str | os.PathLike[str] | None = None
     minimal: bool = False
     modernize: bool = False
     bump_model_version: bool = False
-    stamp: bool = False  # writes producer notes into the metadata of a result that differs
+    stamp: bool = False  # adds producer notes to the metadata of a changed result
     node_budget: int | None = None  # nodes that steps may add before a rehearsal gives up
 
     def __post_init__(self) -> None:
@@ -136,14 +137,13 @@ class Request:
 
     @staticmethod
     def of(target: AnyTarget = None, **options: Any) -> Request:
-        """The request that a target and options make; options change a request that is given."""
+        """Returns the request for a target and options. Options override those of `target`."""
         _require_known(options)
         at_least = _floors(options.pop("at_least", None))
         if isinstance(target, Request):
             if at_least is not None:
                 raise BadTarget(
-                    "at_least belongs to the target of the request; give it when the request is"
-                    " made"
+                    "at_least belongs to the target; pass it to Request.of together with the target"
                 )
             return replace(target, **options)
         if isinstance(target, Wanted):
@@ -152,24 +152,24 @@ class Request:
 
     @property
     def checks(self) -> bool:
-        """Whether anything is checked."""
+        """Whether the conversion checks anything."""
         return bool(self.check)
 
     @property
     def assumptions(self) -> frozenset[Assumption]:
-        """The assumptions that the result may rely on."""
+        """The assumptions that the result may depend on."""
         return frozenset(map(Assumption, self.assume))
 
     @property
     def prunes(self) -> bool:
-        """Whether imports that no node uses are removed."""
+        """Whether the conversion removes imports that no node uses."""
         if self.prune_imports is not None:
             return self.prune_imports
         return isinstance(self.target, Wanted) and self.target.release is not None
 
     @property
     def only_ir(self) -> bool:
-        """Whether the request names only another IR version."""
+        """Whether the request changes only the IR version."""
         asked = replace(
             self, check="default", allow_approximate=False, assume=(), drop_metadata=False,
             strict_ir=False, drop_training=False, prune_imports=self.prune_imports or None,
@@ -178,13 +178,13 @@ class Request:
         return isinstance(self.ir_version, int) and asked == Request({}, self.ir_version)
 
     def for_inputs(self, inputs: Collection[str], dims: Collection[str]) -> Request:
-        """The request for a model that has only these inputs, with dimensions of these names."""
+        """Returns the request for a model that has only these inputs and dimension symbols."""
         shape = {name: sizes for name, sizes in (self.shape or {}).items() if name in inputs}
         dim = {name: size for name, size in (self.dim or {}).items() if name in dims}
         return replace(self, shape=shape, dim=dim)
 
     def for_domains(self, domains: Collection[str]) -> Request:
-        """The request for a model that imports these domains only."""
+        """Returns the request for a model that imports only these domains."""
 
         def own(asked: Mapping[str, int]) -> dict[str, int]:
             return {domain: to for domain, to in asked.items() if normal(domain) in domains}
@@ -201,20 +201,20 @@ _Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
 def takes_options(function: _Function) -> _Function:
-    """Shows all options in the signature and in the docstring of a function."""
+    """Adds all options to the signature and the docstring of a function."""
     signature = inspect.signature(function)
     shown = [one for one in signature.parameters.values() if one.kind is not one.VAR_KEYWORD]
     defaults = {one.name: one.default for one in dataclasses.fields(Request)}
     for name, kind in ConversionOptions.__annotations__.items():
         default = defaults.get(name)
-        kind = getattr(kind, "__forward_arg__", kind)  # the text, as in the rest of the signature
+        kind = getattr(kind, "__forward_arg__", kind)  # the annotation as a string
         shown.append(
             inspect.Parameter(
                 name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind
             )
         )
     function.__signature__ = signature.replace(parameters=shown)  # type: ignore[attr-defined]
-    if function.__doc__:  # python -OO leaves none
+    if function.__doc__:  # python -OO removes docstrings
         function.__doc__ = function.__doc__.replace(
             "    **options\n        The options of a conversion.\n",
             option_texts.parameters([*ConversionOptions.__annotations__], "    ") + "\n",
@@ -226,7 +226,7 @@ _FLAGS = tuple(one.name for one in dataclasses.fields(Request) if one.default is
 
 
 _OPTIONS = ("at_least", *(one.name for one in dataclasses.fields(Request) if one.name != "target"))
-if Request.__doc__:  # python -OO leaves none
+if Request.__doc__:  # python -OO removes docstrings
     Request.__doc__ = Request.__doc__.replace(
         "    **options\n        The options of a conversion.\n",
         option_texts.parameters(
@@ -237,7 +237,7 @@ if Request.__doc__:  # python -OO leaves none
 
 
 def _require_known(options: Mapping[str, object]) -> None:
-    """Refuses an option that does not exist, as Python does, and suggests one that does."""
+    """Raises TypeError for an unknown option, and suggests a known option."""
     for name in options:
         if name not in _OPTIONS:
             raise TypeError(f"there is no option {name!r}{suggestion(name, _OPTIONS)}")
@@ -249,14 +249,14 @@ def _require_flag(name: str, value: object) -> None:
 
 
 def _is_names(value: object) -> bool:
-    """Whether a value is a collection of texts, and not a text itself."""
+    """Returns whether a value is a collection of strings, and not a string itself."""
     if isinstance(value, str) or not isinstance(value, Collection):
         return False
     return all(isinstance(one, str) for one in value)
 
 
 def _floors(at_least: object) -> Mapping[str, int] | None:
-    """The versions of `at_least`; raises BadTarget for one that does not exist."""
+    """Returns the versions of `at_least`; raises BadTarget for a version that is not a number."""
     if at_least is None:
         return None
     asked: Mapping[str, Any] = at_least if isinstance(at_least, Mapping) else {"": at_least}
@@ -268,7 +268,7 @@ def _floors(at_least: object) -> Mapping[str, int] | None:
 
 
 def _allowed(domains: Collection[str]) -> tuple[str, ...]:
-    """The domains that a result may use, each once."""
+    """Returns the domains that a result may use, without duplicates."""
     if not _is_names(domains):
         raise BadTarget(f"domains is {domains!r}; give a list of names such as ['ai.onnx']")
     if not domains:
@@ -277,7 +277,7 @@ def _allowed(domains: Collection[str]) -> tuple[str, ...]:
 
 
 def _assumed(names: Collection[str]) -> tuple[str, ...]:
-    """The names of some assumptions, each once."""
+    """Returns the names of assumptions, without duplicates; raises BadTarget for unknown names."""
     if not _is_names(names):
         raise BadTarget(f"assume is {names!r}; give a list of names such as {list(NAMES)}")
     for name in names:
@@ -297,7 +297,7 @@ def require_ir(wanted: str | int) -> None:
 
 
 def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
-    """The wanted version of each domain, or a BadTarget that names the fault."""
+    """Returns the target version of each domain; raises BadTarget for an invalid target."""
     from opshift.opsets import schemas
 
     wanted = dict(target) if isinstance(target, Mapping) else {"": target}
@@ -324,7 +324,7 @@ def goal(document: Document, target: int | Mapping[str, int]) -> dict[str, int]:
 
 
 def known_domains(document: Document, allowed: Collection[str]) -> None:
-    """Refuses a domain of operators that is probably mistyped."""
+    """Raises BadTarget for an allowed domain that is probably mistyped."""
     from opshift.opsets import schemas
 
     known = {*schemas.known().domains, *(d for root in document.roots for d in root.imports)}
@@ -335,14 +335,13 @@ def known_domains(document: Document, allowed: Collection[str]) -> None:
 
 
 def checkable(ir_version: str | int) -> None:
-    """Refuses an IR version at which the result could not be checked."""
+    """Raises BadTarget for an IR version that the installed onnx cannot check."""
     from opshift.protos import IR_VERSION
 
     if isinstance(ir_version, int) and ir_version > IR_VERSION:
         raise BadTarget(
-            f"IR {ir_version} is above {IR_VERSION}, the newest that the installed onnx"
-            f" {versions.installed_name()} can check; install a newer onnx, or go on with"
-            ' check="none"'
+            f"the installed onnx {versions.installed_name()} can check at most IR {IR_VERSION},"
+            f' not IR {ir_version}; install a newer onnx, or pass check="none"'
         )
 
 
@@ -364,7 +363,8 @@ def _in_range(domain: str, shown: str, version: int) -> None:
     if version > newest:
         release = versions.release_of(domain, version)
         brings = f"onnx {release.name} brings it" if release else "no known release of onnx has it"
-        short = newest < (schemas.known().newest(domain) or 0)  # onnx, not the database
+        # whether the installed onnx, not the database, is older
+        short = newest < (schemas.known().newest(domain) or 0)
         own = f"the installed onnx {versions.installed_name()}"
         who = own if short else "opshift's operator database"
         helps = f"give {newest} or a lower one"
@@ -375,7 +375,7 @@ def _in_range(domain: str, shown: str, version: int) -> None:
 
 
 def present(document: Document, domain: str) -> list[int]:
-    """The versions of a domain that the model and its functions import."""
+    """Returns the versions of a domain that the model and its functions import, sorted."""
     found = {
         version for root in document.roots if (version := root.imports.get(domain)) is not None
     }
@@ -383,7 +383,7 @@ def present(document: Document, domain: str) -> list[int]:
 
 
 def spans(document: Document) -> dict[str, tuple[int, int]]:
-    """For each known domain, the versions at which no operator of the model changes."""
+    """Returns, for each known domain, the range of versions over which no operator changes."""
     from opshift.opsets import schemas
 
     found: dict[str, tuple[int, int]] = {}

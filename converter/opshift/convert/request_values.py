@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Reads the options of a request that are mappings: shapes, sizes and element types."""
+"""Reads the options whose values are mappings: shapes, sizes and element types."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.opsets.type_pairs import BY_NAMES
 
 
 def shapes_in(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """The shapes by input in words such as `image=1,3,224,224`; `x=` is the shape of a scalar."""
+    """Returns input shapes from words such as `image=1,3,224,224`; `x=` means a scalar."""
     found: dict[str, tuple[int, ...]] = {}
     for word in words:
         name, equals, text = word.rpartition("=")
@@ -27,7 +27,7 @@ def shapes_in(words: Sequence[str]) -> dict[str, tuple[int, ...]]:
 
 
 def sizes_in(words: Sequence[str]) -> dict[str, int]:
-    """The sizes by dimension in words such as `batch=1`."""
+    """Returns dimension sizes from words such as `batch=1`."""
     found: dict[str, int] = {}
     for word in words:
         name, equals, text = word.rpartition("=")
@@ -39,7 +39,7 @@ def sizes_in(words: Sequence[str]) -> dict[str, int]:
 
 
 def types_in(words: Sequence[str]) -> dict[str, str]:
-    """The new element types by the old ones in words such as `bfloat16=float`."""
+    """Returns new element types by old element type, from words such as `bfloat16=float`."""
     found: dict[str, str] = {}
     for word in words:
         start, equals, to = word.partition("=")
@@ -56,7 +56,7 @@ def _require_new(option: str, name: str, found: Mapping[str, object]) -> None:
 
 
 def shapes_of(shape: object) -> dict[str, tuple[int, ...]] | None:
-    """The shapes that a caller gives by input, or None if there are none."""
+    """Returns the shapes of the option `shape` by input, or None if the option is empty."""
     if not shape:
         return None
     if not isinstance(shape, Mapping):
@@ -70,7 +70,7 @@ def shapes_of(shape: object) -> dict[str, tuple[int, ...]] | None:
 
 
 def sizes_of(dim: object) -> dict[str, int] | None:
-    """The sizes that a caller gives by dimension, or None if there are none."""
+    """Returns the sizes of the option `dim` by symbol, or None if the option is empty."""
     if not dim:
         return None
     if not isinstance(dim, Mapping):
@@ -86,7 +86,7 @@ def _is_size(value: object) -> bool:
 
 
 def types_of(types: object) -> dict[str, str] | None:
-    """The new element types by the old ones, or None if there are none."""
+    """Returns the changes of the option `types`, or None if the option is empty."""
     if not types:
         return None
     if not isinstance(types, Mapping):
@@ -100,6 +100,6 @@ def types_of(types: object) -> dict[str, str] | None:
         ]
         if not same:
             offered = ", ".join(f"{own}={new}" for own, new in BY_NAMES)
-            raise BadTarget(f"types cannot change {start!r} to {to!r}; the changes are {offered}")
+            raise BadTarget(f"types cannot change {start!r} to {to!r}; possible changes: {offered}")
         found.update(dict.fromkeys(same, str(to).lower()))
     return dict(sorted(found.items()))

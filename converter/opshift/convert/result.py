@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A converted model together with the report about its conversion."""
+"""A converted model, together with the report on its conversion."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ _Model = TypeVar("_Model")
 
 @dataclass(frozen=True, repr=False)
 class Result(Paged, Generic[_Model]):
-    """The return value of `opshift.convert`: the model, in the given type, and the report.
+    """The return value of `opshift.convert`: the converted model and the report.
 
     Attributes
     ----------
     model : ModelProto, onnx_ir.Model or ONNXProgram
-        The converted model.
+        The converted model, of the same type as the source model.
     report : Report
-        What the conversion did.
+        The description of the conversion.
 
     Examples
     --------
@@ -40,11 +40,11 @@ class Result(Paged, Generic[_Model]):
     report: Report
 
     def lines(self) -> Iterator[Line]:
-        """The lines of the report."""
+        """Returns the lines of the report."""
         return self.report.lines()
 
     def page(self, source: Any = None) -> Page:
-        """The page of the report; with `source`, the unconverted model, also drawings."""
+        """Returns the report's page. With the unconverted model as `source`, it has drawings."""
         if source is None:
             return self.report.page()
         from opshift.look import pages
@@ -52,9 +52,9 @@ class Result(Paged, Generic[_Model]):
         return pages.of_result(self.report, source, self.model)
 
     def to_html(self, source: Any = None) -> str:
-        """The page as one HTML file.
+        """Returns the page of the report as one HTML file.
 
-        With `source`, the model or path that was given, it draws each rewritten place and lists
-        the runtimes that run the model before and after the conversion.
+        With `source`, the unconverted model or its path, the page draws each rewritten place and
+        lists the runtimes that run the model before and after the conversion.
         """
         return self.page(source).html()

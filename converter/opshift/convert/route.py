@@ -14,7 +14,7 @@ from opshift.model.scope import Key
 
 
 def travel(state: State) -> None:
-    """Takes the model to the goal, on its way through other versions."""
+    """Converts the model to the target versions, with visits to other versions if needed."""
     state.left_late = leaves_late(state)
     if not state.left_late:
         _leave(state)
@@ -35,7 +35,7 @@ def travel(state: State) -> None:
 
 
 def leaves_late(state: State) -> bool:
-    """Whether domains are left at the goal, because a later opset has shorter forms."""
+    """Returns whether domains are left after the steps, because a later opset needs fewer nodes."""
     own = max(request.present(state.document, ""), default=0)
     goal = state.goal.get("", 0)
     if not 0 < own < goal or state.strategy.leaves_first or state.visits:
@@ -50,9 +50,9 @@ def _left(state: State) -> frozenset[tuple[str, str]]:
 
 
 def _leave(state: State) -> None:
-    """Writes the operators of domains that the result must not use in ai.onnx.
+    """Rewrites operators of domains that the result must not use in ai.onnx.
 
-    A model whose opset lacks these operators is raised first, and lowered afterwards.
+    If the model's opset cannot express these operators, it is raised first and lowered afterwards.
     """
     allowed = state.options.domains
     request.known_domains(state.document, allowed or ())
@@ -67,7 +67,7 @@ def _leave(state: State) -> None:
 
 
 def _leave_if_possible(state: State) -> None:
-    """Writes operators that the runtime may lack in ai.onnx, as far as this is possible."""
+    """Rewrites operators that the runtime may lack in ai.onnx, if ai.onnx can express them."""
     opset = min(request.present(state.document, ""), default=0)
     written = True
     while written:
@@ -76,7 +76,7 @@ def _leave_if_possible(state: State) -> None:
 
 
 def _write_out(state: State, left: Collection[Key], *, needed: bool = True) -> bool:
-    """Writes operators in ai.onnx, as far as facts are known now; returns whether it wrote any."""
+    """Rewrites operators in ai.onnx as far as facts are known; returns whether it did."""
     _plan(state, left)
     written = False
     for step in leave.leave(state.document, left, state.stepper, needed=needed):
@@ -89,7 +89,7 @@ def _write_out(state: State, left: Collection[Key], *, needed: bool = True) -> b
 
 
 def _visit_above(state: State, low: int) -> None:
-    """Raises a model to an opset that a later step needs; it is lowered afterwards."""
+    """Raises a model to an opset that a later step needs; `travel` lowers it afterwards."""
     own = request.present(state.document, "")
     if own and min(own) < low:
         state.goal.setdefault("", max(own))
@@ -97,7 +97,7 @@ def _visit_above(state: State, low: int) -> None:
 
 
 def _stop_between(state: State) -> None:
-    """Indexes and infers the model anew at each opset before the goal that has inference."""
+    """Indexes and infers the model again at each opset on the way that has inference."""
     own = max(request.present(state.document, ""), default=0)
     goal = state.goal.get("", own)
     for opset in range(own - 1, goal, -1) if goal < own else range(own + 1, goal):
@@ -106,7 +106,7 @@ def _stop_between(state: State) -> None:
 
 
 def _visit(state: State, versions: dict[str, int]) -> None:
-    """Converts the model to other versions before the goal."""
+    """Converts the model to other versions before the conversion to the target."""
     goal, state.goal = state.goal, versions
     try:
         _go(state)
@@ -117,7 +117,7 @@ def _visit(state: State, versions: dict[str, int]) -> None:
 
 
 def _go(state: State) -> None:
-    """Converts the model to the goal, by the plan."""
+    """Converts the model to the target versions, according to the plan."""
     refuses = state.options.unknown_domains == "refuse"
     if refuses and (unknown := imports.unknown(state.document)):
         raise state.refused(unknown)
@@ -134,7 +134,7 @@ def _go(state: State) -> None:
 
 
 def _known(state: State, leg: Boundaries) -> int:
-    """Takes over the boundaries of a leg that another conversion crossed; returns their number."""
+    """Reuses the steps of another conversion of this model; returns the number of boundaries."""
     known, before = state.last.state, state.boundaries
     if known is None or known.boundaries is None or before is None:
         return 0
@@ -147,13 +147,13 @@ def _known(state: State, leg: Boundaries) -> int:
 
 
 def _plan(state: State, left: Collection[Key] = ()) -> None:
-    """Plans every step from here to the goal, and the forms there."""
+    """Plans every step from the present versions to the target, and the forms at the target."""
     state.plan = planner.of_document(state.document, state.adapters, state.goal, left)
     form_plan.plan_forms(state)
 
 
 def _legs(state: State) -> Iterator[Boundaries]:
-    """The boundaries to cross in each domain. First, operators without a schema are replaced."""
+    """Yields the boundaries to cross, by domain; operators without a schema are replaced first."""
     for domain in sorted(state.goal):
         target = state.goal[domain]
         for version in request.present(state.document, domain):
@@ -162,7 +162,7 @@ def _legs(state: State) -> Iterator[Boundaries]:
             if met and any(state.adapters.replaced(r, domain, version, target) for r in roots):
                 state.boundaries = None
                 yield ((domain, version, version),)
-    # Downwards the default domain goes last: others are rewritten in its newer operators.
+    # Downwards, ai.onnx is last, because other domains are rewritten in its newer operators.
     for domain in sorted(state.goal, reverse=True):
         target = state.goal[domain]
         present = request.present(state.document, domain)

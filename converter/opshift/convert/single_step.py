@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A step that shows the nodes of one operator to one adapter, at one version."""
+"""A step that applies one adapter to the nodes of one operator, at one version."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class SingleStepper(Stepper):
 def single_stepper(
     state: State, plan: CrossingPlan, adapter: Adapter, version: int
 ) -> SingleStepper:
-    """The step of an adapter that writes an operator in wider types, with Casts around it."""
+    """Returns a step whose adapter writes an operator in wider types, with Casts around it."""
     domain, op = adapter.domain, adapter.ops[0]
     writes = tuple(sorted({qualified(domain, op), "ai.onnx.Cast"}))
     plan.edges[(domain, op, *WIDER)] = Edge(*WIDER, "rewrite", False, writes)

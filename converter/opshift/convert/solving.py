@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Solves a graph of verdicts: the farthest version that can be reached after each of them."""
+"""Solves a graph of verdicts: finds the farthest version that is reachable after each verdict."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from opshift.errors import MissingExtra
 if TYPE_CHECKING:
     import networkx as nx
 
-Place = tuple[str, str, int]  # (domain, op, since), or the key of a feature of the IR
+Place = tuple[str, str, int]  # (domain, op, since), or the key of an IR feature
 
 
 def library() -> ModuleType:
-    """The library of graphs, which takes a tenth of a second to import."""
+    """Returns networkx, which is imported late because the import takes 0.1 seconds."""
     try:
         import networkx
     except ImportError:
@@ -29,7 +29,7 @@ def library() -> ModuleType:
 
 
 def solve(graph: nx.DiGraph, end: int, *, down: bool) -> Iterator[tuple[Place, Edge]]:
-    """The verdict of each place with its reach; `end` is the last version in the direction."""
+    """Yields the verdict of each implementation with its reach; `end` is the last version."""
     best, reach = (min if down else max), dict[object, int]()
     for place in reversed(list(library().topological_sort(graph))):
         after = [reach[next_place] for next_place in graph.successors(place)]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The entries that a caller adds to a result: a new model version, and producer notes."""
+"""Adds what a caller asks for to a result: a new model version, and notes on the producer."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ FOR, BY, NONE = "; for ", "; adapters ", "none"
 
 
 def signature_for(model: ModelProto, options: Request) -> Signature | None:
-    """The inputs and outputs of a model before a conversion, if its version depends on them."""
+    """Returns the source's inputs and outputs, if the new model version depends on them."""
     return signature.signature(model) if options.bump_model_version else None
 
 
 def labelled(
     model: ModelProto, report: Report, options: Request, before: Signature | None
 ) -> Report:
-    """Writes the stamp of the request into a result; returns the report with a note."""
+    """Writes the requested entries into a result; returns the report with a note on the version."""
     if not report.changed:
         return report
     if before is not None:
@@ -35,9 +35,9 @@ def labelled(
 
 
 def stamp(model: ModelProto, report: Report) -> None:
-    """Adds one line about a conversion to the model: the build of opshift, versions and adapters.
+    """Adds a line about a conversion to the metadata: the opshift build, versions and adapters.
 
-    The line has no date, so that the result is deterministic. Lines of earlier conversions stay.
+    The line has no date, so that equal conversions give equal bytes. Earlier lines stay.
     """
     origin = report.origin
     line = f"opshift {origin.opshift_version}: {report.way or 'the form of the model'}"

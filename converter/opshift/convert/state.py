@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The state of one conversion: its model, its goal, and its steps so far."""
+"""The state of one conversion: its model, its target, and its steps so far."""
 
 from __future__ import annotations
 
@@ -38,19 +38,19 @@ if TYPE_CHECKING:
     from opshift.opsets.targets import RuntimeRelease
 
 
-Boundaries: TypeAlias = "tuple[tuple[str, int, int], ...]"  # domains with the versions around
+Boundaries: TypeAlias = "tuple[tuple[str, int, int], ...]"  # (domain, start, to) of each boundary
 
 
 @dataclass(slots=True)
 class Last:
-    """The last recorded state, from which other conversions of the opened model can go on."""
+    """The latest recorded state, from which another conversion of the model can continue."""
 
     state: State | None = None
 
 
 @dataclass(slots=True)
 class State(ABC):
-    """The skeleton of a conversion, and the data that the parts of a conversion share."""
+    """The skeleton of a conversion, and the data that the parts of the conversion share."""
 
     skeleton: ModelProto
     weights: Weights
@@ -63,45 +63,51 @@ class State(ABC):
     document: Document = field(init=False)
     facts: Facts = field(init=False)
     plan: planner.CrossingPlan = field(init=False)
-    lowerings: FeaturePlan = field(default_factory=dict)  # the verdicts on features of the IR
+    lowerings: FeaturePlan = field(default_factory=dict)  # the verdicts on IR features
     view: bytes | ModelProto = b""  # the source model, for messages
-    base: bytes | ModelProto = b""  # the model that was indexed last, for inference
+    base: bytes | ModelProto = b""  # the model at the last indexing, for inference
     runtime: RuntimeRelease | None = None
-    lacked: list[RuntimeLack] = field(default_factory=list)  # kernels, in the source model
-    unrunnable: list[RefusedNode] = field(default_factory=list)  # why the runtime does not run it
-    withheld: dict[Key, str] = field(default_factory=dict)  # forms that need a permission
-    answer: RuntimeAnswer | None = None  # whether the runtime runs the result
-    visits: dict[str, int] = field(default_factory=dict)  # the versions to visit before the goal
-    ir_limit: int | None = None  # the highest IR of a named target, if the caller gave none
+    # kernels that the runtime lacks for the source model
+    lacked: list[RuntimeLack] = field(default_factory=list)
+    # why the runtime cannot run the result
+    unrunnable: list[RefusedNode] = field(default_factory=list)
+    # equal forms that need the caller's permission
+    withheld: dict[Key, str] = field(default_factory=dict)
+    answer: RuntimeAnswer | None = None  # whether the runtime can run the result
+    visits: dict[str, int] = field(default_factory=dict)  # the versions to visit before the target
+    # the highest IR version of a runtime, unless the caller gave an IR version
+    ir_limit: int | None = None
     repaired: bool = False
-    typed: list[str] = field(default_factory=list)  # inputs and outputs that were given a type
-    broken: Findings = field(init=False)  # the rules that were broken from the start
-    came_at: int = 0  # the version of the default domain, 0 where it is not imported
-    nodes_before: int = 0  # of the source model
+    # inputs and outputs whose missing type was added
+    typed: list[str] = field(default_factory=list)
+    broken: Findings = field(init=False)  # the rules that the source model breaks
+    came_at: int = 0  # the opset of the source model; 0 without an import of ai.onnx
+    nodes_before: int = 0  # the number of nodes of the source model
     added: int = 0  # nodes, by the steps over boundaries
     boundaries: Boundaries | None = (
         None  # crossed since the opening, if only steps changed the model
     )
     last: Last = field(default_factory=lambda: Last())  # of the conversions of one opened model
-    sites: list[Site] = field(default_factory=list)  # what was modernized
-    inlined: list[FunctionId] = field(default_factory=list)  # functions written out at their calls
-    late: list[FunctionId] = field(default_factory=list)  # functions written out after the steps
-    left_late: bool = False  # domains are left at the goal, and could be left before the steps
+    sites: list[Site] = field(default_factory=list)  # the places of modernized nodes
+    inlined: list[FunctionId] = field(default_factory=list)  # functions that were inlined first
+    # functions that were inlined after the steps
+    late: list[FunctionId] = field(default_factory=list)
+    left_late: bool = False  # domains were left after the steps, but could be left before them
     for_types: bool = False  # the result is used only for inference
-    traces: bool = False  # the result was rejected, and only the change at fault is looked for
-    prefixes: list[str] = field(default_factory=list)  # that new names begin with
+    traces: bool = False  # this is a rerun that only searches for the faulty change
+    prefixes: list[str] = field(default_factory=list)  # the prefixes of all new names
 
     @abstractmethod
     def inferable(self) -> bytes | ModelProto:
-        """The unconverted model, for inference."""
+        """Returns the unconverted model, for inference."""
 
     def new_prefix(self, data: bytes) -> str:
-        """A prefix for new names, which are numbered at the end."""
+        """Returns a prefix for new names. The names are numbered at the end of the conversion."""
         self.prefixes.append(unused_prefix(data))
         return self.prefixes[-1]
 
     def learn(self, data: bytes = b"") -> None:
-        """Creates new facts about the document as it is now, of which `data` may be the bytes."""
+        """Creates new facts about the present document; `data` may be its serialized bytes."""
         opened, prefix = data or self.skeleton.SerializeToString(), self.document.prefix
 
         def reopened() -> Document:
@@ -110,12 +116,12 @@ class State(ABC):
         self.facts = Facts(self.document, self.weights, self.adapters, self.inferable, reopened)
 
     def index(self) -> None:
-        """Indexes the skeleton anew, after a change that the document did not make."""
+        """Indexes the skeleton again, after a change that the document did not make."""
         self.document = Document(self.skeleton, self.document.prefix)
         self.learn()
 
     def reopen(self) -> None:
-        """Indexes the model as it is now, as the model to convert."""
+        """Indexes the present model again, as if it were the source model."""
         self.notes += self.facts.believed()
         added = self.document.added_initializers
         prefix = self.new_prefix(self.skeleton.SerializeToString())
@@ -127,7 +133,7 @@ class State(ABC):
         self.learn()
 
     def fork(self) -> Self:
-        """A copy that goes on by itself. This state must stay as it is."""
+        """Returns a copy that can be converted separately. This state must stay unchanged."""
         twin = copy.copy(self)
         for one in dataclasses.fields(self):
             if isinstance(value := getattr(self, one.name, None), (list, dict)):
@@ -141,7 +147,7 @@ class State(ABC):
         return twin
 
     def continue_from(self, other: State) -> None:
-        """Takes over the boundaries that another conversion of the same model has crossed."""
+        """Continues from the steps of another conversion of the same model."""
         twin = other.fork()
         self.skeleton, self.document, self.facts = twin.skeleton, twin.document, twin.facts
         self.steps, self.boundaries, self.added = twin.steps, twin.boundaries, twin.added
@@ -159,7 +165,7 @@ class State(ABC):
         return Stepper
 
     def stepper(self, domain: str, start: int, to: int) -> Stepper:
-        """A step over one boundary, by the plan."""
+        """Returns a planned step over one boundary."""
         made = self.stepper_of(
             self.document,
             self.facts,
@@ -184,20 +190,20 @@ class State(ABC):
         self.steps.append(step)
 
     def meeting_casts(self) -> dict[Root, list[Place]]:
-        """The Casts that the steps brought together, so that a runtime may merge them."""
+        """Returns the adjacent Casts that the steps produced and that a runtime may merge."""
         return cast_chains.meeting(self.document, self.steps, self.base)
 
     def crossed(self) -> tuple[StepReport, ...]:
-        """The reports of the steps."""
+        """Returns the reports of the steps."""
         return tuple(map(step_report, self.steps))
 
     def unmade(self, changes: Iterable[str]) -> list[str]:
-        """The changes of types, such as bfloat16=float, that the request does not make already."""
+        """Returns the changes of types, such as bfloat16=float, that were not requested."""
         types = self.options.types or {}
         return [one for one in changes if one.partition("=")[0] not in types]
 
     def refused(self, refusals: list[RefusedNode], runtime: str = "") -> Refused:
-        """The refusal, with the nearest versions that the model reached."""
+        """Returns the refusal, with the nearest versions that the model reached."""
         near = self.document.imports.as_dict()
         ir = self.options.ir_version
         asked = self.goal or ({"IR": ir} if isinstance(ir, int) else near)
@@ -211,7 +217,7 @@ class State(ABC):
 
 
 def step_report(step: Step) -> StepReport:
-    """The part of the report on a step."""
+    """Returns the part of the report on a step."""
     work = tuple(
         Work(kind.op, kind.gives, kind.adapter, count, kind.id, kind.why)
         for kind, count in sorted(

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""One step of a whole model over one boundary: either every node has an answer, or none changes."""
+"""Converts a whole model over one boundary. If one node is refused, no node changes."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ from opshift.text import qualified
 
 
 class NodeAnswer(NamedTuple):
-    """A node, the Builder with its replacement, and the kinds of nodes for which that is sound."""
+    """A node, the Builder with its replacement, and the kinds of nodes that passed the checks."""
 
     node: Node
     op: Builder
@@ -61,12 +61,12 @@ class NodeAnswer(NamedTuple):
 
 
 def is_idle(adapter: Adapter, derived: Guard) -> bool:
-    """Whether two schemas prove that nodes stay, if both accept their types."""
+    """Returns whether schemas prove that nodes stay, provided that both accept their types."""
     return isinstance(adapter.verdict, Unchanged | CastNarrowed) and not derived.structural
 
 
 def cross(adapters: registry.Registry, node: Node, start: int, to: int, op: Builder) -> Result:
-    """Converts a node that an adapter writes in another opset over one boundary."""
+    """Converts a node that an adapter wrote for another opset over one boundary."""
     key = (schemas.normal(node.proto.domain), node.op)
     if max(start, to) not in {one.since for one in schemas.history(*key)}:
         return KEEP
@@ -83,7 +83,7 @@ def _lost(derived: Guard, present: frozenset[str]) -> frozenset[str]:
 
 
 def _depth(change: NodeChange) -> int:
-    """The number of graphs around a node."""
+    """Returns the number of graphs around a node."""
     return change.place[0].depth
 
 
@@ -115,22 +115,22 @@ class Stepper:
         self.assume = assume
         self.step = Step(domain, start, to)
         self.blockers = Blockers(document, facts, (start, to))
-        self.settled = False  # whether nodes inside a graph that an adapter takes apart are done
-        self.checks = True  # whether the nodes that adapters write are checked
-        self.traces = False  # whether every type is inferred, to find the change at fault
+        self.settled = False  # whether nodes in subgraphs of rewritten nodes are converted
+        self.checks = True  # whether new nodes are checked
+        self.traces = False  # whether every type is inferred, to find the faulty change
         self.given: set[str] = set()  # the new names of the present change
         self.typed: set[tuple[object, ...]] = set()  # the kinds of changes whose types were checked
-        self.only: frozenset[tuple[int, int]] | None = None  # the nodes that cross, if not all
-        # the boundary of its verdicts; RETIRED if start and end are one version
+        self.only: frozenset[tuple[int, int]] | None = None  # the nodes to convert; None: all
+        # the boundary of the verdicts; RETIRED if `start` equals `to`
         self.boundary = (start, to) if start != to else RETIRED
         self.runs: Callable[[NodeChange], bool] | None = None  # whether a runtime runs a change
-        self.left: frozenset[Key] = frozenset()  # operators that are written in another domain
+        self.left: frozenset[Key] = frozenset()  # operators that are rewritten in another domain
         self.lowest = 1  # the version of another domain that the present verdict needs
         self.records: Records | None = call_records.of(plan.adapters)
         self.withheld: dict[Key, str] = {}  # equal forms that need the caller's permission
-        self.partial = False  # whether nodes are written although others are refused
+        self.partial = False  # whether nodes are rewritten although others are refused
 
-    # -- what a Builder asks -----------------------------------------------------------------
+    # -- the interface for a Builder ---------------------------------------------------------
 
     def fresh(self, hint: str) -> str:
         name = self.document.fresh(hint)
@@ -139,7 +139,7 @@ class Stepper:
 
     @property
     def enters(self) -> str:
-        """The domain whose version is being entered."""
+        """The domain whose version changes in this step."""
         return "" if self.left else self.domain
 
     def version(self, root: Root, domain: str) -> int:
@@ -150,7 +150,7 @@ class Stepper:
         )
 
     def _met(self, domain: str) -> Iterator[Adapter]:
-        """The verdicts on operators of the model that write in another domain."""
+        """Yields the verdicts on operators of the model that may write operators of `domain`."""
         for root in self.document.roots:
             for key in root.index:
                 leaves = key in self.left and not domain
@@ -177,7 +177,7 @@ class Stepper:
         return self.step
 
     def run_at(self, root: Root, places: Iterable[Place]) -> Step:
-        """Converts single nodes over a boundary that the imports of their root have passed."""
+        """Converts single nodes over a boundary that the imports of their graph already crossed."""
         self.only = frozenset((id(scope), position) for scope, position in places)
         self._take([root])
         return self.step
@@ -186,13 +186,13 @@ class Stepper:
         added = self.added
         changes = self._answers(roots)
         if self.blockers and sweep(self.document):
-            # An unread node must not block the others.
+            # An unread node must not refuse the step.
             self.blockers = Blockers(self.document, self.facts, (self.start, self.to))
             self.step, self.added = Step(self.domain, self.start, self.to), added
             changes = self._answers(roots)
         if self.blockers and not self.partial:
             raise self.blockers.refused
-        if changes:  # at most boundaries no node of a model changes
+        if changes:  # at most boundaries no node changes
             self._apply(changes)
 
     def _apply(self, changes: list[NodeChange]) -> None:
@@ -204,8 +204,8 @@ class Stepper:
         if taken:
             self._pass_imports(written)
         self.settled = True
-        # Adapters that took a subgraph apart must see it as it is now; innermost first. Nodes of
-        # one depth are written together, because facts are found anew after each writing.
+        # Adapters that reused a subgraph are called again with its new nodes, innermost first.
+        # Nodes of equal depth are written together, because each writing invalidates the facts.
         for _, alike in itertools.groupby(sorted(taken, key=_depth, reverse=True), _depth):
             again = [now for change in alike if (now := self._again(change)) is not None]
             refuse_what_lies_too_deep(again, self.blockers)
@@ -216,23 +216,23 @@ class Stepper:
             scope.ahead.clear()
 
     def _again(self, change: NodeChange) -> NodeChange | None:
-        """The answer about a node whose graphs have changed; None if nothing is left to change."""
+        """Calls the adapter again for a node whose subgraphs changed; None: nothing changes."""
         adapter = change.task.adapter
         again = self._change(change.place, self._own_task(change.task.key, adapter))
         if self.blockers:
             raise AdapterBug(
-                f"{adapter.source} gave two different answers about one {change.node.op} node"
+                f"{adapter.source} gave two different answers for one {change.node.op} node"
             )
         return again
 
     def _pass_imports(self, written: Iterable[Place]) -> None:
-        """Keeps the version of written nodes until the imports of their root follow."""
+        """Keeps the version of new nodes, until the imports of their graph have this version."""
         for scope, position in written:
             if schemas.normal(scope.node(position).domain) == self.enters:
                 scope.ahead[position] = self.to
 
     def _hold_types(self, change: NodeChange) -> None:
-        """Records element types that are known only because no other type occurs yet."""
+        """Records element types that are known only because the model has no other type yet."""
         scope = change.place[0]
         node = Node(change.node.proto, change.node.schema, ScopeEnv(self.facts, scope))
         for value in filter(None, (*node.inputs, *node.outputs)):
@@ -245,7 +245,7 @@ class Stepper:
                 self.facts.record_type(owner, value.name, found, claimed=False)
 
     def applier(self) -> Applier:
-        """Who writes the changes."""
+        """Returns the object that writes the changes."""
         return Applier(self.document, self.facts, self, self.step)
 
     def _answers(self, roots: list[Root]) -> list[NodeChange]:
@@ -267,7 +267,7 @@ class Stepper:
                     self.step.touched[place] = adapter.source
 
     def _places(self, root: Root, key: Key) -> list[Place]:
-        """The nodes of one operator that the step converts."""
+        """Returns the nodes of one operator that the step converts."""
         places = root.index[key]
         if self.only is None:
             return list(places)
@@ -279,15 +279,15 @@ class Stepper:
             raise Outgrown(self.domain, self.start)
 
     def _own_task(self, key: Key, adapter: Adapter) -> Task:
-        """The task for the nodes of the model that have one operator."""
+        """Returns the task for all nodes of one operator."""
         schema = layouts.layout(*key, self.start) if key[0] == self.domain else None
-        if schema is None:  # met before its birth: read as it was born
+        if schema is None:  # an operator from a later opset: its first version counts
             schema = next(iter(schemas.history(*key)), None)
         derived = self._derived(key)
         return Task(key, adapter, schema, derived, self._lost_here(derived))
 
     def _work(self, root: Root) -> Iterator[tuple[Key, Adapter]]:
-        """The operators of this root that need a change or a check, with their verdicts."""
+        """Yields the operators of a graph that may change or need a check, with their adapters."""
         for key in sorted(self._keys(root)):
             if not (places := self._places(root, key)):
                 continue
@@ -300,7 +300,7 @@ class Stepper:
                 yield key, adapter
 
     def _keys(self, root: Root) -> Iterable[Key]:
-        """The operators of this root that must have a verdict."""
+        """Returns the operators of a graph that need a verdict."""
         own = [key for key in root.index if key[0] == self.domain]
         if self.boundary == LEAVE:
             return self.left & root.index.keys()
@@ -322,20 +322,20 @@ class Stepper:
             self.blockers.add(scope, scope.node(position), Refusal(why, why.sentence))
 
     def _idle(self, adapter: Adapter, key: Key) -> bool:
-        """Whether the schemas alone prove that no node of this operator changes."""
+        """Returns whether schemas prove that no node of this operator changes."""
         derived = self._derived(key)
         return derived is not None and is_idle(adapter, derived) and not self._lost_here(derived)
 
     def _derived(self, key: Key) -> Guard | None:
-        """The guard derived from the two schemas of an operator."""
+        """Returns the guard that the two schemas of an operator imply."""
         return guard.derive(*key, self.start, self.to) if self.start != self.to else None
 
     def _lost_here(self, derived: Guard | None) -> frozenset[str]:
-        """The types that the new schema lacks and that may occur in the model; usually none."""
+        """Returns types that the new schema lacks and the model may contain; usually none."""
         return _lost(derived, self.facts.present_types) if derived else frozenset()
 
     def _change(self, place: Place, task: Task) -> NodeChange | None:
-        """The answer about one node; a bug of its adapter names the boundary and the node."""
+        """Returns the change of one node; an adapter's bug names the boundary and the node."""
         try:
             return self._changed(place, task)
         except AdapterBug as bug:
@@ -376,7 +376,7 @@ class Stepper:
         return done if self.runs is None or self.runs(done) else None
 
     def _runs_if_allowed(self, place: Place, task: Task) -> bool:
-        """Whether the runtime runs the form that needs the caller's permission."""
+        """Returns whether the runtime would run the form that needs the caller's permission."""
         if self.runs is None:
             return True
         if self.allow_approximate:
@@ -385,12 +385,12 @@ class Stepper:
         try:
             return self._changed(place, task) is not None
         except AdapterBug:
-            return True  # whoever allows it is told, as when the installed onnx lacks the opset
+            return True  # the bug is reported if the caller allows approximations
         finally:
             self.allow_approximate = False
 
     def _answer(self, scope: Scope, proto: NodeProto, task: Task) -> NodeAnswer | None:
-        """The nodes that a record or the adapter writes for a node; None if the node stays."""
+        """Returns the result of a record or of the adapter for a node; None if it stays."""
         found = self.records and self.records.find(self, task, scope, proto)
         if found:
             return self._replayed(*found, task)
@@ -408,7 +408,7 @@ class Stepper:
         return NodeAnswer(node, op, set(), None)
 
     def _replayed(self, branch: Branch, binding: NodeTokens, task: Task) -> NodeAnswer | None:
-        """The nodes that the end of a record writes for a node."""
+        """Returns the result of a record for a node, or None if the node stays."""
         leaf, scope, proto = branch.leaf, binding.scope, binding.node
         for token in branch.ranks_used:
             env, name = binding.place(token)
@@ -422,17 +422,17 @@ class Stepper:
         op.made = op.env.made = leaf.made(binding)
         declared = (scope.declared.get(name) for name in proto.output)
         kind = (scope.parent is None, *(one and schemas.type_name(one) for one in declared))
-        # Whether a value of another node can be read depends on the places of both.
+        # Whether a new node may read another value depends on the places of both.
         sound = set[Hashable]() if leaf.reaches else branch.sound
         return NodeAnswer(Node(proto, task.schema, op.env), op, sound, kind)
 
     def _rely_on(self, claims: Mapping[str, str]) -> None:
-        """Notes the claims of declarations that an answer rests on."""
+        """Records the declarations on which a result depends."""
         for value, part in claims.items():
             self.facts.relied_on.setdefault(value, part)
 
     def _plan_written(self, key: Key, made: Made, root: Root) -> None:
-        """Plans the steps of operators that the table of written operators lacks."""
+        """Plans the steps of operators that the adapter wrote, if the plan lacks them."""
         known = self.plan.edge(key, self.boundary).writes
         for name in sorted(made.ops.difference(known, (qualified(*key), "Identity"))):
             domain, _, op = name.rpartition(".")

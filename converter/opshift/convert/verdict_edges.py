@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """The edges of the plan: the verdict of each operator implementation at its boundary.
 
-Solved verdicts are kept in a table, so that a conversion needs no graph library; the table is
-written by `python -m tools.author plans`, and a row that the registry contradicts is solved again.
+A table holds the solved verdicts, so that a conversion does not import networkx. `python -m
+tools.author update plans` writes the table. A row that contradicts the registry is solved again.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FORMS = (FORM, ALTERNATIVE, WORDS)
 
 
 def edge_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
-    """The solved verdict of an implementation; None for the last one on the way."""
+    """Returns the solved verdict of an implementation, or None for the last implementation."""
     key = (domain, op, since, down)
     if key not in adapters.known_edges:
         adapters.known_edges[key] = _find_edge(adapters, *key)
@@ -44,11 +44,11 @@ def _find_edge(adapters: Registry, domain: str, op: str, since: int, down: bool)
 
 
 def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[int, int]) -> bool:
-    """Whether the registry agrees with a row, judged by the verdict itself."""
+    """Returns whether a row of the table agrees with the adapter in the registry."""
     if (row.start, row.to) != boundary:
         return False
     if row.verdict not in UNSETTLED and adapters.is_as_indexed((domain, op, *boundary)):
-        return True  # the table was solved from the module as it is, and need not import it
+        return True  # the row was solved from this adapter, so the adapter need not be imported
     adapter = adapters.get(domain, op, *boundary)
     own = _bare(adapter, domain, op, *boundary)
     if (row.verdict, row.approximate) != (own.verdict, own.approximate):
@@ -58,7 +58,7 @@ def _holds(adapters: Registry, row: Edge, domain: str, op: str, boundary: tuple[
 
 
 def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bool) -> Edge | None:
-    """The verdict of an implementation, without its reach."""
+    """Returns the verdict of an implementation, without its reach."""
     own = adapters.edges.get((domain, op, since, down))
     if own is None:
         boundary = _boundary(domain, op, since, down=down)
@@ -69,7 +69,7 @@ def verdict_of(adapters: Registry, domain: str, op: str, since: int, *, down: bo
 
 
 def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int] | None:
-    """The boundary at which an implementation ends."""
+    """Returns the boundary at which an implementation ends, or None."""
     if down:
         return (since, since - 1) if since > 1 else None
     later = [schema.since for schema in schemas.history(domain, op) if schema.since > since]
@@ -77,7 +77,7 @@ def _boundary(domain: str, op: str, since: int, *, down: bool) -> tuple[int, int
 
 
 def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int) -> Edge:
-    """The verdict on an operator at a boundary, with the operators that it writes."""
+    """Returns the verdict on an operator at a boundary, with the operators that it may write."""
     adapter = adapters.get(domain, op, start, to)
     bare = _bare(adapter, domain, op, start, to)
     if adapter is None or bare.dead:
@@ -86,7 +86,7 @@ def edge_at(adapters: Registry, domain: str, op: str, start: int, to: int) -> Ed
 
 
 def _bare(adapter: Adapter | None, domain: str, op: str, start: int, to: int) -> Edge:
-    """The verdict without the other operators that it writes."""
+    """Returns the verdict, without the operators that its adapter writes."""
     if adapter is None:
         return Edge(start, to, MISSING, False, ())
     if not registry.reviewed(adapter, op):
@@ -99,10 +99,10 @@ def _bare(adapter: Adapter | None, domain: str, op: str, start: int, to: int) ->
 
 
 def form_edge(adapters: Registry, domain: str, op: str, place: tuple[int, int]) -> Edge | None:
-    """The verdict that writes an operator in an equal form; None if there is no such form."""
+    """Returns the verdict that writes an operator in an equal form, or None without such a form."""
     known = shipped(domain, op, place[0], False)
     if known is not None and adapters.is_as_indexed((domain, op, *place)):
-        return known  # as in _holds, the module need not be imported
+        return known  # as in _holds: the adapter need not be imported
     adapter = adapters.get(domain, op, *place)
     if adapter is None:
         return None
@@ -115,7 +115,7 @@ def form_edge(adapters: Registry, domain: str, op: str, place: tuple[int, int]) 
 
 
 def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementation, Edge]:
-    """Every verdict of a domain in one direction, with its reach; computed once per registry."""
+    """Returns every verdict of a domain in one direction, with its reach; cached per registry."""
     found = adapters.solved.get((domain, down))
     if found is None:
         end = 1 if down else schemas.latest(domain) or 1
@@ -125,7 +125,7 @@ def solved(adapters: Registry, domain: str, *, down: bool) -> dict[Implementatio
 
 
 def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
-    """The graph: implementations lead to their verdicts, and verdicts to written operators."""
+    """Returns the graph of implementations, their verdicts, and the operators of each verdict."""
     found: nx.DiGraph = library().DiGraph()
     for op in schemas.operators(domain):
         for schema in schemas.history(domain, op):
@@ -142,9 +142,9 @@ def graph(adapters: Registry, domain: str, *, down: bool) -> nx.DiGraph:
 
 
 def table_of(adapters: Registry) -> str:
-    """The table of every solved verdict, and of every last implementation, in onnx's domains.
+    """Returns the table of all solved verdicts in onnx's domains, as text.
 
-    The verdicts on equal forms follow, which hold at any version.
+    The verdicts on equal forms are the last rows. They apply to every version.
     """
     lines = []
     for domain in sorted(schemas.known_domains().intersection(versions.DOMAINS)):

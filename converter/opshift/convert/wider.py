@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Computes nodes in wider element types, for which a runtime has a kernel."""
+"""Computes nodes in wider element types for which a runtime has a kernel."""
 
 from __future__ import annotations
 
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
 FLOATS = (T.FLOAT, T.DOUBLE)
 NARROW_FLOATS = (T.FLOAT16, T.BFLOAT16)
-# Runtimes have more kernels for the first ones.
+# In order of preference: runtimes have more kernels for the first types.
 PREFERRED = (T.INT32, T.INT64, T.UINT32, T.UINT64, *FLOATS)
 
-# The wider element types of the type variables of one operator.
+# The wider element type of each type variable that changes.
 Wider: TypeAlias = "tuple[tuple[str, T], ...]"
 
 
 def lacked(state: State, row: RuntimeRelease) -> Iterator[tuple[Key, Wider, list[Place]]]:
-    """The nodes that a runtime runs only in wider types, by their operator and these types."""
+    """Yields nodes that a runtime can run only in wider types, by operator and types."""
     found: dict[tuple[Root, Key, Wider], list[Place]] = {}
     for place, key, wider in (*_without_kernel(state, row), *_in_narrow_form(state, row)):
         if _keeps_results(state, place, key, wider):
@@ -47,13 +47,13 @@ def lacked(state: State, row: RuntimeRelease) -> Iterator[tuple[Key, Wider, list
 
 
 def stepper(state: State, key: Key, wider: Wider, version: int) -> SingleStepper:
-    """The step that writes one operator in wider types."""
+    """Returns the step that computes one operator in wider types."""
     return single_stepper(state, state.plan, _adapter(key, wider), version)
 
 
 @functools.cache
 def _adapter(key: Key, wider: Wider) -> Adapter:
-    """The verdict that computes an operator in wider types."""
+    """Returns the adapter that computes an operator in wider types."""
 
     def widen(node: Node, op: Builder) -> Result:
         return in_wider_types(node, op, dict(wider))
@@ -66,7 +66,7 @@ def _adapter(key: Key, wider: Wider) -> Adapter:
 
 
 def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
-    """The nodes whose types have no kernel, each with the nearest types with a kernel."""
+    """Yields nodes whose types have no kernel, with the nearest wider types that have one."""
     asked = state.document, row, state.facts
     for place, key, types, missing in runtime.without_kernel(*asked, untried=True):
         root = place[0].root
@@ -84,7 +84,7 @@ def _without_kernel(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, 
 
 
 def _in_narrow_form(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, Key, Wider]]:
-    """The nodes that a runtime reads if the type of an input is wider."""
+    """Yields nodes that a runtime misreads unless the type of one input is wider."""
     for key, form, places in runtime.misread_nodes(state.document, row, state.facts):
         for place in places if form.wider else ():
             schema = schemas.schema(*key, place[0].root.imports.get(key[0]) or 1)
@@ -97,7 +97,7 @@ def _in_narrow_form(state: State, row: RuntimeRelease) -> Iterator[tuple[Place, 
 def _choices(
     schema: Schema, variables: Sequence[str], types: Sequence[str], *, moves: bool
 ) -> Iterator[Wider]:
-    """Wider types for some type variables of an operator, the nearest ones first."""
+    """Yields wider types for some type variables of an operator, nearest first."""
     accepted: dict[str, frozenset[str]] = {}
     for param in (*schema.inputs, *schema.outputs):
         accepted.setdefault(param.variable, param.types)
@@ -115,15 +115,15 @@ def _choices(
 def _only_moves(
     variable: str, accepted: Mapping[str, frozenset[str]], made: Collection[str]
 ) -> bool:
-    """Whether an operator moves or compares the elements, so that floats may hold integers.
+    """Returns whether an operator only moves or compares elements, so that floats hold integers.
 
-    An operator only moves elements if it accepts strings, or if no output has the element type.
+    This is assumed if the operator accepts strings, or if no output has the element type.
     """
     return "tensor(string)" in accepted[variable] or variable not in made
 
 
 def _wider(kind: str, accepted: frozenset[str], *, floats: bool) -> Iterator[T]:
-    """The wider types that an operator accepts instead of an element type."""
+    """Yields the wider types that an operator accepts in place of an element type."""
     row = NAMED.get(kind)
     if row is None or row.number in FLOATS:
         return
@@ -139,7 +139,7 @@ def _rule(state: State, key: Key) -> ByWidth | None:
 
 
 def _keeps_results(state: State, place: Place, key: Key, wider: Wider) -> bool:
-    """Whether a node gives the same results in wider types, and its types can be changed."""
+    """Returns whether a node gives equal results in wider types, and its types can be changed."""
     scope, at = place
     proto, variables = scope.node(at), dict(wider)
     schema = schemas.schema(*key, scope.root.imports.get(key[0]) or 1)
@@ -161,7 +161,7 @@ def _keeps_results(state: State, place: Place, key: Key, wider: Wider) -> bool:
 def _by_variable(
     values: Iterable[Value | None], param_at: Callable[[int], schemas.Param | None]
 ) -> Mapping[str, list[Value]]:
-    """The values of each type variable."""
+    """Returns the values of each type variable."""
     found: dict[str, list[Value]] = {}
     for i, value in enumerate(values):
         param = param_at(i)

@@ -1,2 +1,2 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Records of adapter calls, so that an adapter is called once for equal nodes."""
+"""Records calls of adapters, so that equal nodes share one call."""

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of a step that records see."""
+"""The attributes of a step that records use."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.author.registry import Registry
 
 
 class Asker(Crossing, Protocol):
-    """The step that needs the answers."""
+    """The step for which a record or an adapter decides a node."""
 
     facts: Facts
     adapters: Registry

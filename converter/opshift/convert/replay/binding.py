@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The values of a model for the tokens of one node, and the facts about them."""
+"""Maps tokens to the values around one node, and answers recorded questions about them."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ from opshift.protos import NodeProto
 if TYPE_CHECKING:
     from opshift.convert.replay.asker import Asker
 
-NEVER = object()  # the answer to a question that cannot be in a record
+NEVER = object()  # an answer that no record contains
 
 
 class NodeTokens:
-    """One node of a model: its tokens stand for the values around it."""
+    """A node of a model, with tokens in place of the names around it."""
 
     def __init__(self, asker: Asker, scope: Scope, node: NodeProto) -> None:
         self.asker = asker
@@ -30,14 +30,14 @@ class NodeTokens:
         self.node = node
         self.claims: dict[str, str] = {}
         self._envs: dict[Scope, ScopeEnv] = {}
-        self._places: list[tuple[Scope, str]] = []  # of each token of a value
+        self._places: list[tuple[Scope, str]] = []  # the scope and name of each value token
         self._tokens: dict[tuple[Scope, str], str] = {}
         self._symbols: dict[str, str] = {}
         self.inputs = self.bind(scope, node.input)
         self.outputs = self.bind(scope, node.output)
 
     def bind(self, scope: Scope, names: Iterable[str]) -> tuple[str, ...]:
-        """The tokens of all names in a scope; one value has one token."""
+        """Returns the tokens of names in a scope. Equal values have equal tokens."""
         return tuple([self._token(scope, name) if name else "" for name in names])
 
     def _token(self, scope: Scope, name: str) -> str:
@@ -49,7 +49,7 @@ class NodeTokens:
         return known
 
     def place(self, token: str) -> tuple[ScopeEnv, str]:
-        """The name of a token, and the scope in which it is visible."""
+        """Returns the name that a token stands for, and the facts of its scope."""
         if not tokens.is_value(token):
             raise Untraceable
         scope, name = self._places[int(token[2:-1])]
@@ -58,7 +58,7 @@ class NodeTokens:
         return self._envs[scope], name
 
     def symbol(self, symbol: str) -> str:
-        """The token of the symbol of a dimension."""
+        """Returns the token of a dimension's symbol."""
         known = self._symbols
         if symbol not in known:
             start = LENGTH if symbol.startswith(LENGTH) else ""
@@ -66,7 +66,7 @@ class NodeTokens:
         return known[symbol]
 
     def meaning(self, token: str) -> str:
-        """The text that a token in a message stands for."""
+        """Returns the text that a token in a message stands for."""
         if token == tokens.NODE:
             return self.node.name
         if token.startswith("⟦why_"):
@@ -80,7 +80,7 @@ class NodeTokens:
     # -- answers ---------------------------------------------------------------------------------
 
     def answer(self, question: tuple[Any, ...]) -> Any:
-        """The answer about this node, in a form that can be compared."""
+        """Returns the answer to a question about this node, in a form that can be compared."""
         kind, *given = question
         try:
             return _ANSWERS[kind](self, *given)
@@ -94,7 +94,7 @@ class NodeTokens:
     def _dims(self, token: str) -> Hashable:
         env, name = self.place(token)
         found = env.type(name)
-        assert found is not None  # its rank was asked for before
+        assert found is not None  # an earlier question required the rank
         return self._in_tokens(env.dims(name, found))
 
     def _claimed(self, token: str) -> Hashable:
@@ -127,7 +127,7 @@ class NodeTokens:
         return env.is_computed(name)
 
     def _producer(self, token: str) -> Hashable:
-        """A node without names, its schema, and the tokens of its inputs and outputs."""
+        """Returns the producer of a value, with tokens in place of names."""
         env, name = self.place(token)
         found = env.producer(name)
         if found is None:
@@ -166,7 +166,7 @@ _ANSWERS: dict[str, Callable[..., Any]] = {
 
 
 class Neighbour:
-    """The node that computes a value, compared by its operation and the tokens of its names."""
+    """The node that computes a value. Two are equal if their operation and tokens are equal."""
 
     __slots__ = ("_key", "inputs", "outputs", "proto", "schema")
 
@@ -182,7 +182,7 @@ class Neighbour:
         self.outputs = outputs
         self.proto = proto
         self.schema = schema
-        # The schema is kept by this object, so no other one has its id.
+        # This object keeps the schema alive, so that its id stays unique.
         self._key = (signature, inputs, outputs, id(schema))
 
     def __eq__(self, other: object) -> bool:
@@ -193,12 +193,12 @@ class Neighbour:
 
     @property
     def in_tokens(self) -> NodeProto:
-        """The node with tokens for names."""
+        """A copy of the node with tokens in place of names."""
         return in_tokens(self.proto, self.inputs, self.outputs)
 
 
 def in_tokens(node: NodeProto, inputs: Iterable[str], outputs: Iterable[str]) -> NodeProto:
-    """A copy of a node with tokens for names."""
+    """Returns a copy of a node with tokens in place of names."""
     copy = NodeProto(domain=node.domain, op_type=node.op_type, input=inputs, output=outputs)
     if node.name:
         copy.name = tokens.NODE

@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The records of adapter calls: trees of questions, whose leaves are answers of adapters.
+"""Records of adapter calls: trees of questions that end in the results of adapters.
 
-An adapter sees a model only through questions. So its result for a node depends only on the
-operation of the node and on the answers to its questions. The record of a call decides each
-later node of the same operation about which all answers are equal, in every conversion of the
-process.
+An adapter reads a model only through questions about types, shapes and constants. Its result for a
+node depends only on the node's operation and on the answers. So the record of one call decides
+every later node with the same operation and the same answers, in every conversion of the process.
 """
 
 from __future__ import annotations
@@ -31,7 +30,7 @@ from opshift.model.scope import Scope
 from opshift.protos import NodeProto
 from opshift.records import dataclass
 
-MOST = 100_000  # branches of one registry; then its records begin anew
+MOST = 100_000  # branches per registry; beyond, all records are dropped
 
 
 @dataclass(slots=True, eq=False)
@@ -50,19 +49,20 @@ class Branch:
 
 
 class Records:
-    """The records of the calls of one registry's adapters."""
+    """The records of all adapter calls of one registry."""
 
     def __init__(self) -> None:
         self._trees: dict[Hashable, Branch] = {}
-        self._kept_alive: dict[int, object] = {}  # objects that keys name by id
+        self._kept_alive: dict[int, object] = {}  # objects whose ids are parts of keys
         self._size = 0
 
     def find(
         self, asker: Asker, task: Task, scope: Scope, node: NodeProto
     ) -> tuple[Branch, NodeTokens] | None:
-        """The end of a record that decides a node; calls the adapter if there is no record.
+        """Returns the end of the record that decides a node. If no record does, calls the adapter.
 
-        None means that the call cannot be recorded; the adapter is then called for each such node.
+        Returns None if the call cannot be recorded. The caller then calls the adapter for each such
+        node.
         """
         binding = NodeTokens(asker, scope, node)
         try:
@@ -82,7 +82,7 @@ class Records:
         return None if branch is None or branch.leaf is None else (branch, binding)
 
     def _key(self, asker: Asker, task: Task, binding: NodeTokens) -> Hashable:
-        """The facts about a node that apply before the first question of its adapter."""
+        """Returns the facts about a node that apply before the adapter's first question."""
         root = binding.scope.root
         for one in (task.adapter, task.schema):
             self._kept_alive[id(one)] = one
@@ -93,7 +93,7 @@ class Records:
         )  # fmt: skip
 
     def _record(self, tree: Branch, asker: Asker, task: Task, binding: NodeTokens) -> bool:
-        """Calls the adapter and adds the record to a tree; returns whether that was possible."""
+        """Calls the adapter and adds the record to a tree; returns whether it was recorded."""
         recorder = Recorder(binding)
         try:
             leaf = asked(asker, task, recorder)
@@ -114,7 +114,7 @@ class Records:
 
 
 def _walk(tree: Branch, binding: NodeTokens) -> Branch | None:
-    """The end of the record whose answers this node gives."""
+    """Follows the answers for a node through a tree; returns the end of the record, or None."""
     branch = tree
     while branch.leaf is None and not branch.untraceable:
         if branch.question is None:
@@ -127,7 +127,7 @@ def _walk(tree: Branch, binding: NodeTokens) -> Branch | None:
 
 
 def asked(asker: Asker, task: Task, recorder: Recorder) -> Leaf | None:
-    """The result of an adapter with tokens instead of names; None if it cannot be recorded."""
+    """Returns the adapter's result with tokens in place of names; None if not recordable."""
     binding = recorder.binding
     crossing = RecordingCrossing(asker, recorder)
     proto = in_tokens(binding.node, binding.inputs, binding.outputs)
@@ -136,7 +136,7 @@ def asked(asker: Asker, task: Task, recorder: Recorder) -> Leaf | None:
     try:
         try:
             answer = ask.ask(task, node, op)
-        finally:  # the checks of the answer may use ranks that the answer does not rest on
+        finally:  # the checks of the result may use more ranks
             recorder.relied_on = tuple(recorder.ranks_used)
         if isinstance(answer, Keep):
             return Kept()
@@ -148,7 +148,7 @@ def asked(asker: Asker, task: Task, recorder: Recorder) -> Leaf | None:
         return RefusedLeaf(refusal.why, refusal.detail, hints)
     except NoAnswer:
         raise
-    except (Untraceable, AdapterBug, InvalidModel):  # a fault is worded with the names of the node
+    except (Untraceable, AdapterBug, InvalidModel):  # the error message needs the real names
         return None
 
 
@@ -156,12 +156,12 @@ _ALL: weakref.WeakKeyDictionary[Registry, Records] = weakref.WeakKeyDictionary()
 
 
 def of(adapters: Registry) -> Records:
-    """The records of a registry, which are forgotten with it."""
+    """Returns the records of a registry, which live as long as the registry."""
     if adapters not in _ALL:
         _ALL[adapters] = Records()
     return _ALL[adapters]
 
 
 def forget() -> None:
-    """Forgets all records, for whoever changes the code of an adapter."""
+    """Drops all records; needed after the code of an adapter was changed."""
     _ALL.clear()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answers to the questions of an adapter, in a form that can be compared."""
+"""Turns the answers to an adapter's questions into values that can be compared."""
 
 from __future__ import annotations
 
@@ -22,20 +22,20 @@ else:
 
 Dims: TypeAlias = "tuple[int | str | None, ...]"
 Symbol: TypeAlias = Callable[[str], str]
-_LONG = 1024  # bytes; of a longer attribute, only the digest is kept
+_LONG = 1024  # bytes; longer attributes are compared by their digest
 _GRAPHS = (AttributeProto.GRAPH, AttributeProto.GRAPHS)
 
 
-class Untraceable(Exception):  # noqa: N818 - it is not an error
+class Untraceable(Exception):  # noqa: N818 - a signal, not an error
     """Raised if a call of an adapter cannot be recorded."""
 
 
 class NoAnswer(Untraceable):
-    """Raised if the result for this node cannot be recorded, although others may be."""
+    """Raised if the result for one node cannot be recorded, but equal calls may be."""
 
 
 class ConstantAnswer:
-    """A constant; two constants with the same type, shape and elements are equal."""
+    """A constant that equals other constants with the same type, shape and elements."""
 
     __slots__ = ("_key", "array")
 
@@ -75,7 +75,7 @@ def bounds_of(answer: Any) -> Bounds | None:
 
 
 def of_type(found: TypeProto | None, part: TypePart, symbol: Symbol) -> Hashable:
-    """The part of a type that is read, with tokens in place of its symbols."""
+    """Returns the requested part of a type, with tokens in place of dimension symbols."""
     if found is None:
         return None
     if part is TypePart.RANK:
@@ -97,7 +97,7 @@ def of_type(found: TypeProto | None, part: TypePart, symbol: Symbol) -> Hashable
 
 @functools.lru_cache(maxsize=4096)
 def type_of(answer: Any, part: TypePart) -> TypeProto | None:
-    """A type that has the part that was read. It is shared and must not be changed."""
+    """Returns a type with the requested part. The object is shared and must not be changed."""
     if answer is None:
         return None
     found = TypeProto()
@@ -122,7 +122,7 @@ def type_of(answer: Any, part: TypePart) -> TypeProto | None:
 
 
 def of_node(node: NodeProto) -> tuple[Hashable, ...]:
-    """A node without its names. A node with graphs or with data in other files has no such form."""
+    """Returns a node without names; raises Untraceable for subgraphs and external data."""
     overload = getattr(node, "overload", "")
     parts: list[Hashable] = [node.domain, node.op_type, overload, bool(node.name)]
     for attribute in node.attribute:

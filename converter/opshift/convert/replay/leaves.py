@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The answer of a record for a node: it stays, it is refused, or these nodes replace it."""
+"""The results that a record can have: a node stays, is refused, or is replaced."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Kept:
-    """The node stays as it is."""
+    """The node stays unchanged."""
 
 
 @dataclass(frozen=True, slots=True)
 class RefusedLeaf:
-    """The node is refused; the text has tokens for names."""
+    """The node is refused. `detail` has tokens in place of names."""
 
     why: Why
     detail: str
-    hints: Mapping[str, str]  # of the new names that the text may contain
+    hints: Mapping[str, str]  # hints for the new names in `detail`
 
     def refusal(self, binding: NodeTokens) -> Refusal:
-        """The refusal of a node."""
+        """Returns the refusal with the names around one node."""
 
         def meaning(token: str) -> str:
             if token in self.hints:
@@ -48,7 +48,7 @@ class RefusedLeaf:
 
 @dataclass(frozen=True, slots=True)
 class WrittenNode:
-    """A node without names, and the tokens of its names."""
+    """A new node without names, and the tokens of its names."""
 
     raw: bytes
     name: str
@@ -69,10 +69,10 @@ class Template:
     missed: frozenset[Assumption]
     ops: frozenset[str]
     unread: str | None
-    reaches: bool  # whether it reads a value that the replaced node does not read
+    reaches: bool  # whether a new node reads a value that the old node does not read
 
     def made(self, binding: NodeTokens) -> Made:
-        """The nodes for one node of a model."""
+        """Returns the new nodes, with the names around one node of a model."""
         asker, root = binding.asker, binding.scope.root
         known: dict[str, str] = {"": ""}
         made = Made(carried=frozenset())
@@ -110,14 +110,15 @@ Leaf: TypeAlias = Kept | RefusedLeaf | Template
 
 
 def template_of(made: Made, crossing: RecordingCrossing, binding: NodeTokens) -> Template:
-    """The template of the nodes that an adapter wrote for a node with tokens for names."""
+    """Returns the template of the nodes that an adapter wrote for a node with tokens as names."""
     if made.carried or any(map(holds_graphs, made.nodes)):
         raise Untraceable
     nodes = tuple(map(_without_names, made.nodes))
     read = {token for node in nodes for token in node.inputs if token}
     named = read.union(token for node in nodes for token in node.outputs if token)
     for token in named - crossing.hints.keys() - crossing.constants.keys():
-        binding.place(token)  # a name from elsewhere is a fault, and is worded with that name
+        # raises for an unknown name; the adapter's bug is reported without a record
+        binding.place(token)
     carriers = [i for i, node in enumerate(made.nodes) if node is made.carrier]
     return Template(
         nodes,

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Shows an adapter a node with tokens for names, and records its questions with their answers."""
+"""Shows an adapter a node with tokens as names, and records the adapter's questions."""
 
 from __future__ import annotations
 
@@ -29,17 +29,17 @@ _Answer = TypeVar("_Answer")
 
 
 class Recorder(ModelEnv):
-    """Answers in tokens, and records each question once."""
+    """Facts about a node with tokens as names. Each question and its answer is recorded once."""
 
     def __init__(self, binding: NodeTokens) -> None:
         self.binding = binding
         self.scope = binding.scope
-        self.asked: dict[tuple[Any, ...], Any] = {}  # the questions, in order, with their answers
+        self.asked: dict[tuple[Any, ...], Any] = {}  # the questions in order, with their answers
         self.ranks_used: dict[str, None] = {}
-        self.relied_on: tuple[str, ...] = ()  # the ranks that the answer of the adapter rests on
+        self.relied_on: tuple[str, ...] = ()  # the ranks on which the adapter's result depends
 
     def ask(self, *question: Any) -> Any:
-        """The answer to a question."""
+        """Returns the answer to a question, and records both."""
         if question not in self.asked:
             found = self.binding.answer(question)
             if found is NEVER:
@@ -48,7 +48,7 @@ class Recorder(ModelEnv):
         return self.asked[question]
 
     def _ask_of(self, kind: str, name: str, *more: Any) -> Any:
-        """The recorded fact about a value of the model; other values have no recorded facts."""
+        """Returns the recorded fact about a value of the model, or None for a new value."""
         return self.ask(kind, name, *more) if tokens.is_value(name) else None
 
     def type(self, name: str, part: TypePart = TypePart.ALL) -> TypeProto | None:
@@ -97,7 +97,7 @@ class Recorder(ModelEnv):
         return bool(self._ask_of("is_read", name))
 
     def is_call(self, node: NodeProto) -> bool:
-        return False  # neither the node nor its neighbours are calls
+        return False  # records exclude calls and their neighbours
 
     def load(self, tensor: TensorProto) -> Array:
         return self.binding.asker.facts.weights.load(tensor)
@@ -122,7 +122,7 @@ class Recorder(ModelEnv):
 
 
 class Present(frozenset[str]):
-    """The element types of a model, found only on request."""
+    """The element types of a model. Each test of membership is a recorded question."""
 
     recorder: Recorder
 
@@ -141,7 +141,7 @@ class Present(frozenset[str]):
 
 
 class RecordingCrossing:
-    """The step that a Builder writes for, with tokens for new names."""
+    """The version context of a Builder, with tokens in place of new names."""
 
     def __init__(self, asker: Asker, recorder: Recorder) -> None:
         self.asker = asker
@@ -149,8 +149,8 @@ class RecordingCrossing:
         self.allow_approximate = asker.allow_approximate
         self.assume: Collection[Assumption] = asker.assume
         self.lowest = asker.lowest
-        self.hints: dict[str, str] = {}  # by token of a new name
-        self.constants: dict[str, tuple[Hashable, TensorProto]] = {}  # by token
+        self.hints: dict[str, str] = {}  # by the token of a new name
+        self.constants: dict[str, tuple[Hashable, TensorProto]] = {}  # by the token of a constant
         self._by_content: dict[Hashable, TensorProto] = {}
 
     @property

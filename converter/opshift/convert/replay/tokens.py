@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tokens that stand for the names of one node, so that a record holds for other nodes too."""
+"""Tokens that stand for the names around a node, so that a record applies to other nodes too."""
 
 from __future__ import annotations
 
@@ -12,37 +12,37 @@ NODE = "⟦node⟧"
 
 
 def value(number: int) -> str:
-    """The token of a value of the model."""
+    """Returns the token of a value of the model."""
     return f"⟦v{number}⟧"
 
 
 def is_value(token: str) -> bool:
-    """Whether a token stands for a value of the model; others stand for written values."""
+    """Returns whether a token stands for a value of the model, not for a new value."""
     return token.startswith("⟦v")
 
 
 def reason(token: str) -> str:
-    """The token of the reason why a value is not a constant."""
+    """Returns the token of the reason why a value is not a constant."""
     return f"⟦why_{token[1:]}"
 
 
 def symbol(number: int) -> str:
-    """The token of the symbol of a dimension."""
+    """Returns the token of a dimension symbol."""
     return f"⟦s{number}⟧"
 
 
 def fresh(number: int) -> str:
-    """The token of a new name."""
+    """Returns the token of a new name."""
     return f"⟦f{number}⟧"
 
 
 def constant(number: int) -> str:
-    """The token of a new constant."""
+    """Returns the token of a new constant."""
     return f"⟦c{number}⟧"
 
 
 def filled(text: str, meaning: Callable[[str], str]) -> str:
-    """A text with names in place of tokens; a quoted token becomes a quoted name."""
+    """Returns a text with names in place of tokens; a quoted token becomes a quoted name."""
     if "⟦" not in text:
         return text
     text = _QUOTED.sub(lambda found: repr(meaning(found[1])), text)
