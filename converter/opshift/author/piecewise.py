@@ -3,12 +3,14 @@
 
 For each subgraph of a node, onnx copies the types of all outer values, and for each function call
 all functions. A piece of the model contains only the values and functions that its nodes use.
+A function with many graphs is inferred as a chain of shorter functions.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
 
+from opshift.author import body_parts
 from opshift.model.bytes.outline import ModelBytes
 from opshift.model.functions import behind, calls_of, functions_of
 from opshift.model.names import unused_prefix
@@ -22,8 +24,14 @@ from opshift.model.walk import (
     reads,
 )
 from opshift.opsets.types import tensors_in
-from opshift.protos import ModelProto, TensorShapeProto, TypeProto, ValueInfoProto
-from opshift.protos.shape_inference import infer_shapes
+from opshift.protos import (
+    FunctionProto,
+    ModelProto,
+    TensorShapeProto,
+    TypeProto,
+    ValueInfoProto,
+)
+from opshift.protos.shape_inference import InferenceError, infer_shapes
 
 PIECE = 64  # the number of subgraphs and calls in one piece
 MOST_COPIES = 1 << 20  # the most entries that inference of the whole model may copy
@@ -39,9 +47,20 @@ def infer(
     }  # fmt: skip
     if not is_slow(model):
         return infer_shapes(model.data, **options)
-    whole = ModelProto.FromString(model.data)
-    types = _Types(whole, unused_prefix(model.data))
-    for number, part in enumerate(_parts(whole)):
+    whole, prefix = ModelProto.FromString(model.data), unused_prefix(model.data)
+    if not (long := body_parts.in_parts(whole, _is_long, prefix, PIECE)):
+        return _in_pieces(whole, prefix, options)
+    try:
+        found = _in_pieces(body_parts.cut(whole, long, prefix), prefix, options)
+    except InferenceError:  # it names a part: the caller is to read the name of the function
+        return infer_shapes(model.data, **options)
+    body_parts.join(found, whole, long, prefix)
+    return found
+
+
+def _in_pieces(model: ModelProto, prefix: str, options: dict[str, bool]) -> ModelProto:
+    types = _Types(model, prefix)
+    for number, part in enumerate(_parts(model)):
         piece = types.piece(part)
         given = {dim.dim_param for dim in _dims(piece)}
         types.take(infer_shapes(piece, **options), part, number, given)
@@ -59,7 +78,13 @@ def is_slow(seen: ModelBytes) -> bool:
         return True
     own = functions_of(model)
     calls = sum(call_id(node) in own for node in model.graph.node) if own else 0
-    return calls * len(own) > MOST_COPIES
+    return calls * len(own) > MOST_COPIES or any(map(_is_long, own.values()))
+
+
+def _is_long(body: FunctionProto) -> bool:
+    """Whether inference of a function copies more than it computes."""
+    graphs = sum(1 for _ in graphs_directly_in(body))
+    return graphs * (len(body.node) + len(body.input)) > MOST_COPIES
 
 
 def _parts(model: ModelProto) -> Iterator[range]:
