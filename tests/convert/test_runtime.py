@@ -399,13 +399,25 @@ def test_several_types_are_listed():
 
 
 def test_types_are_looked_up_once_for_many_releases():
-    found, seen = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13)), {}
+    found = checked(model("(double[2] x) => (double[2] y) { y = Neg(x) }", 13))
+    seen = runtime.Seen()
     row = without(Neg_13=Missing(("T",), frozenset({("double",)})))
     assert len(runtime.kernels(found.document, row, found.facts, seen)) == 1
-    ((asked, types),) = seen.items()
+    ((asked, types),) = seen.types.items()
     assert (asked[1:], types) == ((("", "Neg"), ("T",)), [("double",)])
-    seen[asked] = [("float",)]
+    seen.types[asked] = [("float",)]
     assert runtime.kernels(found.document, row, found.facts, seen) == []
+
+
+def test_forms_are_looked_for_once_for_many_releases():
+    text = "(float[2] x) => (y) { s = Constant<value = int64[1] {-1}>() y = Reshape<allowzero = 1>(x, s) }"
+    found, seen = checked(model(text, 14)), runtime.Seen()
+    rows = [targets.find(f"onnxruntime=={release}") for release in ("1.9", "1.10")]
+    assert len(runtime.forms(found.document, rows[0], found.facts, seen)) == 1
+    for asked in seen.places:
+        seen.places[asked] = []
+    assert runtime.forms(found.document, rows[1], found.facts, seen) == []
+    assert len(runtime.forms(found.document, rows[1], found.facts)) == 1
 
 
 def test_a_type_in_doubt_or_not_tried():

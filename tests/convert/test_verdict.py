@@ -16,7 +16,7 @@ DOUBTS = ("unknown", "in_doubt")
 RELEASE = SimpleNamespace(shown="a runtime 1.0", later=None)
 
 
-SEEN: dict = {}
+SEEN = runtime.Seen()
 INNER = SimpleNamespace(document="with its functions written out")
 JUDGED = Judged("as it is", INNER, SEEN)
 
@@ -44,9 +44,7 @@ def test_each_part_adds_its_reasons(parts):
     assert verdict(JUDGED, RELEASE) == Verdict("a runtime 1.0", REASONS, DOUBTS)
     for name in ("stamps", "below_floor", "lacking"):
         assert parts[name] == (JUDGED.document, RELEASE)
-    for name in ("forms", "unknown"):
-        assert parts[name] == (INNER.document, RELEASE, INNER)
-    for name in ("kernels", "in_doubt"):
+    for name in ("forms", "kernels", *DOUBTS):
         assert parts[name] == (INNER.document, RELEASE, INNER, SEEN)
         assert parts[name][3] is SEEN
 

@@ -107,12 +107,14 @@ def _choose(state: State, row: RuntimeRelease) -> None:
     if row.other_forms:
         _write_others(state, None, _named(state, row))
     runs = functools.partial(_runs, row, state.adapters)
-    written = _write_others(state, runs, _lacked(state, row))
+    lacked = _lacked(state, row)
+    written = _write_others(state, runs, lacked)
     if _write_wider(state, row) or written:
         beside: Lacked = {}  # new nodes may be misread because of their neighbours
         _add_misread(beside, asked, neighbours=True)
         _write_others(state, runs, beside)
-    _write_in_other_words(state, row)
+        lacked = _lacked(state, row)
+    _write_in_other_words(state, row, lacked)
     _write_for_all_processors(state, row)
 
 
@@ -131,15 +133,13 @@ def _lacked(state: State, row: RuntimeRelease) -> Lacked:
     return lacked
 
 
-def _write_in_other_words(state: State, row: RuntimeRelease) -> None:
+def _write_in_other_words(state: State, row: RuntimeRelease, lacked: Lacked) -> None:
     """Replaces nodes that the runtime still lacks by other operators that it has.
 
     A node is never written as an operator from which it came, so the search ends.
     """
     opset = state.document.imports.get("") or 1
-    if opset < LOWEST:
-        return
-    if not (lacked := _lacked(state, row)):
+    if opset < LOWEST or not lacked:
         return
     words, origins = OtherWords(state.adapters, row, opset), Origins()
     leads = functools.partial(_leads, row, words, origins, state.adapters)

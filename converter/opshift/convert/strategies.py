@@ -198,9 +198,10 @@ def alternatives(
 
     All `functions` must be inlined together; each of the `unsure` functions may be inlined.
     """
-    if more := frozenset(unread) - strategy.foreseen:
+    if more := _deciding(unread, strategy.opset) - strategy.foreseen:
         yield replace(strategy, foreseen=strategy.foreseen | more)
-    yield from (replace(strategy, opset=one) for one in sorted(opsets, reverse=True))
+    for opset in sorted(opsets, reverse=True):
+        yield replace(strategy, opset=opset, foreseen=_deciding(strategy.foreseen, opset))
     early = frozenset(one.says for one in features if one.sooner) - strategy.early
     if early:
         yield replace(strategy, early=strategy.early | early)
@@ -213,6 +214,11 @@ def alternatives(
     if via_below and not strategy.via_below:
         yield replace(strategy, via_below=via_below)
     yield from _inlining(strategy, functions, unsure)
+
+
+def _deciding(unread: Collection[Key], opset: int) -> frozenset[Key]:
+    """Returns the unread operators that decide about versions; a set opset decides for ai.onnx."""
+    return frozenset(key for key in unread if key[0] or not opset)
 
 
 def _inlining(

@@ -7,6 +7,7 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from dataclasses import field
 from typing import TYPE_CHECKING, TypeAlias
 
 from opshift import terms, versions
@@ -48,11 +49,24 @@ if TYPE_CHECKING:
 else:
     probed = deferred("opshift.opsets.probed")  # only a conversion for a runtime needs it
 
-# The element types that nodes choose, by their root, their operator and its type variables.
 ABSENT = "absent"
-Seen: TypeAlias = "dict[tuple[int, Key, tuple[str, ...]], list[Types]]"
 
 SIZE = 8  # of an axis in the example of a shape
+
+
+@dataclass(slots=True)
+class Seen:
+    """The facts about one document that are the same for every release.
+
+    A caller that checks a document for many releases passes the same object each time.
+    """
+
+    # the element types that nodes choose, by their root, their operator and its type variables
+    types: dict[tuple[int, Key, tuple[str, ...]], list[Types]] = field(default_factory=dict)
+    # the nodes that have a form, by the form and their operator
+    places: dict[tuple[int, Key], list[Place]] = field(default_factory=dict)
+    # the objection of inference to the declared shapes; "" if there is none
+    contradiction: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,27 +108,35 @@ def _functions(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]
         yield RuntimeLack("", "", name, 1, says)
 
 
-def forms(document: Document, row: RuntimeRelease, facts: Facts) -> list[RuntimeLack]:
+def forms(
+    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
+) -> list[RuntimeLack]:
     """Legal forms of operators that a runtime misreads."""
+    seen = Seen() if seen is None else seen
     found = [
         (key, one, [scope.node(at) for scope, at in places])
-        for key, one, places in misread_nodes(document, row, facts)
+        for key, one, places in misread_nodes(document, row, facts, seen=seen)
     ]
     failed = failed_forms(document, row, facts).items()
     return [
         *(_lack(*key, nodes, f"{row.shown}: {one.described(key[1])}") for key, one, nodes in found),
         *(_lack(*key, [scope.node(at) for scope, at in where], s) for (key, s), where in failed),
         *_not_passed(document, row),
-        *_contradicted(document, row, facts),
+        *_contradicted(document, row, facts, seen),
     ]
 
 
-def _contradicted(document: Document, row: RuntimeRelease, facts: Facts) -> list[RuntimeLack]:
+def _contradicted(
+    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen
+) -> list[RuntimeLack]:
     """A declared shape that inference contradicts, if the runtime rejects it."""
     opset = document.imports.get("")
     if not row.is_strict_at(opset):
         return []
-    error = checker.contradicted(weights.checkable(document.model), facts.adapters)
+    if seen.contradiction is None:
+        found = checker.contradicted(weights.checkable(document.model), facts.adapters)
+        seen.contradiction = found or ""
+    error = seen.contradiction
     says = f"{row.shown}: at opset {opset} it rejects a declared shape that inference contradicts"
     return [RuntimeLack("", "", "", 1, f"{says}: {error}")] if error else []
 
@@ -138,33 +160,36 @@ Declared: TypeAlias = "Callable[[DeclaredRules, RuntimeRelease, Key], Iterator[M
 
 
 def misread_nodes(
-    document: Document, row: RuntimeRelease, facts: Facts, declared: Declared = on_every_processor
+    document: Document,
+    row: RuntimeRelease,
+    facts: Facts,
+    declared: Declared = on_every_processor,
+    *,
+    seen: Seen | None = None,
 ) -> Iterator[tuple[Key, Misread, list[Place]]]:
     """The nodes that a runtime misreads, by their operator and form."""
-    read_by = readers()
+    read_by, known = readers(), Seen().places if seen is None else seen.places
     for key in sorted({key for root in document.roots for key in root.index}):
         for one in declared(facts.adapters, row, key):
-            places = [
-                (scope, at)
-                for root in document.roots
-                for scope, at in root.index.get(key, ())
-                if one.is_form(
-                    node_at(facts, scope, at),
-                    root.imports.get(key[0]) or 1,
-                    Surroundings(facts, scope, read_by),
-                )
-            ]
-            if places:
+            if (id(one), key) not in known:
+                known[id(one), key] = [
+                    (scope, at)
+                    for root in document.roots
+                    for scope, at in root.index.get(key, ())
+                    if one.is_form(
+                        node_at(facts, scope, at),
+                        root.imports.get(key[0]) or 1,
+                        Surroundings(facts, scope, read_by),
+                    )
+                ]
+            if places := known[id(one), key]:
                 yield key, one, places
 
 
 def kernels(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
 ) -> list[RuntimeLack]:
-    """Operators of element types for which a runtime has no kernel.
-
-    A caller that checks one document for many releases passes the same `seen` each time.
-    """
+    """Operators of element types for which a runtime has no kernel."""
     found: dict[str, tuple[Key, list[NodeProto], str, str]] = {}
     for (scope, at), key, types, missing in _asked_of_table(document, row, facts, seen):
         if types not in missing.choices:
@@ -284,19 +309,19 @@ def _asked_of_table(
     document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None
 ) -> Iterator[tuple[Place, Key, Types, Missing]]:
     """The nodes of which a runtime lacks some kernel, with the element types that they choose."""
-    seen = {} if seen is None else seen
+    known = {} if seen is None else seen.types
     for root in document.roots:
         for key, places in sorted(root.index.items()):
             missing = row.no_kernels(key, _since(root, key))
             if missing is None or not missing.variables:
                 continue
             asked = (id(root), key, missing.variables)
-            if asked not in seen:
-                seen[asked] = [
+            if asked not in known:
+                known[asked] = [
                     _chosen(scope.node(at), root, functools.partial(facts.type, scope), asked[2])
                     for scope, at in places
                 ]
-            for place, types in zip(places, seen[asked], strict=True):
+            for place, types in zip(places, known[asked], strict=True):
                 if ABSENT in types:
                     types = _with_absent(root, key, types, missing)
                 yield place, key, types, missing
@@ -407,10 +432,12 @@ def _chosen(
     return tuple(bound.get(variable, ABSENT) for variable in variables)
 
 
-def unknown(document: Document, row: RuntimeRelease, facts: Facts) -> list[str]:
+def unknown(
+    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None = None
+) -> list[str]:
     """The gaps in the facts about a runtime and the operators of a model."""
     found = [*_unknown_domains(document, row), *_unknown_operators(document, row)]
-    found += _by_processor(document, row, facts)
+    found += _by_processor(document, row, facts, seen)
     if row.fixed_sizes:
         found += _free_sizes(document.model.graph, row)
     if row.probed is not None and not row.kernels:
@@ -428,9 +455,12 @@ def unknown(document: Document, row: RuntimeRelease, facts: Facts) -> list[str]:
     return found
 
 
-def _by_processor(document: Document, row: RuntimeRelease, facts: Facts) -> Iterator[str]:
+def _by_processor(
+    document: Document, row: RuntimeRelease, facts: Facts, seen: Seen | None
+) -> Iterator[str]:
     """The forms that a runtime misreads on some processors."""
-    for key, one, places in misread_nodes(document, row, facts, on_some_processors):
+    found = misread_nodes(document, row, facts, on_some_processors, seen=seen)
+    for key, one, places in found:
         doubt = "gives the same numbers everywhere" if one.processors else "has a fault of the CPU"
         says = f"whether {row.shown} {doubt}: {one.described(key[1])}"
         yield str(_lack(*key, [scope.node(at) for scope, at in places], says))
@@ -497,6 +527,8 @@ def failed_forms(
     for root in document.roots if row.probed is not None else ():
         for key, places in sorted(root.index.items()):
             since = _since(root, key)
+            if row.probed is None or not row.probed.fails(key):
+                continue
             for scope, at in places:
                 node = scope.node(at)
                 failed = _failing(node, key, since, row, _rank(node, scope, facts))

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from opshift.author.facts import Facts
 from opshift.convert.legal import diagnose, runtime
-from opshift.convert.legal.runtime import RuntimeLack
+from opshift.convert.legal.runtime import RuntimeLack, Seen
 from opshift.model import weights
 from opshift.model.document import Document
 from opshift.protos.copies import copied
@@ -43,13 +43,13 @@ class Judged:
 
     document: Document
     computed: Facts  # those about the model with its functions written out at their calls
-    seen: runtime.Seen
+    seen: Seen
 
     @staticmethod
     def of(facts: Facts) -> Judged:
         """The model of these facts."""
         called = any(root.calls for root in facts.document.roots)
-        return Judged(facts.document, _written_out(facts) if called else facts, {})
+        return Judged(facts.document, _written_out(facts) if called else facts, Seen())
 
 
 def _written_out(facts: Facts) -> Facts:
@@ -86,12 +86,12 @@ def _of_row(judged: Judged, row: RuntimeRelease, added: Collection[str]) -> Verd
         *runtime.stamps(document, row),
         *runtime.below_floor(document, row),
         *runtime.lacking(document, row),
-        *runtime.forms(called, row, computed),
+        *runtime.forms(called, row, computed, judged.seen),
         *runtime.kernels(called, row, computed, judged.seen),
     )
     unknown = (
         *doubted,
-        *runtime.unknown(called, row, computed),
+        *runtime.unknown(called, row, computed, judged.seen),
         *runtime.in_doubt(called, row, computed, judged.seen),
     )
     return Verdict(row.shown, reasons, unknown)
