@@ -12,7 +12,7 @@ from opshift.convert.legal.verdict import Judged, Verdict, verdict
 from text_models import model
 
 REASONS = ("stamps", "below_floor", "lacking", "forms", "kernels")
-DOUBTS = ("unknown", "in_doubt")
+DOUBTS = ("flawed", "unknown", "in_doubt")
 RELEASE = SimpleNamespace(shown="a runtime 1.0", later=None)
 
 

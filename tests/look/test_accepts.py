@@ -113,3 +113,17 @@ def test_types_in_functions_are_those_of_their_calls(graph, functions, release):
     same = graph.replace("bfloat16", "float"), functions
     made = parse_model(f'<ir_version: 10, opset_import: ["" : 21, "own" : 1]> g {" ".join(same)}')
     assert accepts(made, "onnxruntime==1.32").answer == "yes"
+
+
+# the sizes that torch writes for an LSTM with a projection
+PROJECTED = """(float[5,1,4] x, float[1,12,4] w, float[1,12,3] r, float[1,1,6] c) => (float[5,1,1,3] y) {
+    y = LSTM<hidden_size = 3>(x, w, r, , , , c) }"""
+
+
+def test_an_illegal_node_is_no_yes():
+    found = accepts(model(PROJECTED, 14), "onnxruntime==1.20")
+    assert found.answer == "not known"
+    assert found.unknown == (
+        "whether onnxruntime==1.20 runs an illegal node, LSTM 'y': axis 2 of initial_c 'c' has the"
+        " size 6, but must have 3 because of axis 1 of R",
+    )

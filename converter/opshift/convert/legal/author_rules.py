@@ -9,7 +9,7 @@ from typing import TypeVar
 from opshift.author.facts import Facts, ScopeEnv
 from opshift.author.node import Node
 from opshift.author.registry import Registry
-from opshift.author.traits import Differs, Flaw, Illegal, bug_of
+from opshift.author.traits import DeclaredRules, Differs, Flaw, Illegal, bug_of
 from opshift.convert.legal.bound_attributes import BoundAttributes
 from opshift.convert.legal.findings import Checked, Unjudged
 from opshift.errors import Refusal
@@ -44,7 +44,7 @@ def flaws(checked: Checked) -> Iterator[str | Unjudged]:
 
 
 def flawed(
-    document: Document, facts: Facts, adapters: Registry
+    document: Document, facts: Facts, adapters: DeclaredRules
 ) -> Iterator[tuple[Place, str | Unjudged]]:
     """The places of these nodes, each with its flaw."""
     return _told(document, facts, adapters.traits(Flaw), None)

@@ -24,14 +24,14 @@ from opshift.author.present_types import collect_present_types
 from opshift.author.surroundings import Surroundings, node_at, readers
 from opshift.author.traits import DeclaredRules
 from opshift.codes.refusals import Why
-from opshift.convert.legal import checker, function_limits
+from opshift.convert.legal import author_rules, checker, function_limits
 from opshift.convert.legal.model_rules import is_beyond
 from opshift.errors import RefusedNode
 from opshift.lazy import deferred
 from opshift.model import weights
 from opshift.model.document import Document
 from opshift.model.scope import Key, Place, Root, Scope
-from opshift.model.walk import name_of
+from opshift.model.walk import name_of, named
 from opshift.opsets import layouts, schemas
 from opshift.opsets.elements import ELEMENTS
 from opshift.opsets.type_pairs import BY_NAMES, replacements
@@ -67,6 +67,8 @@ class Seen:
     places: dict[tuple[int, Key], list[Place]] = field(default_factory=dict)
     # the objection of inference to the declared shapes; "" if there is none
     contradiction: str | None = None
+    # the nodes that break a rule of their operator, in words
+    flaws: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -430,6 +432,18 @@ def _chosen(
     schema = schemas.schema(domain, node.op_type, root.imports.get(domain) or 1)
     bound = elements_by_variable(node, schema, type_of) if schema is not None else {}
     return tuple(bound.get(variable, ABSENT) for variable in variables)
+
+
+def flawed(document: Document, row: RuntimeRelease, facts: Facts, seen: Seen) -> list[str]:
+    """The nodes that break a rule of their operator, as runtimes need not reject or run these."""
+    if seen.flaws is None:
+        found = author_rules.flawed(document, facts, facts.adapters)
+        seen.flaws = tuple(
+            f"{named(scope.node(at))}: {flaw}"
+            for (scope, at), flaw in found
+            if isinstance(flaw, str)
+        )
+    return [f"whether {row.shown} runs an illegal node, {flaw}" for flaw in seen.flaws]
 
 
 def unknown(
