@@ -51,7 +51,7 @@ def test_every_semver_survives(major, minor, patch):
     if major or minor:
         assert ModelVersion.unpack(version.pack()) == version
     elif patch:
-        with pytest.raises(BadTarget, match="would be read as"):
+        with pytest.raises(BadTarget, match="would be read back as"):
             version.pack()
 
 

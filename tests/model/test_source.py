@@ -391,7 +391,7 @@ def test_the_endings_are_those_of_onnx():
 def test_text_forms_are_read_and_written(ending, tmp_path):
     if ending not in FORMS:
         with pytest.raises(
-            BadDestination, match=f"onnx has no file format with the ending '{ending}'"
+            BadDestination, match=f"onnx has no file format with the extension '{ending}'"
         ):
             convert_file(save(tmp_path / "m.onnx"), tmp_path / f"t{ending}", 13)
         return

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Tensors as numpy arrays and back, the same under every release of onnx.
+"""Converts tensors to numpy arrays and back, with the same result for every release of onnx.
 
-Before 1.19 onnx reads bfloat16 as float32, ignores its raw_data, and has types of its own for the
-smaller numbers; all of them are ml_dtypes here.
+onnx before 1.19 reads bfloat16 as float32, ignores its raw_data, and has its own numpy types for
+the smaller numbers. This module uses the types of ml_dtypes for all of them.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def _plain() -> Mapping[np.dtype[Any], int]:
 
 @functools.cache
 def _narrow() -> Mapping[int, np.dtype[Any]]:
-    """The types that numpy itself does not have."""
+    """Returns the numpy type, from ml_dtypes, of each element type that numpy itself lacks."""
     import ml_dtypes
 
     return {
@@ -63,7 +63,7 @@ def _numbers() -> Mapping[np.dtype[Any], int]:
 
 
 def dtype_of(elem_type: int) -> np.dtype[Any]:
-    """How an element type is held; objects for strings."""
+    """Returns the numpy type for an element type; the type of objects for strings."""
     row = ELEMENTS.get(elem_type)
     if row is not None and row.numpy:
         return np.dtype(row.numpy)
@@ -79,13 +79,13 @@ def load() -> None:
 
 
 def is_array(value: object) -> TypeIs[Array]:
-    """Whether a value is an array of numpy, which may not be imported."""
+    """Returns whether a value is a numpy array, without an import of numpy."""
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(value, numpy.ndarray)
 
 
 def to_array(tensor: TensorProto) -> Array:
-    """The value of a tensor that is not external."""
+    """Returns the value of a tensor whose data is not external."""
     refuse_torn(tensor)
     kind = tensor.data_type
     raw = tensor.HasField("raw_data")
@@ -114,7 +114,7 @@ def _plain_array(tensor: TensorProto, row: Element, *, raw: bool) -> Array:
     if raw:
         return np.frombuffer(tensor.raw_data, dtype).reshape(tensor.dims)
     field = wire.PAYLOAD[row.field]
-    if row.number == T.FLOAT16:  # its numbers are bits
+    if row.number == T.FLOAT16:  # float16 numbers are stored as integers with their bits
         return np.array(getattr(tensor, field), "<u2").view(dtype).reshape(tensor.dims)
     return np.array(getattr(tensor, field), _LISTED[field]).astype(dtype).reshape(tensor.dims)
 
@@ -126,7 +126,7 @@ def refuse_torn(tensor: TensorProto, called: str = "") -> None:
     if kind != T.STRING and kind not in ELEMENTS:
         raise InvalidModel(f"{called} has the element type {kind}, which is unknown")
     if tensor.HasField("segment"):
-        raise InvalidModel(f"{called} holds one segment of a larger tensor; store the whole tensor")
+        raise InvalidModel(f"{called} is one segment of a larger tensor; store the whole tensor")
     if kind == T.STRING:
         held, wanted, what = len(tensor.string_data), count, "strings"
     elif tensor.HasField("raw_data"):
@@ -134,18 +134,18 @@ def refuse_torn(tensor: TensorProto, called: str = "") -> None:
     else:
         field = wire.PAYLOAD[ELEMENTS[kind].field]
         held, wanted, what = len(getattr(tensor, field)), wire.entries(kind, count), "numbers"
-    spare = held > wanted and what == "numbers" and ELEMENTS[kind].bits < 8  # onnx's own parser
+    spare = held > wanted and what == "numbers" and ELEMENTS[kind].bits < 8  # onnx's parser
     require_fit(tensor.dims, wanted if spare else held, wanted, what, called)
 
 
 def require_fit(dims: Sequence[int], held: int, wanted: int, what: str, called: str) -> None:
-    """Raises InvalidModel unless a payload has the length that the shape of its tensor gives."""
+    """Raises InvalidModel unless a payload has as many entries as the shape requires."""
     if held != wanted or min(dims, default=0) < 0:
         raise InvalidModel(f"{called} of shape {list(dims)} holds {held} {what}, not {wanted}")
 
 
 def from_array(array: Array, name: str = "") -> TensorProto:
-    """A tensor of the array's own type."""
+    """Makes a tensor with the element type of the array."""
     if (own := _plain().get(array.dtype)) is not None:
         data = array.astype(ELEMENTS[own].numpy, copy=False).tobytes()
         made = TensorProto(data_type=own, dims=array.shape, raw_data=data)
@@ -164,7 +164,7 @@ def from_array(array: Array, name: str = "") -> TensorProto:
 
 
 def of_integers(value: object) -> TensorProto | None:
-    """The int64 tensor of an integer or of a list of them, made without numpy; None of others."""
+    """Makes an int64 tensor of an integer or a list of integers, without numpy; None for others."""
     numbers = value if isinstance(value, (list, tuple)) else (value,)
     if not all(type(one) is int and -(2**63) <= one < 2**63 for one in numbers):
         return None
@@ -174,7 +174,7 @@ def of_integers(value: object) -> TensorProto | None:
 
 
 def as_tensor(array: Array, elem_type: int) -> TensorProto:
-    """A nameless tensor of an element type; an 8-bit float that is too large is the largest."""
+    """Makes an unnamed tensor of an element type; 8-bit floats are limited to the largest one."""
     row = ELEMENTS.get(elem_type)
     if row is not None and row.is_float8:
         array = np.clip(array.astype(np.float64), *row.finite)
@@ -182,7 +182,7 @@ def as_tensor(array: Array, elem_type: int) -> TensorProto:
 
 
 def in_typed_field(tensor: TensorProto) -> TensorProto:
-    """A float or int64 tensor with its numbers in the field of their type, not as raw bytes."""
+    """Moves the numbers of a float or int64 tensor from raw_data to the field of their type."""
     kind = tensor.data_type
     if not tensor.HasField("raw_data") or kind not in (T.FLOAT, T.INT64):
         return tensor
@@ -193,7 +193,7 @@ def in_typed_field(tensor: TensorProto) -> TensorProto:
 
 
 def dense(values: Array, indices: Array, dims: Sequence[int]) -> Array:
-    """A sparse tensor as a dense array; indices are linear or one row of coordinates per value."""
+    """Expands a sparse tensor; indices are linear, or one row of coordinates for each value."""
     if not 0 <= prod(dims) * values.itemsize <= wire.LIMIT:
         raise InvalidModel(f"a sparse tensor of shape {list(dims)} is too large to be written out")
     full = np.zeros(tuple(dims), dtype=values.dtype)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The part of a model that computes some of its values."""
+"""Extracts the part of a model that computes some of its values."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto
 
 
 def needed(graph: GraphProto, values: Iterable[str], known: Container[str] = ()) -> list[NodeProto]:
-    """The nodes of a graph that compute some values from known values."""
+    """Returns the nodes of a graph that compute some values from known values."""
     producers = {name: i for i, node in enumerate(graph.node) for name in node.output if name}
     wanted, found = [*values], set[int]()
     while wanted:
@@ -25,7 +25,7 @@ def needed(graph: GraphProto, values: Iterable[str], known: Container[str] = ())
 
 
 def called(model: ModelProto, nodes: Iterable[NodeProto]) -> Iterator[FunctionProto]:
-    """The functions that some nodes call, through others too."""
+    """Yields the functions that some nodes call, directly or through other functions."""
     functions, found = functions_of(model), set[FunctionId]()
     waiting = [*nodes]
     while waiting:
@@ -40,7 +40,7 @@ def called(model: ModelProto, nodes: Iterable[NodeProto]) -> Iterator[FunctionPr
 
 
 def cone(model: ModelProto, values: Iterable[str]) -> ModelProto:
-    """A model with only the parts on which some values depend."""
+    """Builds a model of only the parts on which some values depend."""
     nodes = needed(model.graph, values)
     names = {name for node in nodes for name in (*walk.reads(node), *node.output)}
     small = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The parts of a directed graph in which everything depends on everything else."""
+"""Finds the cycles of a directed graph (its strongly connected components)."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ _Item = TypeVar("_Item", bound=Hashable)
 
 
 def cycles(edges: Mapping[_Item, Iterable[_Item]]) -> Iterator[set[_Item]]:
-    """Each largest set of items that lead to each other; an item that leads to itself counts.
+    """Yields each largest set of items that all reach each other, or an item with its own edge.
 
-    This is the algorithm of Tarjan without recursion: every edge is followed once.
+    This is Tarjan's algorithm without recursion, which follows every edge once.
     """
     number: dict[_Item, int] = {}
     lowest: dict[_Item, int] = {}

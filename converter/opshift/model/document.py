@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model that is opened for a conversion: its roots and scopes, names, constants and imports."""
+"""Opens a model for a conversion: its graphs and functions, names, constants and imports."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ from opshift.model.walk import Container, graphs_in_attribute, graphs_of
 from opshift.opsets import schemas
 from opshift.protos import FunctionProto, GraphProto, ModelProto, NodeProto, TensorProto
 
-MAX_NESTING = 30  # protobuf itself stops at 100 messages, three to a graph
+MAX_NESTING = 30  # protobuf allows 100 nested messages, of which each graph needs three
 
 
 class Document:
-    """A skeleton model opened for conversion: all its scopes, indexed by operator once."""
+    """A skeleton model opened for conversion, with an index of all nodes by operator."""
 
     def __init__(self, model: ModelProto, prefix: str = "opshift_") -> None:
         self.model = model
         self.prefix = prefix
         self._made = 0
-        self.has_written = False  # whether some name begins with the prefix
+        self.has_written = False  # whether a step has made a name with the prefix
         self._constants: dict[tuple[Root, Hashable], TensorProto] = {}
-        self._unread: dict[Owned, None] = {}  # in the order in which they lost a reader
-        self.gone: dict[Scope, set[str]] = {}  # the names that a sweep has removed
-        self.inherited: dict[str, Heritage] = {}  # what new constants inherit
-        self.sharded: dict[Place, None] = {}  # the rewritten nodes that shardings speak of
-        self.rewritten: set[Place] = set()  # the nodes that replaced others
-        self.generation = 0  # how often nodes have changed; what depends on them compares it
+        self._unread: dict[Owned, None] = {}  # values without a reader, in order
+        self.gone: dict[Scope, set[str]] = {}  # the names that were removed from the model
+        self.inherited: dict[str, Heritage] = {}  # the properties that new constants inherit
+        self.sharded: dict[Place, None] = {}  # the rewritten nodes with shardings
+        self.rewritten: set[Place] = set()  # the nodes that replaced other nodes
+        self.generation = 0  # the number of changes of the nodes; caches of facts compare it
         self.added_initializers = False
         self.origins: dict[str, str] = {}
-        self.missed: dict[str, Assumption] = {}  # by value: the assumption that avoids its node
+        self.missed: dict[str, Assumption] = {}  # by value: an assumption that avoids its node
         self.functions: dict[FunctionId, FunctionProto] = {}
         for function in model.functions:
             key = function_id(function)
@@ -62,7 +62,7 @@ class Document:
                     root = Root("training", f"training_info[{i}].{part}", self.imports)
                     self.roots.append(self._open(root, getattr(training, part)))
                     if part == "algorithm":
-                        # It continues the main graph: its nodes see the main graph's values.
+                        # A training algorithm continues the main graph and can read its values.
                         root.top.parent = self.main
 
     @property
@@ -74,7 +74,7 @@ class Document:
         return root
 
     def enter(self, root: Root, proto: Container, parent: Scope | None) -> Scope:
-        """Indexes a graph or function and everything nested in it."""
+        """Indexes a graph or function and its subgraphs."""
         depth = 0 if parent is None else parent.depth + 1
         if depth > MAX_NESTING:
             raise InvalidModel(f"graphs are nested more than {MAX_NESTING} deep in {root.name}")
@@ -82,7 +82,7 @@ class Document:
         root.scopes.append(scope)
         root.by_graph[id(proto)] = scope
         found: dict[Key, list[Place]] = {}
-        for i, node in enumerate(proto.node):  # this loop visits every node, so it must be fast
+        for i, node in enumerate(proto.node):  # visits every node of a model: must be fast
             key = (node.domain, node.op_type)
             places = found.get(key)
             if places is None:
@@ -93,7 +93,7 @@ class Document:
         return scope
 
     def _file(self, root: Root, key: Key, places: list[Place]) -> None:
-        """Enters nodes of one operator into the index, and the graphs they hold."""
+        """Adds the nodes of one operator to the index, and indexes their subgraphs."""
         if key in self._called_names:
             places = self._file_calls(root, key, places)
         if places:
@@ -104,7 +104,7 @@ class Document:
                     self.enter(root, graph, scope)
 
     def _file_calls(self, root: Root, key: Key, places: list[Place]) -> list[Place]:
-        """Indexes calls of model-local functions; returns the nodes that are operators."""
+        """Indexes calls of functions of the model; returns the nodes that are operators."""
         rest = []
         for scope, i in places:
             node = scope.proto.node[i]
@@ -117,7 +117,7 @@ class Document:
         return rest
 
     def enter_node(self, scope: Scope, position: int) -> None:
-        """Adds one node that a step wrote, and its graphs, to the index."""
+        """Adds one node that a step wrote, with its subgraphs, to the index."""
         node, root = scope.node(position), scope.root
         if scope._producers is not None:
             for name in node.output:
@@ -131,12 +131,12 @@ class Document:
                     self.enter(root, graph, scope)
 
     def note_change(self) -> None:
-        """Counts a change of the nodes. Code that caches facts compares `generation`."""
+        """Counts a change of the nodes; caches of facts compare the count, `generation`."""
         self.generation += 1
         self.names.forget()
 
     def forget_scopes(self, graphs: Sequence[GraphProto]) -> None:
-        """Forgets the scopes of graphs that have left the model, and their nodes."""
+        """Forgets graphs that were removed from the model, and their nodes."""
         gone = {id(graph) for graph in graphs}
         for root in self.roots if gone else ():
             inside = {
@@ -153,7 +153,7 @@ class Document:
                 _prune(root.calls, inside)
 
     def scopes(self) -> Iterator[Scope]:
-        """Every graph and function, at any depth."""
+        """Yields every graph and function, at any depth."""
         return (scope for root in self.roots for scope in root.scopes)
 
     def sort(self) -> None:
@@ -164,7 +164,7 @@ class Document:
         return call_id(node) in self.functions
 
     def calls_behind(self, scope: Scope, node: NodeProto) -> set[FunctionId]:
-        """The functions that compute inputs of a node: inlined, they may give more facts."""
+        """Returns the functions that compute inputs of a node; inlining may give more facts."""
         found = set()
         for name in filter(None, node.input):
             owner = scope.owner(name)
@@ -176,7 +176,7 @@ class Document:
     # -- names and constants -----------------------------------------------------------------
 
     def fresh(self, hint: str) -> str:
-        """An unused name: no name of the model begins with the prefix."""
+        """Returns a new name; no name of the source model begins with the prefix."""
         self._made += 1
         self.has_written = True
         return f"{self.prefix}{self._made}_{hint}"
@@ -185,21 +185,21 @@ class Document:
         return name.startswith(self.prefix)
 
     def is_written(self, name: str) -> bool:
-        """Whether a step wrote a name; names from an inlined function do not count."""
+        """Returns whether a step made a name; names of inlined functions do not count."""
         after = len(self.prefix)
         return name.startswith(self.prefix) and name[after : after + 1].isdecimal()
 
     def constant(
         self, root: Root, content: Hashable, tensor: Callable[[], TensorProto]
     ) -> TensorProto:
-        """A tensor with a name; equal `content` gets the same tensor."""
+        """Returns a named tensor; equal `content` gets the same tensor."""
         known = self._constants.get((root, content))
         if known is None:
             known = self._constants[root, content] = self._named(root, tensor())
         return known
 
     def _named(self, root: Root, tensor: TensorProto) -> TensorProto:
-        """The tensor under a new name. Equal tensors of a root share one name."""
+        """Returns a copy of a tensor with a new name; equal tensors of a root share one name."""
         key = (root, tensor.SerializeToString(deterministic=True))
         if key not in self._constants:
             placed = TensorProto()
@@ -214,19 +214,19 @@ class Document:
             self.added_initializers = True
 
     def mark_unread(self, scope: Scope, names: Iterable[str]) -> None:
-        """Stores the inputs of a replaced node. `sweep` removes it if nothing else reads it."""
+        """Records the inputs of a replaced node, which `sweep` removes if they are unread."""
         for name in names:
             if name:
                 self._unread[scope, name] = None
 
     def take_unread(self) -> list[Owned]:
-        """The values that lost a reader since the last call."""
+        """Returns the values that lost a reader since the last call."""
         unread = [(scope.owner(name), name) for scope, name in self._unread if scope]
         self._unread = {}
         return unread
 
     def written_values(self) -> Iterator[Owned]:
-        """The values of nodes and constants that the conversion wrote itself."""
+        """Yields the values of the nodes and constants that steps wrote."""
         for root in self.roots if self.has_written else ():
             for scope in root.scopes:
                 fresh = filter(self.is_fresh, scope.initializers)
@@ -248,7 +248,7 @@ class Document:
             self.note_change()
 
     def leave_index(self, places: Iterable[Place]) -> None:
-        """Removes nodes from the index, all at once, because a list of places is long."""
+        """Removes nodes from the index, all at once, because the lists in the index are long."""
         gone: dict[tuple[Root, Key], set[tuple[int, int]]] = {}
         calls: dict[tuple[Root, FunctionId], set[tuple[int, int]]] = {}
         for scope, position in places:
@@ -264,7 +264,7 @@ class Document:
             _drop(root.calls, called, lost)
 
     def add_import(self, root: Root, domain: str, lowest: int = 1) -> int:
-        """Imports a domain that an adapter writes nodes of; returns the version."""
+        """Imports a domain for the nodes that an adapter writes; returns the version."""
         paired = versions.paired(root.imports.as_dict(), domain, self.model.ir_version)
         version = max(paired, lowest)
         container = self.model if root.function is None else self.functions[root.function]
@@ -276,7 +276,7 @@ _AnyKey = TypeVar("_AnyKey", Key, FunctionId)
 
 
 def _drop(index: dict[_AnyKey, list[Place]], key: _AnyKey, gone: set[tuple[int, int]]) -> None:
-    """Removes places of one operator or function from an index."""
+    """Removes the nodes of one operator or function from an index."""
     index[key] = [place for place in index[key] if (id(place[0]), place[1]) not in gone]
     if not index[key]:
         del index[key]

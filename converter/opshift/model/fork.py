@@ -17,9 +17,9 @@ from opshift.protos.copies import copied
 
 
 class Scopes(dict[Scope, Scope]):
-    """The scopes of a copy, by those of the model that was copied.
+    """Maps each scope of a model to its copy.
 
-    A scope that has left the model is copied when a table still names it.
+    A scope that was removed from the model is copied if a table still contains it.
     """
 
     def __init__(self, roots: dict[Root, Root]) -> None:
@@ -39,17 +39,17 @@ class Scopes(dict[Scope, Scope]):
             twin._producers = {**scope._producers}
         if scope._node_names is not None:
             twin._node_names = {*scope._node_names}
-        twin._initializers = twin._declared = None  # they hold parts of the graph
+        twin._initializers = twin._declared = None  # these tables refer to parts of the old graph
         twin._initializer_types = None
         return twin
 
     def places(self, places: list[Place]) -> list[Place]:
-        """The same places in the copy."""
+        """Returns the copies of these nodes' positions."""
         return [(self[scope], position) for scope, position in places]
 
 
 class Fork:
-    """A copy of a document that changes on its own, and its scopes by those of the original."""
+    """A copy of a document that changes independently, with the copies of its scopes."""
 
     def __init__(self, document: Document) -> None:
         self.roots: dict[Root, Root] = {}
@@ -86,7 +86,7 @@ class Fork:
         return new
 
     def _root(self, root: Root, new: Document) -> Root:
-        """A root of the copy, which has no scopes yet."""
+        """Makes a root of the copy, without scopes."""
         imports = new.imports
         if root.function is not None:
             imports = Imports(new.functions[root.function].opset_import, root.name)
@@ -94,7 +94,7 @@ class Fork:
 
 
 def _pairs(old: Document, model: ModelProto) -> Iterator[tuple[int, Container]]:
-    """The identity of each graph and function of a document, with its copy."""
+    """Yields the id of each graph and function of a document, with its copy."""
     waiting: list[tuple[Container, Container]] = [*zip(tops(old.model), tops(model), strict=True)]
     while waiting:
         one, twin = waiting.pop()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Model-local functions: counts the nodes that calls stand for, and inlines calls."""
+"""Counts the nodes behind calls of model-local functions, and inlines calls."""
 
 from __future__ import annotations
 
@@ -26,29 +26,29 @@ from opshift.protos import AttributeProto, FunctionProto, GraphProto, ModelProto
 from opshift.records import dataclass
 
 Fresh = Callable[[str], str]
-MOST_NODES = 500_000  # nodes that calls may stand for: onnx's inference visits each of them
-MOST_LEVELS = 1000  # functions that call each other: onnx follows them on its stack
+MOST_NODES = 500_000  # the most nodes after inlining all calls; onnx's inference visits each
+MOST_LEVELS = 1000  # the longest chain of functions that call each other; onnx uses the stack
 
 
 def require_bounded(model: ModelProto) -> None:
-    """Refuses functions whose calls stand for more nodes than any tool can follow.
+    """Refuses a model whose inlined functions would have too many nodes for any tool.
 
-    The calls are counted, not followed: a small file can stand for a graph of any size.
+    The calls are counted and not inlined, because a small file can expand to a graph of any size.
     """
     if model.functions:
         computing_nodes(model)
 
 
 def computing_nodes(model: ModelProto) -> int:
-    """The nodes that compute something if every call is replaced by the body of its function.
+    """Returns the number of nodes after inlining all calls.
 
-    Constants do not count, because in a graph they may be initializers instead.
+    Constants do not count, because a graph may have them as initializers instead.
     """
     return _computing(_Body.of(model.graph.node), sizes_of(model.functions), "the graph")
 
 
 def sizes_of(functions: Iterable[FunctionProto]) -> dict[FunctionId, int]:
-    """How many nodes that compute something a call of each function stands for."""
+    """Returns how many nodes, without constants, replace a call of each function."""
     bodies = {function_id(function): _Body.of(function.node) for function in functions}
     sizes: dict[FunctionId, int] = {}
     levels: dict[FunctionId, int] = {}
@@ -58,21 +58,21 @@ def sizes_of(functions: Iterable[FunctionProto]) -> dict[FunctionId, int]:
         levels[which] = 1 + max((levels.get(one, 0) for one in bodies[which].calls), default=0)
         if levels[which] > MOST_LEVELS:
             raise InvalidModel(
-                f"{where} begins a chain of more than {MOST_LEVELS} calls of functions, which no"
-                " tool follows; replace calls by their nodes"
+                f"{where} begins a chain of more than {MOST_LEVELS} calls of functions, too long"
+                " for any tool; replace calls by their nodes"
             )
     return sizes
 
 
 def calls_of(bodies: Mapping[FunctionId, FunctionProto]) -> dict[FunctionId, set[FunctionId]]:
-    """The functions that each function calls itself, those in its graphs included."""
+    """Returns the functions that each function calls directly, also in its subgraphs."""
     return {
         which: {*map(call_id, nodes_in(body))} & bodies.keys() for which, body in bodies.items()
     }
 
 
 def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[str]:
-    """The error of functions that call themselves, directly or not."""
+    """Yields an error for each function that calls itself, directly or through others."""
     circles = {one: circle for circle in cycles(calls) for one in circle}
     for start in sorted(circles):
         back = [one for one in calls[start] if one in circles[start]]
@@ -86,7 +86,7 @@ def recursion(calls: Mapping[FunctionId, Collection[FunctionId]]) -> Iterator[st
 def behind(
     calls: Mapping[FunctionId, Collection[FunctionId]], start: FunctionId
 ) -> set[FunctionId]:
-    """The functions that a function calls, directly or not."""
+    """Returns the functions that a function calls, directly or through others."""
     reached, waiting = set[FunctionId](), [start]
     while waiting:
         new = {*calls.get(waiting.pop(), ())} - reached
@@ -97,7 +97,7 @@ def behind(
 
 @dataclass(slots=True)
 class _Body:
-    """How many nodes a graph or function has, and how often each operator or function."""
+    """The number of nodes of a graph or function, and the count of each operator and function."""
 
     nodes: int = 0
     calls: Counter[FunctionId] = field(default_factory=Counter)
@@ -114,7 +114,7 @@ class _Body:
 
 
 def _callees_first(bodies: Mapping[FunctionId, _Body]) -> Iterator[FunctionId]:
-    """The functions, each after its callees. A function that calls itself has any place."""
+    """Yields each function after the functions that it calls; recursive functions in any order."""
     done: set[FunctionId] = set()
     for start in bodies:
         waiting = [] if start in done else [(start, iter(bodies[start].calls))]
@@ -133,7 +133,7 @@ def _callees_first(bodies: Mapping[FunctionId, _Body]) -> Iterator[FunctionId]:
 
 
 def _computing(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:
-    """The number of nodes of a body without constants, including the bodies of its calls."""
+    """Counts the nodes of a body, without constants, after inlining its calls."""
     called = {which: count for which, count in body.calls.items() if which in sizes}
     nodes = sum(count * sizes[which] for which, count in called.items())
     if nodes > MOST_NODES:
@@ -145,14 +145,14 @@ def _computing(body: _Body, sizes: Mapping[FunctionId, int], where: str) -> int:
 
 
 def functions_of(model: ModelProto) -> dict[FunctionId, FunctionProto]:
-    """The functions of a model by the names in their calls."""
+    """Returns the functions of a model, by the key of their calls."""
     return {function_id(function): function for function in model.functions}
 
 
 def inline_function(model: ModelProto, which: FunctionId, fresh: Fresh) -> bool:
     """Replaces every call of a function by its nodes, at any depth, and removes the function.
 
-    Returns whether there was a call.
+    Returns whether the function was called.
     """
     body, called = next(f for f in model.functions if function_id(f) == which), False
     for container in tops(model):
@@ -166,7 +166,7 @@ def inline_function(model: ModelProto, which: FunctionId, fresh: Fresh) -> bool:
 
 
 def _inline_in(container: Container, body: FunctionProto, which: FunctionId, fresh: Fresh) -> bool:
-    """Inlines the calls in a list of nodes and its subgraphs; returns whether there was a call."""
+    """Inlines the calls in a list of nodes and its subgraphs; returns whether there were any."""
     found, nodes, inlined_here = False, [], False
     for graph in graphs_directly_in(container):
         found |= _inline_in(graph, body, which, fresh)
@@ -210,7 +210,7 @@ def _written_out(
     for formal, actual in wanted.items():
         if actual and formal not in names:
             raise InvalidModel(f"output {formal!r} of function {body.name!r} is written by no node")
-        if actual and formal not in made:  # an input handed straight through
+        if actual and formal not in made:  # the function returns an input unchanged
             written.append(NodeProto(op_type="Identity", input=[names[formal]], output=[actual]))
     for info in getattr(body, "value_info", ()):
         if isinstance(container, GraphProto) and info.name in made:
@@ -221,12 +221,12 @@ def _written_out(
 
 
 def _word(name: str) -> str:
-    """The name, with every character that C does not allow in an identifier replaced."""
+    """Replaces the characters of a name that a C identifier cannot have."""
     return re.sub(r"\W", "_", name, flags=re.ASCII)
 
 
 def freshen(node: NodeProto, names: dict[str, str], fresh: Fresh) -> None:
-    """Renames values by `names`, and gives everything its subgraphs define a new name."""
+    """Renames values by `names`, and gives new names to all values that subgraphs define."""
     rename_own(node, names)
     for _, graph in graphs_of(node):
         _freshen_graph(graph, names, fresh)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The properties that a constant passes on to its replacement."""
+"""Stores the properties of a constant that its replacement inherits."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Heritage:
-    """The name, the documentation and the metadata of a constant that another one replaces."""
+    """The name, the documentation and the metadata of a constant that was replaced."""
 
     owner: Scope
     name: str
@@ -19,6 +19,6 @@ class Heritage:
 
 
 def heritage_of(owner: Scope, tensor: TensorProto, name: str) -> Heritage:
-    """The names and texts that a constant inherits from the constant that it replaces."""
+    """Returns the properties that the replacement of a constant inherits."""
     noted = getattr(tensor, "metadata_props", ())
     return Heritage(owner, name, tensor.doc_string, tuple((p.key, p.value) for p in noted))

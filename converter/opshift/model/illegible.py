@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The texts of a message, also those that are not UTF-8, as a broken message may hold."""
+"""Finds the texts of a message, including texts that are not UTF-8 in a broken message."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ PACKAGE = "opshift.legible"
 
 
 def texts(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | bytes]]:
-    """Every text field of a message and of those inside, by its owner, with one value at a time."""
-    waiting = [_held(message)]  # a generator in a generator for each level would be slow
+    """Yields each text of a message and its submessages, with its owner and field."""
+    waiting = [_held(message)]  # nested generators, one for each level, would be slow
     while waiting:
         for owner, field, one in waiting[-1]:
             if isinstance(one, Message):
@@ -32,7 +32,7 @@ def texts(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | by
 
 
 def _held(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | bytes | Message]]:
-    """The texts and messages of a message, one value at a time."""
+    """Yields the texts and submessages of a message, one at a time."""
     for field, value in message.ListFields():
         if field.type in (FieldDescriptor.TYPE_MESSAGE, FieldDescriptor.TYPE_STRING):
             for one in [value] if isinstance(value, (str, bytes, Message)) else value:
@@ -41,7 +41,7 @@ def _held(message: Message) -> Iterator[tuple[Message, FieldDescriptor, str | by
 
 @functools.cache
 def _strict() -> type[Message]:
-    """The message of a model in a syntax of protobuf that rejects texts which are not UTF-8."""
+    """Returns a message class for models that rejects texts which are not UTF-8."""
     file = FileDescriptorProto()
     ModelProto.DESCRIPTOR.file.CopyToProto(file)
     old, file.package, file.name, file.syntax = file.package, PACKAGE, f"{PACKAGE}.proto", "proto3"
@@ -59,7 +59,7 @@ def _strict() -> type[Message]:
 
 
 def require_legible(data: bytes) -> None:
-    """Raises InvalidModel if a text in the bytes of a model is not UTF-8; it costs a parse."""
+    """Raises InvalidModel if a text in a serialized model is not UTF-8; needs a full parse."""
     try:
         _strict().FromString(data)
     except DecodeError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The imports of a model: merges repeated ones, removes unused ones, finds unknown domains."""
+"""Edits the imports of a model: merges repeated ones, removes unused ones, finds unknown ones."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Versions = Mapping[str, int]
 
 
 def owners(model: ModelProto) -> list[ModelProto | FunctionProto]:
-    """Everything in a model that has imports of its own."""
+    """Returns the model and its functions, each of which has imports."""
     return [model, *model.functions]
 
 
 def versions(owner: ModelProto | FunctionProto) -> dict[str, int]:
-    """The version of each domain that a model or a function imports."""
+    """Returns the version of each domain that a model or a function imports."""
     return {schemas.normal(entry.domain): entry.version for entry in owner.opset_import}
 
 
 def operators(model: ModelProto) -> Iterator[tuple[NodeProto, Versions]]:
-    """Every node but calls of the model's functions, with the versions that apply to it."""
+    """Yields each node that calls no function of the model, with the versions that apply to it."""
     own = functions_of(model)
     bodies: list[tuple[Container, Versions]] = [(model.graph, versions(model))]
     bodies += [(function, versions(function)) for function in model.functions]
@@ -37,7 +37,7 @@ def operators(model: ModelProto) -> Iterator[tuple[NodeProto, Versions]]:
 
 
 def merge(model: ModelProto) -> list[str]:
-    """Keeps one of several equal imports of a domain; `ai.onnx` and '' are the same domain."""
+    """Merges repeated imports of a domain; `ai.onnx` and '' are the same domain."""
     merged = [name for where in owners(model) if (name := _merge(where, model)) is not None]
     return [f"{name or 'ai.onnx'} was imported twice; one import was removed" for name in merged]
 
@@ -54,7 +54,7 @@ def _merge(container: ModelProto | FunctionProto, model: ModelProto) -> str | No
     del container.opset_import[:]
     for domain, version in found.items():
         container.opset_import.add(domain=domain, version=version)
-    for node in nodes(model):  # the checker looks for imports by their spelling
+    for node in nodes(model):  # the checker compares the spelling of domains
         if node.domain == "ai.onnx":
             node.domain = ""
     return twice
@@ -63,7 +63,7 @@ def _merge(container: ModelProto | FunctionProto, model: ModelProto) -> str | No
 def prune(document: Document, allowed: Collection[str] = ()) -> list[str]:
     """Removes the imports that no node needs, in the model and in its functions.
 
-    Imports of allowed domains stay.
+    Imports of the domains in `allowed` stay.
     """
     used = {domain for root in document.roots for domain in _used(root)}
     used |= {domain for domain, _, _ in document.functions}
@@ -77,7 +77,7 @@ def prune(document: Document, allowed: Collection[str] = ()) -> list[str]:
 
 def _prune(container: ModelProto | FunctionProto, imports: Imports, used: set[str]) -> list[str]:
     if not used:
-        return []  # a model must import a domain
+        return []  # a model must import at least one domain
     gone = [(domain, imports[domain]) for domain in imports if domain not in used]
     for domain, _ in gone:
         for entry in imports.remove(domain):
@@ -86,12 +86,12 @@ def _prune(container: ModelProto | FunctionProto, imports: Imports, used: set[st
 
 
 def removed(domain: str, version: int) -> str:
-    """The note about an import that no node needs."""
+    """Returns the note about the removal of an unused import."""
     return f"removed the unused import {domain or 'ai.onnx'} {version}"
 
 
 def unknown(document: Document) -> list[RefusedNode]:
-    """A refusal for every node of a domain that no installed package describes."""
+    """Returns a refusal for every node of a domain that no installed package describes."""
     found = []
     for root in document.roots:
         for (domain, op), places in sorted(root.index.items()):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The default of an input: the initializer that has its name."""
+"""Checks the default of an input, which is the initializer with the same name."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from opshift.protos import GraphProto, TensorProto, TypeProto
 
 
 def unfit(graph: GraphProto) -> Iterator[str]:
-    """The inputs of a graph whose default has another type or shape."""
+    """Yields a message for each input whose default has another type or shape."""
     inputs = {value.name: value for value in graph.input} if graph.initializer else {}
     for tensor in graph.initializer:
         value = inputs.get(tensor.name)
@@ -24,7 +24,7 @@ def unfit(graph: GraphProto) -> Iterator[str]:
 
 
 def _is_declared_as(tensor: TensorProto, declared: TypeProto) -> bool:
-    """Whether a type has the element type of a tensor, and its lengths as numbers."""
+    """Returns whether a declared type has the element type and the exact shape of a tensor."""
     kind = declared.tensor_type
     return kind.elem_type == tensor.data_type and list(tensor.dims) == [
         dim.dim_value for dim in kind.shape.dim

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The metadata of a model for which the documents of ONNX define names and forms."""
+"""Defines the metadata keys of a model that ONNX standardizes, and the form of their values."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ _URL = re.compile(r"https?://\S+")
 
 
 def _is_list(text: str) -> bool:
-    """Whether a text is a list of names with commas between them."""
+    """Returns whether a text is a list of names that commas separate."""
     return all(part.strip() for part in text.split(","))
 
 
@@ -35,11 +35,11 @@ FORMS: dict[str, tuple[str, Callable[[str], bool]]] = {
         "NominalRange_0_255", "Normalized_0_1", "Normalized_1_1", "NominalRange_16_235"
     ),
 }
-"""The standard names, in the order in which they are shown, and the form of each value."""
+"""The standard keys, in the order of display, with the form of each value."""
 
 
 def standard(key: str) -> str | None:
-    """The standard name of a key; the case of names for images does not matter."""
+    """Returns the standard spelling of a key; the case of image keys does not matter."""
     if key in FORMS:
         return key
     return next((name for name in FORMS if "." in name and name.lower() == key.lower()), None)

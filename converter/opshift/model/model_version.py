@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""A model's own version: SemVer packed into one number, or a plain number."""
+"""Reads and writes a model's own version: SemVer packed into one integer, or a plain number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from opshift.records import dataclass
 
 
 class Level(enum.IntEnum):
-    """The effort that a change causes for users of the model."""
+    """How much a change affects the users of the model."""
 
     NONE = 0
     PATCH = 1
@@ -22,7 +22,7 @@ class Level(enum.IntEnum):
 
 
 class VersionFormat(enum.Enum):
-    """How a version is written into `model_version`."""
+    """The encoding of a version in the field `model_version`."""
 
     SEMVER = "two bytes major, two bytes minor, four bytes patch"
     HISTORIC = "one byte major, one byte minor, two bytes patch"
@@ -39,19 +39,20 @@ _BITS = {VersionFormat.SEMVER: (15, 16, 32), VersionFormat.HISTORIC: (8, 8, 16)}
 @functools.total_ordering
 @dataclass(frozen=True, slots=True)
 class ModelVersion:
-    """A version as `1.2.345`; a plain number is all patch.
+    """The version of a model, such as `1.2.345`; a plain number has only the patch part.
 
-    A model does not store the pre-release and the build: `pack` omits them, and a version that was
-    read from a model does not have them. A pre-release comes before its version; builds are equal.
+    A model does not store the pre-release and the build, so `pack` omits them. A version that was
+    read from a model has neither. A pre-release comes before its version; builds do not affect the
+    order.
 
     Attributes
     ----------
     major, minor, patch : int
         The numbers of the version.
     form : VersionFormat
-        How the version is written into `model_version`.
+        The encoding of the version in the field `model_version`.
     pre_release, build : str
-        The words of SemVer after the numbers.
+        The pre-release and the build of SemVer, which follow the numbers.
 
     Examples
     --------
@@ -71,26 +72,26 @@ class ModelVersion:
         return self._precedence() < other._precedence()
 
     def _precedence(self) -> tuple[object, ...]:
-        """The order of SemVer: numbers below words, and a release above its pre-releases."""
+        """Returns the SemVer sort key: numbers before words, pre-releases before the release."""
         words = self.pre_release.split(".")
         parts = [(0, int(one), "") if one.isdecimal() else (1, 0, one) for one in words]
         return self.major, self.minor, self.patch, not self.pre_release, parts
 
     @property
     def stored(self) -> ModelVersion:
-        """The part of this version that a model stores."""
+        """Returns the part of this version that a model stores."""
         return replace(self, pre_release="", build="")
 
     @staticmethod
     def unpack(number: int) -> ModelVersion:
-        """The version that the number `model_version` stores.
+        """Decodes the number in `model_version`.
 
-        Something in the upper four bytes makes it SemVer, whose major or minor is never zero. Below
-        that, a highest byte of the lower four bytes means the historic form, unless the number is a
-        date. The rest are plain numbers.
+        If the upper four bytes are not zero, the number is SemVer, whose major or minor number is
+        never zero. Otherwise, if the highest of the lower four bytes is not zero, the number has
+        the historic encoding, unless it looks like a date. All other numbers are plain numbers.
         """
         if not -(2**63) <= number < 2**63:
-            raise BadTarget(f"model_version is a number of 64 bits, not {number}")
+            raise BadTarget(f"model_version must fit in 64 bits, but is {number}")
         if number >= 1 << 32:
             return ModelVersion(number >> 48, number >> 32 & 0xFFFF, number & 0xFFFFFFFF)
         if number >= 1 << 24 and not _is_date(number):
@@ -100,7 +101,7 @@ class ModelVersion:
 
     @staticmethod
     def parse(text: str) -> ModelVersion:
-        """`1.2.345`, also with a pre-release and a build (`1.2.345-rc.1+b7`), or a plain number."""
+        """Parses `1.2.345`, an optional pre-release and build (`1.2.345-rc.1+b7`), or a number."""
         if re.fullmatch(r"\d+", text, re.ASCII):
             return ModelVersion(patch=int(text), form=VersionFormat.NUMBER)
         found = _SEMVER.fullmatch(text)
@@ -114,20 +115,20 @@ class ModelVersion:
         return ModelVersion(major, minor, patch, pre_release=found[4] or "", build=found[5] or "")
 
     def pack(self) -> int:
-        """The number for `model_version`, without the pre-release and the build."""
+        """Encodes the version for `model_version`, without the pre-release and the build."""
         number = self.patch
         if self.form is not VersionFormat.NUMBER:
             bits = _BITS[self.form]
             parts = (self.major, self.minor, self.patch)
             if any(not 0 <= part < 1 << width for part, width in zip(parts, bits, strict=True)):
-                raise BadTarget(f"{self} does not fit: it is {self.form.value}")
+                raise BadTarget(f"version {self} does not fit in model_version: {self.form.value}")
             number |= self.minor << bits[2] | self.major << bits[1] + bits[2]
         if ModelVersion.unpack(number) != self.stored:
-            raise BadTarget(f"{self} would be read as {ModelVersion.unpack(number)}")
+            raise BadTarget(f"version {self} would be read back as {ModelVersion.unpack(number)}")
         return number
 
     def bump(self, level: Level) -> ModelVersion:
-        """The version after a change; a plain number only counts."""
+        """Returns the version after a change; a plain number grows by 1."""
         if level is Level.NONE:
             return self
         if self.pre_release or self.build:

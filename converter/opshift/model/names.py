@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one index of the names of values: the readers of a value, and its possible writers."""
+"""Indexes the names of values: their readers and their possible writers."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ Owned: TypeAlias = tuple[Scope | None, str]  # the scope that defines a name, an
 
 
 def unused_prefix(data: bytes) -> str:
-    """A prefix for new names that occurs nowhere in the bytes of a model."""
+    """Returns a prefix for new names that does not occur in the bytes of a model."""
     prefix, number = "opshift_", 0
     while prefix.encode() in data:
         number += 1
@@ -24,9 +24,9 @@ def unused_prefix(data: bytes) -> str:
 
 
 class Names:
-    """The readers of all values of a document, counted again after each change of its nodes.
+    """The reader counts of all values of a document, recomputed after each change of nodes.
 
-    A training algorithm continues the main graph and reads its values. Therefore both belong to one
+    A training algorithm continues the main graph and reads its values. Therefore both form one
     family of roots; every other root is a separate family.
     """
 
@@ -39,23 +39,23 @@ class Names:
         self._families: dict[Root, list[Root]] = {}
 
     def is_read(self, scope: Scope, name: str) -> bool:
-        """Whether anything reads the value that a scope sees under this name."""
+        """Returns whether anything reads the value that a scope has under this name."""
         return self.count((scope.owner(name), name), scope.root) > 0
 
     def count(self, value: Owned, root: Root) -> int:
-        """How often a value that a root can see is read."""
+        """Returns how often a value is read by its root's family."""
         if len(root.scopes) == 1 and len(self.family(root)) == 1:
             return self._names(root)[value[1]]
         return self.readers(root)[value]
 
     def readers(self, root: Root) -> Counter[Owned]:
-        """How often each value that a root can see is read. Two branches may share a name."""
+        """Counts the reads of each value that a root can see; two branches may share a name."""
         family = self.family(root)
         if family[0] not in self._counts:
             counts = self._counts[family[0]] = Counter()
             for member in family:
                 for scope in member.scopes:
-                    own = scope.producers  # most names are found here, without a walk outwards
+                    own = scope.producers  # contains most names, which saves a search outwards
                     for name, count in names_read(scope).items():
                         owner = scope if name in own else scope.owner(name)
                         counts[owner, name] += count
@@ -63,9 +63,9 @@ class Names:
         return self._counts[family[0]]
 
     def may_be_set(self, owner: Scope, name: str) -> bool:
-        """Whether an initializer is only a first value, which a caller or training replaces.
+        """Returns whether a caller or training may replace the value of an initializer.
 
-        From IR 4 on, an initializer that is also a graph input is only a default.
+        From IR 4 on, an initializer that is also a graph input is only the default of the input.
         """
         if name in owner.inputs and self.model.ir_version > 3:
             return True
@@ -73,13 +73,13 @@ class Names:
 
     @property
     def bound(self) -> set[Owned]:
-        """The values that training sets."""
+        """Returns the initializers that training sets."""
         if self._bound is None:
             self._bound = {value for value, _ in self._bindings()}
         return self._bound
 
     def _bindings(self) -> Iterator[tuple[Owned, Owned]]:
-        """The initializer and the new value of each training binding."""
+        """Yields the initializer and the new value of each training binding."""
         if not self.model.training_info:
             return
         tops = {root.name: root.top for root in self.roots if root.kind == "training"}
@@ -96,7 +96,7 @@ class Names:
                     yield (owner or main, entry.key), value
 
     def _from_outside(self, family: list[Root]) -> Iterator[Owned]:
-        """Reads by training bindings, quantization annotations and names in attributes."""
+        """Yields values named by training bindings, quantization annotations and attributes."""
         for both in self._bindings():
             yield from (value for value in both if value[0] and value[0].root in family)
         for root in family:
@@ -105,14 +105,14 @@ class Names:
                 yield scope.owner(name), name
 
     def _names(self, root: Root) -> Counter[str]:
-        """The number of readers of each name, for a root of one scope that is a separate family."""
+        """Counts the readers of each name, for a root with one scope and a family of its own."""
         if root not in self._by_name:
             counts = self._by_name[root] = names_read(root.top)
             counts.update(name for _, name in self._from_outside([root]))
         return self._by_name[root]
 
     def family(self, root: Root) -> list[Root]:
-        """The roots that see the same values as a root: the main graph and its algorithms."""
+        """Returns the roots that share values with a root: the main graph and its algorithms."""
         if root not in self._families:  # all at once: a model may have thousands of functions
             members: dict[Root, list[Root]] = {}
             for one in self.roots:
@@ -122,7 +122,7 @@ class Names:
         return self._families[root]
 
     def forget(self) -> None:
-        """Marks the readers to be counted again at the next use, because nodes have changed."""
+        """Discards the reader counts after a change of nodes; the next use recomputes them."""
         self._counts.clear()
         self._by_name.clear()
 
@@ -131,8 +131,8 @@ TRAINING_PARTS = ("initialization", "algorithm")
 
 
 def names_read(scope: Scope) -> Counter[str]:
-    """How often the nodes and outputs of one scope read each name."""
-    names: list[str] = []  # one Counter of a list, because an update costs 2 µs for each node
+    """Counts how often the nodes and outputs of one scope read each name."""
+    names: list[str] = []  # one Counter of a list, because an update takes 2 µs for each node
     for i, node in enumerate(scope.proto.node):
         if i not in scope.removed:
             names.extend(node.input)
@@ -141,14 +141,14 @@ def names_read(scope: Scope) -> Counter[str]:
 
 
 def parameters_of(scope: Scope) -> Iterator[str]:
-    """The names of the scales and zero points in quantization annotations."""
+    """Yields the names of scales and zero points in quantization annotations."""
     if isinstance(scope.proto, GraphProto):
         for note in scope.proto.quantization_annotation:
             yield from (entry.value for entry in note.quant_parameter_tensor_names)
 
 
 def _names_in_attributes(root: Root) -> Iterator[tuple[Scope, str]]:
-    """The names in attributes of training operators, such as the values to differentiate."""
+    """Yields names in attributes of training operators, such as the values to differentiate."""
     for key, places in root.index.items():
         if key[0] == versions.TRAINING:
             for scope, position in places:
@@ -162,7 +162,7 @@ def _strings(node: NodeProto) -> Iterator[str]:
 
 
 def bound_names(model: ModelProto) -> set[str]:
-    """The names of the initializers that training sets."""
+    """Returns the names of the initializers that training sets."""
     return {
         entry.key
         for training in model.training_info

@@ -30,9 +30,9 @@ Named: TypeAlias = NodeProto | GraphProto | TensorProto | ValueInfoProto
 
 
 def number(model: ModelProto, prefixes: Sequence[str]) -> dict[str, str]:
-    """Numbers the names with these prefixes in the order in which the nodes mention them.
+    """Renumbers the names with these prefixes in the order in which nodes mention them.
 
-    All get the first prefix. Returns the new name of each changed name.
+    All renumbered names get the first prefix. Returns the new name of each changed name.
     """
     either = "|".join(map(re.escape, prefixes))
     new, mark = re.compile(rf"(?:{either})[0-9]+_(.*)", re.DOTALL), re.compile(either.encode())
@@ -48,7 +48,7 @@ def number(model: ModelProto, prefixes: Sequence[str]) -> dict[str, str]:
 
 
 def _marked(container: Container, mark: re.Pattern[bytes]) -> list[NodeProto]:
-    """The nodes that hold a mark anywhere. To search their bytes costs less than their names."""
+    """Returns the nodes whose bytes contain a prefix, which is faster than comparing names."""
     data = container.SerializeToString()
     if mark.search(data) is None:
         return []
@@ -57,7 +57,7 @@ def _marked(container: Container, mark: re.Pattern[bytes]) -> list[NodeProto]:
 
 
 def _mentioned(container: Container, mark: re.Pattern[bytes]) -> Iterator[str]:
-    """The names in a container: first those in its nodes with a mark, node by node."""
+    """Yields the names in a container, beginning with those in nodes that contain a prefix."""
     for node in _marked(container, mark):
         yield from node.input
         yield from node.output
@@ -70,7 +70,7 @@ def _mentioned(container: Container, mark: re.Pattern[bytes]) -> Iterator[str]:
 
 
 def _described(container: Container) -> Iterator[str]:
-    """The names that a graph mentions outside of its nodes."""
+    """Yields the names that a graph mentions outside of its nodes."""
     if isinstance(container, GraphProto):
         yield container.name
         yield from stated_names(container)
@@ -89,7 +89,7 @@ def _rename(container: Container, names: dict[str, str], mark: re.Pattern[bytes]
 
 
 def _named(container: Container) -> Iterator[Named]:
-    """Everything in a container that has a name."""
+    """Yields every message in a container that has a name."""
     yield from container.node
     yield from container.value_info
     if isinstance(container, GraphProto):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Sorts nodes into an order in which they can run, for graphs that are out of order."""
+"""Sorts the nodes of graphs that are not in topological order."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ SORTED = "the nodes were not sorted topologically; they were sorted"
 
 
 def repair(model: ModelProto) -> bool:
-    """Sorts every graph and function that is out of order; returns whether one was.
+    """Sorts every unsorted graph and function; returns whether there were any.
 
-    Nodes that may stay in their order keep it. A graph with a cycle is left as it is: the
-    checker's objection stands.
+    Nodes that can stay in their order keep it. A graph with a cycle is not changed, so that onnx's
+    checker reports it.
     """
-    inner_first = reversed(list(containers(model)))  # what a graph captures shows in their order
+    inner_first = reversed(list(containers(model)))  # inner first: sorting needs their captures
     return sum([_repair(container) for container in inner_first]) > 0
 
 
@@ -32,7 +32,7 @@ def _repair(container: Container) -> bool:
 
 
 def sorted_positions(container: Container) -> list[int] | None:
-    """The positions of the nodes in a topological order, smallest first; None for a cycle."""
+    """Returns the positions of nodes in topological order, lowest first; None for a cycle."""
     writers = {name: i for i, node in enumerate(container.node) for name in node.output if name}
     waits_for = [
         {writers[name] for name in reads(node) if name in writers} for node in container.node

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Renames values in a node, in its subgraphs and in annotations."""
+"""Renames values in nodes, subgraphs and annotations."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from opshift.protos import GraphProto, NodeProto
 
 
 def rename(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Renames values in a node, and in its subgraphs that capture them."""
+    """Renames values in a node and in those of its subgraphs that capture them."""
     rename_own(node, names)
     for _, graph in graphs_of(node):
         _rename_graph(graph, names)
 
 
 def rename_own(node: NodeProto, names: Mapping[str, str]) -> None:
-    """Renames the values that a node reads or writes, and those in its shardings."""
+    """Renames the values that a node reads or writes, and the values in its shardings."""
     for field in (node.input, node.output):
         for i, name in enumerate(field):
             if name in names:
@@ -29,7 +29,7 @@ def rename_own(node: NodeProto, names: Mapping[str, str]) -> None:
 
 
 def rename_annotations(graph: GraphProto, names: Mapping[str, str]) -> None:
-    """Renames the values that the quantization annotations of a graph refer to."""
+    """Renames the values in the quantization annotations of a graph."""
     for note in graph.quantization_annotation:
         if note.tensor_name in names:
             note.tensor_name = names[note.tensor_name]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Corrects, before a conversion, faults that runtimes accept and onnx's checker rejects."""
+"""Repairs faults of a model that runtimes accept and onnx's checker rejects."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from opshift.protos import (
 from opshift.text import counted, shortened
 
 FIRST_WITH_IMPORTS = 3  # the first IR version in which a model lists its imports
-FIRST_WITH_CONSTANTS = 4  # the first in which an initializer need not be an input
+FIRST_WITH_CONSTANTS = 4  # the first IR version in which an initializer need not be an input
 UNNAMED = "graph"
 
 _FIELDS = (
@@ -48,10 +48,10 @@ def before_opening(model: ModelProto) -> list[str]:
     before = model.ir_version
     if not 0 < before < FIRST_WITH_IMPORTS:
         return []
-    notes = [f"IR {before} was raised to {FIRST_WITH_IMPORTS}, the first IR with operator sets"]
+    notes = [f"raised IR {before} to {FIRST_WITH_IMPORTS}, the first IR with operator sets"]
     if not model.opset_import:
         model.opset_import.add(version=1)
-        notes.append(f"IR {before} has no imports and means ai.onnx 1; this import was added")
+        notes.append(f"added the import of ai.onnx 1, which IR {before} implies")
     for node in nodes(model):
         for attribute in node.attribute:
             if attribute.type == AttributeProto.UNDEFINED:
@@ -61,7 +61,7 @@ def before_opening(model: ModelProto) -> list[str]:
 
 
 def bare_initializers(model: ModelProto) -> list[str]:
-    """Lists every initializer among the inputs, as IR 3 demands; runtimes load it as it is."""
+    """Makes every initializer an input, as IR 3 requires; runtimes also accept it without."""
     graph = model.graph
     if not 0 < model.ir_version < FIRST_WITH_CONSTANTS:
         return []
@@ -73,7 +73,7 @@ def bare_initializers(model: ModelProto) -> list[str]:
 
 
 def rejected(model: ModelProto, weights: Weights) -> list[str]:
-    """Corrects the known faults of a model that the checker rejects; returns the notes."""
+    """Repairs known faults of a model that the checker rejects; returns notes about the repairs."""
     return [*_names(model), *_spelling(model), *_imports(model), *_duplicates(model, weights)]
 
 
@@ -99,7 +99,7 @@ def _spelling(model: ModelProto) -> Iterator[str]:
 
 
 def _imports(model: ModelProto) -> Iterator[str]:
-    """Adds a missing import of a domain that has only one version."""
+    """Adds the missing import of a domain that has only one version."""
     imported = {schemas.normal(one.domain) for one in model.opset_import}
     used = {schemas.normal(node.domain) for node in nodes_in(model.graph)}
     for domain in sorted(used - imported):
@@ -126,7 +126,7 @@ def _names(model: ModelProto) -> Iterator[str]:
 
 
 def _duplicates(model: ModelProto, weights: Weights) -> Iterator[str]:
-    """Removes an initializer or a function that repeats another in name and content."""
+    """Removes an initializer or a function that has the name and content of another."""
     graph = model.graph
     for what, kept, named in (
         ("initializer", graph.initializer, lambda one: one.name),
@@ -147,7 +147,7 @@ def _duplicates(model: ModelProto, weights: Weights) -> Iterator[str]:
 
 
 def _is_equal(first: Message, other: Message, weights: Weights) -> bool:
-    """Whether another message of this name has equal content."""
+    """Returns whether another initializer or function has equal content."""
     if first is other:
         return False
     if isinstance(first, TensorProto) and isinstance(other, TensorProto):
@@ -158,7 +158,7 @@ def _is_equal(first: Message, other: Message, weights: Weights) -> bool:
 
 
 def add_types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list[str]:
-    """Adds missing types and shapes of inputs and outputs; returns their names."""
+    """Adds missing types and shapes of model inputs and outputs; returns their names."""
     vague = [v for v in (*model.graph.input, *model.graph.output) if is_vague(v.type)]
     inferred = infer() if vague else None
     if inferred is None:
@@ -175,7 +175,7 @@ def add_types(model: ModelProto, infer: Callable[[], ModelProto | None]) -> list
 
 
 def remove_shapes(model: ModelProto, names: Sequence[str]) -> bool:
-    """Removes the shapes of these outputs; returns whether there were any."""
+    """Removes the shapes of the named outputs; returns whether there were any."""
     shaped = [
         value.type.tensor_type
         for value in model.graph.output
@@ -187,19 +187,19 @@ def remove_shapes(model: ModelProto, names: Sequence[str]) -> bool:
 
 
 def left_vague(model: ModelProto) -> list[str]:
-    """Notes inputs and outputs whose shape stays unknown."""
+    """Returns a note that lists the inputs and outputs of unknown rank or type."""
     names = [v.name for v in (*model.graph.input, *model.graph.output) if is_vague(v.type)]
     told = f"the type or shape of {first_names(names)} is missing, and inference finds none"
     return [told] if names else []
 
 
 def first_names(names: Sequence[str]) -> str:
-    """The first names of a list, and the number of the other names."""
+    """Returns the first names of a list, and the number of the other names."""
     return shortened(list(map(repr, names)), 4)
 
 
 def is_vague(kind: TypeProto) -> bool:
-    """Whether a type does not give the rank."""
+    """Returns whether the element type or the rank is unknown."""
     if schemas.type_name(kind) is None:
         return True
     return kind.HasField("tensor_type") and rank_of(kind) is None

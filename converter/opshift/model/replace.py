@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Replaces nodes by others, and updates all tables of the document."""
+"""Replaces nodes, and updates all tables of the document."""
 
 from __future__ import annotations
 
@@ -16,16 +16,16 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class Replacement:
-    """The nodes that replace one node; `carrier` overwrites the old node."""
+    """The nodes that replace one node; the `carrier` overwrites the old node in its place."""
 
     place: Place
     nodes: Sequence[NodeProto]
     carrier: NodeProto | None = None
-    carried: frozenset[str] = frozenset()  # the attributes whose graphs stay
+    carried: frozenset[str] = frozenset()  # the attributes whose subgraphs are kept
 
 
 def replace_nodes(document: Document, replacements: Sequence[Replacement]) -> list[list[Place]]:
-    """Puts new nodes in the place of old ones; returns the places of each replacement.
+    """Replaces nodes by new nodes; returns the positions of the nodes of each replacement.
 
     All tables of the document are updated.
     """
@@ -40,7 +40,7 @@ def replace_nodes(document: Document, replacements: Sequence[Replacement]) -> li
 
 
 def _graphs_lost(replacement: Replacement) -> list[GraphProto]:
-    """The graphs of an old node that no new node carries on."""
+    """Returns the subgraphs of a replaced node that no new node keeps."""
     scope, position = replacement.place
     node = scope.node(position)
     key = (schemas.normal(node.domain), node.op_type)
@@ -50,7 +50,7 @@ def _graphs_lost(replacement: Replacement) -> list[GraphProto]:
 
 
 def _replace(document: Document, replacement: Replacement) -> list[Place]:
-    """Writes the nodes of one place, after the old one left the index; returns the places."""
+    """Writes the nodes of one replacement; returns their positions."""
     scope, position = replacement.place
     nodes = replacement.nodes
     _mark_unread(document, replacement)
@@ -67,7 +67,7 @@ def _replace(document: Document, replacement: Replacement) -> list[Place]:
 
 
 def _take_away(document: Document, replacement: Replacement) -> None:
-    """Removes the outputs of the old node that no new node writes from the tables."""
+    """Removes the outputs of a replaced node from the tables, unless a new node writes them."""
     scope, position = replacement.place
     written = {name for one in replacement.nodes for name in one.output}
     lost = set(filter(None, scope.node(position).output)) - written
@@ -79,13 +79,13 @@ def _take_away(document: Document, replacement: Replacement) -> None:
 
 
 def _mark_unread(document: Document, replacement: Replacement) -> None:
-    """Remembers the inputs and outputs of the old node that may be unread now."""
+    """Records the inputs and outputs of a replaced node that may be unread now."""
     scope, position = replacement.place
     node = scope.node(position)
     read = {name for one in replacement.nodes for name in one.input}
     document.mark_unread(scope, [name for name in node.input if name not in read])
     if len(replacement.nodes) > 1 < len(node.output):
-        # An unread output is free, but a node with only unread outputs costs time.
+        # An unread output costs nothing, but a node with only unread outputs takes time.
         outputs = [name for name in node.output if name]
         unread = [name for name in outputs if not document.names.is_read(scope, name)]
         if len(unread) < len(outputs):
@@ -93,7 +93,7 @@ def _mark_unread(document: Document, replacement: Replacement) -> None:
 
 
 def _spread(document: Document, replacement: Replacement) -> list[Place]:
-    """Writes several nodes for one. The carrier, or the last, overwrites the old node."""
+    """Writes several nodes for one; the carrier, or the last node, overwrites the old node."""
     (scope, position), nodes = replacement.place, replacement.nodes
     target = scope.node(position)
     main = next((i for i, one in enumerate(nodes) if one is replacement.carrier), len(nodes) - 1)
@@ -118,7 +118,7 @@ def _spread(document: Document, replacement: Replacement) -> list[Place]:
 
 
 def _overwrite(document: Document, replacement: Replacement, made: NodeProto) -> None:
-    """Overwrites the old node, which keeps its name, its metadata and its carried subgraphs."""
+    """Overwrites the old node, which keeps its name, metadata and carried subgraphs."""
     scope, position = replacement.place
     target = scope.node(position)
     if made.op_type != target.op_type and target.name in scope.repeated_names:
@@ -140,7 +140,7 @@ def _overwrite(document: Document, replacement: Replacement, made: NodeProto) ->
 
 
 def _name(document: Document, scope: Scope, made: NodeProto, original: NodeProto) -> None:
-    """Gives a node a name of its own if the old node had one: runtimes reject repeated names."""
+    """Gives a new node a unique name if the old node had a name; runtimes reject repeated names."""
     if made.name and made.name not in scope.node_names:
         scope.node_names.add(made.name)
     elif made.name or original.name:

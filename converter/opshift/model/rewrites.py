@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The places in which one model is a rewritten form of another, found without the report.
+"""Finds the places in which one model is a rewritten form of another, without a report.
 
-A value that both models compute has one name in both, and a name that only one of them has was
-removed or written. Therefore a rewritten place is a group of different nodes. They are connected by
-names of only one model, and bounded by values of both models.
+A value that both models compute has the same name in both. A name in only one of them was removed
+or written. Therefore a rewritten place is a group of nodes that differ. The names that connect
+these nodes are in only one model, and the names at the edges of the group are in both.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ CONSTANT = "Constant"
 
 @dataclass
 class Body:
-    """The nodes of a graph or function in one of the models, and the names that it defines."""
+    """The nodes of a graph or function in one of the models, with the names that it defines."""
 
     container: Container
     imports: Versions
@@ -36,7 +36,7 @@ class Body:
 
     @functools.cached_property
     def tensors(self) -> dict[str, TensorProto | NodeProto]:
-        """The initializers and the constants, by name."""
+        """Returns the initializers and Constant nodes, by name."""
         found: dict[str, TensorProto | NodeProto] = {
             node.output[0]: node for node in self.nodes if node.op_type == CONSTANT and node.output
         }
@@ -45,7 +45,7 @@ class Body:
         return found
 
     def constant(self, name: str) -> TensorProto | NodeProto | None:
-        """The initializer or constant of a name in this scope."""
+        """Returns the initializer or Constant node of a name in this scope."""
         own = self.tensors.get(name)
         if own is not None or name in self.writers or self.parent is None:
             return own
@@ -54,7 +54,7 @@ class Body:
 
 @dataclass(frozen=True, slots=True)
 class RewrittenPlace:
-    """One rewritten place: its nodes in each model, in their order."""
+    """A rewritten place: the removed and the written nodes, in order."""
 
     before: Body
     after: Body
@@ -63,7 +63,7 @@ class RewrittenPlace:
 
 
 def rewrites(before: ModelProto, after: ModelProto) -> Iterator[RewrittenPlace]:
-    """Every place of the second model that is a rewritten place of the first model."""
+    """Yields every place in which the second model is rewritten from the first model."""
     others = {_key(top, i): (top, _imports(after, top)) for i, top in enumerate(tops(after))}
     for number, top in enumerate(tops(before)):
         found = others.get(_key(top, number))
@@ -72,7 +72,7 @@ def rewrites(before: ModelProto, after: ModelProto) -> Iterator[RewrittenPlace]:
 
 
 def _key(top: Container, number: int) -> tuple[object, ...]:
-    """The key that a graph or function has in both models."""
+    """Returns a key of a graph or function that is equal in both models."""
     if isinstance(top, FunctionProto):
         return (top.domain, top.name, getattr(top, "overload", ""))
     return (number if number == 0 else f"{top.name} of training",)
@@ -83,7 +83,7 @@ def _imports(model: ModelProto, top: Container) -> Versions:
 
 
 def _inside(before: Body, after: Body) -> Iterator[RewrittenPlace]:
-    """The places of two graphs, then those of the graphs inside."""
+    """Yields the rewritten places of two graphs, then those of their subgraphs."""
     groups = _Groups(before, after)
     yield from groups.found()
     for i, node in enumerate(before.nodes):
@@ -104,7 +104,7 @@ def _nested(before: Body, after: Body, old: NodeProto, new: NodeProto) -> Iterat
 
 
 class _Groups:
-    """The different nodes, merged into groups until each group is one place."""
+    """The nodes that differ, merged into groups until each group is one rewritten place."""
 
     def __init__(self, before: Body, after: Body) -> None:
         self.sides = (before, after)
@@ -116,13 +116,13 @@ class _Groups:
                     self._join_around(side, i, node, mine, other)
 
     def twin(self, number: int) -> int | None:
-        """The node of the second model that computes an output of this node of the first model."""
+        """Returns the node of the second model that computes an output of this node."""
         before, after = self.sides
         return next((after.writers[n] for n in before.nodes[number].output if n in after.writers),
                     None)  # fmt: skip
 
     def _kept(self) -> tuple[set[int], set[int]]:
-        """The nodes without graphs that are equal in both models."""
+        """Returns the nodes, apart from their subgraphs, that are equal in both models."""
         kept: tuple[set[int], set[int]] = (set(), set())
         for i, node in enumerate(self.sides[0].nodes):
             twin = self.twin(i)
@@ -132,7 +132,7 @@ class _Groups:
         return kept
 
     def _takes_part(self, side: int, number: int) -> bool:
-        """Whether a node belongs to a rewritten place. A constant of only one model does not."""
+        """Returns whether a node belongs to a rewritten place; constants of one model do not."""
         if number in self.kept[side]:
             return False
         node, other = self.sides[side].nodes[number], self.sides[1 - side]
@@ -164,7 +164,7 @@ class _Groups:
         self.parent[second] = first
 
     def found(self) -> Iterator[RewrittenPlace]:
-        """The places in the order of the first node of each."""
+        """Yields the rewritten places in the order of the first node of each."""
         groups: dict[tuple[int, int], list[tuple[int, int]]] = {}
         for one in sorted(self.parent):
             groups.setdefault(self._root(one), []).append(one)
@@ -176,7 +176,7 @@ class _Groups:
 
 
 def _shell(node: NodeProto) -> bytes:
-    """A node as bytes, without the graphs that it holds."""
+    """Serializes a node without its subgraphs."""
     if not holds_graphs(node):
         return node.SerializeToString(deterministic=True)
     copy = NodeProto()

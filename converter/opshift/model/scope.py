@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Graphs, subgraphs and functions of a model: their nodes, and the names that these see."""
+"""Describes graphs, subgraphs and functions of a model: their nodes, and the visible names."""
 
 from __future__ import annotations
 
@@ -27,13 +27,13 @@ FunctionId: TypeAlias = tuple[str, str, str]  # (domain, name, overload)
 
 
 def _ordered(names: Iterable[str]) -> AbstractSet[str]:
-    """A set whose order is that of the model, so that nothing depends on hashes."""
+    """Returns a set in the order of the model, so that no result depends on hashes."""
     return dict.fromkeys(names).keys()
 
 
 @dataclass(slots=True, eq=False)
 class Scope:
-    """One list of nodes and the names defined with it; `parent` is the graph around it."""
+    """A graph or function with the names that it defines; `parent` is the graph around it."""
 
     root: Root
     proto: Container
@@ -41,7 +41,7 @@ class Scope:
     depth: int
     order: dict[int, tuple[int, ...]] = field(default_factory=dict)
     removed: set[int] = field(default_factory=set)
-    ahead: dict[int, int] = field(default_factory=dict)  # versions of nodes that the imports lack
+    ahead: dict[int, int] = field(default_factory=dict)  # nodes' versions that are not imported
     _producers: dict[str, int] | None = None
     _inputs: AbstractSet[str] | None = None
     _initializers: dict[str, TensorProto] | None = None
@@ -53,7 +53,7 @@ class Scope:
 
     @property
     def inputs(self) -> AbstractSet[str]:
-        """The names of the inputs of the graph or function, in their order."""
+        """Returns the names of the inputs of the graph or function, in order."""
         if self._inputs is None:
             named = self.proto.input
             self._inputs = _ordered(i if isinstance(i, str) else i.name for i in named)
@@ -61,12 +61,12 @@ class Scope:
 
     @property
     def outputs(self) -> AbstractSet[str]:
-        """The names of the outputs of the graph or function, in their order."""
+        """Returns the names of the outputs of the graph or function, in order."""
         return _ordered(o if isinstance(o, str) else o.name for o in self.proto.output)
 
     @property
     def initializers(self) -> dict[str, TensorProto]:
-        """Dense initializers by name."""
+        """Returns the dense initializers, by name."""
         if self._initializers is None:
             dense = self.proto.initializer if isinstance(self.proto, GraphProto) else ()
             self._initializers = {tensor.name: tensor for tensor in dense}
@@ -74,7 +74,7 @@ class Scope:
 
     @property
     def producers(self) -> dict[str, int]:
-        """Position of the node that writes a name; kept current by the step."""
+        """Returns the position of the node that writes each name; steps update the table."""
         if self._producers is None:
             self._producers = {
                 name: i
@@ -87,7 +87,7 @@ class Scope:
 
     @property
     def declared(self) -> dict[str, TypeProto]:
-        """The types that the graph declares for inputs, outputs and values."""
+        """Returns the types that the graph declares for inputs, outputs and other values."""
         if self._declared is None:
             infos = list(getattr(self.proto, "value_info", ()))
             if isinstance(self.proto, GraphProto):
@@ -96,7 +96,7 @@ class Scope:
         return self._declared
 
     def initializer_type(self, name: str) -> TypeProto:
-        """The type that an initializer has."""
+        """Returns the type of an initializer."""
         if self._initializer_types is None:
             self._initializer_types = {}
         if name not in self._initializer_types:
@@ -104,19 +104,19 @@ class Scope:
         return self._initializer_types[name]
 
     def layout_at(self, position: int) -> schemas.Schema | None:
-        """The layout of a node of this scope, at the version for which it was written."""
+        """Returns the layout of a node of this scope, at the version for which it was written."""
         return self.root.layout_of(self.node(position), self.ahead.get(position))
 
     @property
     def node_names(self) -> set[str]:
-        """The names of the nodes, as they were at the first call."""
+        """Returns the names of the nodes at the first call."""
         if self._node_names is None:
             self._node_names = {node.name for node in self.proto.node if node.name}
         return self._node_names
 
     @property
     def repeated_names(self) -> frozenset[str]:
-        """The names that several nodes have. Runtimes reject them, except for a Constant."""
+        """Returns the names that several nodes share; runtimes reject them, except on Constants."""
         if self._repeated_names is None:
             counts = Counter(node.name for node in self.proto.node if node.name)
             self._repeated_names = frozenset(name for name, n in counts.items() if n > 1)
@@ -126,7 +126,7 @@ class Scope:
         return self.proto.node[position]
 
     def owner(self, name: str) -> Scope | None:
-        """The nearest scope, outwards, that defines `name`."""
+        """Returns the nearest outer scope, or this one, that defines a name."""
         scope: Scope | None = self
         while scope is not None:
             if name in scope.producers or name in scope.initializers or name in scope.inputs:
@@ -138,14 +138,14 @@ class Scope:
 
     @property
     def sparse(self) -> AbstractSet[str]:
-        """The names of sparse initializers, in their order."""
+        """Returns the names of the sparse initializers, in order."""
         if self._sparse is None:
             held = () if isinstance(self.proto, FunctionProto) else self.proto.sparse_initializer
             self._sparse = _ordered(one.values.name for one in held)
         return self._sparse
 
     def rename_initializer(self, name: str, new: str) -> TensorProto:
-        """Gives a dense initializer another name; the caller renames its readers."""
+        """Renames a dense initializer; the caller renames its readers."""
         self.initializers[new] = tensor = self.initializers.pop(name)
         tensor.name = new
         self._initializer_types = None  # another tensor may have had the new name
@@ -154,7 +154,7 @@ class Scope:
         return tensor
 
     def forget(self, names: set[str]) -> None:
-        """Removes names that have left the scope from its tables."""
+        """Removes names that were removed from the graph from all tables of the scope."""
         self._sparse = None
         tables: tuple[dict[str, Any] | None, ...] = (
             self._initializers, self._producers, self._declared,
@@ -178,17 +178,17 @@ class Scope:
             self._initializers[tensor.name] = own
 
     def sorted_positions(self) -> list[int]:
-        """The positions of its nodes in the order to which `sort` brings them."""
+        """Returns the positions of the nodes in the order that `sort` will give them."""
         left = (i for i in range(len(self.proto.node)) if i not in self.removed)
         return sorted(left, key=lambda i: self.order.get(i) or (i,))
 
     def sort(self) -> None:
-        """Moves the nodes that steps appended to their places, and deletes removed ones."""
+        """Moves nodes that steps appended to their final positions, and deletes removed nodes."""
         if not self.order and not self.removed:
             return
         nodes = self.proto.node
         total = len(nodes)
-        # list.sort asks for each key once and in list order, and upb sorts with list.sort.
+        # list.sort computes each key once and in order, and upb sorts with list.sort.
         keys = iter([
             (i in self.removed, self.order.get(i) or (i,)) for i in range(total)
         ])  # fmt: skip
@@ -199,7 +199,7 @@ class Scope:
 
 
 def tensor_type(tensor: TensorProto) -> TypeProto:
-    """The type of a tensor."""
+    """Returns the type of a tensor."""
     found = TypeProto()
     found.tensor_type.elem_type = tensor.data_type
     found.tensor_type.shape.SetInParent()
@@ -212,7 +212,7 @@ Place: TypeAlias = tuple[Scope, int]
 
 
 class Imports:
-    """The versions a model or a function declares, with `ai.onnx` and the empty string as one."""
+    """The imported versions of a model or function; `ai.onnx` and '' are the same domain."""
 
     def __init__(self, protos: Sequence[OperatorSetIdProto], where: str) -> None:
         self._protos: dict[str, list[OperatorSetIdProto]] = {}
@@ -233,7 +233,7 @@ class Imports:
         self._protos[schemas.normal(proto.domain)] = [proto]
 
     def remove(self, domain: str) -> list[OperatorSetIdProto]:
-        """Forgets a domain; returns its entries, which the caller takes out of the model."""
+        """Removes a domain; returns its entries, which the caller removes from the model."""
         return self._protos.pop(domain)
 
     def get(self, domain: str) -> int | None:
@@ -255,7 +255,7 @@ class Imports:
 
 @dataclass(slots=True, eq=False)
 class Root:
-    """A main graph or a function, with its nested graphs."""
+    """A main graph, a function or a training graph, with its subgraphs."""
 
     kind: str  # "graph", "function" or "training"
     name: str
@@ -275,32 +275,32 @@ class Root:
         return self.kind != "function"
 
     def schema_of(self, node: NodeProto, version: int | None = None) -> schemas.Schema | None:
-        """The schema of a node, if stated, at the version imported now or at another."""
+        """Returns the schema of a node at the imported version or at another; None if unknown."""
         domain = schemas.normal(node.domain)
         version = version or self.imports.get(domain)
         found = schemas.schema(domain, node.op_type, version) if version else None
         return found if found is not None and found.stated else None
 
     def layout_of(self, node: NodeProto, version: int | None = None) -> schemas.Schema | None:
-        """Like `schema_of`, also of an operator that only the version database states."""
+        """Returns the schema of a node, also of operators that only the version database has."""
         domain = schemas.normal(node.domain)
         version = version or self.imports.get(domain)
         found = layouts.layout(domain, node.op_type, version) if version else None
         return found if found is not None and found.stated else None
 
     def scope_of(self, graph: GraphProto) -> Scope:
-        """The scope of a subgraph of this root."""
+        """Returns the scope of a subgraph of this root."""
         return self.by_graph[id(graph)]
 
     def copy_of(self, graph: GraphProto) -> GraphProto:
-        """A copy of a subgraph, with the nodes that steps appended at their places."""
+        """Copies a subgraph, with the nodes that steps appended in their final order."""
         copy = GraphProto()
         copy.CopyFrom(graph)
         self.put_in_order(copy, graph)
         return copy
 
     def put_in_order(self, copy: Container, graph: Container) -> None:
-        """Sorts a copy of a graph or function of this root, and the graphs in it."""
+        """Sorts the nodes of a copy of a graph or function of this root, and of its subgraphs."""
         for there, here in zip(copy.node, graph.node, strict=True):
             if not schemas.may_hold_graphs(here.domain, here.op_type):
                 continue
@@ -312,11 +312,11 @@ class Root:
 
 
 def shown_function(which: FunctionId) -> str:
-    """`acme::Gated::float`: the domain, the name and the overload, without empty parts."""
+    """Returns the domain, name and overload of a function as text: `acme::Gated::float`."""
     return "::".join(part for part in which if part)
 
 
 def call_id(node: NodeProto) -> FunctionId:
-    """The domain, name and overload of the function that a node would call."""
+    """Returns the domain, name and overload of the function that a node would call."""
     overload = node.overload if hasattr(node, "overload") else ""
     return schemas.normal(node.domain), node.op_type, overload

@@ -21,7 +21,7 @@ def settle(document: Document) -> list[str]:
         _inherit(document, root)
     notes = [note for scope, note in _drop_annotations(document)]
     if notes:
-        sweep(document)  # constants that only the removed annotations read
+        sweep(document)  # removes constants that only the removed annotations read
     return notes + list(_drop_shardings(document))
 
 
@@ -38,7 +38,7 @@ def _inherit(document: Document, root: Root) -> None:
                 tensor.metadata_props.add(key=key, value=value)
             kinds[left.name] = tensor_type(tensor)
     for scope in root.scopes if names else ():
-        for info in getattr(scope.proto, "value_info", ()):  # an inner graph may declare it, too
+        for info in getattr(scope.proto, "value_info", ()):  # an inner graph may also declare it
             if info.name in kinds:
                 info.type.CopyFrom(kinds[info.name])
         for node in scope.proto.node:
@@ -47,7 +47,7 @@ def _inherit(document: Document, root: Root) -> None:
 
 
 def _left_to(document: Document, name: str) -> Heritage | None:
-    """The inherited name and notes of a new constant, also through constants of earlier steps."""
+    """Returns what a new constant inherits, directly or through constants of earlier steps."""
     left = document.inherited.get(name)
     while left is not None and document.is_fresh(left.name):
         left = document.inherited.get(left.name)
@@ -55,7 +55,7 @@ def _left_to(document: Document, name: str) -> Heritage | None:
 
 
 def _is_free(document: Document, left: Heritage, root: Root) -> bool:
-    """Whether a name is free in the model, and unused in graphs that can read the constant."""
+    """Returns whether a name was removed, and is unused in graphs that can read the constant."""
     if left.name not in document.gone.get(left.owner, ()):
         return False
     return not any(
@@ -85,7 +85,7 @@ def _drop_annotations(document: Document) -> Iterator[tuple[Scope, str]]:
 
 
 def move_shardings(document: Document, place: Place, companions: list[NodeProto]) -> None:
-    """Moves the shardings of a node to its new neighbours that read or write the values."""
+    """Moves the shardings of a node to those new nodes that read or write the sharded values."""
     scope, position = place
     node = scope.node(position)
     for configuration in getattr(node, "device_configurations", ()):
@@ -118,5 +118,5 @@ def _drop_shardings(document: Document) -> Iterator[str]:
 
 
 def holds(node: NodeProto, name: str) -> bool:
-    """Whether a node reads or writes a value itself."""
+    """Returns whether a node reads or writes a value, apart from its subgraphs."""
     return name in node.input or name in node.output

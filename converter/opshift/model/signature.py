@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Compares the inputs and outputs of two models, as the users of these models see them."""
+"""Compares the inputs and outputs of two models, as the users of the models see them."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.records import dataclass
 
 @dataclass(frozen=True, slots=True)
 class ValueSignature:
-    """An input or output as its users see it."""
+    """An input or output of a model, as its users see it."""
 
     name: str
     type: str
@@ -39,7 +39,7 @@ class Signature:
 
 @dataclass(frozen=True, slots=True)
 class SignatureChange:
-    """One difference, the part of the version that it raises, and the change in users' code."""
+    """A difference, the version part that it raises, and the required change in users' code."""
 
     level: Level
     reason: str
@@ -47,14 +47,14 @@ class SignatureChange:
 
 
 def signature(model: ModelProto) -> Signature:
-    """The inputs and outputs of a model; an input with an initializer has a default."""
+    """Returns the inputs and outputs of a model; an input with an initializer has a default."""
     defaults = {tensor.name for tensor in model.graph.initializer}
     defaults |= {sparse.values.name for sparse in model.graph.sparse_initializer}
     inputs, outputs = (
         tuple(_value(v.name, v.type, v.doc_string, v.name in defaults) for v in values)
         for values in (model.graph.input, model.graph.output)
     )
-    if model.ir_version < 4:  # every initializer is an input there, and means a constant
+    if model.ir_version < 4:  # below IR 4, every initializer is an input but means a constant
         inputs = tuple(value for value in inputs if not value.default)
     return Signature(inputs, outputs)
 
@@ -69,7 +69,7 @@ def _value(name: str, proto: TypeProto, doc: str, default: bool) -> ValueSignatu
 
 
 def compare(before: Signature, after: Signature) -> Iterator[SignatureChange]:
-    """The differences of two signatures, each with the version part that ONNX raises."""
+    """Yields the differences of two signatures, each with the version part that it raises."""
     for what, old, new in (
         ("input", before.inputs, after.inputs), ("output", before.outputs, after.outputs)
     ):  # fmt: skip
@@ -109,7 +109,7 @@ def _changed(what: str, old: ValueSignature, new: ValueSignature) -> Iterator[Si
         task = f"{verb} {new.type} for {name}, not {old.type}"
         yield SignatureChange(level, f"the type of {name} {how}: {old.type} -> {new.type}", task)
     elif old.shape != new.shape:
-        # An input may accept more shapes than before; an output may be described more exactly.
+        # An input may accept more shapes than before; an output may have a more exact shape.
         wide, narrow = (new, old) if what == "input" else (old, new)
         free = _covers(wide.shape, narrow.shape)
         level = Level.MINOR if free else Level.MAJOR
@@ -128,7 +128,7 @@ def _changed(what: str, old: ValueSignature, new: ValueSignature) -> Iterator[Si
 def _other_meaning(
     name: str, before: tuple[str, ...], after: tuple[str, ...]
 ) -> Iterator[SignatureChange]:
-    """Denotations are promises about the meaning of a value: a lost one is a breaking change."""
+    """Yields changed denotations, which promise a meaning: losing one is a breaking change."""
     for at, (old, new) in enumerate(itertools.zip_longest(before, after, fillvalue="")):
         if old != new:
             of = f"dimension {at - 1} of {name}" if at else name
@@ -150,7 +150,7 @@ def _covers(wide: tuple[int | None, ...] | None, narrow: tuple[int | None, ...] 
 
 
 def bumped(model: ModelProto, before: Signature) -> str:
-    """Raises the model version of a converted model by its changed signature; returns the note."""
+    """Raises a converted model's version by the changes of its signature; returns the note."""
     changes = compare(before, signature(model))
     level = max((change.level for change in changes), default=Level.PATCH)
     old = ModelVersion.unpack(model.model_version)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Removes unread nodes and constants after a conversion, and their descriptions."""
+"""Removes unread nodes and constants after a conversion, with their declarations."""
 
 from __future__ import annotations
 
@@ -21,20 +21,21 @@ def sweep(document: Document) -> bool:
 
 
 class Sweep:
-    """One search for values that became unread, from the values that a conversion stopped reading.
+    """A search for values that became unread because a conversion stopped reading them.
 
-    Values that were unread before the conversion are kept, because nobody requested their removal.
+    Values that were unread before the conversion are kept, because the user did not ask for their
+    removal.
     """
 
     def __init__(self, document: Document) -> None:
         self.document = document
         self.gone: dict[Scope, set[str]] = {}
         self.places: list[Place] = []
-        self._lost: Counter[Owned] = Counter()  # reads by nodes that go
-        self._inside: set[Scope] = set()  # the graphs in nodes that go
+        self._lost: Counter[Owned] = Counter()  # reads by removed nodes
+        self._inside: set[Scope] = set()  # the subgraphs of removed nodes
 
     def run(self, unread: Iterable[Owned]) -> bool:
-        """Removes unread values, and values that only they read; returns whether there were any."""
+        """Removes unread values, and values that only these read; returns whether any existed."""
         waiting = list(unread)
         while waiting:
             owner, name = waiting.pop()
@@ -51,7 +52,7 @@ class Sweep:
         return self.document.names.count(value, owner.root) > self._lost[value]
 
     def _remove(self, owner: Scope, name: str) -> Iterator[Owned]:
-        """Removes the node or constant that computes a value; returns its inputs."""
+        """Removes the node or constant of a value; yields the values that it read."""
         buried = owner in self._inside or id(owner.proto) not in owner.root.by_graph
         if name in owner.inputs or buried:
             return
@@ -79,20 +80,20 @@ class Sweep:
 
 
 def _scopes_in(root: Root, graph: GraphProto) -> list[Scope]:
-    """A graph and the graphs inside it."""
+    """Returns a graph and all its subgraphs."""
     found = (root.by_graph.get(id(one)) for one in graphs_in(graph))
     return [scope for scope in found if scope is not None]
 
 
 def _values_read_in(scopes: Iterable[Scope]) -> Iterator[Owned]:
-    """The values that some graphs read."""
+    """Yields the values that some graphs read, once for each read."""
     for scope in scopes:
         for name, count in names_read(scope).items():
             yield from [(scope.owner(name), name)] * count
 
 
 def forget(scope: Scope, names: set[str]) -> None:
-    """Removes the constants of these names from a scope, and the declarations of their types."""
+    """Removes the named constants from a scope, with the declarations of their types."""
     proto = scope.proto
     if isinstance(proto, GraphProto):
         keep_only(proto.initializer, lambda tensor: tensor.name not in names)
@@ -102,7 +103,7 @@ def forget(scope: Scope, names: set[str]) -> None:
 
 
 def keep_only(container: Any, wanted: Callable[[Any], bool]) -> None:
-    """Deletes the elements of a repeated field that are not wanted."""
+    """Deletes the elements of a repeated field for which `wanted` is false."""
     kept = [i for i, one in enumerate(container) if wanted(one)]
     if len(kept) != len(container):
         delete_others(container, kept)

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The one walk over a model: every place of ONNX's messages that can hold a graph or a tensor.
+"""Walks over a model: visits every field of ONNX's messages that can hold a graph or a tensor.
 
-A test derives these places from protobuf's descriptors, so that a field which a later release of
-onnx adds makes that test fail. `names.py` does the same for the names of values.
+A test derives these fields from protobuf's descriptors, so that the test fails if a later release
+of onnx adds a field. `names.py` does the same for fields with names of values.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from opshift.protos import (
 Container: TypeAlias = GraphProto | FunctionProto
 Item: TypeAlias = TensorProto | SparseTensorProto
 
-# The kinds of attributes that can hold a tensor or a graph; a test compares them with the fields.
+# Kinds of attributes that can hold a tensor or a graph; a test compares the set with the fields.
 HOLDERS = frozenset(
     (
         AttributeProto.UNDEFINED,  # IR 1 had no field for the kind
@@ -42,14 +42,14 @@ HOLDERS = frozenset(
 
 
 def graphs_in_attribute(attribute: AttributeProto) -> Iterator[GraphProto]:
-    """The graphs that an attribute holds."""
+    """Yields the subgraphs in an attribute."""
     if attribute.HasField("g"):
         yield attribute.g
     yield from attribute.graphs
 
 
 def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
-    """The graphs that a node holds, with the names of their attributes."""
+    """Yields the subgraphs of a node, with the names of their attributes."""
     for attribute in node.attribute:
         if attribute.type in HOLDERS:
             for graph in graphs_in_attribute(attribute):
@@ -57,28 +57,28 @@ def graphs_of(node: NodeProto) -> Iterator[tuple[str, GraphProto]]:
 
 
 def name_of(node: NodeProto) -> str:
-    """The name of a node, or its first output if it has no name."""
+    """Returns the name of a node, or its first output if the node has no name."""
     return node.name or next((o for o in node.output if o), "")
 
 
 def named(node: NodeProto) -> str:
-    """How a sentence names a node: its operator, and its name or its first output."""
+    """Returns a node's description for a sentence: the operator, and the name or first output."""
     return f"{node.op_type} {name_of(node)!r}"
 
 
 def holds_graphs(node: NodeProto) -> bool:
-    """Whether a node holds a graph."""
+    """Returns whether a node has a subgraph."""
     return any(True for _ in graphs_of(node))
 
 
 def levels(nodes: Iterable[NodeProto]) -> int:
-    """The depth of the nested graphs in these nodes."""
+    """Returns the depth of nested subgraphs in these nodes."""
     holders = [n for n in nodes if schemas.may_hold_graphs(schemas.normal(n.domain), n.op_type)]
     return max((1 + levels(graph.node) for n in holders for _, graph in graphs_of(n)), default=0)
 
 
 def tops(model: ModelProto) -> Iterator[Container]:
-    """The outermost graphs and functions of a model."""
+    """Yields the main graph, the functions and the training graphs of a model."""
     yield model.graph
     yield from model.functions
     for training in model.training_info:
@@ -87,7 +87,7 @@ def tops(model: ModelProto) -> Iterator[Container]:
 
 
 def attributes_of(container: Container) -> Iterator[AttributeProto]:
-    """The attributes of the nodes of a container; before them, the defaults of a function."""
+    """Yields the attributes of the nodes, after the default attributes of a function."""
     yield from _defaults(container)
     for node in container.node:
         yield from node.attribute
@@ -98,13 +98,13 @@ def _defaults(container: Container) -> Iterable[AttributeProto]:
 
 
 def graphs_in_defaults(container: Container) -> Iterator[GraphProto]:
-    """The graphs that the defaults of a function hold."""
+    """Yields the subgraphs in the default attributes of a function."""
     for attribute in _defaults(container):
         yield from graphs_in_attribute(attribute)
 
 
 def graphs_directly_in(container: Container) -> Iterator[GraphProto]:
-    """The graphs that nodes of a container hold, or the defaults of a function."""
+    """Yields the subgraphs of the nodes of a container, and those in a function's defaults."""
     yield from graphs_in_defaults(container)
     for node in container.node:
         for attribute in node.attribute:
@@ -113,39 +113,39 @@ def graphs_directly_in(container: Container) -> Iterator[GraphProto]:
 
 
 def containers_in(container: Container) -> Iterator[Container]:
-    """A container, and every graph inside it at any depth."""
+    """Yields a graph or function, and every subgraph in it at any depth."""
     yield container
     for graph in graphs_directly_in(container):
         yield from containers_in(graph)
 
 
 def graphs_in(graph: GraphProto, *, nested: bool = True) -> Iterator[GraphProto]:
-    """A graph and all graphs inside it; without `nested`, only the graph."""
+    """Yields a graph and its subgraphs at any depth; without `nested`, only the graph."""
     yield graph
     for inner in graphs_directly_in(graph) if nested else ():
         yield from graphs_in(inner)
 
 
 def containers(model: ModelProto) -> Iterator[Container]:
-    """Every graph and function of a model, at any depth."""
+    """Yields every graph and function of a model, at any depth."""
     for top in tops(model):
         yield from containers_in(top)
 
 
 def nodes(model: ModelProto) -> Iterator[NodeProto]:
-    """Every node of a model, at any depth."""
+    """Yields every node of a model, at any depth."""
     for container in containers(model):
         yield from container.node
 
 
 def nodes_in(container: Container) -> Iterator[NodeProto]:
-    """Every node of a container, at any depth."""
+    """Yields every node of a graph or function, at any depth."""
     for inner in containers_in(container):
         yield from inner.node
 
 
 def nodes_inside(node: NodeProto) -> Iterator[NodeProto]:
-    """Every node of the graphs that a node holds, at any depth."""
+    """Yields every node of the subgraphs of a node, at any depth."""
     for _, graph in graphs_of(node):
         yield from nodes_in(graph)
 
@@ -154,13 +154,13 @@ def nodes_inside(node: NodeProto) -> Iterator[NodeProto]:
 
 
 def items(model: ModelProto) -> Iterator[Item]:
-    """Every tensor and sparse tensor of a model: first the initializers of its graph."""
+    """Yields every tensor and sparse tensor of a model, beginning with the main initializers."""
     yield from model.graph.initializer
     yield from nested_items(model)
 
 
 def nested_items(model: ModelProto) -> Iterator[Item]:
-    """Every tensor and sparse tensor of a model but the initializers of its graph."""
+    """Yields every tensor and sparse tensor of a model except the main graph's initializers."""
     main, *others = tops(model)
     yield from items_in_attributes(attributes_of(main))
     yield from model.graph.sparse_initializer
@@ -176,7 +176,7 @@ def _items_in(container: Container) -> Iterator[Item]:
 
 
 def items_in_attributes(attributes: Iterable[AttributeProto]) -> Iterator[Item]:
-    """Every tensor and sparse tensor in attributes and in the graphs that they hold."""
+    """Yields every tensor and sparse tensor in attributes and in their subgraphs."""
     for attribute in attributes:
         if attribute.type not in HOLDERS:
             continue
@@ -191,13 +191,13 @@ def items_in_attributes(attributes: Iterable[AttributeProto]) -> Iterator[Item]:
 
 
 def tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Every tensor of a model: first the initializers of its graph."""
+    """Yields every tensor of a model, beginning with the initializers of its main graph."""
     yield from model.graph.initializer
     yield from nested_tensors(model)
 
 
 def nested_tensors(model: ModelProto) -> Iterator[TensorProto]:
-    """Every tensor of a model but the initializers of its graph."""
+    """Yields every tensor of a model except the main graph's initializers."""
     for item in nested_items(model):
         if isinstance(item, TensorProto):
             yield item
@@ -209,14 +209,14 @@ def nested_tensors(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def reads(node: NodeProto) -> Iterator[str]:
-    """The names that a node reads, and the names that its subgraphs capture."""
+    """Yields the names that a node reads, and the names that its subgraphs capture."""
     yield from node.input
     for _, graph in graphs_of(node):
         yield from captures(graph)
 
 
 def captures(graph: GraphProto) -> Iterator[str]:
-    """The names that a graph reads from the graphs around it."""
+    """Yields the names that a graph reads from outer graphs."""
     own = set(stated_names(graph))
     for node in graph.node:
         yield from (name for name in reads(node) if name not in own)
@@ -225,14 +225,14 @@ def captures(graph: GraphProto) -> Iterator[str]:
 
 
 def stated_names(graph: GraphProto) -> Iterator[str]:
-    """The names that the inputs and initializers of a graph define."""
+    """Yields the names that the inputs and initializers of a graph define."""
     for held in (graph.input, graph.initializer):
         yield from (one.name for one in held)
     yield from (sparse.values.name for sparse in graph.sparse_initializer)
 
 
 def defined_names(graph: GraphProto) -> Iterator[str]:
-    """The names that a graph and the graphs inside it define."""
+    """Yields the names that a graph and its subgraphs define."""
     for inner in graphs_in(graph):
         yield from stated_names(inner)
         for node in inner.node:

@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Claims the name of a result, so that one run at a time writes it.
+"""Claims the name of a result, so that only one run at a time writes the result.
 
-A claim is a lock on a hidden file whose name stands for the name of the model. It lasts from the
-first look at the old result to the removal of its data.
+A claim is a lock on a hidden file whose name is derived from the name of the model. The claim lasts
+from the check of the old result to the removal of the old data.
 """
 
 from __future__ import annotations
@@ -20,29 +20,29 @@ from opshift.model.bytes.leftovers import NOFOLLOW, DataFile
 from opshift.model.bytes.source import BINARY, write_all
 from opshift.records import dataclass
 
-WAIT = 60.0  # seconds until a run gives up a result that another run is writing
+WAIT = 60.0  # seconds after which a run stops waiting for another run that writes the same result
 
 _holders: dict[tuple[int, int], tuple[int, int]] = {}  # process and thread, by the locked file
 
 
 @dataclass(slots=True)
 class Claim:
-    """The lock on the name of a result in one folder, and the files of the run that has it."""
+    """The lock on the name of a result in one folder, with the files of the run that holds it."""
 
     folder: str
     token: str
     fd: int
-    is_new: bool  # no killed run has left the file
+    is_new: bool  # whether the lock file was new, so that no killed run left it
     count: int = 0
     finished: bool = True
     temporary: list[str] = field(default_factory=list)
-    retired: set[DataFile] = field(default_factory=set)  # to remove unless a model mentions them
+    retired: set[DataFile] = field(default_factory=set)  # removed unless a model uses them
 
     @staticmethod
     def on(folder: str, model: str) -> Claim:
-        """Claims the name of a model in a folder for as long as this process lives.
+        """Claims the name of a model in a folder for the lifetime of this process.
 
-        Waits while another run has it, and raises BadDestination if that takes too long.
+        Waits while another run holds the claim; raises BadDestination if the wait is too long.
         """
         token, name = file_names.digest(model), os.path.join(folder, model)
         path = leftovers.run_file(folder, token)
@@ -69,7 +69,7 @@ class Claim:
             leftovers.sweep(self.folder, self.token, self.retired)
 
     def name(self) -> str:
-        """A name for a temporary file, which is removed in the end."""
+        """Returns the name of a new temporary file, which `release` removes."""
         while True:
             self.count += 1
             path = leftovers.temporary(self.folder, self.token, self.count)
@@ -78,22 +78,22 @@ class Claim:
                 return path
 
     def note(self, data: Iterable[DataFile]) -> None:
-        """Records the data files that are removed unless the finished model refers to them."""
-        os.lseek(self.fd, 0, os.SEEK_END)  # after the notes of a killed run
+        """Records data files that are removed unless the finished model refers to them."""
+        os.lseek(self.fd, 0, os.SEEK_END)  # the notes of a killed run stay in front
         write_all(self.fd, leftovers.note(data))
         os.fsync(self.fd)
 
     def release(self, *, sweeps: bool) -> None:
-        """Removes the temporary files that are still there and, with `sweeps`, all leftovers.
+        """Removes the remaining temporary files and, with `sweeps`, all leftovers of killed runs.
 
-        The file of the claim stays if something remains to be done.
+        The lock file stays if a later run has to finish the removal.
         """
         for path in self.temporary:
             try:
                 leftovers.removed_if_there(path)
             except OSError:
                 self.finished = False  # the next run tries again
-        if not sweeps:  # whoever sweeps the folder in the end does the rest
+        if not sweeps:  # a later sweep of the folder does the rest
             self.finished &= self.is_new and not self.retired
         elif self.is_new and not self.retired:
             leftovers.sweep_once(self.folder)
@@ -103,14 +103,14 @@ class Claim:
         self._close()
 
     def _close(self) -> None:
-        """Gives the lock back; the result is complete, or was given up before."""
+        """Releases the lock, after the result was completed or given up."""
         _holders.pop(_identity(self.fd), None)
         if not self.finished:
             leftovers.sweep_again(self.folder)
         steps: list[Callable[[], object]] = [lambda: os.close(self.fd)]
         if self.finished:
-            # The next run locks the file that has the name when the lock is free. Windows removes
-            # no open file.
+            # The next run locks the file that has this name when the lock is free. Windows cannot
+            # remove an open file.
             steps.insert(os.name == "nt", lambda: leftovers.removed_if_there(self.path))
         for step in steps:
             try:
@@ -121,7 +121,7 @@ class Claim:
 
 
 def tidy(model: str) -> None:
-    """Removes files of killed runs next to an unchanged model."""
+    """Removes files of killed runs next to a model that was not changed."""
     folder, name = os.path.split(model)
     if os.path.lexists(leftovers.run_file(folder, file_names.digest(name))):
         leftovers.sweep(folder)
@@ -130,7 +130,7 @@ def tidy(model: str) -> None:
 
 
 def _claimed(folder: str, token: str, name: str) -> Claim | None:
-    """The claim on a name; only one run has it at a time."""
+    """Claims a name; returns None if another run holds the claim."""
     path, claim = leftovers.run_file(folder, token), None
     fd, is_new = _opened(path, name)
     if fd is None:
@@ -154,7 +154,7 @@ def _claimed(folder: str, token: str, name: str) -> Claim | None:
 
 
 def _opened(path: str, name: str) -> tuple[int | None, bool]:
-    """The file to lock and whether it is new; no file if it has just been removed."""
+    """Opens the lock file; returns whether it is new, or no file if it was just removed."""
     try:
         return os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | BINARY, 0o666), True
     except FileExistsError:
@@ -170,7 +170,7 @@ def _opened(path: str, name: str) -> tuple[int | None, bool]:
 
 
 def _remove_of_another_user(path: str, name: str) -> None:
-    """Removes the file of a run of another user that has ended."""
+    """Removes the lock file of an ended run of another user."""
     try:
         os.unlink(path)
     except OSError:
@@ -184,7 +184,7 @@ def _of_another_user(path: str, name: str) -> BadDestination:
 
 
 def _is_mine(path: str) -> bool:
-    """Whether this thread has locked a file."""
+    """Returns whether this thread has locked a file."""
     try:
         status = os.lstat(path)
     except OSError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The documents of operator sets next to a model, which apply only to work on this model."""
+"""Uses operator-set documents next to a model, only while opshift works on this model."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ from opshift.model.bytes.external import real_path_inside
 from opshift.model.bytes.source import BINARY, Opened, is_text
 from opshift.opsets import described
 
-_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # for a name that becomes a FIFO after the check
-_SETTLED = 10**9  # nanoseconds after which another change of a folder has another time
+_NO_WAIT = getattr(os, "O_NONBLOCK", 0)  # the name may become a FIFO after the check
+_SETTLED = 10**9  # nanoseconds after which a change of the folder gets another time
 
 
 def beside(*models: object) -> AbstractContextManager[None]:
-    """Lets the documents in the folders of some models count; a model in memory has no folder."""
+    """Uses the documents in the folders of some models; a model in memory has no folder."""
     folders = dict.fromkeys(folder for model in models for folder in _folder(model))
     return described.using(one for folder in folders for one in _documents(folder))
 
 
 def _folder(model: object) -> Iterator[str]:
-    """The folder of a model, if the model imports a domain that ONNX does not describe."""
+    """Yields the folder of a model that imports a domain which ONNX does not describe."""
     if isinstance(model, (str, os.PathLike)) and os.path.isfile(model):
         try:
             model = Opened(os.fspath(model))
-        except (InvalidModel, OSError):  # the work on the model reports this
+        except (InvalidModel, OSError):  # opening the model for work reports the error
             return
     if isinstance(model, Opened) and not model.piped and _imports_foreign(model):
         yield os.path.dirname(os.path.abspath(model.path))
@@ -40,15 +40,15 @@ def _folder(model: object) -> Iterator[str]:
 
 def _imports_foreign(file: Opened) -> bool:
     if is_text(file.path):
-        return True  # not known before the whole file is read
+        return True  # the imports are unknown until the whole file is read
     try:
         return not header_imports.domains(file.view).issubset(versions.DOMAINS)
-    except (wire.Malformed, IndexError, InvalidModel):  # the work on the model reports this
+    except (wire.Malformed, IndexError, InvalidModel):  # opening the model reports the error
         return False
 
 
 def _documents(folder: str) -> Iterator[tuple[str, bytes]]:
-    """The paths of the documents in a folder, and their contents."""
+    """Yields the path and the content of each document in a folder."""
     room = described.LARGEST
     for name in _names(folder):
         path = os.path.join(folder, name)
@@ -76,19 +76,19 @@ def _wrong(path: str, why: str) -> BadTarget:
 
 
 def _names(folder: str) -> tuple[str, ...]:
-    """The names of the documents in a folder, which is listed again only if it has changed."""
+    """Returns the names of the documents in a folder, cached until the folder changes."""
     try:
         status = os.stat(folder)
         changed = status.st_mtime_ns
         settled = time.time_ns() - changed > _SETTLED
         key = (status.st_dev, status.st_ino, changed)
         return _listed(folder, key) if settled else _listed.__wrapped__(folder, key)
-    except OSError:  # opening the model reports what is wrong with the folder
+    except OSError:  # opening the model reports the error
         return ()
 
 
 @functools.lru_cache(maxsize=64)
 def _listed(folder: str, state: tuple[int, int, int]) -> tuple[str, ...]:
-    """Hidden files are not documents: an editor makes links of such names."""
+    """Lists documents without hidden files, because editors make hidden links of such names."""
     found = (name for name in os.listdir(folder) if name.endswith(described.SUFFIX))
     return tuple(sorted(name for name in found if not name.startswith(".")))

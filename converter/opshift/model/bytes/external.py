@@ -19,11 +19,11 @@ if TYPE_CHECKING:
     from opshift.protos import TensorProto
 
 PLACE = ("location", "offset", "length", "checksum")
-"""The keys that say where the data is; a checksum is that of a whole data file."""
+"""The keys of external data; a checksum is the checksum of a whole data file."""
 
 
 def locate(tensor: TensorProto, base_dir: str) -> Region:
-    """Find the bytes of an external tensor, by the rules that readers apply to them."""
+    """Finds the bytes of an external tensor by the rules that readers of ONNX apply."""
     where = _where(tensor)
     location = where.get("location", "")
     path = inside(base_dir, location, tensor.name)
@@ -48,12 +48,12 @@ def locate(tensor: TensorProto, base_dir: str) -> Region:
 
 
 def location_of(tensor: TensorProto) -> str:
-    """The path of an external tensor's data, as the model has it."""
+    """Returns the path of an external tensor's data, as the model states it."""
     return _where(tensor).get("location", "")
 
 
 def _where(tensor: TensorProto) -> dict[str, str]:
-    """The keys of external data; raises if the model itself also holds the bytes."""
+    """Returns the external-data entries; raises if the tensor also has data in the model."""
     where: dict[str, str] = {}
     if held := [name for name in wire.PAYLOAD.values() if _holds(tensor, name)]:
         raise InvalidModel(
@@ -115,7 +115,7 @@ def _bytes_of(tensor: TensorProto) -> int:
 
 
 def inside(base_dir: str, location: str, tensor: str) -> str:
-    """The path of a data file, which must lie in or below the model's folder."""
+    """Returns the path of a data file, which must be in the model's folder or below it."""
     require_inside(location, tensor)
     path = real_path_inside(base_dir, location)
     if path is None:
@@ -124,14 +124,14 @@ def inside(base_dir: str, location: str, tensor: str) -> str:
 
 
 def real_path_inside(folder: str, location: str) -> str | None:
-    """The path of a file without links, None if it is not in or below a folder."""
+    """Returns the path of a file without links; None if it is outside of the folder."""
     base = os.path.realpath(folder or os.curdir)
     path = os.path.realpath(os.path.join(base, location))
     return path if path.startswith(os.path.join(base, "")) else None
 
 
 def require_inside(location: str, tensor: str) -> None:
-    """Refuses a path that leaves the model's folder."""
+    """Raises if a path leaves the model's folder."""
     parts = PurePath(location)
     if not location or parts.is_absolute() or ".." in parts.parts or "\0" in location:
         raise _outside(location, tensor)

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Who may read a file: the mode, owner and extended attributes that results have."""
+"""Copies permissions to results: the mode, owner and extended attributes of files."""
 
 from __future__ import annotations
 
@@ -12,27 +12,27 @@ from opshift.errors import BadDestination
 from opshift.model.bytes.source import BINARY
 from opshift.records import dataclass
 
-Readers: TypeAlias = tuple[int, int]  # a mode and a group: who may read a file
+Readers: TypeAlias = tuple[int, int]  # the mode and the group of a file
 
-# What the system derives from the content, or keeps for itself.
+# Attributes that the system computes from the content or reserves for itself.
 _NOT_COPIED = ("security.ima", "security.evm", "security.selinux", "system.nfs4_acl")
 
 
 def readers(path: str) -> Readers:
-    """Who may read a file."""
+    """Returns the mode and the group of a file, which say who may read it."""
     status = os.stat(path)
     return status.st_mode, status.st_gid
 
 
 def create(path: str, sources: Sequence[Readers]) -> int:
-    """Creates a file that, whatever its group is, only the readers of all its sources may read."""
+    """Creates a file that only users may read who may read all its sources."""
     return _create(path, allowed(0o666, None, sources))
 
 
 def create_result(path: str, replaced: str, sources: Sequence[Readers]) -> int:
-    """Creates a file with the mode of the replaced file, or with the mode that the umask permits.
+    """Creates a file with the mode of the replaced file, or else with the mode from the umask.
 
-    Neither gives the group or other users a permission beyond those of a source.
+    The group and other users get no permission that a source denies.
     """
     fd = create(path, sources)
     status = os.fstat(fd)
@@ -40,7 +40,7 @@ def create_result(path: str, replaced: str, sources: Sequence[Readers]) -> int:
         mode = os.stat(replaced).st_mode
     except OSError:
         mode = allowed(0o666, status.st_gid, sources)
-        if mode != allowed(0o666, None, sources):  # only a new file shows the umask
+        if mode != allowed(0o666, None, sources):  # the umask applies only to new files
             os.close(fd)
             os.unlink(path)
             fd = _create(path, mode)
@@ -59,7 +59,7 @@ def _create(path: str, mode: int) -> int:
 
 
 def allowed(mode: int, group: int | None, sources: Iterable[Readers]) -> int:
-    """A mode without permissions that a source denies to its group or to other users."""
+    """Removes permissions from a mode that a source denies to its group or to other users."""
     for of_source, its_group in sources:
         others = of_source & 0o007
         shared = of_source & 0o070 if its_group in (group, -1) else others << 3
@@ -69,7 +69,7 @@ def allowed(mode: int, group: int | None, sources: Iterable[Readers]) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Attributes:
-    """The mode, owner and extended attributes of a file that another one replaces."""
+    """The mode, owner and extended attributes of a file that is to be replaced."""
 
     path: str
     status: os.stat_result
@@ -80,7 +80,7 @@ class Attributes:
         return Attributes(path, os.stat(path), _extended(path))
 
     def give_to(self, path: str, sources: Iterable[Readers] = ()) -> None:
-        """Gives a new file the attributes of the old one, or raises if that is not permitted."""
+        """Gives a new file the attributes of the old file; raises if that is not permitted."""
         now = os.stat(path)
         owner = (self.status.st_uid, self.status.st_gid)
         if hasattr(os, "chown") and (now.st_uid, now.st_gid) != owner:
@@ -110,6 +110,6 @@ def _extended(path: str) -> dict[str, bytes]:
         return {}
     try:
         names = os.listxattr(path)
-    except OSError:  # the file system has none
+    except OSError:  # the file system has no extended attributes
         return {}
     return {name: os.getxattr(path, name) for name in names if name not in _NOT_COPIED}

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Names that are derived from the name of a file, which may be as long as a name can be."""
+"""Derives file names from a file name that may have the greatest allowed length."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from contextlib import contextmanager
 
 from opshift.errors import OpshiftError
 
-_LONGEST = 255 - len(".1234567.data")  # bytes of a name that leave room for an ending
+_LONGEST = 255 - len(".1234567.data")  # bytes of a name that leave room for a suffix
 
 
 def digest(name: str) -> str:
-    """Twelve letters for a name; names that may mean the same file get the same letters."""
+    """Returns twelve letters for a name, equal for names that may mean the same file."""
     if not name.isascii():
         import unicodedata
 
@@ -23,7 +23,7 @@ def digest(name: str) -> str:
 
 
 def stem(name: str) -> str:
-    """The name, or a shorter name if another ending would make it too long."""
+    """Returns the name, or a shorter name if a longer suffix would make it too long."""
     data = os.fsencode(name)
     if len(data) <= _LONGEST:
         return name
@@ -33,7 +33,7 @@ def stem(name: str) -> str:
 
 @contextmanager
 def errors_name(path: str) -> Iterator[None]:
-    """Replaces a hidden name in the errors of the system by the name that the caller knows."""
+    """Replaces a temporary name in errors of the system by the name that the caller gave."""
     try:
         yield
     except OpshiftError:

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files that are not ONNX models, recognised by their first bytes; each kind has a code."""
+"""Recognizes files that are not ONNX models by their first bytes; each kind has a code."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from opshift import codes
 from opshift.errors import InvalidModel
 from opshift.opsets import described
 
-HEAD = 512  # bytes that are looked at
+HEAD = 512  # the number of bytes that are checked
 
 _MARKS: tuple[tuple[int, bytes, str], ...] = (
     (0, b"version https://git-lfs.github.com/spec", "GIT_LFS_POINTER"),
@@ -24,9 +24,9 @@ _MARKS: tuple[tuple[int, bytes, str], ...] = (
     (4, b"ORTM", "ORT_FILE"),
     (0, described.HEAD, "OPERATOR_SET_FILE"),
     (257, b"ustar", "TAR_FILE"),
-    (0, b"\x80\x02\x8a\x0a", "PYTORCH_FILE"),  # before 1.6: a pickled number
+    (0, b"\x80\x02\x8a\x0a", "PYTORCH_FILE"),  # PyTorch before 1.6: a pickled number
 )
-# Names of the first members of an archive.
+# Names of the first members of a zip archive.
 _IN_ZIP = (
     ("PYTORCH_FILE", (b"/data.pkl", b"/byteorder", b"/version", b"archive_format",
                       b"serialized_exported_program")),
@@ -35,7 +35,7 @@ _IN_ZIP = (
 
 
 def code_of(head: bytes) -> str | None:
-    """The code of a file that begins with `head`; None if it may be a model."""
+    """Returns the code of a file that begins with `head`; None if it may be a model."""
     for start, mark, code in _MARKS:
         if head[start : start + len(mark)] == mark:
             return code
@@ -51,7 +51,7 @@ def code_of(head: bytes) -> str | None:
 
 
 def unread_code_of(head: bytes) -> str | None:
-    """The code of a file that is not a model: a pickle, a text, or an empty file."""
+    """Returns the code of an unreadable file: a pickle, a text, or an empty file."""
     if not head:
         return "EMPTY_FILE"
     if head[:1] == b"\x80" and head[1:2] in b"\x02\x03\x04\x05":
@@ -64,15 +64,15 @@ def unread_code_of(head: bytes) -> str | None:
 
 
 def error(path: str, code: str) -> InvalidModel:
-    """The error for a file that is something else."""
+    """Makes the error for a file of another kind."""
     page = codes.page(code)
     return InvalidModel(f"{path}: not a readable ONNX model: {page.sentence} {page.cure}", code)
 
 
 def unreadable(path: str, head: bytes, reason: object) -> InvalidModel:
-    """The error for an unreadable file: it names the kind of the file, or else the reason."""
+    """Makes the error for an unreadable file, with the kind of the file or else the reason."""
     if (code := code_of(head) or unread_code_of(head)) is not None:
         return error(path, code)
-    if isinstance(reason, DecodeError):  # its words name our own message types
+    if isinstance(reason, DecodeError):  # its text contains names of our own message types
         reason = "the bytes are not a serialized model"
     return InvalidModel(f"{path}: not a readable ONNX model: {reason}", "UNREADABLE_MODEL")

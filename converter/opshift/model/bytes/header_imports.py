@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The imports of a model and its functions, read from the bytes without its graph."""
+"""Reads the imports of a model and its functions from the bytes, without the graph."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _OF_FUNCTION = 9  # a field of FunctionProto
 
 
 def domains(data: wire.Buffer) -> set[str]:
-    """Every imported domain of the model and of its functions."""
+    """Returns every domain that the model or one of its functions imports."""
     found = set[str]()
     for _, tag, body, end, _ in wire.fields(data, 0, len(data)):
         if tag >> 3 == IMPORT:
@@ -22,7 +22,7 @@ def domains(data: wire.Buffer) -> set[str]:
 
 
 def imported(data: wire.Buffer, pos: int, end: int) -> tuple[str, int]:
-    """The domain and the version of one import."""
+    """Returns the domain and the version of one import."""
     domain, version = b"", 0
     for _, tag, body, stop, value in wire.fields(data, pos, end):
         if tag >> 3 == 1:
@@ -33,7 +33,7 @@ def imported(data: wire.Buffer, pos: int, end: int) -> tuple[str, int]:
 
 
 def of_function(data: wire.Buffer, pos: int, end: int) -> list[tuple[str, int]]:
-    """The imports of a function."""
+    """Returns the imports of a function."""
     return [
         imported(data, body, stop)
         for _, tag, body, stop, _ in wire.fields(data, pos, end)

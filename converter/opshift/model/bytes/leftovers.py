@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Finds and removes the files that a killed run left in a folder.
 
-A run has one hidden file in each folder that it writes to (`claim.py`). It is locked while the run
-lives. It lists the data files that appear and disappear with a model, because their names differ
-from the model's name.
+A run has one hidden file in each folder to which it writes (`claim.py`). The file is locked while
+the run lives. It lists the data files that appear and disappear with a model, because their names
+differ from the name of the model.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ from opshift.errors import InvalidModel
 from opshift.model.bytes import locks
 from opshift.model.bytes.source import BINARY, TEXTS, Identity, Pages
 
-STALE = 3600.0  # seconds after which a file is given up if the system has no locks
-BRIEF = 5.0  # seconds until the removal of old data is left to a later run
+STALE = 3600.0  # seconds after which a file counts as abandoned on a system without locks
+BRIEF = 5.0  # seconds after which the removal of old data is left to a later run
 
 NOFOLLOW = getattr(os, "O_NOFOLLOW", 0)
 _RUN = re.compile(r"\.opshift-([0-9a-f]{12})\.run")
 _TEMPORARY = re.compile(r"\.opshift-([0-9a-f]{12})(?:-\d+)?\.tmp")
 _MODELS = (".onnx", ".pb", ".ort", *TEXTS)
-_TAIL = 5  # bytes; the ends of most names of data files are equal: ".data"
+_TAIL = 5  # bytes; most names of data files end in ".data"
 
 DataFile: TypeAlias = tuple[str, Identity]  # its name, relative to a folder
 
@@ -36,22 +36,22 @@ _swept: set[str] = set()  # the folders that this process has swept
 
 
 def run_file(folder: str, token: str) -> str:
-    """The path of the hidden file of a run."""
+    """Returns the path of the hidden file of a run."""
     return os.path.join(folder, f".opshift-{token}.run")
 
 
 def temporary(folder: str, token: str, number: int) -> str:
-    """The path of a temporary file of a run."""
+    """Returns the path of a temporary file of a run."""
     return os.path.join(folder, f".opshift-{token}-{number}.tmp")
 
 
 def note(data: Iterable[DataFile]) -> bytes:
-    """The line of a run's file that lists data files."""
+    """Returns the line that lists data files in a run's hidden file."""
     return json.dumps({"data": dict(data)}).encode() + b"\n"
 
 
 def noted(fd: int) -> set[DataFile]:
-    """The data files that a run's file lists."""
+    """Returns the data files that a run's hidden file lists."""
     os.lseek(fd, 0, os.SEEK_SET)
     found: set[DataFile] = set()
     for line in os.read(fd, os.fstat(fd).st_size).splitlines():
@@ -62,28 +62,28 @@ def noted(fd: int) -> set[DataFile]:
 
 
 def sweep_once(folder: str) -> None:
-    """Like `sweep`, but once for each folder and process, because it lists the whole folder."""
+    """Sweeps a folder once per process, because `sweep` lists the whole folder."""
     if os.path.abspath(folder) not in _swept:
         sweep(folder)
 
 
 def sweep_again(folder: str) -> None:
-    """Lets the next `sweep_once` of a folder look at it again."""
+    """Makes the next `sweep_once` sweep a folder again."""
     _swept.discard(os.path.abspath(folder))
 
 
 class Swept(NamedTuple):
-    """The files that were removed, and the names of the folders that were seen."""
+    """The removed files, and the names of the subfolders."""
 
     removed: list[str]
     folders: list[str]
 
 
 def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> Swept:
-    """Removes the files that killed runs left in a folder, but none that a live run uses.
+    """Removes the files that killed runs left in a folder, but no file of a live run.
 
-    `own` is the token of the run that calls. Its `retired` data files are removed unless a model
-    mentions them; the set then holds the files that are left to a later run.
+    `own` is the token of the calling run. Its `retired` data files are removed unless a model
+    refers to them; the set then keeps the files that are left to a later run.
     """
     _swept.add(os.path.abspath(folder))
     retired = set() if retired is None else retired
@@ -104,14 +104,14 @@ def sweep(folder: str, own: str = "", retired: set[DataFile] | None = None) -> S
 
 
 def sweep_below(folder: str, *, leave_out: str) -> None:
-    """Sweeps a folder and all folders in it, except folders of one name; each is listed once."""
+    """Sweeps a folder and its subfolders, except those with one name; lists each folder once."""
     for name in sweep(folder).folders:
         if name != leave_out:
             sweep_below(os.path.join(folder, name), leave_out=leave_out)
 
 
 def _listed(folder: str, folders: list[str]) -> list[str]:
-    """The names of the files in a folder; those of its folders are added to a list."""
+    """Returns the names of the files in a folder, and appends the subfolders to a list."""
     names = list[str]()
     with os.scandir(folder or os.curdir) as entries:
         for entry in entries:
@@ -122,7 +122,7 @@ def _listed(folder: str, folders: list[str]) -> list[str]:
 def _ended_runs(
     folder: str, names: list[str], own: str, removed: list[str]
 ) -> Iterator[tuple[str, set[DataFile]]]:
-    """Removes the temporary files of ended runs; yields the token and the list of each run."""
+    """Removes temporary files of ended runs; yields the token and the listed files of each run."""
     files: dict[str, list[str]] = {}
     for name in names:
         if match := _TEMPORARY.fullmatch(name):
@@ -142,7 +142,7 @@ def _ended_runs(
 
 
 def _end_run(folder: str, token: str, listed: set[DataFile], removed: list[str]) -> None:
-    """Removes the file of an ended run, unless another run has taken it over meanwhile."""
+    """Removes the hidden file of an ended run, unless another run has taken it over."""
     path = run_file(folder, token)
     with _abandoned(path) as now:
         if now == listed:
@@ -152,7 +152,7 @@ def _end_run(folder: str, token: str, listed: set[DataFile], removed: list[str])
 def _retire(
     folder: str, data: set[DataFile], names: list[str], removed: list[str]
 ) -> set[DataFile]:
-    """Removes unchanged data files that no model in their folder mentions.
+    """Removes unchanged data files to which no model in their folder refers.
 
     Returns the files that could not be removed.
     """
@@ -176,11 +176,11 @@ def _is_there(folder: str, name: str, seen: Identity) -> bool:
         now = Identity.of(os.lstat(os.path.join(folder, name)))
     except OSError:
         return False
-    return now[1:] == seen[1:]  # disks are numbered anew
+    return now[1:] == seen[1:]  # device numbers may change
 
 
 def mentioned(model: str, names: Iterable[str]) -> set[str]:
-    """The data files to which a model may refer, of some names; in doubt it refers to all."""
+    """Returns the data files to which a model may refer; all of them if the model is unreadable."""
     text = text_of(model)
     if text is None:
         return set(names)
@@ -200,7 +200,7 @@ def mentioned(model: str, names: Iterable[str]) -> set[str]:
 
 
 def text_of(model: str) -> bytes | None:
-    """The bytes of a model without its weights; None if it cannot be read."""
+    """Returns the bytes of a model without its weights; None if it cannot be read."""
     from opshift.model.bytes import wire
     from opshift.model.bytes.outline import skeleton
 
@@ -221,10 +221,10 @@ def text_of(model: str) -> bytes | None:
 
 @contextlib.contextmanager
 def _abandoned(path: str) -> Iterator[set[DataFile] | None]:
-    """The data files that an ended run lists; None if the run may be alive."""
+    """Yields the data files that an ended run lists; None if the run may be alive."""
     try:
         fd = os.open(path, os.O_RDWR | BINARY | NOFOLLOW)
-    except OSError:  # it is gone, or is not ours
+    except OSError:  # the file is removed, or another user owns it
         yield None
         return
     try:
@@ -236,7 +236,7 @@ def _abandoned(path: str) -> Iterator[set[DataFile] | None]:
 
 
 def is_at(fd: int, path: str) -> bool:
-    """Whether an open file still has its name."""
+    """Returns whether an open file still has its name."""
     try:
         return os.path.samestat(os.fstat(fd), os.lstat(path))
     except OSError:
@@ -244,7 +244,7 @@ def is_at(fd: int, path: str) -> bool:
 
 
 def is_ours(path: str) -> bool:
-    """Whether a file was written by this user or by somebody who may remove files here."""
+    """Returns whether this user or the owner of the folder wrote a file."""
     if not hasattr(os, "geteuid"):
         return True
     folder = os.path.dirname(path) or os.curdir
@@ -252,7 +252,7 @@ def is_ours(path: str) -> bool:
 
 
 def is_stale(path: str) -> bool:
-    """Whether a file of this user was not written to for a long time."""
+    """Returns whether this user's file was not written to for a long time."""
     try:
         return os.lstat(path).st_mtime < time.time() - STALE and is_ours(path)
     except OSError:
@@ -260,7 +260,7 @@ def is_stale(path: str) -> bool:
 
 
 def removed_if_there(path: str) -> list[str]:
-    """Removes a file that may be gone already; returns its path if it was there."""
+    """Removes a file if it exists; returns its path if it existed."""
     with contextlib.suppress(FileNotFoundError):
         os.unlink(path)
         return [path]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Locks on files and folders; the system releases them when a process ends or is killed."""
+"""Locks files and folders; the system releases the locks when a process ends or is killed."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _FAR = 1 << 30  # on Windows a locked byte cannot be read, so it lies after the 
 
 
 def lock(fd: int, *, shared: bool = False) -> bool | None:
-    """Takes a lock without waiting; returns whether it was free, or None without locks."""
+    """Tries to lock without waiting; returns whether this worked, or None without locks."""
     if sys.platform == "win32":
         import msvcrt
 
@@ -36,7 +36,7 @@ def lock(fd: int, *, shared: bool = False) -> bool | None:
 
 
 def _refused(error: OSError) -> bool | None:
-    """Whether a lock is taken (False), or the system has no such locks (None)."""
+    """Returns False if the lock is taken, or None if the system has no such locks."""
     if error.errno in _BUSY:
         return False
     if error.errno in _UNKNOWN:
@@ -45,7 +45,7 @@ def _refused(error: OSError) -> bool | None:
 
 
 def tries(seconds: float) -> Iterator[None]:
-    """Yields once, then again after growing pauses until the time is over."""
+    """Yields once, and again after growing pauses until the time is over."""
     end, pause = time.monotonic() + seconds, 0.001
     yield
     while time.monotonic() < end:
@@ -58,8 +58,8 @@ def tries(seconds: float) -> Iterator[None]:
 def folder_lock(folder: str, seconds: float, *, shared: bool = False) -> Iterator[bool]:
     """Locks a folder while its data files are used (shared) or removed.
 
-    Yields False if others kept the lock for that long. A system that locks no folders gives
-    the lock to everybody.
+    Yields False if another process holds the lock for longer than `seconds`. A system without
+    folder locks grants every lock.
     """
     fd = _opened_folder(folder)
     if fd is None:
@@ -68,7 +68,7 @@ def folder_lock(folder: str, seconds: float, *, shared: bool = False) -> Iterato
     try:
         yield any(lock(fd, shared=shared) is not False for _ in tries(seconds))
     finally:
-        with contextlib.suppress(OSError):  # no byte was written, and the lock is free anyway
+        with contextlib.suppress(OSError):  # nothing was written, and closing unlocks
             os.close(fd)
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Lists the contents of a model from its bytes: one parse, without onnx or a loop over nodes."""
+"""Lists the contents of a model from its bytes, in one parse without a loop over nodes."""
 
 from __future__ import annotations
 
@@ -24,14 +24,14 @@ _EXTERNAL = 1  # TensorProto.DataLocation
 
 
 def skeleton(data: Buffer) -> bytes:
-    """The bytes of a model; those of a large model without its weights."""
-    if len(data) <= _SMALL:  # parsing them is quicker than leaving them out
+    """Returns the bytes of a model; without its weights if the model is large."""
+    if len(data) <= _SMALL:  # a parse of all bytes is faster than carving
         return data[:]
     return wire.carve(data, wire.THRESHOLD)[0]
 
 
 class Content:
-    """Which kinds of things a model holds, wherever they are; see `outline.proto`."""
+    """The kinds of content in a model, at any depth; see `outline.proto`."""
 
     def __init__(self, data: bytes) -> None:
         self.all = outline.Outline.FromString(data)
@@ -69,39 +69,39 @@ class Content:
 
     @property
     def external(self) -> bool:
-        """Whether some tensor's data is in another file."""
+        """Returns whether the data of some tensor is in another file."""
         return any(_EXTERNAL in tensor.data_location for tensor in self.tensors)
 
     @property
     def bare_initializers(self) -> bool:
-        """Whether an initializer is, or may be, no graph input. Nested initializers count."""
+        """Returns whether some initializer is, or may be, without a graph input of its name."""
         graph, nested = self.all.graph, self.graphs[1:]
         named = set(graph.initializer.name) <= set(graph.input.name)
         return not named or any(one.initializer.name for one in nested)
 
     @property
     def is_nested(self) -> bool:
-        """Whether a node of the graph holds a graph."""
+        """Returns whether a node of the main graph has a subgraph."""
         held = self.all.graph.node.attribute
         return held.HasField("g") or held.HasField("graphs")
 
     @property
     def has_functions(self) -> bool:
-        """Whether the model has functions of its own."""
+        """Returns whether the model has functions."""
         return self.all.HasField("functions")
 
     @property
     def is_flat(self) -> bool:
-        """Whether the graph of the model is its only graph or function."""
+        """Returns whether the main graph is the only graph or function of the model."""
         return not (self.is_nested or self.has_functions or self.all.HasField("training_info"))
 
     @property
     def references(self) -> bool:
-        """Whether an attribute in a graph may refer to an attribute of a function."""
+        """Returns whether an attribute in a graph may refer to an attribute of a function."""
         return any(graph.node.attribute.ref_attr_name for graph in self.graphs)
 
     def types(self) -> set[str]:
-        """The newer element types and containers that may occur; any integer may be a type."""
+        """Returns newer element types and containers that may occur; any integer may be a type."""
         numbers: set[int] = set()
         for tensor in self.tensors:
             numbers.update(tensor.data_type)
@@ -118,25 +118,25 @@ class Content:
         return found | {row.name for row in known if row.ir > OLDEST}
 
     def operators(self) -> set[str]:
-        """The names of all operators and functions that are called."""
+        """Returns the names of all operators and functions that nodes call."""
         return {name.decode(errors="replace") for node in self.nodes for name in set(node.op_type)}
 
 
 class Sizes:
-    """The sizes that the types of a model declare, and its tensors, wherever they are."""
+    """The sizes that the types of a model declare, and its tensors, at any depth."""
 
     def __init__(self, data: bytes) -> None:
         self.all = outline.Sizes.FromString(data)
         self.graphs = [*_with_nested(self.all.graph)]
 
     def declared(self) -> Iterator[int]:
-        """The sizes of the values of the graph, and of the graphs in its nodes."""
+        """Yields the declared sizes of values in the main graph and its subgraphs."""
         for graph in self.graphs:
             for value in (graph.input, graph.output, graph.value_info):
                 yield from value.type.tensor_type.shape.dim.dim_value
 
     def tensors(self) -> Iterator[outline.SizedTensor]:
-        """Every tensor of the model."""
+        """Yields every tensor of the model."""
         training, function = self.all.training_info, self.all.functions
         graphs = [*self.graphs]
         for top in (training.initialization, training.algorithm):
@@ -157,7 +157,7 @@ class Sizes:
 
 
 def look_at(kind: type[_View], data: bytes) -> _View:
-    """The content of a model, also if an unknown field has a field number of the outline."""
+    """Parses the outline of a model, also if an unknown field has a number of the outline."""
     try:
         return kind(data)
     except DecodeError:
@@ -169,31 +169,31 @@ def look_at(kind: type[_View], data: bytes) -> _View:
 
 
 class ModelBytes:
-    """The bytes of a model, and its outline, which is parsed at most once."""
+    """The bytes of a model with its outline, which is parsed at most once."""
 
     def __init__(self, data: bytes) -> None:
         self.data = data
 
     @classmethod
     def of(cls, model: bytes | ModelProto | ModelBytes) -> ModelBytes:
-        """The bytes of a model in any form."""
+        """Returns the bytes of a model that is given as bytes or as a message."""
         if isinstance(model, ModelBytes):
             return model
         return cls(model if isinstance(model, bytes) else model.SerializeToString())
 
     @functools.cached_property
     def content(self) -> Content:
-        """Which kinds of things the model holds."""
+        """Returns the kinds of content in the model."""
         return look_at(Content, self.data)
 
     @functools.cached_property
     def operators(self) -> set[str]:
-        """The names of all operators and functions that are called."""
+        """Returns the names of all operators and functions that nodes call."""
         return self.content.operators()
 
 
 def spans(data: bytes, *, of_function: bool) -> Sequence[bytes]:
-    """The bytes of each node of a graph or function."""
+    """Returns the bytes of each node of a graph or function."""
     kind = outline.FunctionSpans if of_function else outline.GraphSpans
     return kind.FromString(data).node
 
@@ -212,7 +212,7 @@ def _nested(attributes: Iterable[Any]) -> Iterator[Any]:
 
 
 def _add_type(one: outline.Type, numbers: set[int], found: set[str]) -> None:
-    """Adds the element types of a type to `numbers` and its containers to `found`."""
+    """Adds the element types of a type to `numbers`, and its containers to `found`."""
     numbers.update(one.tensor_type.elem_type)
     numbers.update(one.sparse_tensor_type.elem_type)
     for field, name in _CONTAINERS.items():

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The destination of a result: a file that is replaced as a whole, or a pipe or device."""
+"""Describes the destination of a result: a file that is replaced as a whole, or a stream."""
 
 from __future__ import annotations
 
@@ -38,14 +38,14 @@ class Stream:
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """A regular file: the name that the caller has for it, and the file that has the content."""
+    """A regular file: the name that the caller gave, and the path after following links."""
 
     name: str
     path: str
 
     @property
     def is_link_elsewhere(self) -> bool:
-        """Whether the name is a link to a file in another folder."""
+        """Returns whether the name is a link to a file in another folder."""
         there = os.path.realpath(os.path.dirname(self.name))
         return os.path.islink(self.name) and there != os.path.dirname(self.path)
 
@@ -54,7 +54,7 @@ Place: TypeAlias = "str | os.PathLike[str] | File | Stream"
 
 
 def at(place: Place) -> File | Stream:
-    """The destination that a name stands for."""
+    """Returns the destination that a name stands for; raises for a folder or a missing folder."""
     if isinstance(place, File | Stream):
         return place
     name = os.fspath(place)
@@ -75,7 +75,7 @@ def at(place: Place) -> File | Stream:
 
 
 def _is_descriptor(name: str) -> bool:
-    """Whether a name means an open file of a process, as /dev/stdout does."""
+    """Returns whether a name means an open file of a process, such as /dev/stdout."""
     while os.path.islink(name):
         folder = os.path.realpath(os.path.dirname(name))
         if folder.startswith("/proc/") and os.path.basename(folder) == "fd":
@@ -85,19 +85,19 @@ def _is_descriptor(name: str) -> bool:
 
 
 def to_replace(name: str) -> str:
-    """The name of a file that is replaced in place."""
+    """Returns the name of a file to be replaced in place; raises for a pipe or device."""
     if isinstance(at(name), Stream):
         raise BadDestination(f"{name}: this is not a regular file and cannot be replaced in place")
     return name
 
 
 def the_source() -> str:
-    """The file of the model itself, and the option that replaces it."""
+    """Returns a description of the source model's file, with the option that replaces it."""
     return f"the source itself, which only {terms.option('in_place')} replaces"
 
 
 def require_free(name: str, needed: Iterable[tuple[str, Identity]]) -> None:
-    """Raises if the name belongs to one of these files, which the source needs."""
+    """Raises if the name belongs to one of these files, which the source model needs."""
     with contextlib.suppress(FileNotFoundError):
         there = Identity.of(os.stat(name))
         for what, seen in needed:
@@ -106,7 +106,7 @@ def require_free(name: str, needed: Iterable[tuple[str, Identity]]) -> None:
 
 
 def write_whole(path: str, data: bytes) -> None:
-    """Writes a file that appears complete or not at all; a pipe or a device is written into."""
+    """Writes a file that appears complete or not at all, or writes to a pipe or device."""
     goal = at(path)
     if isinstance(goal, Stream):
         goal.write([data])

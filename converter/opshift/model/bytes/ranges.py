@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Ranges of bytes in files, moved by the kernel where it can."""
+"""Moves ranges of bytes between files, within the kernel if possible."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from opshift.records import dataclass
 
 _PAGE = 4 << 10
 _LARGE_PAGE = 64 << 10
-_CHUNK = 256 << 10  # stays in the processor's cache
-_STORED = 64 << 20  # bytes after which the disk begins
+_CHUNK = 256 << 10  # a size that stays in the processor's cache
+_STORED = 64 << 20  # bytes after which writing to the disk starts
 _NOT_HERE = {
     errno.EXDEV,
     errno.EINVAL,
@@ -31,12 +31,12 @@ _NOT_HERE = {
 
 
 class Moved(Protocol):
-    """Bytes that are written without being held in memory."""
+    """Bytes that are written without being loaded into memory."""
 
     def __len__(self) -> int: ...
 
     def write(self, fd: int) -> None:
-        """Append the bytes to a file."""
+        """Appends the bytes to a file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,16 +52,16 @@ class Region:
 
     @property
     def held(self) -> memoryview | None:
-        """The bytes, if they are in memory already."""
+        """Returns the bytes if they are in memory already; else None."""
         whole = self.file.view.whole if isinstance(self.file, Opened) else None
         return None if whole is None else memoryview(whole)[self.offset : self.offset + self.length]
 
     def part(self, start: int, length: int) -> Region:
-        """Some of the bytes, at most this number."""
+        """Returns a part of this range with at most this number of bytes."""
         return Region(self.file, self.offset + start, min(length, self.length - start))
 
     def read(self) -> bytes:
-        """The bytes."""
+        """Reads the bytes of this range."""
         if isinstance(self.file, Opened):
             return self.file.view[self.offset : self.offset + self.length]
         source = self.file.open()
@@ -71,7 +71,7 @@ class Region:
             os.close(source)
 
     def write(self, fd: int) -> None:
-        """Append the bytes to a file."""
+        """Appends the bytes to a file."""
         if isinstance(self.file, Opened):
             _move(self.file.fd, fd, self.offset, self.length, self.file.path)
             return
@@ -83,7 +83,7 @@ class Region:
 
 
 def chunks(piece: bytes | Region) -> Iterator[bytes]:
-    """The bytes of a piece, a part at a time."""
+    """Yields the bytes in chunks."""
     for start in range(0, len(piece), _CHUNK):
         if isinstance(piece, Region):
             yield piece.part(start, _CHUNK).read()
@@ -102,10 +102,10 @@ class Late:
         return self.length
 
     def write(self, fd: int) -> None:
-        """Append the bytes to a file."""
+        """Computes the bytes and appends them to a file."""
         data = self.make()
         if len(data) != self.length:
-            raise InvalidModel(f"a tensor has {len(data)} bytes where {self.length} were expected")
+            raise InvalidModel(f"a tensor has {len(data)} bytes, but must have {self.length}")
         write_all(fd, data)
 
 
@@ -119,15 +119,15 @@ class LateParts:
         return sum(map(len, self.parts))
 
     def write(self, fd: int) -> None:
-        """Append the bytes to a file."""
+        """Computes the bytes part by part and appends them to a file."""
         for part in self.parts:
             part.write(fd)
 
 
 def _move(source: int, fd: int, offset: int, length: int, path: str) -> None:
-    """Move bytes in the fastest way that these files and places allow."""
+    """Moves bytes in the fastest way that these files and offsets allow."""
     end, position = offset + length, _position(fd)
-    # The kernel moves pages: where they would straddle pages, a small buffer is twice as fast.
+    # The kernel moves pages; if the offsets are not aligned, a small buffer is twice as fast.
     steps = (_copy_file_range, _sendfile) if (position - offset) % _PAGE == 0 else ()
     for step in steps:
         try:
@@ -147,14 +147,14 @@ def _position(fd: int) -> int:
 
 
 def _stretch(offset: int, end: int) -> int:
-    """Moves bytes up to a boundary of large pages, then the rest, which is a third faster."""
+    """Returns the bytes up to a large-page boundary, then the rest, which is a third faster."""
     short = -offset % _LARGE_PAGE
     return min(end - offset, short) if short else end - offset
 
 
 def _pump(source: int, fd: int, offset: int, end: int, path: str) -> None:
     position = _position(fd)
-    space = memoryview(bytearray(min(_CHUNK, end - offset)))  # one: new memory costs as much
+    space = memoryview(bytearray(min(_CHUNK, end - offset)))  # one, as new memory takes as long
     while offset < end:
         length = min(_CHUNK - position % _CHUNK, end - offset)
         read_into(source, offset, space[:length], path)
@@ -176,7 +176,7 @@ def _sendfile(source: int, fd: int, offset: int, length: int) -> int:
 
 
 def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:
-    """Write a file from pieces in memory and in files; small pieces are written together."""
+    """Writes a file from pieces in memory and in files; small pieces are written together."""
     small: list[bytes | memoryview] = []
     with contextlib.closing(_Storing(fd)) as storing:
         for piece in pieces:
@@ -194,7 +194,7 @@ def write_pieces(fd: int, pieces: Iterable[bytes | memoryview | Moved]) -> None:
 
 
 def _parts(piece: Moved) -> Iterator[Moved]:
-    """A piece in parts that the disk may begin to store."""
+    """Splits a piece into parts that the disk can start to write."""
     if not isinstance(piece, Region) or len(piece) <= _STORED:
         yield piece
         return
@@ -203,9 +203,9 @@ def _parts(piece: Moved) -> Iterator[Moved]:
 
 
 class _Storing:
-    """Starts write-back of the written ranges while more is written.
+    """Starts write-back of the written ranges while more bytes are written.
 
-    A sync of the file then waits only for its end.
+    A sync of the file then waits only for the last ranges.
     """
 
     def __init__(self, fd: int) -> None:
@@ -214,19 +214,19 @@ class _Storing:
         self.thread: threading.Thread | None = None
 
     def begin(self) -> None:
-        """Starts write-back of the bytes since the last time, if there are many."""
+        """Starts write-back of the bytes since the last call if there are enough of them."""
         length = _position(self.fd) - self.begun
         if length < _STORED or not hasattr(os, "posix_fadvise"):
             return
         self.close()
-        # To hand the pages to the disk takes a third of the time in which they are written.
+        # Passing pages to the disk takes a third of the time of writing them, so a thread does it.
         self.thread = threading.Thread(target=self._advise, args=(self.begun, length))
         self.thread.start()
         self.begun += length
 
     def _advise(self, start: int, length: int) -> None:
-        # Linux then begins to write these bytes, and drops none before it is written.
-        with contextlib.suppress(OSError):  # advice alone
+        # Linux then starts to write these bytes, and drops none before it is written.
+        with contextlib.suppress(OSError):  # the call is only advice
             os.posix_fadvise(self.fd, start, length, os.POSIX_FADV_DONTNEED)
 
     def close(self) -> None:

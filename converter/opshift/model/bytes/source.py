@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Files whose content must not change while they are read, and the content of pipes."""
+"""Opens files whose content must not change while they are read, and reads pipes."""
 
 from __future__ import annotations
 
@@ -12,28 +12,28 @@ from typing import NamedTuple, overload
 from opshift.errors import InvalidModel
 
 PIPE_LIMIT = 2**31 - 1
-"""Bytes that are read from a pipe at most: protobuf reads no larger model."""
+"""The most bytes that are read from a pipe; protobuf cannot read a larger model."""
 
 TEXTS = (".onnxtxt", ".onnxtext", ".txtpb", ".textproto", ".prototxt", ".pbtxt", ".json",
          ".onnxjson")  # fmt: skip
-"""The endings of the forms that onnx knows besides the binary one."""
+"""The file extensions of the text formats of onnx."""
 
 BINARY = getattr(os, "O_BINARY", 0)
 _CHUNK = 256 << 10
 _WRITE = 16 << 20
 _COMPARED = 1 << 20
-_READ = 1 << 30  # the kernel reads no more than 2 GiB at once
-WHOLE = 1 << 20  # bytes of a file that is read at once, at most
+_READ = 1 << 30  # the kernel reads at most 2 GiB in one call
+WHOLE = 1 << 20  # the largest file that is read in one call, in bytes
 _WINDOW, _HEADER = 128 << 10, 24  # two numbers of a field's header have at most 20 bytes
 
 
 def is_text(path: str) -> bool:
-    """Whether the ending of a file's name means one of the text forms of onnx."""
+    """Returns whether the extension of a path belongs to a text format of onnx."""
     return os.path.splitext(path)[1] in TEXTS
 
 
 class Identity(NamedTuple):
-    """Identifies a file and, by its times and size, its content."""
+    """Identifies a file by device and inode, and its content by size and time."""
 
     device: int
     inode: int
@@ -46,13 +46,13 @@ class Identity(NamedTuple):
 
 
 class Named(NamedTuple):
-    """The name of a file, and its identity at the first look."""
+    """A path with the identity of the file when it was first opened."""
 
     path: str
     seen: Identity
 
     def open(self) -> int:
-        """A descriptor of the file; raises if the file has changed."""
+        """Opens the file; raises if the file has changed."""
         fd = os.open(self.path, os.O_RDONLY | BINARY)
         if Identity.of(os.fstat(fd)) != self.seen:
             os.close(fd)
@@ -60,7 +60,7 @@ class Named(NamedTuple):
         return fd
 
     def check_unchanged(self) -> None:
-        """Raises if the name belongs to another file now, or the file was written to."""
+        """Raises if the path now belongs to another file, or if the file was written to."""
         try:
             same = Identity.of(os.stat(self.path)) == self.seen
         except OSError:
@@ -78,10 +78,10 @@ def _error(path: str, sentence: str) -> InvalidModel:
 
 
 class Opened:
-    """A file that stays readable when its name goes to another file."""
+    """A file that stays readable when its path is given to another file."""
 
     def __init__(self, path: str, fd: int | None = None) -> None:
-        """Opens a file. The content of a pipe, or of `fd`, is read once and kept."""
+        """Opens a file; the content of a pipe, or of `fd`, is read once and stored."""
         self.path = path
         self.fd = _opened(path) if fd is None else fd
         if fd is None:
@@ -97,7 +97,7 @@ class Opened:
         self.view = Pages(self.fd, self.seen.size, path)
 
     def replaced(self, data: bytes) -> Opened:
-        """This file with other bytes, such as those of a text that was parsed."""
+        """Returns this file with other bytes, for example the bytes of a parsed text."""
         other = Opened.__new__(Opened)
         other.__dict__.update(self.__dict__)
         other._keep([data])
@@ -114,7 +114,7 @@ class Opened:
             write_all(self.fd, chunk)
 
     def at_path(self, folder: str, name: str) -> str:
-        """A path with the content; the content of a pipe is written to a folder first."""
+        """Returns a path with the content; the content of a pipe is first written to the folder."""
         if not self.piped:
             return self.path
         path = os.path.join(folder, name)
@@ -130,7 +130,7 @@ class Opened:
 
 
 def opened(model: object) -> Opened:
-    """The file that a caller gives, by its path or already open."""
+    """Opens a model that is given as a path; returns an open file unchanged."""
     if isinstance(model, Opened):
         return model
     if not isinstance(model, (str, os.PathLike)):
@@ -158,9 +158,9 @@ def _chunks(fd: int, path: str) -> Iterator[bytes]:
 
 
 class Pages:
-    """The bytes of a file: those of a small file are read at once, others in pieces.
+    """The bytes of a file: a small file is read in one call, a large file in pieces.
 
-    A mapping would be as fast, but a file that becomes shorter would end the process.
+    A memory map would be as fast, but would end the process if the file became shorter.
     """
 
     def __init__(self, fd: int, size: int, path: str) -> None:
@@ -193,7 +193,7 @@ class Pages:
 
     @property
     def whole(self) -> bytes | None:
-        """All bytes of a small file; None for a large file."""
+        """Returns all bytes of a small file; None for a large file."""
         if self.size > WHOLE:
             return None
         if len(self._loaded) < self.size:
@@ -201,7 +201,7 @@ class Pages:
         return self._loaded
 
     def window(self, pos: int) -> tuple[bytes, int, int]:
-        """Bytes around a position, where they begin, and up to where a header is whole in them."""
+        """Returns bytes around a position, their offset, and the end of complete headers."""
         if (whole := self.whole) is not None:
             return whole, 0, self.size
         end = self._start + len(self._loaded)
@@ -213,7 +213,7 @@ class Pages:
 
 
 def read_at(fd: int, offset: int, length: int, path: str) -> bytes:
-    """Bytes of a file, all of them, or an error that names the file."""
+    """Reads a range of a file; raises an error that names the file if bytes are missing."""
     parts = []
     while length > 0:
         part = _pread(fd, min(length, _READ), offset)
@@ -226,7 +226,7 @@ def read_at(fd: int, offset: int, length: int, path: str) -> bytes:
 
 
 def read_into(fd: int, offset: int, space: memoryview, path: str) -> None:
-    """Fill a piece of memory with bytes of a file, or raise an error that names the file."""
+    """Fills a buffer with bytes of a file; raises an error if bytes are missing."""
     while space:
         count = _preadv(fd, space, offset)
         if not count:
@@ -251,14 +251,14 @@ def _pread(fd: int, length: int, offset: int) -> bytes:
 
 
 def write_all(fd: int, data: bytes | memoryview) -> None:
-    """Write in as many calls as it takes; one huge call is several times slower."""
+    """Writes all bytes in several calls, because one huge call is several times slower."""
     rest = memoryview(data)
     while rest:
         rest = rest[os.write(fd, rest[:_WRITE]) :]
 
 
 def has_equal_bytes(path: str, other: str) -> bool:
-    """Compares two files; `filecmp` trusts an earlier comparison if sizes and times are equal."""
+    """Compares the bytes of two files, which `filecmp` skips if size and time are unchanged."""
     with open(path, "rb") as one, open(other, "rb") as two:
         while (part := one.read(_COMPARED)) == two.read(_COMPARED):
             if not part:

@@ -25,7 +25,7 @@ Pieces = Iterable["bytes | memoryview | Moved"]
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """Names that a result must not use, although no file has them yet."""
+    """Names that a result must not use, including names for which no file exists yet."""
 
     names: Collection[str] = ()
 
@@ -34,9 +34,9 @@ class Taken:
 
 
 class Staging:
-    """Writes the files of one result: data files get free names, the model its own name last.
+    """A writer for the files of one result; the model gets its own name last.
 
-    Other runs do not write a result of this name between `__enter__` and `__exit__`.
+    Between `__enter__` and `__exit__`, no other run writes a result of this name.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Staging:
         taken: Collection[str] = (),
         sweeps: bool = True,
     ) -> None:
-        """`in_place`: the model keeps its attributes; `taken`: names of other results."""
+        """Prepares a result; `in_place` keeps the attributes of the model."""
         self._model, self._folder = model, os.path.dirname(model)
         self._in_place, self._taken, self._sweeps = in_place, Taken(taken), sweeps
         self._claims: dict[str, Claim] = {}
@@ -64,17 +64,17 @@ class Staging:
         return self
 
     def write_model(self, pieces: Pieces, sources: Sequence[Readers] = ()) -> None:
-        """Stages the model. It gets its name last, and only readers of its sources may read it."""
+        """Stages the model, which only users may read who may read all its sources."""
         name = self._written(self._model, pieces, sources)
         self._ready.append((name, self._model))
 
     def write_data(
         self, pieces: Pieces, sources: Sequence[Readers] = (), old: Iterable[str] = ()
     ) -> str:
-        """Stages a data file of the model; returns the path that it will have.
+        """Stages a data file of the model; returns its final path.
 
-        A name that is in use stays with its file. An existing file with equal bytes is used; the
-        `old` files of the replaced model come first.
+        An existing file keeps its name. If an existing file has equal bytes, it is used instead;
+        the `old` files of the replaced model are tried first.
         """
         name = self._written(next(own_names(self._model)), pieces, sources)
         for path in old:
@@ -90,7 +90,7 @@ class Staging:
         return path
 
     def _is_equal(self, path: str, name: str) -> bool:
-        """Whether an existing data file serves as a staged one; no run removes it then."""
+        """Returns whether an existing data file can be used for a staged file, and protects it."""
         if path in self._taken.names or not _serves(path, name):
             return False
         self.use_data()
@@ -99,7 +99,7 @@ class Staging:
         return path in self._kept
 
     def use_data(self) -> None:
-        """Protects data files next to the model from every run until the model is written."""
+        """Protects data files next to the model from other runs until the model is written."""
         if not self._is_using:
             lock = locks.folder_lock(self._folder, WAIT, shared=True)
             if not self._using.enter_context(lock):
@@ -110,7 +110,7 @@ class Staging:
             self._is_using = True
 
     def place(self, source: Named, path: str) -> None:
-        """Stages a copy of a data file; an existing equal file stays."""
+        """Stages a copy of a data file; an existing file with equal bytes stays."""
         self.use_data()
         if os.path.lexists(path):
             _require_same(source.path, path)
@@ -126,9 +126,9 @@ class Staging:
     def commit(
         self, check: Callable[[], None], *, synced: bool = True, old: Iterable[str] = ()
     ) -> None:
-        """Renames every file, the model last, unless `check` raises; syncs them if `synced`.
+        """Renames every file, the model last, unless `check` raises; syncs the files if `synced`.
 
-        Afterwards the `old` data files are removed unless a model in their folder mentions them.
+        Afterwards, the `old` data files are removed unless a model in their folder refers to them.
         """
         check()
         claim = self._claim(self._folder)
@@ -156,15 +156,15 @@ class Staging:
             _require_same(name, place)
             return
         linked = own and _linked(name, place)
-        if not linked:  # only another copy may want this name
+        if not linked:  # only a copy of another run could use this name
             os.replace(name, place)
         if own or self._sweeps:
-            self._undo.append(place)  # of many results, others may already read a copy
+            self._undo.append(place)  # another result may already use a copy
         if linked:
-            os.unlink(name)  # onnx reads no data of a file that has two names
+            os.unlink(name)  # onnx reads no external data from a file with two names
 
     def _written(self, path: str, pieces: Pieces, sources: Sequence[Readers]) -> str:
-        """A temporary file of these bytes, with the permissions of the result."""
+        """Writes a temporary file with these bytes and the permissions of the result."""
         name = self._claim(os.path.dirname(path)).name()
         with errors_name(path):
             if self._like is None:
@@ -182,7 +182,7 @@ class Staging:
 
     @cached_property
     def _like(self) -> Attributes | None:
-        """The attributes of the model that is replaced in place."""
+        """Returns the attributes of the model that is replaced in place."""
         there = self._in_place and os.path.exists(self._model)
         return Attributes.of(self._model) if there else None
 
@@ -226,7 +226,7 @@ class Staging:
 
 
 def own_names(model: str) -> Iterator[str]:
-    """The names that a model's data file may have, best first."""
+    """Yields the possible names of a model's data file, best first."""
     folder, name = os.path.split(model)
     path = os.path.join(folder, file_names.stem(name))
     yield f"{path}.data"
@@ -235,7 +235,7 @@ def own_names(model: str) -> Iterator[str]:
 
 
 def own_data(model: str) -> list[str]:
-    """The existing data files of a model that are named after it."""
+    """Returns the existing data files of a model that are named after the model."""
     text = leftovers.text_of(model)
     folder, name = os.path.split(model)
     found: set[str] = set()
@@ -247,20 +247,20 @@ def own_data(model: str) -> list[str]:
 
 
 def _linked(name: str, place: str) -> bool:
-    """Gives a file a second name if that name is free; returns whether links are possible."""
+    """Gives a file a second, free name; returns whether the file system supports links."""
     if not hasattr(os, "link"):
         return False
     try:
         os.link(name, place)
     except FileExistsError:
         raise
-    except OSError:  # the file system knows one name for a file
+    except OSError:  # the file system allows one name for a file
         return False
     return True
 
 
 def _serves(path: str, name: str) -> bool:
-    """Whether an existing file has the bytes of a staged one, and readers accept it."""
+    """Returns whether an existing file has the bytes of a staged file, and readers accept it."""
     there, staged = os.lstat(path), os.stat(name)
     if there.st_size != staged.st_size or there.st_nlink > 1 or os.path.islink(path):
         return False
@@ -278,7 +278,7 @@ def _require_same(source: str, path: str) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """Writes the names in a folder to the disk, if the system supports it."""
+    """Writes the names in a folder to the disk, if the system supports this."""
     with suppress(OSError):
         fd = os.open(folder, os.O_RDONLY)
         try:

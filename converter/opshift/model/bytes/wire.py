@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The byte layout of tensors and messages: field numbers, without a protobuf library."""
+"""Reads and writes the bytes of tensors and messages without a protobuf library."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ Buffer: TypeAlias = bytes | Pages
 MARK = "opshift.carved"
 
 THRESHOLD = 4096
-"""Payloads of more bytes than this are carved."""
+"""The largest payload in bytes that stays in the skeleton."""
 
 LIMIT = 2**31 - 1
-"""Protobuf reads no larger message."""
+"""The largest message that protobuf can read."""
 
 PAYLOAD = {
     4: "float_data",
@@ -34,24 +34,24 @@ _COMPLEX = (T.COMPLEX64, T.COMPLEX128)
 
 
 AS_RAW = (RAW, _FLOAT, _DOUBLE)
-"""Payload fields whose bytes are those of raw_data."""
+"""Payload fields whose bytes are equal to the bytes of raw_data."""
 
 MARK_KEY = b"\n" + bytes([len(MARK)]) + MARK.encode()
-"""How the key of a marker is written."""
+"""The encoded key of a marker."""
 
 
 def fits(data_type: int, fields: set[int]) -> bool:
-    """Whether a payload is in exactly one field, and its element type may use that field."""
+    """Returns whether a payload is in exactly one field that its element type may use."""
     return data_type in ELEMENTS and fields in ({RAW}, {ELEMENTS[data_type].field})
 
 
 def raw_size(data_type: int, count: int) -> int:
-    """The number of bytes that so many elements have in raw_data."""
+    """Returns the number of bytes that this number of elements has in raw_data."""
     return -(-ELEMENTS[data_type].bits * count // 8)
 
 
 def entries(data_type: int, count: int) -> int:
-    """The number of entries that so many elements have in their typed field."""
+    """Returns the number of entries that this number of elements has in the typed field."""
     bits = ELEMENTS[data_type].bits
     if data_type in _COMPLEX:
         return 2 * count
@@ -62,7 +62,7 @@ _SHORT = [bytes([value]) for value in range(0x80)]
 
 
 def varint(value: int) -> bytes:
-    """Encode an unsigned integer the way lengths and tags are written."""
+    """Encodes an unsigned integer as a varint, as lengths and tags are encoded."""
     if value < 0x80:
         return _SHORT[value]
     out = bytearray()
@@ -74,17 +74,17 @@ def varint(value: int) -> bytes:
 
 
 def framed(number: int, body: bytes) -> bytes:
-    """A length-delimited field."""
+    """Encodes a length-delimited field."""
     return header(number, len(body)) + body
 
 
 def header(number: int, size: int) -> bytes:
-    """The tag and the length in front of the body of a length-delimited field."""
+    """Encodes the tag and the length of a length-delimited field."""
     return varint(number << 3 | 2) + varint(size)
 
 
 def marker(n: int) -> bytes:
-    """The external_data entry that makes a tensor the n-th stub."""
+    """Encodes the external_data entry that makes a tensor the n-th stub."""
     return framed(_EXTERNAL_DATA, MARK_KEY + framed(2, str(n).encode()))
 
 
@@ -109,19 +109,19 @@ _CHILDREN = {
     _ATTRIBUTE: {5: _TENSOR, 6: _GRAPH, 10: _TENSOR, 11: _GRAPH, 22: _SPARSE, 23: _SPARSE},
     _SPARSE: {1: _TENSOR, 2: _TENSOR},
 }
-"""Message kind -> the fields in which a tensor can be."""
+"""The fields of each kind of message that can contain a tensor."""
 
 _ONE_TENSOR = {_ATTRIBUTE: (5, 22), _SPARSE: (1, 2)}
-"""Fields that, written twice, would be one tensor in two parts."""
+"""Fields that must occur once, because two occurrences would be parts of one tensor."""
 
 _DEPTH = 100
 
-_DATA_TYPE, _LOCATION = 2 << 3, 14 << 3  # tags of plain numbers
+_DATA_TYPE, _LOCATION = 2 << 3, 14 << 3  # tags of varint fields
 _SEGMENT, _STRINGS, _EXTERNAL_DATA = 3, 6, 13
 
 
 def read_varint(data: Buffer, pos: int) -> tuple[int, int]:
-    """A varint and the position after it."""
+    """Decodes a varint; returns its value and the position after it."""
     value = shift = 0
     while True:
         byte = data[pos]
@@ -137,10 +137,10 @@ def read_varint(data: Buffer, pos: int) -> tuple[int, int]:
 def seek(
     data: Buffer, pos: int, end: int, over: int, past: int = 0
 ) -> tuple[int, int, int, int] | None:
-    """The next length-delimited field of more than `over` bytes that ends after `past`.
+    """Finds the next length-delimited field of more than `over` bytes that ends after `past`.
 
-    Returns its start, number, and the start and end of its body. This loop runs for every
-    node, so it skips small fields as a whole.
+    Returns its start, its number, and the start and end of its body. This loop runs for every node,
+    so it skips small fields as a whole.
     """
     start = pos
     while pos < end:
@@ -171,12 +171,12 @@ def seek(
 
 
 def _window(data: Buffer, pos: int, end: int) -> tuple[bytes, int, int]:
-    """Bytes around a position, where they begin, and up to where headers are whole in them."""
+    """Returns bytes around a position, their offset, and the end of complete headers."""
     return (data, 0, end) if isinstance(data, bytes) else data.window(pos)
 
 
 def fields(data: Buffer, pos: int, end: int) -> Iterator[tuple[int, int, int, int, int]]:
-    """Every field: its start, tag, the start of its body, its end, and a varint's value.
+    """Yields every field: its start, tag, the start of its body, its end, and a varint's value.
 
     This loop runs for every tensor, so it calls no function for a number of one byte.
     """
@@ -207,7 +207,7 @@ def fields(data: Buffer, pos: int, end: int) -> Iterator[tuple[int, int, int, in
 
 
 def skip(data: Buffer, pos: int, end: int) -> int:
-    """The end of the field at a position, for every kind of field."""
+    """Returns the end of the field at a position, for every kind of field."""
     tag, body = read_varint(data, pos)
     if tag & 7 == 2:
         size, body = read_varint(data, body)
@@ -216,7 +216,7 @@ def skip(data: Buffer, pos: int, end: int) -> int:
 
 
 def _end(view: bytes, at: int) -> int:
-    """The end of a varint."""
+    """Returns the end of a varint."""
     return at + 1 if view[at] < 0x80 else read_varint(view, at)[1]
 
 
@@ -234,7 +234,7 @@ def _skip(data: Buffer, pos: int, end: int, tag: int) -> int:
 
 
 def _skip_group(data: Buffer, pos: int, end: int, number: int) -> int:
-    """Groups are unknown to ONNX, but legal as unknown fields."""
+    """Skips a group; ONNX has none, but unknown fields may be groups."""
     open_groups = [number]
     while open_groups:
         if pos >= end:
@@ -256,11 +256,11 @@ def _skip_group(data: Buffer, pos: int, end: int, number: int) -> int:
 # --- carving --------------------------------------------------------------------------------------
 
 Runs: TypeAlias = tuple[tuple[int, int], ...]
-"""The ranges of bytes that a payload is written in, tags included."""
+"""The ranges of bytes of a payload, with the tags."""
 
 
 def carve(data: Buffer, threshold: int) -> tuple[bytes, list[tuple[int, Runs]]]:
-    """The bytes of the skeleton, and for each stub the field and place of its payload."""
+    """Returns the bytes of the skeleton, and for each stub the field and place of its payload."""
     carver = _Carver(data, threshold)
     pieces = carver.model()
     skeleton = data[:] if pieces is None else b"".join(pieces)
@@ -270,7 +270,7 @@ def carve(data: Buffer, threshold: int) -> tuple[bytes, list[tuple[int, Runs]]]:
 
 
 def has_payloads(data: bytes) -> bool:
-    """Whether a model has a payload that would be carved."""
+    """Returns whether a model has a payload that is large enough to be carved."""
     return _Carver(data, THRESHOLD).model() is not None
 
 
@@ -281,14 +281,14 @@ class _Carver:
         self.payloads: list[tuple[int, Runs]] = []
 
     def model(self) -> list[bytes] | None:
-        """The whole model without large payloads, in pieces; None when it has none."""
+        """Returns the model without large payloads, in pieces; None if it has none."""
         try:
             return self.message(MODEL, 0, len(self.data), depth=0)
         except IndexError:
             raise Malformed("the file ends in the middle of a field") from None
 
     def message(self, kind: int, pos: int, end: int, depth: int) -> list[bytes] | None:
-        """The message without large payloads, in pieces; None when it has none."""
+        """Returns the message without large payloads, in pieces; None if it has none."""
         if depth > _DEPTH:
             raise Malformed(f"the messages of the file are nested more than {_DEPTH} levels deep")
         if kind == _TENSOR:
@@ -318,7 +318,7 @@ class _Carver:
             raise Malformed(f"the tensor at byte {pos} is written in several parts")
 
     def tensor(self, pos: int, end: int) -> list[bytes] | None:
-        """A stub, when the tensor is well formed and its payload is large."""
+        """Returns a stub if the tensor is well-formed and its payload is large; else None."""
         runs: list[tuple[int, int]] = []
         numbers, data_type = set(), 0
         for start, tag, _, stop, value in fields(self.data, pos, end):
@@ -350,7 +350,7 @@ class _Carver:
 
 
 Piece = TypeVar("Piece", bound=Sized)
-"""Bytes that are elsewhere; here only their number matters."""
+"""Bytes that are elsewhere; only their number is used in this module."""
 
 Payload: TypeAlias = tuple[int, Sequence[bytes | Piece]]
 """The field number of a payload, and its bytes with the tags."""
@@ -359,7 +359,7 @@ Payload: TypeAlias = tuple[int, Sequence[bytes | Piece]]
 def weave(
     skeleton: bytes, payload: Callable[[str], Payload[Piece]]
 ) -> list[memoryview | bytes | Piece]:
-    """The bytes of the whole model: a marker's value says which payload takes its place."""
+    """Returns the bytes of the whole model, with the payload that each marker names."""
     return _Weaver(skeleton, payload).message(MODEL, 0, len(skeleton))
 
 
@@ -392,7 +392,7 @@ class _Weaver(Generic[Piece]):
         return [*pieces, self.view[done:end]]
 
     def tensor(self, pos: int, end: int) -> list[memoryview | bytes | Piece]:
-        """The stub without its marker, in two parts; the payload goes between them."""
+        """Splits a stub at its marker, and puts the payload between the two parts."""
         before: list[tuple[int, int]] = []  # the fields before the marker, in order
         for start, tag, body, stop, _ in fields(self.data, pos, end):
             if body == self.next and tag >> 3 == _EXTERNAL_DATA:
@@ -405,5 +405,5 @@ class _Weaver(Generic[Piece]):
 
 
 def total(pieces: Iterable[Sized]) -> int:
-    """Bytes in all pieces."""
+    """Returns the number of bytes in all pieces."""
     return sum(map(len, pieces))

@@ -1,9 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Carve large payloads out of a model before it is converted and put them back afterwards.
+"""Takes large payloads out of a model before a conversion, and puts them back afterwards.
 
-A *skeleton* is a model in which every large tensor is a *stub*: the same TensorProto with one
-`external_data` entry, `opshift.carved`, in place of its payload. Tensors that are external
-already carry no payload and are left as they are.
+A *skeleton* is a model in which every large tensor is a *stub*: the same TensorProto with an
+`external_data` entry, `opshift.carved`, in place of its payload. Tensors with external data have no
+payload in the model and stay as they are.
 """
 
 from opshift.model.weights.carve import bytes_of, carve_file, carve_model, fetch, fill, fill_nested

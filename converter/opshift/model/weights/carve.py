@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Take large payloads out of a model and put them back."""
+"""Takes large payloads out of a model, and puts them back."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from opshift.protos import ModelProto, TensorProto
 
 
 def carve_file(path: str | os.PathLike[str] | Opened) -> tuple[ModelProto, Weights]:
-    """Read a model file without its large payloads."""
+    """Reads a model file without its large payloads."""
     given = opened(path)
     name, file = given.path, forms.binary(given)
     head = bytes(file.view[: foreign.HEAD])
@@ -54,7 +54,7 @@ def _locations(skeleton: ModelProto) -> tuple[str, ...]:
 
 
 def _refuse_torn(skeleton: ModelProto, large_tensors: Weights) -> None:
-    """Raises if a carved payload does not fit its tensor, because the checker does not see it."""
+    """Raises if a carved payload does not fit its tensor, because onnx's checker cannot see it."""
     left = len(large_tensors.sources)
     for tensor in tensors(skeleton) if left else ():
         source = large_tensors.source(tensor)
@@ -71,7 +71,7 @@ def _refuse_torn(skeleton: ModelProto, large_tensors: Weights) -> None:
 
 
 def _refuse_foreign(model: ModelProto) -> None:
-    """Raises if the message is not a model: protobuf reads almost any bytes as unknown fields."""
+    """Raises if bytes are not a model, because protobuf reads most bytes as unknown fields."""
     for message in (model, model.graph):
         for field in UnknownFieldSet(message):  # type: ignore[attr-defined]  # by __getitem__
             if known := message.DESCRIPTOR.fields_by_number.get(field.field_number):
@@ -81,7 +81,7 @@ def _refuse_foreign(model: ModelProto) -> None:
 
 
 def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weights]:
-    """Copy a model without its large payloads, which stay in the model."""
+    """Copies a model without its large payloads, which stay in the original model."""
     data = bytes_of(model)
     if data is not None and not _has_payloads(data):
         return ModelProto.FromString(data), Weights((), base_dir)
@@ -91,7 +91,7 @@ def carve_model(model: ModelProto, base_dir: str = "") -> tuple[ModelProto, Weig
 
 
 def _has_payloads(data: bytes) -> bool:
-    """Whether a model has large payloads, or bytes in which they cannot be found."""
+    """Returns whether a model has large payloads, or bytes in which they cannot be found."""
     try:
         return wire.has_payloads(data)
     except wire.Malformed:
@@ -99,7 +99,7 @@ def _has_payloads(data: bytes) -> bool:
 
 
 def bytes_of(model: ModelProto) -> bytes | None:
-    """The serialized model; None if it copies a large initializer, or if something has our mark."""
+    """Serializes a model; returns None if it has a large initializer or contains the marker."""
     if any(map(copy.is_large, model.graph.initializer)):
         return None
     data = model.SerializeToString()
@@ -107,14 +107,14 @@ def bytes_of(model: ModelProto) -> bytes | None:
 
 
 def fetch(model: ModelProto, weights: Weights) -> None:
-    """Take all external data into the model."""
+    """Loads all external data into the model."""
     for tensor in tensors(model):
         if tensor.data_location == TensorProto.EXTERNAL:
             _take(tensor, weights)
 
 
 def fill_nested(skeleton: ModelProto, weights: Weights) -> None:
-    """Put the payloads of all tensors but the initializers of the graph into the skeleton."""
+    """Puts the payloads back into all tensors except the initializers of the main graph."""
     for tensor in nested_tensors(skeleton):
         if not weights.fill(tensor) and tensor.data_location == TensorProto.EXTERNAL:
             _take(tensor, weights)
@@ -123,13 +123,13 @@ def fill_nested(skeleton: ModelProto, weights: Weights) -> None:
 def _take(tensor: TensorProto, weights: Weights) -> None:
     data = weights.locate(tensor).read()
     tensor.ClearField("external_data")
-    tensor.data_location = TensorProto.DEFAULT  # written out, as onnx.load does
+    tensor.data_location = TensorProto.DEFAULT  # written explicitly, as by onnx.load
     tensor.raw_data = data
 
 
 def fill(skeleton: ModelProto, weights: Weights) -> None:
-    """Put the payloads back into the skeleton."""
+    """Puts the payloads back into the skeleton."""
     found = sum(map(weights.fill, skeleton.graph.initializer))
-    if found != len(weights.sources):  # else only initializers were carved
+    if found != len(weights.sources):  # otherwise only initializers were carved
         for tensor in nested_tensors(skeleton):
             weights.fill(tensor)

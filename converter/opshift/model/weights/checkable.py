@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The form of a skeleton that onnx's checker reads."""
+"""Prepares a skeleton for onnx's checker."""
 
 from __future__ import annotations
 
@@ -35,10 +35,10 @@ else:
 def checkable(
     skeleton: ModelProto, data: bytes = b"", weights: Weights | None = None
 ) -> bytes | ModelProto:
-    """The skeleton with its stubs shown as graph inputs, for checks that read no weights.
+    """Returns the skeleton with graph inputs in place of stubs, for checks that read no weights.
 
-    `data` is the serialized skeleton, if the caller has it. With `weights`, the checks see
-    the indices of sparse tensors, wherever these are.
+    `data` is the serialized skeleton, if the caller has it. With `weights`, the checks see the
+    indices of sparse tensors, even if these are external.
     """
     data = data or skeleton.SerializeToString(deterministic=True)
     found = data.count(wire.MARK_KEY) + data.count(EXTERNAL_KEY)
@@ -62,7 +62,7 @@ def checkable(
 
 
 def with_payloads(view: ModelProto, skeleton: ModelProto) -> ModelProto:
-    """A copy of a checkable model with the stubs of the skeleton in place of inputs."""
+    """Copies a checkable model, and replaces the inputs for stubs by the stubs again."""
     model = copy_of(view)
     shown = {value.name for value in model.graph.input}
     stubs = {name: one for name, one in _stubs(skeleton.graph) if name in shown}
@@ -78,7 +78,7 @@ def with_payloads(view: ModelProto, skeleton: ModelProto) -> ModelProto:
 
 
 def _stubs(graph: GraphProto) -> Iterator[tuple[str, TensorProto]]:
-    """The stubs that a graph and the graphs in it define, with the names of their values."""
+    """Yields the stubs of a graph and its subgraphs, with the names of their values."""
     for inner in walk.graphs_in(graph):
         yield from ((one.name, one) for one in inner.initializer if Weights.is_stub(one))
         for node in inner.node:
@@ -90,7 +90,7 @@ _GRAPH_TAG = 7 << 3 | 2
 
 
 def _cut(data: bytes, stubs: Iterable[TensorProto], extra: bytes) -> bytes | None:
-    """The serialized model without these initializers of its graph, but with extra graph fields."""
+    """Removes initializers from a serialized model, and adds fields to its graph."""
     graph = (field for field in wire.fields(data, 0, len(data)) if field[1] == _GRAPH_TAG)
     start, _, pos, end, _ = next(graph)
     pieces = []
@@ -116,7 +116,7 @@ def _as_input(tensor: TensorProto, name: str) -> ValueInfoProto:
 
 
 def _show_nested(view: ModelProto, weights: Weights | None) -> None:
-    """Turns all stubs of a private copy into inputs of the main graph, or else into zeros."""
+    """Turns all stubs of a copied model into inputs of the main graph, or else into zeros."""
     names = Counter(walk.defined_names(view.graph))
     inputs: list[ValueInfoProto] = []
     _hoist(view.graph, names, inputs, main=True)
@@ -131,9 +131,9 @@ def _show_nested(view: ModelProto, weights: Weights | None) -> None:
 def _hoist(
     graph: GraphProto, names: Counter[str], inputs: list[ValueInfoProto], main: bool
 ) -> None:
-    """Move the stubs that initializers and Constant nodes define to the main graph's inputs."""
+    """Moves stubs of initializers and Constant nodes to the inputs of the main graph."""
     declared = {value.name for value in graph.input} if main else set()
-    # A body's outputs must be made in that body.
+    # A subgraph must define its own outputs.
     outputs = set() if main else {value.name for value in graph.output}
 
     def moves(tensor: TensorProto, name: str) -> bool:
@@ -143,7 +143,9 @@ def _hoist(
         return True
 
     counts = Counter(tensor.name for tensor in graph.initializer)
-    declared = {name for name in declared if counts[name] == 1}  # the checker rejects others
+    declared = {
+        name for name in declared if counts[name] == 1
+    }  # the checker rejects repeated names
     stay = [
         i
         for i, tensor in enumerate(graph.initializer)
@@ -161,12 +163,12 @@ def _hoist(
 
 
 def _is_default(tensor: TensorProto, declared: Collection[str]) -> bool:
-    """Whether an initializer is a stub whose type an input declares."""
+    """Returns whether an initializer is a stub and an input declares its type."""
     return Weights.is_stub(tensor) and tensor.name in declared
 
 
 def _constant(node: NodeProto) -> TensorProto | None:
-    """The stub in a plain Constant; any other node stays for the checker to look at."""
+    """Returns the stub in a plain Constant; None for other nodes, which the checker reads."""
     if node.op_type != "Constant" or node.domain not in ("", "ai.onnx"):
         return None
     if not any(Weights.is_stub(one.t) for one in node.attribute):
@@ -180,7 +182,7 @@ def _constant(node: NodeProto) -> TensorProto | None:
 
 
 def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
-    """Fill a stub with zeros, or with these bytes, so that the checker accepts it."""
+    """Fills a stub with zeros, or with these bytes, so that the checker accepts it."""
     if not Weights.is_stub(tensor):
         return
     row = ELEMENTS.get(tensor.data_type)
@@ -196,7 +198,7 @@ def _zero(tensor: TensorProto, value: bytes | None = None) -> None:
 
 
 def _zero_sparse(sparse: SparseTensorProto, weights: Weights | None) -> None:
-    """Fills a sparse tensor with zeros; unreadable positions become the first ones."""
+    """Fills a sparse tensor with zeros; unreadable indices become the first positions."""
     _zero(sparse.values)
     if weights is not None and weights.has(sparse.indices):
         _zero(sparse.indices, weights.load(sparse.indices).astype("<i8").tobytes())

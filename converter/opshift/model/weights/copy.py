@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Copies of messages without their large payloads."""
+"""Copies messages without their large payloads."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ THRESHOLD = wire.THRESHOLD
 
 
 def copy_of(model: ModelProto) -> ModelProto:
-    """A copy of a whole model."""
+    """Copies a whole model."""
     copy = ModelProto()
     copy.CopyFrom(model)
     return copy
 
 
 def copy_lean(source: Message, copy: Message, sources: list[Source]) -> None:
-    """Copies field by field, and descends only into fields that can hold a tensor."""
+    """Copies a message field by field, and descends only into fields that can hold a tensor."""
     for field, value in source.ListFields():
         kind = field.message_type.name if field.message_type else ""
         if kind not in _LEAN:
@@ -53,13 +53,13 @@ def merge(message: Message, name: str, value: Any) -> None:
 
 
 def _copy_nodes(nodes: Iterable[NodeProto], copies: Any, sources: list[Source]) -> None:
-    """Copy nodes whole, all at once, or around nodes that hold a large tensor or a graph."""
-    holds: dict[str, bool] = {"Constant": True}  # its first node need not hold a tensor
+    """Copies nodes all at once, or one by one if some have a large tensor or a subgraph."""
+    holds: dict[str, bool] = {"Constant": True}  # the first Constant need not hold a tensor
     heavy: set[int] = set()
     for i, node in enumerate(nodes):
         op = node.op_type
         if op not in holds:
-            # One look per operator is enough: a wrong guess only copies a payload.
+            # One check per operator is enough, because a wrong guess only copies a payload.
             holds[op] = any(attribute.type in HOLDERS for attribute in node.attribute)
         if holds[op] and not _is_light(node):
             heavy.add(i)
@@ -82,7 +82,7 @@ def _is_light(node: NodeProto) -> bool:
 
 
 def _copy_tensor(tensor: TensorProto, copy: TensorProto, sources: list[Source]) -> None:
-    """Copy a tensor, or make a stub of it when it is large."""
+    """Copies a tensor, or makes a stub of a large tensor."""
     if not is_large(tensor):
         copy.CopyFrom(tensor)
         return
@@ -103,9 +103,9 @@ _LEAN: dict[str, Any] = {
 
 
 def is_large(tensor: TensorProto) -> bool:
-    """Whether the tensor is well formed and its payload is worth carving, without touching it."""
+    """Returns whether a tensor is well-formed and large, without a copy of its payload."""
     elements = prod(tensor.dims)
-    if elements <= THRESHOLD // 16:  # no element is wider than 16 bytes
+    if elements <= THRESHOLD // 16:  # an element has at most 16 bytes
         return False
     row = ELEMENTS.get(tensor.data_type)
     bits = row.bits if row is not None else 0
@@ -121,7 +121,7 @@ def is_large(tensor: TensorProto) -> bool:
 
 
 def _is_whole(tensor: TensorProto, elements: int) -> bool:
-    """Whether the typed field has all numbers. The length of raw_data would cost a copy of it."""
+    """Returns whether the typed field is complete; len(raw_data) would copy the data."""
     numbers = getattr(tensor, wire.PAYLOAD[ELEMENTS[tensor.data_type].field])
     return len(numbers) == wire.entries(tensor.data_type, elements)
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The file formats of a model other than the binary one, by the endings that onnx knows."""
+"""Reads and writes models in onnx's text formats, by the extension of the file name."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ if TYPE_CHECKING:
     from opshift.protos.whole import ProtoSerializer
 
 
-TEXT = "onnxtxt"  # the form that C++ code of onnx reads
+TEXT = "onnxtxt"  # the format that the C++ code of onnx reads
 
 
 def binary(file: Opened) -> Opened:
-    """The file itself, or the model of a text format in binary form."""
+    """Returns the file itself, or the model of a text format in binary form."""
     if not is_text(file.path):
         return file
     try:
         with _silenced():
             model = _decoded(_serializer(file.path), file.view[:])
-    except Exception as error:  # each form has errors of its own
+    except Exception as error:  # each format raises different errors
         said = " ".join(str(error).split())[:300]
         raise InvalidModel(
             f"{file.path}: not a readable ONNX model: {said}", "UNREADABLE_MODEL"
@@ -44,20 +44,20 @@ def binary(file: Opened) -> Opened:
 
 
 def encoded(model: ModelProto, path: str) -> bytes:
-    """The model in the format of a file name; raises if the format loses content."""
+    """Returns the model in the format of a file name; raises if the format loses content."""
     form = _serializer(path)
     with _silenced():
         try:
             data = _encoded(form, model)
             again = _decoded(form, data)
-        except Exception as error:  # each form has errors of its own
+        except Exception as error:  # each format raises different errors
             lost = f"this model: {error}"
         else:
             lost = _difference(_plain(model), _plain(again))
     if lost:
         raise BadDestination(
-            f"{path}: the form {form.supported_format} cannot hold {lost}; choose a name that ends"
-            " in .onnx"
+            f"{path}: the format {form.supported_format} cannot hold {lost}; choose a name that"
+            " ends in .onnx"
         )
     return data
 
@@ -76,7 +76,7 @@ def _encoded(form: ProtoSerializer, model: ModelProto) -> bytes:
 
 
 def _difference(wanted: Message, held: Message) -> str:
-    """The first field with different values in two messages of one type; '' if all are equal."""
+    """Returns the first field that differs between two messages of a type; '' if all are equal."""
     fields = dict(wanted.ListFields()) | dict(held.ListFields())
     for field in sorted(fields, key=lambda field: field.number):
         one, other = getattr(wanted, field.name), getattr(held, field.name)
@@ -89,7 +89,7 @@ def _difference(wanted: Message, held: Message) -> str:
 
 
 def _plain(model: ModelProto) -> ModelProto:
-    """A copy with all values in raw_data and no empty texts, so that models can be compared."""
+    """Copies a model with all values in raw_data and without empty texts, for comparison."""
     plain = copy_of(model)
     for owner, field, text in list(texts(plain)):
         if text == "" and isinstance(getattr(owner, field.name), str):
@@ -105,7 +105,7 @@ def _plain(model: ModelProto) -> ModelProto:
 
 @contextmanager
 def _silenced() -> Iterator[None]:
-    """Silences the warning of onnx that a format is experimental."""
+    """Suppresses the warning of onnx that a format is experimental."""
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         yield
@@ -118,6 +118,6 @@ def _serializer(path: str) -> ProtoSerializer:
     form = serialization.registry.get_format_from_file_extension(ending)
     if form is None:
         raise BadDestination(
-            f"{path}: onnx has no file format with the ending {ending!r}; use the ending .onnx"
+            f"{path}: onnx has no file format with the extension {ending!r}; use .onnx"
         )
     return serialization.registry.get(form)

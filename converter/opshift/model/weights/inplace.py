@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a result into the model object that was converted, without moving its payloads."""
+"""Writes a result into the source ModelProto, without moving its payloads."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from opshift.protos import ModelProto, TensorProto
 
 
 def transplant(skeleton: ModelProto, weights: Weights, target: ModelProto) -> None:
-    """Make the model that was carved equal to the skeleton, without moving its payloads."""
+    """Makes the source model equal to the skeleton, without moving its payloads."""
     _replace_fields(skeleton, target, keep="graph")
     target.graph.SetInParent()
     _replace_fields(skeleton.graph, target.graph, keep="initializer")
@@ -80,7 +80,7 @@ def _added(container: Any, tensor: TensorProto) -> TensorProto:
 
 
 def delete_others(container: Any, kept: Iterable[int]) -> None:
-    """Deletes all elements except at the given indices, one slice for each gap."""
+    """Deletes all elements except those at the given indices, one slice for each gap."""
     end = len(container)
     for index in sorted(kept, reverse=True):
         if index + 1 < end:

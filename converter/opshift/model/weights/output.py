@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Writes a skeleton with its payloads to a file, and places its external data."""
+"""Writes a skeleton with its payloads to a file, and writes its external data."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from opshift.model.weights.payloads import EXTERNAL_KEY, InFile, Weights, marker
 from opshift.protos import ModelProto, TensorProto
 
 POLICIES = ("keep", "copy", "inline", "one-file")
-"""What happens to external data."""
+"""The choices for external data."""
 
 LIMIT = wire.LIMIT
 
@@ -48,12 +48,12 @@ def splice(
     taken: Collection[str] = (),
     published: Callable[[list[str]], None] | None = None,
 ) -> list[str]:
-    """Write the skeleton and its payloads to a file, which appears whole or not at all.
+    """Writes the skeleton and its payloads to a file, which appears complete or not at all.
 
-    Returns the paths of the files of the result, the model first. Their bytes are on the disk
-    then. If the conversion runs `alone`, their names are too, and the files that killed runs left
-    are removed. Otherwise it is one of many, and must not use the names in `taken`. `published` is
-    called with the paths before anybody else may write a result of this name.
+    Returns the paths of the files of the result, the model first; their bytes are then on the disk.
+    If the conversion runs `alone`, the names are on the disk, too, and files of killed runs are
+    removed. Otherwise the conversion is one of many, and must not use the names in `taken`.
+    `published` is called with the paths before another run can write a result of this name.
     """
     if external not in POLICIES:
         raise ValueError(f"external must be one of {', '.join(POLICIES)}, not {external!r}")
@@ -104,7 +104,7 @@ def put(
     external: str = "keep",
     in_place: bool = False,
 ) -> None:
-    """Write a result, unless it would replace its source without a change."""
+    """Writes a result, unless it would replace its source without a change."""
     if changed or not in_place:
         splice(skeleton, weights, dst, external=external, in_place=in_place)
     else:
@@ -112,7 +112,7 @@ def put(
 
 
 class _Result:
-    """The file to write, the readers that it may have, and the files that must not be replaced."""
+    """The result file, its allowed readers, and the files that it must not replace."""
 
     def __init__(
         self, goal: File, weights: Weights, external: str, in_place: bool, outside: _Located
@@ -134,13 +134,13 @@ class _Result:
 
     @property
     def readers_of_all(self) -> tuple[Readers, ...]:
-        """Who may read the source and its data files."""
+        """Returns the permissions of the source and its data files."""
         paths = {_named(region).path for _, region in self.outside}
         return (*self.readers, *map(readers, sorted(paths)))
 
     @cached_property
     def old_data(self) -> list[str]:
-        """The data files that the replaced model has under names of its own."""
+        """Returns data files of the replaced model whose names are derived from its name."""
         needed = {seen[:2] for _, seen in self.needed}
         return [
             path
@@ -157,7 +157,7 @@ def _named(region: Region) -> Named:
 def _in_form(
     pieces: list[memoryview | bytes | Moved], name: str
 ) -> list[memoryview | bytes | Moved]:
-    """The bytes of a result in the format of its name."""
+    """Converts the bytes of a result to the format of its file name."""
     if not is_text(name):
         return pieces
     import tempfile
@@ -188,25 +188,25 @@ def _stream(
 
 
 def _beside(dst: str, outside: _Located) -> list[str]:
-    """The files that hold the external data of a result."""
+    """Returns the files with the external data of a result."""
     return sorted({inside(os.path.dirname(dst), location_of(t), t.name) for t, _ in outside})
 
 
 def data_files(skeleton: ModelProto, weights: Weights) -> list[str]:
-    """The files that hold a model's external data, each once."""
+    """Returns the files with the external data of a model, each once."""
     if not weights.locations:
         return []
     return sorted({_named(region).path for _, region in _located(skeleton, weights)})
 
 
 def splice_to_run(skeleton: ModelProto, weights: Weights, path: str) -> None:
-    """Writes a model into a folder of its own, with all its data, so that it can be run there."""
+    """Writes a model with all its data into a separate folder in which a runtime can load it."""
     outside = bool(data_files(skeleton, weights))
     splice(skeleton, weights, path, external="one-file" if outside else "keep")
 
 
 def flaws(skeleton: ModelProto, weights: Weights) -> Iterator[str]:
-    """The errors in the external data of a model, tensor by tensor."""
+    """Yields the errors in the external data of a model, tensor by tensor."""
     for tensor in walk.tensors(skeleton):
         if tensor.data_location == TensorProto.EXTERNAL:
             try:
@@ -220,7 +220,7 @@ def _woven(data: bytes, weights: Weights) -> list[memoryview | bytes | Moved]:
 
 
 def _located(model: ModelProto, weights: Weights) -> list[tuple[TensorProto, Region]]:
-    """All external tensors and where their bytes are."""
+    """Returns all external tensors with the location of their bytes."""
     return [
         (tensor, weights.locate(tensor))
         for tensor in walk.tensors(model)
@@ -229,7 +229,7 @@ def _located(model: ModelProto, weights: Weights) -> list[tuple[TensorProto, Reg
 
 
 def _bring(outside: _Located, weights: Weights, dst: str, policy: str, staging: Staging) -> None:
-    """Make the data files reachable from the folder of the new file."""
+    """Makes the data files available in the folder of the new file."""
     folder = os.path.dirname(dst) or os.curdir
     if not outside:
         return
@@ -249,7 +249,7 @@ def _bring(outside: _Located, weights: Weights, dst: str, policy: str, staging: 
 
 
 def _inline(tensors: Iterable[TensorProto], weights: Weights) -> Weights:
-    """Turn external tensors into stubs whose payloads are in the data files."""
+    """Turns external tensors into stubs whose payloads are in the data files."""
     sources = list(weights.sources)
     for tensor in tensors:
         if tensor.data_location == TensorProto.EXTERNAL:
@@ -261,14 +261,14 @@ def _inline(tensors: Iterable[TensorProto], weights: Weights) -> Weights:
     return dataclasses.replace(weights, sources=tuple(sources))
 
 
-# Shapes and axes in attributes stay in the model: onnx's inference reads no data file.
+# Shapes and axes in attributes stay in the model, because onnx's inference reads no data file.
 _SHAPES = (TensorProto.INT32, TensorProto.INT64)
 
 
 def _one_file(
     model: ModelProto, weights: Weights, result: _Result, staging: Staging
 ) -> tuple[list[memoryview | bytes | Moved], list[str]]:
-    """Stage a file of all large payloads; returns the bytes of the model that refers to it."""
+    """Stages a file of all large payloads; returns the bytes of the model that refers to it."""
     end, places, pieces = 0, dict[object, int](), list[bytes | Moved]()
     reached = list(_reached(model))
     stubs = list[tuple[TensorProto, int, int]]()
@@ -297,7 +297,7 @@ def _one_file(
 
 
 def _reached(model: ModelProto) -> Iterator[TensorProto]:
-    """The tensors for which readers load external data, without shapes in attributes."""
+    """Yields the tensors whose external data readers load; shapes in attributes are excluded."""
     yield from model.graph.initializer
     nodes = chain(model.graph.node, *(function.node for function in model.functions))
     for item in walk.items_in_attributes(chain.from_iterable(node.attribute for node in nodes)):
@@ -306,13 +306,13 @@ def _reached(model: ModelProto) -> Iterator[TensorProto]:
 
 
 def _raw(tensor: TensorProto, weights: Weights) -> Region | Late | LateParts:
-    """The bytes that raw_data of the tensor would hold."""
+    """Returns the bytes that raw_data of the tensor would have."""
     if (source := weights.source(tensor)) is None:
         return weights.locate(tensor)
     if (raw := source.raw()) is not None:
         return raw
     stub = TensorProto()
-    stub.CopyFrom(tensor)  # the tensor itself is changed soon
+    stub.CopyFrom(tensor)  # the tensor itself will be changed
     size = wire.raw_size(stub.data_type, prod(stub.dims))
     return Late(size, lambda: from_array(weights.load(stub)).raw_data)
 

@@ -31,26 +31,26 @@ HEADER = tuple(f.name for f in TensorProto.DESCRIPTOR.fields if f.name not in _P
 
 @dataclass(frozen=True, slots=True)
 class Weights:
-    """Finds every carved payload in the model object or in the file that holds it."""
+    """The location of every carved payload: in the model object or in the model's file."""
 
     sources: tuple[Source, ...] = ()
     base_dir: str = ""
-    file: Opened | None = None  # that the model was read from
-    locations: tuple[str, ...] = ()  # of the data files that it names
-    moved: bool = False  # whether tensors of data files changed, so that these cannot be kept
+    file: Opened | None = None  # the file of the model
+    locations: tuple[str, ...] = ()  # the data files that the model names
+    moved: bool = False  # whether external tensors changed, so that their data files cannot be kept
     _seen: dict[str, Identity] = field(default_factory=dict, compare=False, repr=False)
 
     @staticmethod
     def is_stub(tensor: TensorProto) -> bool:
-        """Whether the payload is outside of the tensor: carved, or external data."""
+        """Returns whether the payload is not in the tensor: carved or external."""
         return tensor.data_location == TensorProto.EXTERNAL or marker_of(tensor) is not None
 
     def has(self, tensor: TensorProto) -> bool:
-        """Whether the payload of a tensor can be read; a model in memory has no folder."""
+        """Returns whether a payload can be read; a model in memory has no folder of data files."""
         return tensor.data_location != TensorProto.EXTERNAL or self.file is not None
 
     def load(self, tensor: TensorProto) -> Array:
-        """Value of a stub, of an external tensor, or of an ordinary tensor."""
+        """Returns the value of a stub, of an external tensor, or of an ordinary tensor."""
         if not self.is_stub(tensor):
             return to_array(tensor)
         count, at = prod(tensor.dims), 0
@@ -63,7 +63,7 @@ class Weights:
         return whole
 
     def locate(self, tensor: TensorProto) -> Region:
-        """The bytes of an external tensor as a range of a file, which must not change meanwhile."""
+        """Returns an external tensor's range in a data file; raises if the file has changed."""
         if self.file is not None and self.file.piped:
             raise InvalidModel(
                 f"tensor {tensor.name!r}: its data is in another file, and a model that comes"
@@ -78,7 +78,7 @@ class Weights:
         return region
 
     def needed(self) -> Iterator[tuple[str, Identity]]:
-        """A description and the identity of each file of the model."""
+        """Yields a description and the identity of each file of the model."""
         if self.file is None or self.file.piped:
             return
         yield place.the_source(), self.file.seen
@@ -90,9 +90,9 @@ class Weights:
             yield f"the data file {location!r} of the source", Identity.of(status)
 
     def size_with(self, skeleton: ModelProto) -> int:
-        """The size of a model in bytes with all its payloads, including external data.
+        """Returns the size of a model in bytes with all its payloads, including external data.
 
-        No data file is opened: a model can be looked at without its data.
+        No data file is opened, so that a model can be measured without its data.
         """
         found = skeleton.ByteSize()
         for tensor in tensors(skeleton):
@@ -104,24 +104,24 @@ class Weights:
         return found
 
     def check_unchanged(self) -> None:
-        """Raises if a file that was read has changed since."""
+        """Raises if a file has changed since it was read."""
         if self.file is not None:
             self.file.check_unchanged()
         for path, seen in self._seen.items():
             Named(path, seen).check_unchanged()
 
     def source(self, tensor: TensorProto) -> Source | None:
-        """The place of the payload of a carved stub; None for every other tensor."""
+        """Returns the source of a carved stub's payload; None for every other tensor."""
         return None if (mark := marker_of(tensor)) is None else self.marked(mark)
 
     def marked(self, mark: str) -> Source:
-        """The payload that the value of a marker names."""
+        """Returns the payload that the value of a marker names."""
         if mark.isascii() and mark.isdigit() and int(mark) < len(self.sources):
             return self.sources[int(mark)]
         raise InvalidModel(f"a tensor refers to the payload {mark!r}, which was never carved")
 
     def retyped(self, tensors: Iterable[tuple[TensorProto, int]]) -> Weights:
-        """The weights after some tensors have changed to another element type."""
+        """Returns the weights after a change of the element type of some tensors."""
         sources, beside = list(self.sources), self.moved
         for tensor, to in tensors:
             if not self.is_stub(tensor):
@@ -147,7 +147,7 @@ class Weights:
         return replace(self, sources=tuple(sources), moved=beside)
 
     def parts(self, tensor: TensorProto) -> Iterator[Array]:
-        """The elements of a tensor, without holding a large one as a whole."""
+        """Yields the elements of a tensor in parts, to save memory for a large tensor."""
         if not self.is_stub(tensor):
             yield to_array(tensor).reshape(-1)
             return
@@ -155,7 +155,7 @@ class Weights:
             yield part.make()
 
     def is_equal(self, first: TensorProto, other: TensorProto) -> bool:
-        """Whether two tensors have equal headers and payloads, which are read by pieces."""
+        """Compares the headers and payloads of two tensors; payloads are read in pieces."""
         sources = self.source(first), self.source(other)
         heads = [header_of(one).SerializeToString(deterministic=True) for one in (first, other)]
         if heads[0] != heads[1] or sources[0] is None or sources[1] is None:
@@ -174,35 +174,35 @@ class Weights:
 
 @dataclass(frozen=True, slots=True)
 class InModel:
-    """A payload that is in a tensor of the model which was carved."""
+    """A payload in a tensor of the source model."""
 
     tensor: TensorProto
 
     def copy_to(self, stub: TensorProto) -> None:
-        """Give a stub the payload."""
+        """Gives a stub the payload."""
         stub.CopyFrom(self.tensor)
 
     def encoded(self) -> wire.Payload[Moved]:
-        """The payload as it is written to a file."""
+        """Returns the payload as it is written to a file."""
         if (raw := self.raw()) is not None:
             return wire.RAW, [wire.header(wire.RAW, len(raw)), raw]
         number = next(n for n, name in wire.PAYLOAD.items() if has_payload(self.tensor, name))
         return number, [Late(len(self._typed()), self._typed)]
 
     def raw(self) -> Late | None:
-        """The bytes of raw_data, if the payload is in raw_data."""
+        """Returns the bytes of raw_data; None if the payload is in another field."""
         tensor = self.tensor
         if not tensor.HasField("raw_data"):
             return None
-        # Asking for its length would copy it.
+        # The length is computed from the shape, because len(raw_data) would copy the data.
         return Late(wire.raw_size(tensor.data_type, prod(tensor.dims)), lambda: tensor.raw_data)
 
     def holds_same(self, other: Source) -> bool:
-        """Whether another tensor has an equal payload; protobuf compares bytes without a copy."""
+        """Returns whether the payloads are equal; protobuf compares bytes without a copy."""
         if not isinstance(other, InModel):
             return False
         if self.raw() is None or other.raw() is None:
-            return self._typed() == other._typed()  # protobuf calls no NaN equal
+            return self._typed() == other._typed()  # protobuf never treats NaN as equal
         return bool(self.tensor == other.tensor)
 
     def _typed(self) -> bytes:
@@ -220,16 +220,16 @@ class InFile:
     pieces: tuple[bytes | Region, ...]
 
     def copy_to(self, stub: TensorProto) -> None:
-        """Give a stub the payload."""
+        """Gives a stub the payload."""
         for piece in self.pieces:
             stub.MergeFromString(piece if isinstance(piece, bytes) else piece.read())
 
     def encoded(self) -> wire.Payload[Moved]:
-        """The payload as it is written to a file."""
+        """Returns the payload as it is written to a file."""
         return self.field, self.pieces
 
     def holds_same(self, other: Source) -> bool:
-        """Whether another payload has equal bytes."""
+        """Returns whether another payload has equal bytes."""
         if not isinstance(other, InFile) or self.field != other.field:
             return False
         if list(map(len, self.pieces)) != list(map(len, other.pieces)):
@@ -240,7 +240,7 @@ class InFile:
         )
 
     def raw(self) -> Region | None:
-        """The bytes that raw_data would hold, if the file has them in this form."""
+        """Returns the bytes that raw_data would have, if they are in one piece of the file."""
         run = self.pieces[0]
         if self.field not in wire.AS_RAW or len(self.pieces) > 1 or isinstance(run, bytes):
             return None
@@ -252,27 +252,27 @@ class InFile:
 
 @dataclass(frozen=True, slots=True)
 class Retyped:
-    """A payload whose numbers become another element type when they are read, part by part."""
+    """A payload whose elements are converted to another type when they are read, part by part."""
 
-    stub: TensorProto  # with the element type and the dimensions of the payload
+    stub: TensorProto  # a stub with the element type and dimensions of the payload
     payload: InModel | InFile | Region
     to: int
 
     def copy_to(self, stub: TensorProto) -> None:
-        """Give a stub the payload."""
+        """Gives a stub the converted payload."""
         stub.raw_data = b"".join(part.make() for part in self._parts())
 
     def encoded(self) -> wire.Payload[Moved]:
-        """The payload as it is written to a file."""
+        """Returns the converted payload as it is written to a file."""
         raw = self.raw()
         return wire.RAW, [wire.header(wire.RAW, len(raw)), *raw.parts]
 
     def raw(self) -> LateParts:
-        """The bytes of raw_data."""
+        """Returns the converted bytes as for raw_data, in parts."""
         return LateParts(tuple(self._parts()))
 
     def holds_same(self, other: Source) -> bool:
-        """Whether another payload has equal bytes."""
+        """Returns whether another payload has equal converted bytes."""
         if not isinstance(other, Retyped) or self.to != other.to:
             return False
         pairs = zip(self._parts(), other._parts(), strict=False)
@@ -285,19 +285,19 @@ class Retyped:
 
 
 Source: TypeAlias = InModel | InFile | Retyped
-PART = 1 << 20  # elements that are converted at a time; an even number, because two may be a byte
+PART = 1 << 20  # the elements of one part; even, because two elements may share a byte
 
 
 @dataclass(frozen=True, slots=True)
 class Part:
-    """Some elements of a tensor, which are read when they are needed."""
+    """Some elements of a tensor, which are read on demand."""
 
     length: int
     make: Callable[[], Array]
 
 
 def parts_of(stub: TensorProto, payload: InModel | InFile | Retyped | Region) -> Iterator[Part]:
-    """The elements of a payload, part by part if its bytes are in a file."""
+    """Yields the elements of a payload, part by part if its bytes are in a file."""
     raw, kind, count = payload, stub.data_type, prod(stub.dims)
     if not isinstance(payload, Region):
         raw = payload.raw()  # type: ignore[assignment]
@@ -342,7 +342,7 @@ def marker_of(tensor: TensorProto) -> str | None:
 
 
 def header_of(stub: TensorProto) -> TensorProto:
-    """A copy of the stub without its marker."""
+    """Copies a stub without its marker."""
     header = TensorProto()
     header.CopyFrom(stub)
     kept = [entry for entry in stub.external_data if entry.key != wire.MARK]
