@@ -99,6 +99,8 @@ def document(version=1, change=lambda proto: None, **operators):
         (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  attribute a: INT = x"), "is not JSON"),
         (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  attribute a: NUMBER"), "which is not a type"),
         (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  input X: T, maybe"), "'maybe' is not a property"),
+        (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  input X: T\n  output Y: T, rank Z"), "the rank of 'Y' is described as 'Z'"),
+        (lambda p: setattr(p.operator[0], "doc_string", "Signature:\n  input X: T, rank 2"), "the rank of 'X' is described as '2'; describe it for an output"),
     ],
 )  # fmt: skip
 def test_a_document_with_a_fault_is_named(change, sentence):

@@ -5,7 +5,6 @@ from collections.abc import Sequence
 
 from opshift.adapter import Node, output_ranks
 
-from opshift_adapters._lib.contrib import MICROSOFT
 from opshift_adapters.facts.illegal_attributes import REDUCING
 
 
@@ -64,47 +63,3 @@ def batch_normalization(node: Node) -> Sequence[int]:
     assert data is not None  # a required input, and so is the next
     assert mean is not None
     return [data.rank, *[mean.rank] * (len(node.outputs) - 1)]
-
-
-# onnx has no inference for these operators, and a runtime computes the first output in this rank.
-@output_ranks(
-    "Attention", "BiasAdd", "BiasGelu", "BiasSplitGelu", "CDist", "DequantizeLinear", "FastGelu",
-    "FusedConv", "FusedGemm", "Gelu", "GroupNorm", "GroupQueryAttention", "Inverse", "MatMulBnb4",
-    "MatMulNBits", "MoE", "NhwcConv", "NhwcMaxPool", "PackedAttention", "Pad", "QAttention",
-    "QLinearAveragePool", "QLinearConv", "QLinearGlobalAveragePool", "QLinearLeakyRelu",
-    "QLinearSigmoid", "QLinearSoftmax", "QMoE", "QuantizeLinear", "QuickGelu", "RotaryEmbedding",
-    "ScaledSiLU", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization", domain=MICROSOFT,
-)  # fmt: skip
-def as_first_input(node: Node) -> Sequence[int]:
-    return [value.rank for value in node.inputs[:1] if value is not None]
-
-
-@output_ranks("QLinearConcat", domain=MICROSOFT)
-def as_first_of_list(node: Node) -> Sequence[int]:
-    return [value.rank for value in node.inputs[2:3] if value is not None]
-
-
-@output_ranks("QLinearAdd", "QLinearMul", domain=MICROSOFT)
-def broadcast(node: Node) -> Sequence[int]:
-    return [max(node["A"].rank, node["B"].rank)]
-
-
-@output_ranks(
-    "DynamicQuantizeMatMul", "FusedMatMul", "FusedMatMulActivation", "MatMulIntegerToFloat",
-    "TransposeMatMul", domain=MICROSOFT,
-)  # fmt: skip
-def product(node: Node) -> Sequence[int]:
-    ranks = node["A"].rank, node["B"].rank
-    return [max(ranks)] if min(ranks) > 1 else []
-
-
-@output_ranks(
-    "DynamicQuantizeLSTM", "EmbedLayerNormalization", "QEmbedLayerNormalization", domain=MICROSOFT
-)
-def one_more(node: Node) -> Sequence[int]:
-    return [value.rank + 1 for value in node.inputs[:1] if value is not None]
-
-
-@output_ranks("MultiHeadAttention", domain=MICROSOFT)
-def heads(node: Node) -> Sequence[int]:
-    return [3]

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from opshift.author import corrected, declared, induction, safe_inference
@@ -17,6 +18,7 @@ from opshift.model.bytes.outline import ModelBytes
 from opshift.model.scope import tensor_type
 from opshift.model.walk import holds_graphs, reads
 from opshift.opsets import schemas
+from opshift.opsets.output_rank import output_rank
 from opshift.opsets.types import LARGEST_RANK, dims_of, is_readable, rank_of, without_lengths
 from opshift.protos import (
     IR_VERSION,
@@ -194,10 +196,10 @@ def _types_of(node: NodeProto, env: ModelEnv, version: int | None) -> dict[str, 
         if schemas.type_name(known) is None:
             known.tensor_type.elem_type = kind  # keeps the shape, if there is one
     _correct(inferred, node, schema, env)
-    rule = env.rules(OutputRanks).get(key)
-    for name, rank in zip(node.output, told_ranks(rule, node, schema, env), strict=False):
+    ranks = told_ranks(env.rules(OutputRanks).get(key), node, schema, env)
+    for name, rank in zip(node.output, ranks or _stated_ranks(node, schema, env), strict=False):
         known = inferred.setdefault(name, TypeProto())
-        if name and rank_of(known) is None:
+        if name and rank is not None and rank_of(known) is None:
             give_rank(known.tensor_type, rank)
     return dict(inferred)
 
@@ -284,6 +286,17 @@ def told_ranks(
     if rule is None or schema is None:
         return ()
     return answer_of(rule.run, Node(node, schema, env)) or ()
+
+
+def _stated_ranks(node: NodeProto, schema: schemas.Schema, env: Env) -> Iterator[int | None]:
+    """The ranks of a node's outputs by the rules that its schema states."""
+    read = Node(node, schema, env)
+    for output in schema.outputs:
+        yield answer_of(partial(_stated_rank, output.rank), read) if output.rank else None
+
+
+def _stated_rank(rule: str, node: Node) -> int | None:
+    return output_rank(rule, lambda name: node[name].rank)
 
 
 def told_types(rule: OutputTypes | None, node: NodeProto, env: Env) -> dict[str, TypeProto]:

@@ -114,7 +114,8 @@ class Details:
             yield self.page
         for kind, params in (("input", self.change.inputs), ("output", self.change.outputs)):
             for one in params:
-                yield f"{kind} {one.name}: {one.type}{f', {one.option}' if one.option else ''}"
+                words = [one.type, one.option, one.rank and f"rank {one.rank}"]
+                yield f"{kind} {one.name}: {', '.join(filter(None, words))}"
         if self.change.op_type and not self.change.deprecated and not self.stated:
             yield UNSTATED
         for attribute in self.change.attributes:
@@ -124,9 +125,12 @@ class Details:
 
     def as_dict(self) -> dict[str, Any]:
         """The documented JSON form."""
-        names = ("name", "type", "option")
         inputs, outputs = (
-            [{name: getattr(one, name) for name in names} for one in params]
+            [
+                {"name": one.name, "type": one.type, "option": one.option}
+                | ({"rank": one.rank} if one.rank else {})
+                for one in params
+            ]
             for params in (self.change.inputs, self.change.outputs)
         )
         attributes = [

@@ -43,5 +43,7 @@ def of_entry(domain: str, since: int, change: Change) -> Schema:
 
 def _properties(one: Parameter) -> str:
     """The database does not state how often a variadic parameter occurs, and with which types."""
-    variadic = one.option == "variadic"
-    return ", variadic, heterogeneous, at least 0" if variadic else f", {one.option}".rstrip(", ")
+    words = [one.option] if one.option else []
+    if one.option == "variadic":
+        words += ["heterogeneous", "at least 0"]
+    return "".join(f", {word}" for word in [*words, *([f"rank {one.rank}"] if one.rank else [])])

@@ -59,7 +59,7 @@ class Operator:
 
 def _parameter(one: Param) -> Parameter:
     option = "variadic" if one.variadic else "optional" if one.optional else ""
-    return Parameter(name=one.name, type=one.variable, option=option)
+    return Parameter(name=one.name, type=one.variable, option=option, rank=one.rank)
 
 
 def _attribute(one: schema.Attribute) -> Attribute:

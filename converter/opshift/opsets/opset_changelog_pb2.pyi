@@ -54,14 +54,16 @@ class Change(_message.Message):
     def __init__(self, op_type: _Optional[str] = ..., deprecated: bool = ..., replaced_by: _Optional[_Iterable[str]] = ..., has_function_body: bool = ..., fingerprint: _Optional[str] = ..., types: _Optional[_Iterable[str]] = ..., inputs: _Optional[_Iterable[_Union[Parameter, _Mapping]]] = ..., outputs: _Optional[_Iterable[_Union[Parameter, _Mapping]]] = ..., attributes: _Optional[_Iterable[_Union[Attribute, _Mapping]]] = ..., experimental: bool = ...) -> None: ...
 
 class Parameter(_message.Message):
-    __slots__ = ("name", "type", "option")
+    __slots__ = ("name", "type", "option", "rank")
     NAME_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     OPTION_FIELD_NUMBER: _ClassVar[int]
+    RANK_FIELD_NUMBER: _ClassVar[int]
     name: str
     type: str
     option: str
-    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., option: _Optional[str] = ...) -> None: ...
+    rank: str
+    def __init__(self, name: _Optional[str] = ..., type: _Optional[str] = ..., option: _Optional[str] = ..., rank: _Optional[str] = ...) -> None: ...
 
 class Attribute(_message.Message):
     __slots__ = ("name", "type", "required", "default")

@@ -12,7 +12,10 @@ ANY = -1  # the arity of a variadic parameter list has no upper bound
 
 @dataclass(frozen=True, slots=True)
 class Param:
-    """One formal input or output; `types` are spelled as in the schema, `tensor(float)`."""
+    """One formal input or output; `types` are spelled as in the schema, `tensor(float)`.
+
+    `rank` is the rule of `output_rank` by which the rank of an output follows from the inputs.
+    """
 
     name: str
     types: frozenset[str]
@@ -20,6 +23,7 @@ class Param:
     optional: bool
     variadic: bool
     homogeneous: bool = True
+    rank: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -6,7 +6,7 @@ Signature:
   input X: T
   input axes: tensor(int64), optional
   input more: T, variadic, at least 1
-  output Y: T
+  output Y: T, rank X
   attribute axis: INT = -1
   attribute to: INT, required
 """
@@ -22,6 +22,7 @@ from typing import Any
 from google.protobuf.message import DecodeError
 
 from opshift.errors import BadTarget
+from opshift.opsets.output_rank import output_rank
 from opshift.opsets.schema import ANY, Attribute, Param, Schema
 from opshift.protos import AttributeProto
 
@@ -50,6 +51,7 @@ def _parameters(kind: str, params: Iterable[Param], least: int) -> Iterator[str]
             words.append(f"at least {max(0, least - number)}")
         elif one.optional:
             words.append("optional")
+        words += [f"rank {one.rank}"] if one.rank else []
         yield f"  {kind} {one.name}: {', '.join(words)}"
 
 
@@ -108,6 +110,7 @@ def read_schema(
                 more = int(at_least.removeprefix("at least ")) if at_least else 1
                 least[kind] = len(params[kind]) - 1 + more
     inputs, outputs = (tuple(params[kind]) for kind in ("input", "output"))
+    _check_ranks(inputs, outputs, where)
     return Schema(
         domain, op, since, False, inputs, outputs, attributes,
         least["input"], _most(inputs), least["output"], _most(outputs), has_body,
@@ -132,14 +135,30 @@ def _most(params: tuple[Param, ...]) -> int:
 def _read_param(
     name: str, variable: str, types: frozenset[str], words: list[str], where: str
 ) -> Param:
-    known = {"optional", "variadic", "heterogeneous"}
+    known = re.compile(r"optional|variadic|heterogeneous|at least \d{1,9}|rank .+")
     for word in words:
-        if word not in known and not re.fullmatch(r"at least \d{1,9}", word):
+        if known.fullmatch(word) is None:
             raise BadTarget(f"{where}: {word!r} is not a property of a parameter")
+    ranks = [word.removeprefix("rank ") for word in words if word.startswith("rank ")]
     return Param(
         name, types, variable, "optional" in words, "variadic" in words,
-        "heterogeneous" not in words,
+        "heterogeneous" not in words, *ranks[:1],
     )  # fmt: skip
+
+
+def _check_ranks(inputs: tuple[Param, ...], outputs: tuple[Param, ...], where: str) -> None:
+    """Refuses a rule that is not readable, and one for the rank of an input."""
+    names = [one.name for one in inputs]
+    for one in filter(lambda one: one.rank, (*inputs, *outputs)):
+        try:
+            if one in inputs:
+                raise ValueError(one.name)
+            output_rank(one.rank, names.index)
+        except ValueError:
+            raise BadTarget(
+                f"{where}: the rank of {one.name!r} is described as {one.rank!r}; describe it for"
+                " an output, as in `rank 3`, `rank X`, `rank X + 1`, `rank max A B` or `rank A @ B`"
+            ) from None
 
 
 def _read_attribute(name: str, said: str, where: str) -> Attribute:

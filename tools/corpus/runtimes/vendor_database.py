@@ -5,7 +5,8 @@
 
 `vendor_changelog.bin` has the form that `opshift ops build` writes. An operator gets an entry if it
 has one, if an adapter replaces it, or if it is named here. The entry of an operator that this
-onnxruntime does not have stays as it is. Who runs it: whoever adds a release.
+onnxruntime does not have stays as it is. The ranks stand in `vendor_ranks.toml`. Who runs
+it: whoever adds a release.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from typing import Any
 
 import onnxruntime
 from onnxruntime.capi import onnxruntime_pybind11_state as state
+from opshift import toml
 from opshift.author import database, registry
 from opshift.author.verdicts import LEAVE
 from opshift.opsets import changelog, described, operator_set, schemas
@@ -27,6 +29,7 @@ from opshift.protos import AttributeProto, helper
 from tools.lib.program import described as parser
 
 FILE = Path(schemas.__file__).with_name(changelog.VENDORS)
+RANKS = toml.loads(Path(__file__).with_name("vendor_ranks.toml").read_text())
 DOMAINS = ("com.microsoft", "com.microsoft.nchwc")
 DOCUMENTS = "https://github.com/microsoft/onnxruntime/blob/v{release}/docs"
 PAGE = f"{DOCUMENTS}/ContribOperators.md#{{domain}}.{{op}}"
@@ -37,7 +40,8 @@ def main() -> int:
     arguments.add_argument("operators", nargs="*", metavar="OPERATOR")
     chosen = frozenset(arguments.parse_args().operators) | replaced()
     old = OpsetChangelog.FromString(FILE.read_bytes()) if FILE.exists() else OpsetChangelog()
-    FILE.write_bytes(merged(old, built(chosen | named(old))).SerializeToString(deterministic=True))
+    known = {op for entries in entries_of(old).values() for op in entries}
+    FILE.write_bytes(merged(old, built(chosen | known)).SerializeToString(deterministic=True))
     print(f"wrote {FILE}")
     return 0
 
@@ -48,11 +52,6 @@ def replaced() -> frozenset[str]:
         op for (domain, op, *boundary), _ in registry.default()
         if domain in DOMAINS and tuple(boundary) == LEAVE
     )  # fmt: skip
-
-
-def named(found: OpsetChangelog) -> frozenset[str]:
-    """The operators of a database."""
-    return frozenset(op for entries in entries_of(found).values() for op in entries)
 
 
 def entries_of(found: OpsetChangelog) -> dict[str, dict[str, Any]]:
@@ -85,6 +84,8 @@ def merged(old: OpsetChangelog, new: OpsetChangelog) -> OpsetChangelog:
     before, result = entries_of(old), OpsetChangelog()
     for domain in new.domains:
         entries = {**before.get(domain.name, {}), **entries_of(new)[domain.name]}
+        for op, rank in RANKS.get(domain.name, {}).items():
+            entries[op].outputs[0].rank = rank
         kept = result.domains.add(name=domain.name, documentation=domain.documentation)
         kept.versions.add(version=1, changes=[entries[op] for op in sorted(entries)])
     return result
