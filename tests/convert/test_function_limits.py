@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import opshift
 import pytest
+from opshift.look.accepts import survey
 from opshift.testing.model_text import parse_model
 
 HEADER = '<ir_version: 8, opset_import: ["" : 16, "d" : 1]>'
@@ -40,3 +41,16 @@ def test_functions_that_a_release_does_not_load(text, release, reason):
     result = opshift.convert(model, f"onnxruntime=={release}")
     assert bool(result.model.functions) == (not reason)
     assert result.report.runtime.answer == "yes"
+
+
+@pytest.mark.parametrize("release", ["1.9", "1.10", "1.15"])
+def test_a_release_that_rejects_some_functions(release):
+    """Its row does not say which ones, so a conversion writes all of them out."""
+    model, name = parse_model(PLAIN.replace(": 16", ": 15")), f"onnxruntime=={release}"
+    verdict = opshift.accepts(model, name)
+    assert verdict.unknown == (
+        f"whether {name} loads the functions 'f': it rejects some legal functions",
+    )
+    assert opshift.convert(model, name).report.runtime.answer == "yes"
+    (fit,) = survey(model, [name]).fits
+    assert (fit.now, fit.after) == ("not known", "yes")

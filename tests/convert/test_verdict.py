@@ -12,7 +12,7 @@ from opshift.convert.legal.verdict import Judged, Verdict, verdict
 from text_models import model
 
 REASONS = ("stamps", "below_floor", "lacking", "forms", "kernels")
-DOUBTS = ("flawed", "unknown", "in_doubt")
+DOUBTS = ("called_functions", "flawed", "unknown", "in_doubt")
 RELEASE = SimpleNamespace(shown="a runtime 1.0", later=None)
 
 
@@ -42,9 +42,9 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> dict[str, tuple]:
 def test_each_part_adds_its_reasons(parts):
     """Kernels and forms are judged where functions are called."""
     assert verdict(JUDGED, RELEASE) == Verdict("a runtime 1.0", REASONS, DOUBTS)
-    for name in ("stamps", "below_floor", "lacking"):
+    for name in ("stamps", "below_floor", "lacking", "called_functions"):
         assert parts[name] == (JUDGED.document, RELEASE)
-    for name in ("forms", "kernels", *DOUBTS):
+    for name in ("forms", "kernels", *DOUBTS[1:]):
         assert parts[name] == (INNER.document, RELEASE, INNER, SEEN)
         assert parts[name][3] is SEEN
 

@@ -108,7 +108,7 @@ def test_types_in_functions_are_those_of_their_calls(graph, functions, release):
     told = accepts(made, target)
     assert told.answer == "no"
     assert any("Add of bfloat16 has no kernel" in reason for reason in told.reasons)
-    assert not told.unknown
+    assert not any("Add" in doubt for doubt in told.unknown)
     assert accepts(convert_version(made, target), target).answer == "yes"
     same = graph.replace("bfloat16", "float"), functions
     made = parse_model(f'<ir_version: 10, opset_import: ["" : 21, "own" : 1]> g {" ".join(same)}')

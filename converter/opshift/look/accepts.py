@@ -206,11 +206,20 @@ def _survey(model: Source, names: Iterable[str], request: Request) -> RuntimeSur
     after = {
         i: _after(runs, rows[i], known)
         for i in sorted(range(len(rows)), key=lambda i: known.way_to(rows[i]))
-        if now[i].answer == NO or rows[i].prefer is not None or rows[i].later or not plain
+        if not plain or _may_change(now[i], rows[i])
     }
     return RuntimeSurvey(
         tuple(_fit(row, now[i], after.get(i, now[i])) for i, row in enumerate(rows))
     )
+
+
+def _may_change(now: RuntimeAnswer, row: RuntimeRelease) -> bool:
+    """Whether a conversion for a release may change its answer.
+
+    A conversion removes doubts about forms and functions, which only a measured release can lose.
+    """
+    doubted = now.answer != YES and row.is_measured and bool(row.kernels)
+    return now.answer == NO or doubted or row.prefer is not None or row.later is not None
 
 
 def _fit(row: RuntimeRelease, now: RuntimeAnswer, after: RuntimeAnswer) -> Fit:

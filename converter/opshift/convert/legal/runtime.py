@@ -52,6 +52,7 @@ else:
 ABSENT = "absent"
 
 SIZE = 8  # of an axis in the example of a shape
+SHOWN = 3  # functions that a sentence names
 
 
 @dataclass(slots=True)
@@ -108,6 +109,15 @@ def lacking(document: Document, row: RuntimeRelease) -> list[RuntimeLack]:
 def _functions(document: Document, row: RuntimeRelease) -> Iterator[RuntimeLack]:
     for name, says in function_limits.unloaded(document.model.functions, row):
         yield RuntimeLack("", "", name, 1, says)
+
+
+def called_functions(document: Document, row: RuntimeRelease) -> list[str]:
+    """The doubt about called functions, if a measured runtime loads only some of them."""
+    called = sorted({name for root in document.roots for _, name, *_ in root.calls})
+    if row.functions or not row.is_measured or not called:
+        return []
+    shown = ", ".join(map(repr, called[:SHOWN])) + (" and others" if len(called) > SHOWN else "")
+    return [f"whether {row.shown} loads the functions {shown}: it rejects some legal functions"]
 
 
 def forms(

@@ -91,6 +91,7 @@ def _of_row(judged: Judged, row: RuntimeRelease, added: Collection[str]) -> Verd
     )
     unknown = (
         *doubted,
+        *runtime.called_functions(document, row),
         *runtime.flawed(called, row, computed, judged.seen),
         *runtime.unknown(called, row, computed, judged.seen),
         *runtime.in_doubt(called, row, computed, judged.seen),
