@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import random
 import sqlite3
@@ -195,15 +196,41 @@ def test_a_disk_that_fails_is_an_error(at, told, default, tmp_path, monkeypatch)
     assert works(Journal(str(tmp_path / "j"), default=default))  # nothing is left that stops it
 
 
-def test_a_journal_that_fails_later_is_told_once(tmp_path):
+def test_a_journal_that_fails_later_is_not_used_again(tmp_path):
     journal = Journal(str(tmp_path / "j.sqlite"))
     database(tmp_path / "j.sqlite", "DROP TABLE outcomes")
     for _ in range(3):
         assert journal.get("r", "m") is None
     journal.put("r", Outcome("n", Fate.OK))
     journal.close()
-    (note,) = journal.notes
-    assert "j.sqlite: the journal failed: no such table" in note
+    assert "j.sqlite: the journal failed: no such table" in journal.fault
+    assert not journal.notes
+
+
+def test_a_journal_that_is_locked_during_a_run_is_an_error(tmp_path, monkeypatch):
+    """It is waited for once, and not again for each model."""
+    monkeypatch.setattr(journals, "WAIT", 0.2)
+    monkeypatch.setattr(journals, "EVERY", 0.0)
+    words = ["batch", zoo(tmp_path / "src", 4), tmp_path / "dst", "--to", "13"]
+    opened, others = Journal.__init__, list[sqlite3.Connection]()
+
+    def and_lock(journal: Journal, path: str, **options: bool) -> None:
+        opened(journal, path, **options)
+        others.append(sqlite3.connect(path, isolation_level=None))
+        others[0].execute("BEGIN EXCLUSIVE")
+
+    monkeypatch.setattr(Journal, "__init__", and_lock)
+    done = CliRunner().invoke(main, [*map(str, words), "--json"])
+    others[0].close()
+    assert done.exit_code == 2
+    found = json.loads(done.stdout)
+    assert (found["fates"]["ok"], found["notes"]) == (4, [])
+    (fault,) = found["faults"]
+    assert "the journal failed: database is locked" in fault
+    monkeypatch.setattr(Journal, "__init__", opened)
+    done = CliRunner().invoke(main, [*map(str, words)])
+    assert done.exit_code == 0, done.output
+    assert "error" not in done.output
 
 
 def test_the_command_says_that_a_file_is_no_journal(tmp_path):

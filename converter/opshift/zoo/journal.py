@@ -30,14 +30,17 @@ WAIT = 30.0  # seconds for another process to finish its write
 
 
 class Journal:
-    """A table of outcomes by name. `notes` lists the faults of the file that cost a rerun time."""
+    """A table of outcomes by name.
+
+    `notes` lists the faults of the file that cost this run time. After a `fault` it is not used.
+    """
 
     def __init__(self, path: str, *, default: bool = False) -> None:
         """Opens or begins a journal. Any other file is an error and keeps its bytes.
 
         A damaged file at a `default` path, which no caller chose, is renamed instead.
         """
-        self.path, self.notes = path, list[str]()
+        self.path, self.notes, self.fault = path, list[str](), ""
         self._new, self._wrote = list[tuple[str, Outcome]](), 0.0
         try:
             os.makedirs(os.path.dirname(path) or os.curdir, exist_ok=True)
@@ -66,29 +69,33 @@ class Journal:
 
     def _write(self) -> None:
         rows = [(os.fsencode(o.name), recipe, json.dumps(o.as_dict())) for recipe, o in self._new]
-        with self._noting_faults(), self._db:
-            self._db.execute("BEGIN")
-            self._db.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", rows)
+        if not self.fault:
+            with self._ending_at_a_fault(), self._db:
+                self._db.execute("BEGIN")
+                self._db.executemany("INSERT OR REPLACE INTO outcomes VALUES (?, ?, ?)", rows)
         self._new.clear()
         self._wrote = time.monotonic()
 
     def get(self, recipe: str, name: str) -> Outcome | None:
         """The stored outcome of a model for this recipe."""
+        if self.fault:
+            return None
         query = "SELECT outcome FROM outcomes WHERE name = ? AND recipe = ?"
-        with self._noting_faults(), contextlib.suppress(ValueError, KeyError, TypeError):
+        with self._ending_at_a_fault(), contextlib.suppress(ValueError, KeyError, TypeError):
             for (text,) in self._db.execute(query, (os.fsencode(name), recipe)):
                 return Outcome.from_dict(json.loads(text))  # raises for a row of another release
         return None
 
     @contextlib.contextmanager
-    def _noting_faults(self) -> Iterator[None]:
-        """Keeps the run going without the file, since its results do not depend on it."""
+    def _ending_at_a_fault(self) -> Iterator[None]:
+        """Lets the run end without the file, since its results do not depend on it."""
         try:
             yield
         except sqlite3.Error as error:
-            told = f"{self.path}: the journal failed: {error}; the next run reads more models again"
-            if told not in self.notes:
-                self.notes.append(told)
+            self.fault = (
+                f"{self.path}: the journal failed: {error}; the models are converted, but the next"
+                " run reads more of them again"
+            )
 
     def close(self) -> None:
         self._write()

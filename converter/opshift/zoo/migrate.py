@@ -159,7 +159,9 @@ def migrate(
                 if heard is not None:
                     heard(summary, outcome)
         run.sweep()
-        summary.notes += tuple(memory.notes) if memory else ()
+        if memory is not None:
+            summary.notes += tuple(memory.notes)
+            summary.faults += (memory.fault,) if memory.fault else ()
         if report is not None:
             told = html.RunTimes(
                 command or f"zoo.migrate({source!r}, {dst!r})", begun, time.time() - begun

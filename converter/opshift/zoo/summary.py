@@ -27,6 +27,7 @@ class Summary(Shown):
     size: int = 0
     worked: int = 0  # bytes of the models that were not up to date
     notes: tuple[str, ...] = ()
+    faults: tuple[str, ...] = ()  # of files that are no results, such as the journal
     runs: dict[str, Counter[str]] = field(default_factory=dict)  # by runtime: the counts of COUNTS
 
     def add(self, outcome: Outcome) -> None:
@@ -75,6 +76,7 @@ class Summary(Shown):
             "reasons": reasons,
             "bytes": self.size,
             "notes": list(self.notes),
+            "faults": list(self.faults),
             "runtimes": [
                 {"target": target, **{name: counts[name] for name in COUNTS}}
                 for target, counts in self.runs.items()
@@ -105,3 +107,5 @@ class Summary(Shown):
             yield from table(header, rows)
         for note in self.notes:
             yield Line(f"note: {note}")
+        for fault in self.faults:
+            yield Line(f"error: {fault}", Role.BAD)

@@ -16,7 +16,7 @@ from opshift import child_python
 from opshift.cli import options
 from opshift.cli.complete import complete_runtimes
 from opshift.cli.conversion_options import all_options
-from opshift.cli.exit_codes import DONE, INTERRUPTED, REFUSED
+from opshift.cli.exit_codes import BAD_INPUT, DONE, INTERRUPTED, REFUSED, of_several
 from opshift.cli.options import common, documents, page, results_option
 from opshift.cli.terminal import Output
 
@@ -185,7 +185,7 @@ def command(
                 command=options.typed(),
             )
     fails = summary.failures > max_failures
-    output.result(summary.lines, summary.as_dict, good=not fails)
+    output.result(summary.lines, summary.as_dict, good=not (fails or summary.faults))
     if engine.stopping:
         text = (
             f"stopped with {summary.left} of {summary.total} models left; run the same command"
@@ -193,7 +193,7 @@ def command(
         )
         click.echo(text, err=True)
         return INTERRUPTED
-    return REFUSED if fails else DONE
+    return of_several({REFUSED if fails else DONE, BAD_INPUT if summary.faults else DONE})
 
 
 @contextmanager
