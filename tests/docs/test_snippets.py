@@ -163,6 +163,19 @@ def test_the_packages_of_the_wheel_are_used(folder, installed):
     assert len(told) == 2
 
 
+def test_a_probe_from_a_wheel_has_the_models_of_a_probe_from_the_checkout(folder, installed):
+    code = "\n".join(
+        (
+            "from opshift.author import registry",
+            "from opshift.probe.probe_models import models",
+            "print(len(models(registry.default(), ('Softmax', 'Conv', 'Resize'))))",
+        )
+    )
+    words = [sys.executable, "-c", code]
+    from_wheel, here = (run(words, folder, paths) for paths in (paths_of(installed), sys.path))
+    assert int(from_wheel.stdout) == int(here.stdout) > 100
+
+
 @pytest.mark.skipif((schemas.latest("") or 0) < 21, reason="the models are of opset 21")
 def test_the_commands_for_each_message_of_a_runtime_help(folder, installed):
     """From a wheel, each message of the page with a model that causes it."""

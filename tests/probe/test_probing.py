@@ -316,6 +316,13 @@ def test_every_model_has_what_it_says():
             assert made.expected.keys() == {info.name for info in made.model.graph.output}
 
 
+def test_the_examples_of_all_adapters_give_models():
+    """The other tests choose operators, and so would not see an example that stops a probe."""
+    probed_ops = {one.key for one in models(ADAPTERS)}
+    known = {("", op) for op in ("Add", "Conv", "GatherND", "Resize", "Softmax", "TopK")}
+    assert probed_ops >= known | {("ai.onnx.ml", "TreeEnsembleRegressor")}
+
+
 def test_releases_are_compared(tmp_path):
     pythons = []
     for name, rules in (("one", {}), ("two", {"Abs": "refuses"})):

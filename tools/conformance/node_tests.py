@@ -13,6 +13,7 @@ import onnx
 from onnx import FunctionProto, ModelProto, helper, numpy_helper
 from opshift.model.walk import reads
 from opshift.opsets import schemas
+from opshift.protos.copies import copied
 
 BELOW = (18, 17, 15, 13, 12, 11, 10, 9, 8, 7, 6, 5, 1)
 
@@ -82,8 +83,7 @@ def targets(model: ModelProto, domain: str) -> list[int]:
 
 def nested(model: ModelProto) -> ModelProto:
     """The same graph in both branches of an If."""
-    moved = ModelProto()
-    moved.CopyFrom(model)
+    moved = copied(model)
     graph = moved.graph
     branch = onnx.GraphProto(name="branch")
     branch.node.extend(graph.node)
@@ -105,8 +105,7 @@ def nested(model: ModelProto) -> ModelProto:
 
 def function(model: ModelProto) -> ModelProto:
     """The same graph as a model-local function."""
-    moved = ModelProto()
-    moved.CopyFrom(model)
+    moved = copied(model)
     graph = moved.graph
     body = FunctionProto(name="Body", domain="moved")
     body.input.extend(i.name for i in graph.input)
@@ -125,8 +124,7 @@ def function(model: ModelProto) -> ModelProto:
 
 def functions(model: ModelProto) -> ModelProto:
     """The same graph, in which each node is the body of a function of its own."""
-    moved = ModelProto()
-    moved.CopyFrom(model)
+    moved = copied(model)
     del moved.graph.node[:]
     for number, node in enumerate(model.graph.node):
         body = FunctionProto(name=f"Body{number}", domain="moved", node=[node])

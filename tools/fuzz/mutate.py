@@ -10,7 +10,9 @@ from typing import Any, TypeAlias
 
 from google.protobuf.descriptor import FieldDescriptor
 from google.protobuf.message import DecodeError, Message
-from onnx import AttributeProto, GraphProto, ModelProto, NodeProto, TensorProto, defs, helper
+from onnx import AttributeProto as Attribute
+from onnx import GraphProto, ModelProto, NodeProto, TensorProto, TypeProto, defs, helper
+from opshift.protos.copies import copied
 
 from tools.conformance import wrap
 
@@ -19,24 +21,15 @@ Mutation: TypeAlias = Callable[[Random, ModelProto, ModelProto], None]
 NUMBERS = (0, 1, -1, 2, 3, 4, 7, 13, 100, 2**31 - 1, -(2**31), 2**40, 2**63 - 1, -(2**63))
 TEXTS = ("", "x", "ai.onnx", "ai.onnx.ml", "acme", "a b", "é\u2028", "opshift_1_const", "y" * 300)
 LOCATIONS = (
-    "w.bin",
-    "missing.bin",
-    "../secret",
-    "/etc/hostname",
-    "link",
-    "in.onnx",
-    "",
-    ".",
-    "a/b",
-)
+    "w.bin", "missing.bin", "../secret", "/etc/hostname", "link", "in.onnx", "", ".", "a/b",
+)  # fmt: skip
 OPERATORS = sorted({(schema.domain, schema.name) for schema in defs.get_all_schemas()})
 ATTRIBUTES = sorted({name for schema in defs.get_all_schemas() for name in schema.attributes})
 
 
 def mutated(rng: Random, model: ModelProto, donor: ModelProto) -> ModelProto:
     """A copy of the model with a few changes; the donor is where foreign parts come from."""
-    copy = ModelProto()
-    copy.CopyFrom(model)
+    copy = copied(model)
     while True:
         with suppress(DecodeError):  # protobuf copies no message that is nested too deep
             rng.choice(MUTATIONS)(rng, copy, donor)
@@ -67,6 +60,12 @@ def any_message(rng: Random, root: Message) -> Message:
 def every(root: Message, kind: type) -> list[Any]:
     """All messages of one kind."""
     return [message for message in messages(root) if isinstance(message, kind)]
+
+
+def drawn(rng: Random, root: Message, kind: type) -> Any:
+    """One of the messages of one kind; None if there are none."""
+    found = every(root, kind)
+    return rng.choice(found) if found else None
 
 
 def names(root: Message) -> list[str]:
@@ -171,9 +170,7 @@ def _swap(values: Any, here: int, there: int) -> None:
 
 def rewire(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Lets a node read or write another name: a cycle, a second writer, nobody's name, none."""
-    nodes = every(model, NodeProto)
-    if nodes:
-        node = rng.choice(nodes)
+    if (node := drawn(rng, model, NodeProto)) is not None:
         ends = rng.choice((node.input, node.output))
         name = rng.choice((*names(model), "nobody", ""))
         if ends and rng.random() < 0.7:
@@ -184,9 +181,7 @@ def rewire(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 def exchange_operator(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Makes a node another operator, its inputs and attributes kept."""
-    nodes = every(model, NodeProto)
-    if nodes:
-        node = rng.choice(nodes)
+    if (node := drawn(rng, model, NodeProto)) is not None:
         node.domain, node.op_type = rng.choice(OPERATORS)
         if not any(entry.domain == node.domain for entry in model.opset_import):
             model.opset_import.add(domain=node.domain, version=1)
@@ -204,10 +199,8 @@ def splice(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 def attribute(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Adds an attribute, or changes the kind, value, name or reference of an attribute."""
-    nodes = every(model, NodeProto)
-    if not nodes:
+    if (node := drawn(rng, model, NodeProto)) is None:
         return
-    node = rng.choice(nodes)
     new = helper.make_attribute(
         rng.choice(ATTRIBUTES),
         rng.choice((_number(rng), 1.5, "text", [1, -1], [0.5], ["a", "b"], [2**62] * 3)),
@@ -242,10 +235,8 @@ def versions(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 def tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Lets shape, type and bytes of a tensor disagree."""
-    tensors = every(model, TensorProto)
-    if not tensors:
+    if (one := drawn(rng, model, TensorProto)) is None:
         return
-    one = rng.choice(tensors)
     match rng.randrange(6):
         case 0:
             one.raw_data = one.raw_data[: rng.randint(0, len(one.raw_data))]
@@ -263,9 +254,7 @@ def tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 def large_tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Replaces a small payload by a large one, which may be too short."""
-    tensors = every(model, TensorProto)
-    if tensors:
-        one = rng.choice(tensors)
+    if (one := drawn(rng, model, TensorProto)) is not None:
         name = one.name
         one.Clear()
         one.name, one.data_type = name, rng.choice((1, 7, 11, 22, 10, 9))
@@ -275,10 +264,8 @@ def large_tensor(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 def external(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Moves a tensor's bytes to a file, which may be missing or forbidden."""
-    tensors = every(model, TensorProto)
-    if not tensors:
+    if (one := drawn(rng, model, TensorProto)) is None:
         return
-    one = rng.choice(tensors)
     if rng.random() < 0.7:
         for name in ("raw_data", "float_data", "int64_data", "int32_data", "double_data"):
             one.ClearField(name)
@@ -292,9 +279,7 @@ def external(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 def element_type(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Gives a declared value another element type or shape."""
-    found = [m for m in messages(model) if m.DESCRIPTOR.name == "TypeProto"]
-    if found:
-        one = rng.choice(found)
+    if (one := drawn(rng, model, TypeProto)) is not None:
         if rng.random() < 0.3:
             one.Clear()
             one.sequence_type.elem_type.tensor_type.elem_type = rng.randint(0, 30)
@@ -332,9 +317,8 @@ def unknown_field(rng: Random, model: ModelProto, donor: ModelProto) -> None:
 
 def kind_of_attribute(rng: Random, model: ModelProto, donor: ModelProto) -> None:
     """Lets the declared kind of an attribute differ from its value."""
-    found = every(model, AttributeProto)
-    if found:
-        rng.choice(found).type = rng.choice(AttributeProto.AttributeType.values())
+    if (one := drawn(rng, model, Attribute)) is not None:
+        one.type = rng.choice(Attribute.AttributeType.values())
 
 
 MUTATIONS: tuple[Mutation, ...] = (

@@ -158,7 +158,9 @@ def _given(
     model: ModelProto, node: NodeProto, given: Mapping[str, Any]
 ) -> Iterator[Mapping[str, Any]]:
     """The inputs of an example, after a copy with indices from the front if some are negative."""
-    shape = [one.dim_value for one in model.graph.input[0].type.tensor_type.shape.dim]
+    types = {info.name: info.type.tensor_type for info in model.graph.input}
+    data = types.get(node.input[0]) if node.input else None
+    shape = [one.dim_value for one in data.shape.dim] if data is not None else [0]
     if _negative(model, given) and node.input[1] in given and all(shape):
         indices = np.asarray(given[node.input[1]])
         attributes = {one.name: one.i for one in node.attribute}

@@ -2,7 +2,8 @@
 """More examples than document an adapter, as data in `tests/adapters/cases/` of its project.
 
 The cases of `PACKAGE.normalize.softmax` are in `normalize/softmax.toml`. They are found from the
-folder of the module upwards, so an installed package has none: only tests need them.
+folder of the module upwards. The wheel of opshift holds the cases of its adapters for
+`opshift probe`.
 """
 
 from __future__ import annotations

@@ -1,0 +1,21 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Builds the wheel with the cases of the adapters, because `opshift probe` makes models of them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+from setuptools.command.build_py import build_py
+
+CASES = "tests/adapters/cases"
+
+
+class WithCases(build_py):
+    """Copies the packages, and the cases to the place where an adapter's module finds them."""
+
+    def run(self) -> None:
+        super().run()
+        if not self.editable_mode:
+            place = Path(self.build_lib, "opshift_adapters", CASES)
+            shutil.copytree(CASES, place, dirs_exist_ok=True)
